@@ -1,7 +1,7 @@
 """The same queries answered offline, in plain NumPy: what every run is checked against.
 
-Written without any of the runtime's code, and the fastest that we know: the limit of what a
-stream can reach.
+Written without any of the runtime's code. What a stream can reach at most is in
+`benchmarks/engine/limit.py`, where programs for some of these queries go part by part.
 """
 
 from __future__ import annotations

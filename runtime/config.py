@@ -43,7 +43,7 @@ class Limits:
     min_slice_rows: int = 1_000
     """But a slice never gets fewer rows than this: below it, overhead is all there is."""
 
-    max_slice_rows: int = 10_000
+    max_slice_rows: int = 65_536
     """Nor more than this; the sources hand over at most as many."""
 
     source_gap_ns: int = 250_000

@@ -30,6 +30,7 @@ class Timed:
     events: int
     million_per_s: Spread
     ns_per_row: dict[str, float]  # {stage: busy time for each row that came in}
+    rates: list[float]  # million events a second, run by run
 
 
 def timed(
@@ -39,15 +40,19 @@ def timed(
     placement: Mapping[str, str] | None,
     repetitions: int,
     verify: Callable[[pa.Table], None],
+    before_each: Callable[[], None] | None = None,
 ) -> Timed:
     """Run a flow with one collect sink some times, after once to warm up, and check each run.
 
     The time is the job's elapsed time: from the moment at which sources begin to when the last
-    slot has closed its sinks, by the slots' own clock.
+    slot has closed its sinks, by the slots' own clock. `before_each` is called before each run
+    that counts.
     """
     rates = []
     report = None
-    for _ in range(repetitions + 1):
+    for run in range(repetitions + 1):
+        if run and before_each is not None:
+            before_each()
         job = cluster.submit(build(), placement=placement)
         try:
             report = job.wait(timeout=TIMEOUT_S)
@@ -59,7 +64,7 @@ def timed(
         rates.append(report.ledger.entered / report.elapsed_s / 1e6)
     assert report is not None
     cost = {stage.name: round(stage.service_per_row_ns, 1) for stage in report.stages}
-    return Timed(report.ledger.entered, Spread.of(rates[1:]), cost)
+    return Timed(report.ledger.entered, Spread.of(rates[1:]), cost, rates[1:])
 
 
 def arrays_of(table: pa.Table) -> Arrays:

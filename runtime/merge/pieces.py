@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 
 from runtime.merge.lanes import Piece
-from runtime.model import Batch, Columns, Int64Array, concat_columns
+from runtime.model import Batch, Columns, Int64Array, concat_columns, stable_order
 from runtime.model.row_marks import Marks, concat_marks
 
 _FEW_RUNS = 8
-_FEW_ROWS = 512
 
 
 def merge_pieces(pieces: Sequence[Piece], ranks: Sequence[int], *, is_sorted: bool) -> Batch:
@@ -60,16 +59,18 @@ def merge_pieces(pieces: Sequence[Piece], ranks: Sequence[int], *, is_sorted: bo
         order = np.lexsort((np.concatenate([_writers(piece, ranks) for piece in pieces]), times))
     else:
         # Pieces stand in tie order and the sort is stable: ties come out in tie order.
-        order = _order(times) if len(pieces) > _FEW_RUNS else times.argsort(kind="stable")
+        # Of a few runs in order an argsort is quicker: it finds them, and merges.
+        is_many = len(pieces) > _FEW_RUNS
+        order = stable_order(times) if is_many else times.argsort(kind="stable")
     columns = {}
     for name, parts in column_parts:
         if isinstance(parts[0], np.ndarray):
-            columns[name] = np.concatenate(parts)[order]
+            columns[name] = np.concatenate(parts).take(order)
         else:
             columns[name] = concat_columns(parts).take(order)
-    marks = None if marks is None else marks[order]
-    arrivals = None if arrivals is None else arrivals[order]
-    return Batch(times[order], stimuli[order], columns, None, marks, arrivals)
+    marks = None if marks is None else marks.take(order)
+    arrivals = None if arrivals is None else arrivals.take(order, axis=0)
+    return Batch(times.take(order), stimuli.take(order), columns, None, marks, arrivals)
 
 
 def _marks(pieces: Sequence[Piece]) -> Marks | None:
@@ -94,23 +95,3 @@ def _writers(piece: Piece, ranks: Sequence[int]) -> Int64Array:
     if batch.writers is None:
         return np.full(stop - start, ranks[place], dtype=np.int64)
     return batch.writers[start:stop]
-
-
-def _order(times_ns: Int64Array) -> Int64Array:
-    """Return the stable sorting permutation of times that consist of many sorted runs.
-
-    A stable argsort is quickest for a few runs, which it finds and merges. For many, (time,
-    position) packed in one integer goes through NumPy's vectorised sort, where that fits.
-    """
-    rows = len(times_ns)
-    if rows > _FEW_ROWS:
-        base = int(times_ns.min())
-        bits = rows.bit_length()
-        if int(times_ns.max()) - base < 1 << (63 - bits):
-            packed = times_ns - base
-            packed <<= bits
-            packed |= np.arange(rows)
-            packed.sort()
-            packed &= (1 << bits) - 1
-            return packed
-    return times_ns.argsort(kind="stable")

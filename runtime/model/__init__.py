@@ -21,6 +21,7 @@ from runtime.model.release import (
     Release,
     ReleaseRule,
 )
+from runtime.model.stable_order import stable_order
 from runtime.model.times import (
     EARLIEST_NS,
     END_NS,
@@ -65,6 +66,7 @@ __all__ = [
     "duration_ns",
     "format_ns",
     "format_s",
+    "stable_order",
 ]
 
 

@@ -208,9 +208,12 @@ class _Passing:
 
     def promised_ns(self, event_time_ns: Int64Array, newest_ns: Int64Array) -> Int64Array:
         del event_time_ns
-        behind_ns: Int64Array = (
-            np.maximum(newest_ns, START_NS + self._disorder_ns) - self._disorder_ns
-        )
+        if not self._disorder_ns:
+            return newest_ns
+        earliest_ns = START_NS + self._disorder_ns
+        if newest_ns.item(0) < earliest_ns:  # the newest never runs back
+            newest_ns = np.maximum(newest_ns, earliest_ns)
+        behind_ns: Int64Array = newest_ns - self._disorder_ns
         return behind_ns
 
     def put(self, rows: Batch, promised_ns: int) -> Batch | None:

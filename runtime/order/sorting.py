@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from runtime.model import END_NS, Batch, concat_batches
+from runtime.model import END_NS, Batch, concat_batches, stable_order
 
 
 class SortBuffer:
@@ -32,10 +32,12 @@ class SortBuffer:
         """Hold these rows, which arrived behind all the others."""
         if len(batch) == 0:
             return
-        run = _sorted(batch)
-        while self._runs and len(self._runs[-1]) < 2 * len(run):
-            run = _sorted(concat_batches([self._runs.pop(), run]))
-        self._runs.append(run)
+        # Put together before they are sorted: once, and ties stay in the order of arrival.
+        rows, parts = len(batch), [batch]
+        while self._runs and len(self._runs[-1]) < 2 * rows:
+            parts.append(self._runs.pop())
+            rows += len(parts[-1])
+        self._runs.append(_sorted(concat_batches(parts[::-1])))
 
     def release(self, until_ns: int = END_NS) -> Batch | None:
         """Return the rows with event_time_ns <= until_ns, in order; None when there are none."""
@@ -59,7 +61,7 @@ class SortBuffer:
 
 
 def _sorted(batch: Batch) -> Batch:
-    times = batch.event_time_ns
-    if bool((times[1:] >= times[:-1]).all()):
+    times_ns = batch.event_time_ns
+    if not np.count_nonzero(times_ns[1:] < times_ns[:-1]):
         return batch
-    return batch.take(np.argsort(times, kind="stable"))
+    return batch.take(stable_order(times_ns))

@@ -82,13 +82,11 @@ class StageMachine:
         self._intake = intake_of(
             stage, self._queues, self.report, self._sampler, start_ns=start_ns, held=held
         )
-        self._replica_outputs = (
-            ReplicaOutputs(stage, stage.step) if isinstance(stage.step, GateStep) else None
-        )
+        step = stage.step
+        self._replica_outputs = ReplicaOutputs(stage, step) if isinstance(step, GateStep) else None
         self._operator_at: StageOperator | None = None
-        if isinstance(stage.step, GatedStep) and self._replica_outputs is None:
-            most = self._limits.most_kept_rows
-            self._operator_at = StageOperator(stage.step, most_kept_rows=most)
+        if isinstance(step, GatedStep) and self._replica_outputs is None:
+            self._operator_at = StageOperator(step, most_kept_rows=self._limits.most_kept_rows)
         is_alone = stage.step.role is Role.EACH_ROW
         self._chain = Chain((stage.step, *stage.chain) if is_alone else stage.chain)
         self.report.steps = steps_counted(stage, self._operator_at, self._chain)
@@ -210,10 +208,12 @@ class StageMachine:
         if sampler is not None:
             sampler.count(now_ns, self._queues)
             sampler.begin()
-        if self.source_at is not None:
-            message = self.source_at.take(now_ns, max_rows=max_rows)
-            self.quiet_until_ns = self.source_at.quiet_until_ns
-            self.rows_worked = self.rows_released = 0 if message is None else message.rows
+        if (source := self.source_at) is not None:
+            before = source.machine.rows_in
+            message = source.take(now_ns, max_rows=max_rows)
+            self.quiet_until_ns = source.quiet_until_ns
+            self.rows_released = 0 if message is None else message.rows
+            self.rows_worked = max(source.machine.rows_in - before, self.rows_released)
             if message is None:
                 return None, []
             self._moved_ns = now_ns

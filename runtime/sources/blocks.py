@@ -27,11 +27,10 @@ from runtime.sources.block import Block
 from runtime.sources.clock import SourceClock
 from runtime.sources.columns import (
     check_source_columns,
+    near_time_ns,
     read_columns,
     refuse_another_unit,
-    refuse_far_times,
     refuse_nulls,
-    time_ns,
 )
 from runtime.sources.early import MOST_ROWS, EarlyRows, Rows
 from runtime.sources.idle_writers import IdleWriters
@@ -258,7 +257,7 @@ class BlockReader:
             right.event_time_ns if arrival_ns is None else arrival_ns,
             right.spoken_ns,
             writers,
-            np.arange(row, row + len(arrow)),
+            range(row, row + len(arrow)),
         )
 
     def _judged(self, rows: Rows, *, start_ns: int, is_rest: bool = False) -> Block:
@@ -345,9 +344,7 @@ class BlockReader:
     def _time_ns(self, columns: Columns, name: str) -> Int64Array:
         is_timestamp = pa.types.is_timestamp(self._schema.field(name).type)
         unit = "ns" if is_timestamp else self._spec.time_unit or "ns"
-        times_ns = time_ns(self._source, name, columns[name], unit=unit, row=self._rows_read)
-        refuse_far_times(self._source, name, times_ns, row=self._rows_read)
-        return times_ns
+        return near_time_ns(self._source, name, columns[name], unit=unit, row=self._rows_read)
 
     def _all_are_early(self, early: EarlyRows) -> str:
         spec = self._spec

@@ -118,6 +118,25 @@ def refuse_nulls(source: str, block: pa.RecordBatch, name: str, *, role: str, ro
     )
 
 
+def near_time_ns(source: str, name: str, values: Column, *, unit: TimeUnit, row: int) -> Int64Array:
+    """Return a column of times as nanoseconds since 1970 UTC, none of them far from ours.
+
+    Args and errors: those of `time_ns`, and of `refuse_far_times`. Both look at the least and the
+    most; times that are as they should be are looked at once.
+    """
+    integers = np.asarray(values)
+    scale = _UNIT_NS[unit]
+    if len(integers) and (
+        int(np.minimum.reduce(integers)) * scale >= EARLIEST_NS
+        and int(np.maximum.reduce(integers)) * scale <= LATEST_NS
+    ):
+        times_ns = integers.astype(np.int64, copy=False)
+        return times_ns if scale == 1 else times_ns * np.int64(scale)
+    times_ns = time_ns(source, name, values, unit=unit, row=row)
+    refuse_far_times(source, name, times_ns, row=row)
+    return times_ns
+
+
 def time_ns(source: str, name: str, values: Column, *, unit: TimeUnit, row: int) -> Int64Array:
     """Return a column of times as nanoseconds since 1970 UTC, shape (rows,).
 

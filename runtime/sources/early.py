@@ -36,7 +36,7 @@ class Rows:
         arrival_ns: when each arrived.
         spoken_ns: what each promises; None: nothing.
         writers: numbers of WriterTable; None: there is one writer.
-        row: place in the input, from 0.
+        row: place of each in the input, from 0.
     """
 
     columns: Columns
@@ -44,7 +44,7 @@ class Rows:
     arrival_ns: Int64Array
     spoken_ns: Int64Array | None
     writers: Int64Array | None
-    row: Int64Array
+    row: Int64Array | range
 
     def __len__(self) -> int:
         return len(self.event_time_ns)
@@ -169,7 +169,11 @@ _ROW, _SPOKEN = "\0row", "\0spoken"
 
 
 def _as_batch(rows: Rows) -> Batch:
-    columns = {**rows.columns, _ROW: rows.row}
+    row = rows.row
+    columns = {
+        **rows.columns,
+        _ROW: np.arange(row.start, row.stop) if isinstance(row, range) else row,
+    }
     if rows.spoken_ns is not None:
         columns[_SPOKEN] = rows.spoken_ns
     return Batch(rows.event_time_ns, rows.arrival_ns, columns, rows.writers)

@@ -119,7 +119,7 @@ class SourceSpec:
     ahead_ns: int | None = None
     clock: ClockColumns | None = None
     sequence: str | None = None
-    max_rows: int = 10_000
+    max_rows: int = 65_536
 
     def __post_init__(self) -> None:
         if self.speed is not None and not 0 < self.speed < float("inf"):

@@ -30,6 +30,8 @@ class Pairs(NamedTuple):
     results: Int64Array
     size: int
     """How many results there are."""
+    are_single: bool = False
+    """Whether each result is one cell, in order."""
 
 
 class Accumulator(Protocol):
@@ -84,6 +86,8 @@ class FoldAccumulator:
 
     def combined(self, pairs: Pairs) -> npt.NDArray[Any]:
         """Return `ufunc` over the cells of each result, in order."""
+        if pairs.are_single:
+            return self.state.take(pairs.cells)
         results = np.full(pairs.size, self._identity, dtype=self._dtype)
         with np.errstate(all="ignore"):
             self._ufunc.at(results, pairs.results, self.state.take(pairs.cells))

@@ -11,6 +11,8 @@ from runtime.operators.ground.codes import IntCodes
 
 _AT_ONCE = 1 << 20
 """Panes that are looked up at once."""
+_LONG_RUN = 512
+"""Rows of one pane that are worth being looked up by themselves."""
 
 
 class Cells:
@@ -23,6 +25,7 @@ class Cells:
         self._panes = GrowableArray(np.int64)
         self._codes = GrowableArray(np.int64)
         self._slots: dict[int, int] = {}  # {pane: its dense number}
+        self._pane_of_slot = GrowableArray(np.int64)
         self._index = IntCodes()  # slot and code, together, to cell
         self._bits = 6  # of the code
         self.of_panes = PaneCells()
@@ -53,14 +56,13 @@ class Cells:
             self._bits = keys.bit_length() + 1
             self._index.replace(self._together(self.panes, self.codes))
         size = len(self)
-        cells = self._index.codes(self._together(panes, codes))
+        cells = self._found(panes, codes)
         if len(self) > size:
-            first = np.empty(len(self) - size, dtype=np.int64)
-            is_new = np.flatnonzero(cells >= size)
-            first[cells[is_new] - size] = is_new  # any row of a cell will do
-            self.of_panes.add(panes[first], first=size)
-            self._panes.append(panes[first])
-            self._codes.append(codes[first])
+            new = self._index.values[size:]
+            new_panes = self._pane_of_slot.values.take(new >> self._bits)
+            self.of_panes.add(new_panes, first=size)
+            self._panes.append(new_panes)
+            self._codes.append(new & ((1 << self._bits) - 1))
         return cells
 
     def beside(self, cells: Int64Array, starts: Int64Array, counts: Int64Array) -> Int64Array:
@@ -84,6 +86,7 @@ class Cells:
         self._panes.replace(self.panes[cells])
         self._codes.replace(codes)
         self._slots.clear()
+        self._pane_of_slot.resize(0)
         self.of_panes = PaneCells()
         self.of_panes.add(self.panes, first=0)
         self._index.replace(self._together(self.panes, self.codes))
@@ -122,15 +125,37 @@ class Cells:
         found: Int64Array = cells[cells >= 0]
         return found
 
-    def _together(self, panes: Int64Array, codes: Int64Array) -> Int64Array:
-        return (self._slots_of(panes) << self._bits) | codes
-
-    def _slots_of(self, panes: Int64Array) -> Int64Array:
-        slots = self._slots
+    def _found(self, panes: Int64Array, codes: Int64Array) -> Int64Array:
         if not len(panes):
             return panes
         starts = starts_of_runs(panes)
+        if len(panes) < _LONG_RUN * len(starts):
+            return self._index.codes(self._together(panes, codes))
+        cells = np.empty(len(panes), dtype=np.int64)
+        stops = [*starts[1:].tolist(), len(panes)]
+        for start, stop, pane in zip(
+            starts.tolist(), stops, panes.take(starts).tolist(), strict=True
+        ):
+            cells[start:stop] = self._index.codes_from(
+                self._slot(pane) << self._bits, codes[start:stop], span=1 << self._bits
+            )
+        return cells
+
+    def _together(self, panes: Int64Array, codes: Int64Array) -> Int64Array:
+        if not len(panes):
+            return panes
+        starts = starts_of_runs(panes)
+        slots = np.array([self._slot(pane) for pane in panes.take(starts).tolist()], np.int64)
+        slots <<= self._bits
         if len(starts) == 1:
-            return np.array(slots.setdefault(int(panes[0]), len(slots)), dtype=np.int64)
-        found = [slots.setdefault(pane, len(slots)) for pane in panes[starts].tolist()]
-        return np.repeat(found, np.diff(starts, append=len(panes)))
+            return slots | codes
+        together: Int64Array = slots.repeat(np.diff(starts, append=len(panes)))
+        together |= codes
+        return together
+
+    def _slot(self, pane: int) -> int:
+        slot = self._slots.get(pane)
+        if slot is None:
+            slot = self._slots[pane] = len(self._slots)
+            self._pane_of_slot.append(np.array([pane], dtype=np.int64))
+        return slot

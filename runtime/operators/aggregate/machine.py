@@ -202,13 +202,7 @@ class AggregateMachine:
             self._windows.first_open_pane(after), self._windows.first_whole_pane(last)
         )
         windows = self._windows.over_any(np.array(panes, np.int64), after=after, until=last)
-        return self._left(
-            windows,
-            of_panes.cells(panes),
-            after=after,
-            until=last,
-            by=by,
-        )
+        return self._left(windows, of_panes.cells(panes), after=after, until=last, by=by)
 
     def _corrected(self, late: list[Int64Array]) -> Batch | None:
         """Return anew the results of closed windows that late rows have changed."""
@@ -244,6 +238,9 @@ class AggregateMachine:
             return None
         # Which of the windows each cell is in: places in `windows`.
         panes = self._cells.panes.take(within)
+        is_plain = self._windows.are_disjoint and only is None and not self._keeps_values
+        if is_plain and len(within) <= _PAIRS_AT_ONCE:
+            return self._results(windows, within, windows.searchsorted(panes), by, None)
         first, final = self._windows.covering(panes, after=after, until=until)
         first_at = windows.searchsorted(first)
         last_at = windows.searchsorted(final, "right")
@@ -280,34 +277,35 @@ class AggregateMachine:
         changed: Changed | None,
     ) -> Batch:
         """Return the rows of some windows; cell `cells[i]` is in window `windows[places[i]]`."""
-        order = places.argsort(kind="stable")  # by window, in it by first appearance
-        cells, places = cells.take(order), places.take(order)
+        if np.count_nonzero(places[1:] < places[:-1]):
+            order = places.argsort(kind="stable")  # by window, in it by first appearance
+            cells, places = cells.take(order), places.take(order)
         if self._windows.are_disjoint:
-            first = np.arange(len(cells))
-            pairs = Pairs(cells, first, len(first))
+            pairs = Pairs(cells, np.arange(len(cells)), len(cells), are_single=True)
         else:
             first, pairs = self._grouped(cells, places)
-        starts, ends = self._windows.bounds_ns(windows.take(places.take(first)))
+            cells, places = cells.take(first), places.take(first)
+        starts, ends = self._windows.bounds_ns(windows.take(places))
         rows, marks = self._rows.combined(pairs), self._marks.combined(pairs)
         try:
             columns = self._aggregated(pairs, rows)
         except OperatorError as problem:
             place = problem.place or 0
-            (key,) = rows_of_columns(self._keys_of(cells.take(first[place : place + 1]))) or ({},)
+            (key,) = rows_of_columns(self._keys_of(cells[place : place + 1])) or ({},)
             raise OperatorError(
                 f"step {self._step.name!r}: {problem}\nwindow that starts at {starts[place]}"
                 f"{f', of key {key}' if key else ''}"
             ) from problem
-        columns |= {**self._keys_of(cells.take(first)), "window_start": starts, "window_end": ends}
+        columns |= {**self._keys_of(cells), "window_start": starts, "window_end": ends}
         if self._step.close is not None:
             columns[CHANCE] = self._closer.chances(ends)
         if self._corrects:
             columns[REVISION] = np.zeros(len(ends), dtype=np.int64)
             if changed is not None:
-                pairs_left, (known, new_rows) = self._pairs_of(cells, places).take(first), changed
+                pairs_left, (known, new_rows) = self._pairs_of(cells, places), changed
                 columns[REVISION] = self._revisions.next(
-                    windows.take(places.take(first)),
-                    self._cells.codes.take(cells.take(first)),
+                    windows.take(places),
+                    self._cells.codes.take(cells),
                     is_first=rows == new_rows.take(known.searchsorted(pairs_left)),
                 )
                 marks = marked(REVISED, columns[REVISION] > 0, marks)
@@ -348,7 +346,7 @@ class AggregateMachine:
         of_panes, first = self._cells.of_panes, self._windows.first_open_pane(last)
         self._rows_held -= int(self._held.state.take(of_panes.drop_before(first)).sum())
         panes = self._cells.panes
-        if not len(panes) or (len(panes) <= 2 * len(of_panes) + 1024 and len(of_panes)):
+        if not len(panes) or (len(panes) <= 4 * len(of_panes) + 1024 and len(of_panes)):
             return
         kept, moved = self._cells.moved(first)
         for accumulator in self._all:

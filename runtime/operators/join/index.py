@@ -81,11 +81,18 @@ class RunIndex:
         """How many runs there are."""
         return len(self._starts)
 
-    def add(self, entries: Int64Array, first_row: int) -> None:
-        """Add a run: entries, in any order, of the rows from this position on."""
+    def add(self, entries: Int64Array, first_row: int, *, order: Int64Array | None = None) -> None:
+        """Add a run: entries, in any order, of the rows from this position on.
+
+        Args:
+            entries: shape (rows,).
+            first_row: position of the first one's row.
+            order: shape (rows,), that of the entries, where it is known; see `order_by_key`.
+        """
         if self.runs == 1 << _RUN_BITS:
             self._merge_from(0)
-        order = entries.argsort()
+        if order is None:
+            order = entries.argsort()
         run = entries.take(order)
         run |= self.runs << _ENTRY_BITS
         order += first_row
@@ -94,20 +101,27 @@ class RunIndex:
         self._rows.append(order)
 
     def matches(
-        self, low: Int64Array, high: Int64Array, *, first_run: int = 0
+        self,
+        low: Int64Array,
+        high: Int64Array,
+        *,
+        order: Int64Array | None = None,
+        first_run: int = 0,
     ) -> Iterator[tuple[Int64Array, Int64Array]]:
         """Yield pairs of (search, row found), some at a time, in no particular order.
 
         Args:
             low: the lowest entry that each search is after, shape (searches,).
             high: the highest one.
+            order: shape (searches,), that of the lowest entries, about, where it is known.
             first_run: leave out the runs before this one.
         """
         searches = len(low)
         if self.runs == first_run or not searches:
             return
         if searches > _WORTH_SORTING:
-            order = low.argsort()  # neighbours look at the same memory: twice as fast
+            if order is None:
+                order = low.argsort()  # neighbours look at the same memory: twice as fast
             for found, rows in self._matches(low.take(order), high.take(order), first_run):
                 yield order.take(found), rows
         else:
@@ -165,6 +179,19 @@ class RunIndex:
         del self._starts[run + 1 :]
         entries, rows = self._entries.values[start:], self._rows.values[start:]
         entries &= (1 << _ENTRY_BITS) - 1
-        order = entries.argsort()
+        order = entries.argsort(kind="stable")  # finds the runs, and merges
         entries[:] = entries.take(order) | (run << _ENTRY_BITS)
         rows[:] = rows.take(order)
+
+
+def order_by_key(keys: Int64Array, event_time_ns: Int64Array) -> Int64Array | None:
+    """Return the order of rows by (key, time), shape (rows,); None: that has to be sorted for.
+
+    Rows come in the order of time, as a rule, so it is that of the keys; small ones sort by radix,
+    in a third of the time.
+    """
+    if len(keys) < _WORTH_SORTING or int(np.maximum.reduce(keys)) >= 1 << 16:
+        return None
+    if np.count_nonzero(event_time_ns[1:] < event_time_ns[:-1]):
+        return None
+    return keys.astype(np.uint16).argsort(kind="stable")

@@ -333,7 +333,7 @@ class JoinMachine(ByEventTime):
         self.comparisons += len(pairs[_LEFT])
         if self._step.where is None or not len(pairs[_LEFT]):
             return pairs
-        event_time_ns, _ = self._state.rows.later(pairs)
+        event_time_ns = self._state.rows.later_ns(pairs)
         # No expression sees stimulus times, so the event times stand in for them.
         batch = Batch(event_time_ns, event_time_ns, self._columns(self._where_columns, pairs))
         mask = evaluated(self._step.where, batch, step=self._step.name)

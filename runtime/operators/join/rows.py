@@ -24,6 +24,7 @@ from runtime.operators.join.columns import HeldColumns
 Pairs = tuple[Int64Array, Int64Array]
 """Positions of left rows, and of the right row that each is paired with."""
 _LEFT, _RIGHT = 0, 1
+_FEW_ROWS = 64
 _ARRAYS = ("_keys", "_times", "_stimuli", "_places", "_newest")
 
 
@@ -147,8 +148,11 @@ class HeldRows:
             at = new.turns + first
             self._add_side(_LEFT, new, at[: new.lefts])
             self._add_side(_RIGHT, new, at[new.lefts :])
-        newest = self._newest[first:last]
-        np.maximum.accumulate(self._times[first:last], out=newest)
+        times, newest = self._times[first:last], self._newest[first:last]
+        if rows > _FEW_ROWS and not np.count_nonzero(times[1:] < times[:-1]):
+            newest[:] = times  # in order, as a rule: a tenth of what accumulating takes
+        else:
+            np.maximum.accumulate(times, out=newest)
         if before_ns > newest.item(0):
             np.maximum(newest, before_ns, out=newest)
 
@@ -242,6 +246,14 @@ class HeldRows:
             np.maximum(times.take(left), times.take(right)),
             np.maximum(stimuli.take(left), stimuli.take(right)),
         )
+
+    def later_ns(self, pairs: tuple[Int64Array, Int64Array]) -> Int64Array:
+        """Return of each pair of rows the later event time."""
+        times = self._times
+        later: Int64Array = np.maximum(
+            times.take(pairs[0] - self.origin), times.take(pairs[1] - self.origin)
+        )
+        return later
 
     def marks(self, pairs: tuple[Int64Array, Int64Array]) -> Marks | None:
         """Return the marks of each pair, those of both its rows; None where none has any."""

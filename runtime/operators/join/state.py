@@ -8,12 +8,15 @@ from typing import Any
 import numpy as np
 
 from runtime.model import END_NS, START_NS, Int64Array
-from runtime.operators.join.index import Layout, RunIndex
+from runtime.operators.join.index import Layout, RunIndex, order_by_key
 from runtime.operators.join.rows import Arrivals, HeldRows
 
 Found = Iterator[tuple[Int64Array, Int64Array]]
 """(place among the searches, position of a row found), some at a time."""
 _FITS_NOTHING = Layout(END_NS, 0, 0)
+_MOSTLY_GONE = 8
+"""An index of so many times the rows that are held is not worth keeping: where a read spans more
+than the window, each is over what the read before has left, and all searches would go twice."""
 
 
 class JoinState:
@@ -105,7 +108,8 @@ class JoinState:
         start, end = max(self._indexed, self.rows.start), self.rows.end
         if start < end:
             keys, times = self.rows.keys(start, end), self.rows.times(start, end)
-            self._index.add(self._layout.pack(keys, times), start)
+            order = order_by_key(keys, times)
+            self._index.add(self._layout.pack(keys, times), start, order=order)
             self._is_untidy = True
         self._indexed = end
         self._waiting = [False, False]
@@ -134,13 +138,14 @@ class JoinState:
 
     def partners(self, keys: Int64Array, times: Int64Array, *, first_run: int = 0) -> Found:
         """Yield what may be paired with rows of these keys and event times, of those indexed."""
+        order = order_by_key(keys, times)
         keys = keys ^ 1  # the other side
         within_ns, layout = self._within_ns, self._layout
         low, high = times - within_ns, times + within_ns
         if self.horizon_ns > START_NS:
             np.maximum(low, self.horizon_ns, out=low)
         return self._index.matches(
-            layout.pack(keys, low), layout.pack(keys, high), first_run=first_run
+            layout.pack(keys, low), layout.pack(keys, high), order=order, first_run=first_run
         )
 
     def partners_among(self, new: Arrivals, which: Int64Array) -> Found:
@@ -177,8 +182,13 @@ class JoinState:
 
     def tidy(self) -> None:
         """Keep the index short, also where no rows go."""
-        if self._is_untidy:
-            self._index.tidy(self.rows.start, max(self._indexed - self.rows.start, 0))
+        if not self._is_untidy:
+            return
+        held = max(self._indexed - self.rows.start, 0)
+        if len(self._index) > _MOSTLY_GONE * held + 64:
+            self._forget_index()  # the few that are left are sorted again, with what comes next
+        else:
+            self._index.tidy(self.rows.start, held)
             self._is_untidy = False
 
     def count_between(self, start_ns: int, end_ns: int) -> int:
