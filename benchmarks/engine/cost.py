@@ -11,11 +11,13 @@ from collections.abc import Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
+import ray
+
 import slackwater as sw
 from benchmarks.engine.before import HOW, ROOT, before_ref, checkout, child_line, in_turns, ratios
 from benchmarks.engine.cost_run import IDLE, Setting, idle, measured
 from benchmarks.engine.running import PLACES
-from benchmarks.frame import Claim, Options, Result, check, counted, number
+from benchmarks.frame import Claim, Options, Result, Spread, check, counted, number
 
 RATES = (100, 1_000, 10_000, 50_000)
 CLAIMED_RATE = 10_000
@@ -26,6 +28,14 @@ GROWN = 1.5
 """Less than that is no growth: so far the medians of thirds of a run lie apart that keeps up."""
 WORSE = 1.05
 TURNS = 4
+BARE = "BareActor"
+
+
+class BareActor:
+    """What Ray alone costs in a process of an actor: it has no work."""
+
+    def ready(self) -> None:
+        """Return, once the process is there."""
 
 
 def run(options: Options) -> Result:
@@ -54,11 +64,15 @@ def run(options: Options) -> Result:
         waiting = IDLE[:1] if options.quick else IDLE
         for setting in counted(settings, of=len(settings), what="runs"):
             _add(result, setting.name, measured(cluster, setting))
+        actor: Any = ray.remote(num_cpus=0)(BareActor)
+        bare = actor.remote()
+        ray.get(bare.ready.remote())
         settle_s, seconds = (1.5, 4.0) if options.quick else (5.0, 20.0)
         for kind in waiting:
             for place in PLACES:
                 figures = idle(cluster, kind, place, settle_s=settle_s, seconds=seconds)
                 _add(result, f"waits: {kind}, {place}", figures)
+        del bare
         if not options.quick:
             _add(result, _keep_up_name(), measured(cluster, replace(KEEP_UP, seed=options.seed)))
     _claim(result, settings, waiting)
@@ -79,6 +93,11 @@ def run(options: Options) -> Result:
     ]
     if ref is None or options.quick:
         result.notes.append(f"p50 beside another commit's: only in the full run; {HOW}")
+    bare_cores = [f["others"][BARE] for f in result.figures.values() if BARE in f.get("others", {})]
+    result.figures["an actor of Ray without work"] = {"cores": bare_cores}
+    result.notes.append(
+        f"an actor of Ray without work, beside the waiting jobs: {Spread.of(bare_cores)} of a core"
+    )
     others = _others(result)
     result.notes.append(f"CPU apart from the slots', cores, the most of any run: {others}")
     return result

@@ -12,6 +12,8 @@ import pyarrow as pa
 import pytest
 
 from benchmarks.engine.before import HOW, before_ref, checkout, in_turns, ratios
+from benchmarks.engine.before_after import figures_of, geometric_mean, slower
+from benchmarks.engine.before_after import run as compare
 from benchmarks.engine.live import Live, Silent, name_thread
 from benchmarks.engine.profile_slot import calls_of
 from benchmarks.engine.threads import (
@@ -24,6 +26,7 @@ from benchmarks.engine.threads import (
     thread_counts,
 )
 from benchmarks.engine.workload import paced_tables, write
+from benchmarks.frame import Options, Spread
 from runtime.sources.spec import END_OF_INPUT
 
 
@@ -149,3 +152,37 @@ def test_no_commit_is_named_by_default_and_one_that_there_is_not_is_refused(
     with pytest.raises(SystemExit, match="no-such-commit") as refused, checkout("no-such-commit"):
         raise AssertionError("there is no such commit")
     assert HOW in str(refused.value)
+
+
+def test_figures_are_found_by_their_whole_name_and_only_speeds_and_times() -> None:
+    figures = {
+        "sparse": {
+            "one slot_million_per_s": {"median": 4.0, "min": 3, "max": 5, "repetitions": 3},
+            "one slot_ns_per_row": {"bus": 12.0},
+            "results": 77,
+        },
+        "3 hosts": {"10000": {"p50_ms": 0.5, "error_ms": 0.1, "missing": 0}},
+    }
+    assert dict(figures_of(figures)) == {
+        "sparse, one slot_million_per_s": 4.0,
+        "3 hosts, 10000, p50_ms": 0.5,
+    }
+
+
+def test_half_the_speed_and_twice_the_time_are_both_twice_as_slow() -> None:
+    speed = slower("sparse, one slot_million_per_s", Spread(0.5, 0.25, 1.0, 3))
+    assert (speed.median, speed.least, speed.most) == (2.0, 1.0, 4.0)
+    assert slower("p50_ms", Spread(2.0, 1.0, 4.0, 3)).median == 2.0
+
+
+def test_the_mean_of_ratios_is_geometric_so_that_twice_and_half_are_none() -> None:
+    assert geometric_mean([2.0, 0.5]) == pytest.approx(1.0)
+
+
+def test_without_a_commit_to_compare_with_the_claims_are_open_and_a_note_says_how(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("BEFORE", raising=False)
+    result = compare(Options())
+    assert [claim.value for claim in result.claims] == [None] * 4
+    assert any(HOW in note for note in result.notes)
