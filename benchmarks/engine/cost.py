@@ -6,15 +6,16 @@ stand apart. Of each run's results all are compared with the offline query's.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import asdict, replace
+from pathlib import Path
 from typing import Any
 
 import ray
 
 import slackwater as sw
-from benchmarks.engine.before import HOW, ROOT, before_ref, checkout, child_line, in_turns, ratios
+from benchmarks.engine.before import HOW, ROOT, Child, before_ref, checkout, in_turns, ratios
 from benchmarks.engine.cost_run import IDLE, Setting, idle, measured
 from benchmarks.engine.running import PLACES
 from benchmarks.frame import Claim, Options, Result, Spread, check, counted, number
@@ -27,7 +28,8 @@ KEEP_UP = Setting(100_000, "one slot", warm_up_s=5, seconds=60, is_sampled=True)
 GROWN = 1.5
 """Less than that is no growth: so far the medians of thirds of a run lie apart that keeps up."""
 WORSE = 1.05
-TURNS = 4
+TURNS = 8
+CHILD = "benchmarks.engine.cost_run"
 BARE = "BareActor"
 
 
@@ -180,20 +182,27 @@ def _claim_keeps_up(result: Result) -> None:
 
 def _compare(result: Result, options: Options, ref: str) -> None:
     """Measure both commits in turns; claim that the latency is no worse."""
-    settings = [Setting(CLAIMED_RATE, place, seed=options.seed) for place in PLACES]
-    words = ["benchmarks.engine.cost_run", json.dumps([asdict(one) for one in settings])]
+    settings = [
+        Setting(CLAIMED_RATE, place, warm_up_s=3, seconds=8, seed=options.seed) for place in PLACES
+    ]
 
-    def figures(tree: Any) -> dict[str, float]:
+    def figures(child: Child, tree: Path) -> dict[str, float]:
         found = {}
-        for one, values in zip(settings, child_line(tree, words), strict=True):
-            check(values["code"].startswith(str(tree)), f"{values['code']} ran, not {tree}")
+        for one in settings:
+            values = child.ask(asdict(one))
+            check(values["code"].startswith(f"{tree}/"), f"{values['code']} ran, not {tree}")
             check(not values["missing"], f"{one.name} in {tree}: pairs are missing")
             for name in ("p50_ms", "p99_ms", "cores"):
                 found[f"{one.place}: {name}"] = float(values[name])
         return found
 
-    with checkout(ref) as tree:
-        pairs = in_turns(lambda: figures(tree), lambda: figures(ROOT), times=TURNS)
+    # Both have a cluster all the while, of which one rests: so turns follow upon each other.
+    with (
+        checkout(ref) as tree,
+        closing(Child(tree, CHILD)) as before,
+        closing(Child(ROOT, CHILD)) as now,
+    ):
+        pairs = in_turns(lambda: figures(before, tree), lambda: figures(now, ROOT), times=TURNS)
     found = ratios(pairs)
     result.figures["beside before"] = {"ref": ref, "ratios": found, "pairs": pairs}
     for place in PLACES:

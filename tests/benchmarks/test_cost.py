@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 import threading
 import time
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
-from benchmarks.engine.before import HOW, before_ref, checkout, in_turns, ratios
+from benchmarks.engine import before
+from benchmarks.engine.before import HOW, Child, before_ref, checkout, in_turns, ratios
 from benchmarks.engine.before_after import figures_of, geometric_mean, slower
 from benchmarks.engine.before_after import run as compare
 from benchmarks.engine.live import Live, Silent, name_thread
@@ -26,7 +28,7 @@ from benchmarks.engine.threads import (
     thread_counts,
 )
 from benchmarks.engine.workload import paced_tables, write
-from benchmarks.frame import Options, Spread
+from benchmarks.frame import Options, Spread, WrongResultError
 from runtime.sources.spec import END_OF_INPUT
 
 
@@ -186,3 +188,30 @@ def test_without_a_commit_to_compare_with_the_claims_are_open_and_a_note_says_ho
     result = compare(Options())
     assert [claim.value for claim in result.claims] == [None] * 4
     assert any(HOW in note for note in result.notes)
+
+
+ANSWERS = """
+import json, sys
+for line in sys.stdin:
+    if json.loads(line)["rate"] == 0:
+        raise SystemExit("a rate of 0")
+    print("a line of somebody else's")
+    print(json.dumps({"file": __file__} | json.loads(line)), flush=True)
+"""
+
+
+def test_a_child_runs_the_code_of_its_folder_and_answers_line_by_line(tmp_path: Path) -> None:
+    (tmp_path / "answers.py").write_text(ANSWERS)
+    with closing(Child(tmp_path, "answers")) as child:
+        for rate in (10, 20):
+            assert child.ask({"rate": rate}) == {"file": str(tmp_path / "answers.py"), "rate": rate}
+        with pytest.raises(WrongResultError, match="a rate of 0"):
+            child.ask({"rate": 0})
+
+
+def test_a_checkout_has_the_code_of_its_commit_and_our_benchmarks_and_then_is_gone() -> None:
+    with checkout("HEAD") as tree:
+        assert (tree / "runtime" / "schedule" / "slot.py").exists()
+        ours = Path(before.__file__).read_text(encoding="utf-8")
+        assert (tree / "benchmarks" / "engine" / "before.py").read_text(encoding="utf-8") == ours
+    assert not tree.exists()
