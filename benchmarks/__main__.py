@@ -26,6 +26,10 @@ BENCHMARKS = {  # {name: (module, what it measures)}; the first room of each mod
     "multinode": ("engine.multinode", "the join on 1 to 3 hosts, and what links' delays look like"),
     "sink-kill": ("engine.sinks.kill", "a hundred kills during live sinks: what readers see"),
     "cost": ("engine.cost", "CPU, by thread, at 100 to 100k/s and idle; beside BEFORE=<git ref>"),
+    "before-after": (
+        "engine.before_after",
+        "merge, joins, aggregate, hosts, beside BEFORE=<ref>",
+    ),
     "memory": ("engine.memory", "ten million events through three nodes: is memory flat?"),
     "flows-at-random": ("engine.flows_at_random", "2,000 flows beside pandas, 50 of them on Ray"),
     "mace-training": ("mace.training", "worst latency predicted from 0.5 to 100 % of 75k (DATA=)"),

@@ -5,8 +5,8 @@ checkout of BEFORE, its `benchmarks` replaced with ours ─▶ child ─▶ figu
 this checkout ──────────────────────────────────────────▶ child ─▶ figures ┴▶ ratios
 ```
 
-So both are measured by one and the same measuring code, minutes apart at most; what is compared
-is the packages (`runtime`, `actors`, `ingest`, `slackwater`).
+So both are measured by one and the same measuring code, in turns of a minute or some; what is
+compared is the packages (`runtime`, `actors`, `ingest`, `slackwater`).
 """
 
 from __future__ import annotations
@@ -18,18 +18,19 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from benchmarks.frame import Spread, WrongResultError
 
-__all__ = ["HOW", "before_ref", "checkout", "child_line", "in_turns", "ratios"]
+__all__ = ["HOW", "Child", "before_ref", "checkout", "child_line", "in_turns", "ratios"]
 
 ROOT = Path(__file__).resolve().parents[2]
 HOW = "BEFORE=<git ref> in the environment compares with that commit, in the same run"
 VISIBLE = Path("/var/tmp")  # noqa: S108  hosts of namespaces see it, too
 CHILD_S = 900.0
+CLOSE_S = 30.0
 
 
 def before_ref() -> str | None:
@@ -77,6 +78,52 @@ def child_line(tree: Path, words: Sequence[str]) -> Any:
     if done.returncode != 0:
         raise WrongResultError(f"{' '.join(words)} in {tree}: {done.stderr[-2_000:]}")
     return json.loads(done.stdout.splitlines()[-1])
+
+
+class Child:
+    """A program that runs on the code in a folder, and answers each line with one; all JSON."""
+
+    def __init__(self, tree: Path, module: str) -> None:
+        self._said = tempfile.TemporaryFile("w+")  # noqa: SIM115  until close
+        self._process = subprocess.Popen(  # noqa: S603
+            [sys.executable, "-m", module],
+            cwd=tree,
+            env={**os.environ, "PYTHONPATH": str(tree)},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._said,
+            text=True,
+        )
+        self._tree = tree
+
+    def ask(self, question: Any) -> Any:
+        """Return its answer.
+
+        Raises:
+            WrongResultError: it has ended instead; with the end of what it said.
+        """
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        with suppress(BrokenPipeError):
+            self._process.stdin.write(json.dumps(question) + "\n")
+            self._process.stdin.flush()
+        for line in self._process.stdout:
+            if line.startswith("{"):  # other lines are Ray's
+                return json.loads(line)
+        self._said.seek(0)
+        raise WrongResultError(f"the child in {self._tree}: {self._said.read()[-2_000:]}")
+
+    def close(self) -> None:
+        """Let it end, as it does when no more lines come."""
+        assert self._process.stdin is not None
+        with suppress(BrokenPipeError):
+            self._process.stdin.close()
+        try:
+            self._process.wait(CLOSE_S)
+        except subprocess.TimeoutExpired:
+            self._process.terminate()
+            self._process.wait()
+        self._said.close()
 
 
 def in_turns(

@@ -6,16 +6,19 @@ stand apart. Of each run's results all are compared with the offline query's.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import asdict, replace
+from pathlib import Path
 from typing import Any
 
+import ray
+
 import slackwater as sw
-from benchmarks.engine.before import HOW, ROOT, before_ref, checkout, child_line, in_turns, ratios
+from benchmarks.engine.before import HOW, ROOT, Child, before_ref, checkout, in_turns, ratios
 from benchmarks.engine.cost_run import IDLE, Setting, idle, measured
 from benchmarks.engine.running import PLACES
-from benchmarks.frame import Claim, Options, Result, check, counted, number
+from benchmarks.frame import Claim, Options, Result, Spread, check, counted, number
 
 RATES = (100, 1_000, 10_000, 50_000)
 CLAIMED_RATE = 10_000
@@ -25,7 +28,16 @@ KEEP_UP = Setting(100_000, "one slot", warm_up_s=5, seconds=60, is_sampled=True)
 GROWN = 1.5
 """Less than that is no growth: so far the medians of thirds of a run lie apart that keeps up."""
 WORSE = 1.05
-TURNS = 4
+TURNS = 8
+CHILD = "benchmarks.engine.cost_run"
+BARE = "BareActor"
+
+
+class BareActor:
+    """What Ray alone costs in a process of an actor: it has no work."""
+
+    def ready(self) -> None:
+        """Return, once the process is there."""
 
 
 def run(options: Options) -> Result:
@@ -54,11 +66,15 @@ def run(options: Options) -> Result:
         waiting = IDLE[:1] if options.quick else IDLE
         for setting in counted(settings, of=len(settings), what="runs"):
             _add(result, setting.name, measured(cluster, setting))
+        actor: Any = ray.remote(num_cpus=0)(BareActor)
+        bare = actor.remote()
+        ray.get(bare.ready.remote())
         settle_s, seconds = (1.5, 4.0) if options.quick else (5.0, 20.0)
         for kind in waiting:
             for place in PLACES:
                 figures = idle(cluster, kind, place, settle_s=settle_s, seconds=seconds)
                 _add(result, f"waits: {kind}, {place}", figures)
+        del bare
         if not options.quick:
             _add(result, _keep_up_name(), measured(cluster, replace(KEEP_UP, seed=options.seed)))
     _claim(result, settings, waiting)
@@ -79,6 +95,11 @@ def run(options: Options) -> Result:
     ]
     if ref is None or options.quick:
         result.notes.append(f"p50 beside another commit's: only in the full run; {HOW}")
+    bare_cores = [f["others"][BARE] for f in result.figures.values() if BARE in f.get("others", {})]
+    result.figures["an actor of Ray without work"] = {"cores": bare_cores}
+    result.notes.append(
+        f"an actor of Ray without work, beside the waiting jobs: {Spread.of(bare_cores)} of a core"
+    )
     others = _others(result)
     result.notes.append(f"CPU apart from the slots', cores, the most of any run: {others}")
     return result
@@ -161,20 +182,27 @@ def _claim_keeps_up(result: Result) -> None:
 
 def _compare(result: Result, options: Options, ref: str) -> None:
     """Measure both commits in turns; claim that the latency is no worse."""
-    settings = [Setting(CLAIMED_RATE, place, seed=options.seed) for place in PLACES]
-    words = ["benchmarks.engine.cost_run", json.dumps([asdict(one) for one in settings])]
+    settings = [
+        Setting(CLAIMED_RATE, place, warm_up_s=3, seconds=8, seed=options.seed) for place in PLACES
+    ]
 
-    def figures(tree: Any) -> dict[str, float]:
+    def figures(child: Child, tree: Path) -> dict[str, float]:
         found = {}
-        for one, values in zip(settings, child_line(tree, words), strict=True):
-            check(values["code"].startswith(str(tree)), f"{values['code']} ran, not {tree}")
+        for one in settings:
+            values = child.ask(asdict(one))
+            check(values["code"].startswith(f"{tree}/"), f"{values['code']} ran, not {tree}")
             check(not values["missing"], f"{one.name} in {tree}: pairs are missing")
             for name in ("p50_ms", "p99_ms", "cores"):
                 found[f"{one.place}: {name}"] = float(values[name])
         return found
 
-    with checkout(ref) as tree:
-        pairs = in_turns(lambda: figures(tree), lambda: figures(ROOT), times=TURNS)
+    # Both have a cluster all the while, of which one rests: so turns follow upon each other.
+    with (
+        checkout(ref) as tree,
+        closing(Child(tree, CHILD)) as before,
+        closing(Child(ROOT, CHILD)) as now,
+    ):
+        pairs = in_turns(lambda: figures(before, tree), lambda: figures(now, ROOT), times=TURNS)
     found = ratios(pairs)
     result.figures["beside before"] = {"ref": ref, "ratios": found, "pairs": pairs}
     for place in PLACES:

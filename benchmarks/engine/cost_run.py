@@ -1,7 +1,7 @@
 """One run of `cost`: a job at the speed of the clock, the CPU of its processes, its latency.
 
-`python -m benchmarks.engine.cost_run '[{"rate": …}, …]'` measures several on one cluster and prints
-a JSON line. So `cost` measures other commits' code with this file as it is now (`before.py`).
+As a program it reads settings, a JSON line each, and answers each with a line of figures: so `cost`
+measures other commits' code with this file as it is now (`before.py`).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from benchmarks.frame import check, plain
 
 __all__ = ["IDLE", "Setting", "Usage", "idle", "measured"]
 
-START_S = 3.0
+START_S = 5.0
 """How long a job may take to start before the first row of a live source is due."""
 BEHIND_S = 1
 """So long rows go on behind the window: what they complete was in it."""
@@ -294,11 +294,13 @@ def _is_slot(kind: str) -> bool:
     return kind == "slot actors"
 
 
-def main(settings: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Measure each on one cluster."""
+def main() -> None:
+    """Measure a setting for each line that comes, on one cluster; answer each with a line."""
     with sw.Cluster.local(nodes=3) as cluster:
-        return [measured(cluster, Setting(**one)) for one in settings]
+        for line in sys.stdin:
+            figures = measured(cluster, Setting(**json.loads(line)))
+            print(json.dumps(plain(figures)), flush=True)
 
 
 if __name__ == "__main__":
-    print(json.dumps(plain(main(json.loads(sys.argv[1])))))
+    main()

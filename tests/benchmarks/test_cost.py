@@ -5,13 +5,17 @@ from __future__ import annotations
 import os
 import threading
 import time
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
-from benchmarks.engine.before import HOW, before_ref, checkout, in_turns, ratios
+from benchmarks.engine import before
+from benchmarks.engine.before import HOW, Child, before_ref, checkout, in_turns, ratios
+from benchmarks.engine.before_after import figures_of, geometric_mean, slower
+from benchmarks.engine.before_after import run as compare
 from benchmarks.engine.live import Live, Silent, name_thread
 from benchmarks.engine.profile_slot import calls_of
 from benchmarks.engine.threads import (
@@ -24,6 +28,7 @@ from benchmarks.engine.threads import (
     thread_counts,
 )
 from benchmarks.engine.workload import paced_tables, write
+from benchmarks.frame import Options, Spread, WrongResultError
 from runtime.sources.spec import END_OF_INPUT
 
 
@@ -149,3 +154,64 @@ def test_no_commit_is_named_by_default_and_one_that_there_is_not_is_refused(
     with pytest.raises(SystemExit, match="no-such-commit") as refused, checkout("no-such-commit"):
         raise AssertionError("there is no such commit")
     assert HOW in str(refused.value)
+
+
+def test_figures_are_found_by_their_whole_name_and_only_speeds_and_times() -> None:
+    figures = {
+        "sparse": {
+            "one slot_million_per_s": {"median": 4.0, "min": 3, "max": 5, "repetitions": 3},
+            "one slot_ns_per_row": {"bus": 12.0},
+            "results": 77,
+        },
+        "3 hosts": {"10000": {"p50_ms": 0.5, "error_ms": 0.1, "missing": 0}},
+    }
+    assert dict(figures_of(figures)) == {
+        "sparse, one slot_million_per_s": 4.0,
+        "3 hosts, 10000, p50_ms": 0.5,
+    }
+
+
+def test_half_the_speed_and_twice_the_time_are_both_twice_as_slow() -> None:
+    speed = slower("sparse, one slot_million_per_s", Spread(0.5, 0.25, 1.0, 3))
+    assert (speed.median, speed.least, speed.most) == (2.0, 1.0, 4.0)
+    assert slower("p50_ms", Spread(2.0, 1.0, 4.0, 3)).median == 2.0
+
+
+def test_the_mean_of_ratios_is_geometric_so_that_twice_and_half_are_none() -> None:
+    assert geometric_mean([2.0, 0.5]) == pytest.approx(1.0)
+
+
+def test_without_a_commit_to_compare_with_the_claims_are_open_and_a_note_says_how(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("BEFORE", raising=False)
+    result = compare(Options())
+    assert [claim.value for claim in result.claims] == [None] * 4
+    assert any(HOW in note for note in result.notes)
+
+
+ANSWERS = """
+import json, sys
+for line in sys.stdin:
+    if json.loads(line)["rate"] == 0:
+        raise SystemExit("a rate of 0")
+    print("a line of somebody else's")
+    print(json.dumps({"file": __file__} | json.loads(line)), flush=True)
+"""
+
+
+def test_a_child_runs_the_code_of_its_folder_and_answers_line_by_line(tmp_path: Path) -> None:
+    (tmp_path / "answers.py").write_text(ANSWERS)
+    with closing(Child(tmp_path, "answers")) as child:
+        for rate in (10, 20):
+            assert child.ask({"rate": rate}) == {"file": str(tmp_path / "answers.py"), "rate": rate}
+        with pytest.raises(WrongResultError, match="a rate of 0"):
+            child.ask({"rate": 0})
+
+
+def test_a_checkout_has_the_code_of_its_commit_and_our_benchmarks_and_then_is_gone() -> None:
+    with checkout("HEAD") as tree:
+        assert (tree / "runtime" / "schedule" / "slot.py").exists()
+        ours = Path(before.__file__).read_text(encoding="utf-8")
+        assert (tree / "benchmarks" / "engine" / "before.py").read_text(encoding="utf-8") == ours
+    assert not tree.exists()
