@@ -25,12 +25,11 @@ from runtime.order.reorder import Reordering
 from runtime.sources.arrivals import ArrivalTeller
 from runtime.sources.block import Block
 from runtime.sources.clock import SourceClock
+from runtime.sources.column_reader import ColumnReader
 from runtime.sources.columns import (
     check_source_columns,
     near_time_ns,
-    read_columns,
     refuse_another_unit,
-    refuse_nulls,
 )
 from runtime.sources.early import MOST_ROWS, EarlyRows, Rows
 from runtime.sources.idle_writers import IdleWriters
@@ -85,6 +84,15 @@ class BlockReader:
         self._uses_arrival = _uses_arrival(spec) or teller is not None
         arrival = spec.arrival if self._uses_arrival else None
         self._schema = _schema_to_read(spec, schema, [*self._carried, arrival])
+        roles = {  # of a column that has two, the last one here counts
+            spec.sequence: "sequence",
+            spec.writer: "writer",
+            arrival: "arrival",
+            spec.event_time: "event time",
+        }
+        self._columns = ColumnReader(
+            source, self._schema, {name: role for name, role in roles.items() if name is not None}
+        )
         self._pace = None if spec.speed is None else Pace(spec.speed)
         self._promises = PromiseLine(spec, order)
         self._numbered: NumberedBlocks | None = None
@@ -231,15 +239,7 @@ class BlockReader:
         """Convert what is needed. All that can be refused is refused here, before any change."""
         source, spec, row = self._source, self._spec, self._rows_read
         arrival = spec.arrival if self._uses_arrival else None
-        for name, role in (
-            (spec.event_time, "event time"),
-            (arrival, "arrival"),
-            (spec.writer, "writer"),
-            (spec.sequence, "sequence"),
-        ):
-            if name is not None:
-                refuse_nulls(source, arrow, name, role=role, row=row)
-        columns = read_columns(source, arrow, self._schema, row=row)
+        columns = self._columns.read(arrow, row=row)
         event_time_ns = self._time_ns(columns, spec.event_time)
         if row == 0 and spec.time_unit is None:
             is_whole = pa.types.is_integer(self._schema.field(spec.event_time).type)

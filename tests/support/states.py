@@ -108,6 +108,8 @@ REASONS: dict[tuple[str, str], tuple[str, _Seen]] = {
     ("BlockReader", "_reader"): ("opened anew, when more rows are needed", _nothing),
     ("BlockReader", "_rest"): ("what the reader had read ahead", _nothing),
     ("BlockReader", "_to_skip"): ("until the reader is where the old one was", _nothing),
+    ("ColumnReader", "_known"): ("where columns lie is looked up anew", _nothing),
+    ("ColumnReader", "_places"): ("where columns lie is looked up anew", _nothing),
     ("FilterMachine", "_nothing"): ("a batch of no rows, made once", _nothing),
     # Operators: where rows lie, and what is looked up in them, is made anew from the rows.
     ("HeldRows", "origin"): ("positions begin anew", _nothing),
