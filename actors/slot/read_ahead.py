@@ -129,7 +129,7 @@ class ReadAhead:
         self._source, self._input, self._wake = source, input, wake
         self._reader: NamedReader | None = None  # once it is open
         self._changed = threading.Condition()
-        self._blocks: deque[pa.RecordBatch] = deque()
+        self._blocks: deque[tuple[pa.RecordBatch, int]] = deque()  # and how many bytes it has
         self._rows = self._bytes = 0
         self._end: EndOfInput | BaseException | None = None  # behind the blocks
         self._is_closed = False
@@ -138,11 +138,13 @@ class ReadAhead:
 
     def poll(self) -> pa.RecordBatch | EndOfInput | None:
         """Return the next block, or what ended the reading; None: nothing is there now."""
+        if not self._blocks and self._end is None:  # without the lock: who adds to them wakes us
+            return None
         with self._changed:
             if self._blocks:
-                block = self._blocks.popleft()
+                block, size = self._blocks.popleft()
                 self._rows -= len(block)
-                self._bytes -= block.nbytes
+                self._bytes -= size
                 self._changed.notify_all()
                 return block
             end = self._end
@@ -159,7 +161,7 @@ class ReadAhead:
         """Let the thread end; it closes the reader once its call has returned."""
         with self._changed:
             self._is_closed = True
-            self.left_rows += sum(map(len, self._blocks))
+            self.left_rows += sum(len(block) for block, _ in self._blocks)
             self._blocks.clear()
             self._changed.notify_all()
         if self._thread is not threading.current_thread():
@@ -203,15 +205,16 @@ class ReadAhead:
                 self.close_problem = str(problem)
 
     def _put(self, block: pa.RecordBatch) -> None:
+        size = block.nbytes
         with self._changed:
             self._changed.wait_for(lambda: self._is_closed or self._has_room)
             if self._is_closed:
                 self.left_rows += len(block)
                 return
             is_first = not self._blocks
-            self._blocks.append(block)
+            self._blocks.append((block, size))
             self._rows += len(block)
-            self._bytes += block.nbytes
+            self._bytes += size
         if is_first:
             self._wake()
 
