@@ -123,6 +123,8 @@ class Child:
         except subprocess.TimeoutExpired:
             self._process.terminate()
             self._process.wait()
+        assert self._process.stdout is not None
+        self._process.stdout.close()
         self._said.close()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import threading
 import time
 from contextlib import closing
@@ -30,6 +31,11 @@ from benchmarks.engine.threads import (
 from benchmarks.engine.workload import paced_tables, write
 from benchmarks.frame import Options, Spread, WrongResultError
 from runtime.sources.spec import END_OF_INPUT
+
+needs_git = pytest.mark.skipif(
+    shutil.which("git") is None or not (before.ROOT / ".git").exists(),
+    reason="not a clone, or no git",
+)
 
 
 def test_the_cpu_of_a_stat_file_is_read_behind_a_name_with_brackets_and_blanks() -> None:
@@ -146,6 +152,7 @@ def test_ratios_are_of_each_pair_and_of_figures_that_both_have() -> None:
     assert (found["p50"].median, found["p50"].least, found["p50"].most) == (1.5, 0.5, 2.0)
 
 
+@needs_git
 def test_no_commit_is_named_by_default_and_one_that_there_is_not_is_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -209,6 +216,7 @@ def test_a_child_runs_the_code_of_its_folder_and_answers_line_by_line(tmp_path: 
             child.ask({"rate": 0})
 
 
+@needs_git
 def test_a_checkout_has_the_code_of_its_commit_and_our_benchmarks_and_then_is_gone() -> None:
     with checkout("HEAD") as tree:
         assert (tree / "runtime" / "schedule" / "slot.py").exists()
