@@ -84,6 +84,9 @@ class StageSource:
 
     def urgency_ns(self, now_ns: int) -> int | None:
         """Return since when rows that can be had now are due; None: there are none."""
+        known_ns = self.machine.known_due_ns
+        if known_ns is not None and self.is_paced and known_ns <= now_ns >= self.next_take_ns:
+            return known_ns
         due_ns = self.due_ns(now_ns)
         self.is_waiting = due_ns is None and self.wakes
         if due_ns is None or due_ns > now_ns:

@@ -127,10 +127,10 @@ class StageMachine:
         if self._is_passing:
             return self._queues.earliest_stimulus_ns()
         if self.source_at is not None:
-            urgency_ns = self.source_at.urgency_ns(now_ns)
+            due_ns = self.source_at.urgency_ns(now_ns)
             if self.source_at.is_waiting:
                 self.quiet_until_ns = END_NS
-            return urgency_ns
+            return due_ns
         waiting_ns = self._queues.earliest_stimulus_ns()
         if self._intake.more:
             goes_on_ns = self._intake.goes_on_ns
@@ -209,11 +209,11 @@ class StageMachine:
             sampler.count(now_ns, self._queues)
             sampler.begin()
         if (source := self.source_at) is not None:
-            before = source.machine.rows_in
+            before = source.machine.taken
             message = source.take(now_ns, max_rows=max_rows)
             self.quiet_until_ns = source.quiet_until_ns
             self.rows_released = 0 if message is None else message.rows
-            self.rows_worked = max(source.machine.rows_in - before, self.rows_released)
+            self.rows_worked = max(source.machine.taken - before, self.rows_released)
             if message is None:
                 return None, []
             self._moved_ns = now_ns

@@ -141,7 +141,7 @@ class SourceMachine(SourceState):
                 stop = self._due_until(block, now_ns, limit)
                 if stop <= self._position:
                     return self._word(now_ns)
-                self._taken += block.rows_read(self._position, stop)
+                self.taken += block.rows_read(self._position, stop)
                 self.newest_ns = block.newest_ns[stop - 1]
                 self._consume(block, stop, now_ns)
             elif self._blocks.has_ended:
@@ -161,7 +161,7 @@ class SourceMachine(SourceState):
         if stop == start:
             return None
         self._position = stop
-        self._taken += stop - start
+        self.taken += stop - start
         self._rows_out += stop - start
         self.newest_ns = block.newest_ns[stop - 1]
         self._last_due_ns = due_ns[stop - 1]

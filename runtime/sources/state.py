@@ -33,7 +33,8 @@ class SourceState:
         teller: ArrivalTeller | None = None,
     ) -> None:
         self.name = name
-        self._taken = 0  # rows of the blocks
+        self.taken = 0
+        """Rows taken out of blocks so far; early ones are in none."""
         self.late_dropped = self.late = 0
         self.duplicates = self.given_up = self.renumbered = 0
         self.newest_ns = START_NS
@@ -64,7 +65,7 @@ class SourceState:
     @property
     def rows_in(self) -> int:
         """Rows taken from the input so far."""
-        return self._taken + self.early_held
+        return self.taken + self.early_held
 
     @property
     def early_held(self) -> int:
@@ -103,7 +104,7 @@ class SourceState:
         """
         is_left = self._block is not None and self._position < self._block.rows
         return {
-            "counts": (self._taken, self._rows_out, self.late_dropped, self.late),
+            "counts": (self.taken, self._rows_out, self.late_dropped, self.late),
             "numbers": (self.duplicates, self.given_up, self.renumbered),
             "start_ns": self._start_ns,
             "newest_ns": self.newest_ns,
@@ -125,7 +126,7 @@ class SourceState:
         The next `due_ns` or `take` that needs more rows opens the input and passes over those
         that were read before. They must be the same; how they are cut into blocks does not show.
         """
-        self._taken, self._rows_out, self.late_dropped, self.late = state["counts"]
+        self.taken, self._rows_out, self.late_dropped, self.late = state["counts"]
         self.duplicates, self.given_up, self.renumbered = state["numbers"]
         self._start_ns = state["start_ns"]
         self.newest_ns = state["newest_ns"]
