@@ -1,0 +1,167 @@
+"""When a slot looks at what: paced sources at one time, inputs that wake it once they have."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any, ClassVar
+
+import pyarrow as pa
+from hypothesis import given
+from hypothesis import strategies as st
+
+import slackwater as sw
+from runtime.config import Limits
+from runtime.model import END_NS, Message
+from runtime.placement.place import place
+from runtime.plan.plan import plan_stages
+from runtime.schedule import Slot
+from runtime.schedule.source_at import Looks
+from runtime.sources.spec import END_OF_INPUT, EndOfInput
+
+SCHEMA = pa.schema([("ts", pa.int64())])
+
+
+def slot_of(flow: sw.Dataflow, limits: Limits | None = None) -> Slot:
+    plan = place(flow.name, plan_stages(flow.graph), ["a"])
+    return Slot("a", plan.stages_of("a"), start_ns=0, limits=limits)
+
+
+def replay(**times: list[int]) -> sw.Dataflow:
+    """Sources that are replayed, each with a sink of its own."""
+    flow = sw.Dataflow("replay")
+    for name, at in times.items():
+        table = pa.table({"ts": pa.array(at, pa.int64())})
+        source = flow.source(name, sw.table(table), event_time="ts", speed=1.0)
+        source.sink(f"out-{name}", sw.collect_sink())
+    return flow
+
+
+def looks_at(slot: Slot, *, within_ns: int = 10**9) -> dict[int, list[str]]:
+    """Sleep as a host does; return {time: sources that had a slice then}."""
+    now_ns, found = 0, dict[int, list[str]]()
+    while now_ns <= within_ns:
+        while (done := slot.step(now_ns)) is not None:
+            slot.charge(done, 1_000)
+            if slot.stages[done.stage].stage.kind == "source":
+                found.setdefault(now_ns, []).append(done.stage)
+        until_ns = slot.rest(now_ns).until_ns
+        if until_ns is None:
+            return found
+        assert until_ns > now_ns, "it would not sleep"
+        now_ns = until_ns
+    raise AssertionError("it sleeps for longer than its rows are apart")
+
+
+def test_the_paced_sources_of_a_slot_are_looked_at_together() -> None:
+    """The second one's row is due behind a look at the first one, so waits for the next."""
+    slot = slot_of(
+        replay(one=[0, 1_000, 2_000], two=[0, 1_300, 2_100]), Limits(source_gap_ns=1_000)
+    )
+    assert looks_at(slot) == {
+        0: ["one", "two"],
+        1_000: ["one"],
+        2_000: ["two", "one"],  # 1,300 of the second, which is more urgent, and 2,000
+        3_000: ["one", "two"],  # its end, and 2,100
+        4_000: ["two"],
+    }
+
+
+def test_a_row_that_comes_alone_waits_for_no_other() -> None:
+    slot = slot_of(replay(one=[0, 50_000], two=[0, 70_000]), Limits(source_gap_ns=1_000))
+    assert sorted(looks_at(slot)) == [0, 50_000, 51_000, 70_000, 71_000], "and their ends"
+
+
+@given(
+    one=st.lists(st.integers(0, 200), min_size=1, max_size=30),
+    two=st.lists(st.integers(0, 200), min_size=1, max_size=30),
+    gap_ns=st.integers(1, 40),
+)
+def test_no_two_looks_are_nearer_than_the_gap_and_no_row_waits_longer(
+    one: list[int], two: list[int], gap_ns: int
+) -> None:
+    rows = {"one": sorted(one), "two": sorted(two)}
+    slot = slot_of(replay(**rows), Limits(source_gap_ns=gap_ns))
+    times = sorted(looks_at(slot))
+    assert all(after - before >= gap_ns for before, after in pairwise(times))
+    for due_ns in (at - own[0] for own in rows.values() for at in own):
+        assert any(due_ns <= at <= due_ns + gap_ns for at in times)
+    stages, _ = slot.reports(times[-1])
+    assert sum(stage.rows_out for stage in stages if stage.kind == "source") == len(one + two)
+
+
+def test_a_clock_that_was_set_back_does_not_keep_a_slot_from_looking() -> None:
+    looks = Looks(100)
+    assert looks.look(1_000) == 1_100
+    assert looks.look(1_050) == 1_100
+    assert looks.look(500) == 600
+
+
+@dataclass
+class Told:
+    """An input that says when it has something, as one that is read ahead does."""
+
+    blocks: list[Any] = field(default_factory=list)
+    polls: int = 0
+    wakes: ClassVar[bool] = True
+    reads_inline: ClassVar[bool] = True
+
+    def describe(self) -> str:
+        return "told"
+
+    def schema(self) -> pa.Schema:
+        return SCHEMA
+
+    def open(self) -> Told:
+        return self
+
+    def poll(self) -> pa.RecordBatch | EndOfInput | None:
+        self.polls += 1
+        return self.blocks.pop(0) if self.blocks else None
+
+    def close(self) -> None:
+        pass
+
+    def __deepcopy__(self, memo: Any) -> Told:
+        return self
+
+
+def test_an_input_that_wakes_its_slot_is_not_asked_before_it_has() -> None:
+    told = Told()
+    flow = sw.Dataflow("told")
+    flow.source("rows", told, event_time="ts", time_unit="ns").sink("out", sw.collect_sink())
+    slot = slot_of(flow)
+    assert slot.step(0) is None
+    asked = told.polls
+    for now_ns in range(1, 100):
+        assert slot.step(now_ns) is None
+        assert slot.rest(now_ns).until_ns is None, "nothing is due by the clock"
+    assert told.polls == asked
+    told.blocks.append(pa.record_batch({"ts": pa.array([5], pa.int64())}))
+    assert slot.step(200) is None
+    slot.woken()
+    done = slot.step(201)
+    assert done is not None
+    assert done.stage == "rows"
+    told.blocks.append(END_OF_INPUT)
+    slot.woken()
+    while slot.step(300) is not None:
+        pass
+    assert slot.is_finished
+
+
+def test_what_comes_to_a_quiet_stage_ends_its_quiet() -> None:
+    flow = sw.Dataflow("both")
+    sources = [
+        flow.source(name, sw.table(pa.table({"ts": [1]})), event_time="ts", time_unit="ns")
+        for name in ("left", "right")
+    ]
+    sources[0].merge(sources[1], name="both").sink("out", sw.collect_sink())
+    plan = place("both", plan_stages(flow.graph), ["a", "b"], placement={"*": "b", "both": "a"})
+    slot = Slot("a", plan.stages_of("a"), start_ns=0)
+    slot.deliver("left→both", Message(None, 5, 0), 1)
+    assert slot.step(1) is not None
+    assert slot.step(1) is None
+    assert slot.stages["both"].quiet_until_ns == END_NS
+    slot.deliver("right→both", Message(None, 5, 0), 2)
+    assert slot.step(2) is not None
