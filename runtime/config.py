@@ -20,8 +20,8 @@ class Limits:
     """
 
     credit_rows: int = 65_536
-    """Rows that may be under way on one channel. Six full batches: enough to keep a link busy,
-    little enough (a few MB) that a slow stage is felt by its source at once."""
+    """Rows that may be under way on one channel. As many as the longest slice hands over: enough
+    to keep a link busy, little enough (a few MB) for its source to feel a slow stage at once."""
 
     gate_rows: int = 262_144
     """Rows that a gate holds for one writer before it stops granting credit to it. The writer

@@ -65,12 +65,12 @@ def merge_pieces(pieces: Sequence[Piece], ranks: Sequence[int], *, is_sorted: bo
     columns = {}
     for name, parts in column_parts:
         if isinstance(parts[0], np.ndarray):
-            columns[name] = np.concatenate(parts).take(order)
+            columns[name] = np.concatenate(parts)[order]
         else:
             columns[name] = concat_columns(parts).take(order)
-    marks = None if marks is None else marks.take(order)
-    arrivals = None if arrivals is None else arrivals.take(order, axis=0)
-    return Batch(times.take(order), stimuli.take(order), columns, None, marks, arrivals)
+    marks = None if marks is None else marks[order]
+    arrivals = None if arrivals is None else arrivals[order]
+    return Batch(times[order], stimuli[order], columns, None, marks, arrivals)
 
 
 def _marks(pieces: Sequence[Piece]) -> Marks | None:

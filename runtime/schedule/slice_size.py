@@ -16,8 +16,6 @@ __all__ = ["FIRST_ROWS", "SliceSize"]
 
 FIRST_ROWS = 64
 """Of a stage's first slice, while nothing is known: nothing else of the slot runs meanwhile."""
-MOST_TIMES_LONGER = 8
-"""A slice that takes next to nothing says little of one that is longer."""
 FAR_TOO_LONG = 4
 """A slice of so many times `slice_ns` is not made longer to see what its rows cost, but shorter."""
 
@@ -50,11 +48,7 @@ class SliceSize:
             elif rows:
                 self.rows = max(1, min(self._short(before, rows, took_ns, fitting), most))
         elif 2 * rows > self.rows and (2 * took_ns < limits.slice_ns or self.rows < least):
-            self.rows = min(self._times_longer(took_ns) * self.rows, most)
-
-    def _times_longer(self, took_ns: int) -> int:
-        """Return by how much the next slice may be longer and still take half of what it may."""
-        return max(2, min(self._limits.slice_ns // (2 * took_ns or 1), MOST_TIMES_LONGER))
+            self.rows = min(2 * self.rows, most)
 
     def _short(self, before: tuple[int, int], rows: int, took_ns: int, fitting: int) -> int:
         """Return the length after a slice that took too long though it was short already."""
