@@ -60,7 +60,9 @@ def test_claims_fail_where_the_figures_do() -> None:
     one, three = "on arrival, one slot, 10k/s", "on arrival, three nodes, 10k/s"
     assert not claims[f"{one}: p50 ms"].holds  # 0.3 > 0.2
     assert claims[f"{three}: p50 ms"].holds  # 0.3 <= 0.6
-    assert claims[f"{one}: p50 / p50 of a bare message, as many as results"].value == pytest.approx(3.0)
+    assert claims[f"{one}: p50 / p50 of a bare message, as many as results"].value == pytest.approx(
+        3.0
+    )
     assert not claims[f"{one}: p50 / p50 of a bare message, as many as rows"].holds
     assert not claims[f"{three}: p99 ms"].holds
     over_floor = claims["in order, one slot, 10k/s: p50 ms − floor"]
