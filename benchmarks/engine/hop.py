@@ -4,228 +4,100 @@ Ours: encode, ZeroMQ, decode; the same back; credit granted as slots do. On the 
 would open between these nodes, which are on one host, and on the one it would open between hosts.
 Ray: the quicker of a RecordBatch and a dict of NumPy arrays as the argument and the result of an
 actor's method. All take turns within one run, so that noise on the machine hits them alike.
+
+Then the same between two hosts of namespaces (`tests/hosts`), where root may make them: there a
+job's channel is TCP with CURVE, and Ray's calls go over the same cable.
 """
 
 from __future__ import annotations
 
-import gc
-import time
+import json
+from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-import pyarrow as pa
-import ray
-import zmq
-from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
-
 from actors.nodes.ray_nodes import RayNodes
-from actors.wire.channel import ChannelKeys, ChannelPoller, Receiver, Sender
-from actors.wire.frames import FrameCodec
-from actors.wire.local_sockets import SCHEME, host_identity
-from benchmarks.frame import Claim, Options, Result, check
-from runtime.config import Limits
-from runtime.model import START_NS, Batch, Message
+from benchmarks.engine.hop_ends import BETWEEN_HOSTS, OURS, RAY, SIZES, HopEnds, summary
+from benchmarks.frame import Claim, Options, Result, WrongResultError
+from tests.hosts import Hosts, why_not
+from tests.hosts.raylets import GCS_PORT, started
 
-SIZES = (10, 1_000)
-SCHEMA = pa.schema(
-    [(name, pa.int32()) for name in ("area", "delay_s", "vehicle", "line")]
-    + [("speed", pa.float32())]
-)
-GRANT_ROWS = Limits().credit_rows // 8  # what a slot owes a sender before it says so
-TIMEOUT_S = 120.0
-LOST_S = 10.0  # a batch that is not back by then will not come
-OURS, BETWEEN_HOSTS = "ours", "ours, between hosts"
-RAY = {"Ray, RecordBatch": True, "Ray, NumPy": False}  # {way: whether the payload is Arrow's}
-
-
-class HopActor:
-    """One end: sends to its peer and receives from it, over our channels and over Ray."""
-
-    def __init__(self, keys: ChannelKeys, address: str) -> None:
-        gc.collect()
-        gc.freeze()  # as a slot does
-        self._keys, self._address = keys, address
-        self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
-        self._receivers: dict[str, Receiver] = {}
-        self._senders: dict[str, Sender] = {}
-        self._watches: dict[str, ChannelPoller] = {}
-        self._owed = 0
-
-    def identify(self) -> str | None:
-        """Return our host's identity."""
-        return host_identity(self._address)
-
-    def bind(self, peer: str | None) -> dict[str, str]:
-        """Listen on both of our ways: {way: endpoint}.
-
-        Args:
-            peer: the identity of the peer's host.
-        """
-        is_local = peer is not None and peer == self.identify()  # as a slot decides
-        for way, is_here in ((OURS, is_local), (BETWEEN_HOSTS, False)):
-            self._receivers[way] = Receiver(
-                keys=self._keys,
-                codec=_codec(),
-                context=self._context,
-                bind_host=self._address,
-                is_local=is_here,
-            )
-        return {way: receiver.endpoint for way, receiver in self._receivers.items()}
-
-    def connect(self, endpoints: dict[str, str]) -> None:
-        """Connect to the peer: {way: endpoint}."""
-        for way, endpoint in endpoints.items():
-            self._senders[way] = Sender(
-                endpoint, keys=self._keys, codec=_codec(), context=self._context
-            )
-            self._watches[way] = ChannelPoller(
-                {"in": self._receivers[way], "out": self._senders[way]}
-            )
-
-    def serve(self, way: str, trips: int) -> None:
-        """Send so many batches back."""
-        for _ in range(trips):
-            self._send(way, self._next(way))
-
-    def travel(self, way: str, rows: int, trips: int) -> list[int]:
-        """Return the time of each round trip of a batch through our channels, ns."""
-        message = Message(_batch(rows), START_NS, 0)
-        took = []
-        for _ in range(trips):
-            began_ns = time.perf_counter_ns()
-            self._send(way, message)
-            back = self._next(way)
-            took.append(time.perf_counter_ns() - began_ns)
-        assert back.batch is not None
-        check(_is_same(back.batch.columns, _columns(rows)), "the channel changed the batch")
-        return took
-
-    def echo(self, payload: Any) -> Any:
-        """Return it, as any Ray actor would."""
-        return payload
-
-    def call(self, peer: Any, rows: int, trips: int, *, as_arrow: bool) -> list[int]:
-        """Return the time of each round trip of a batch through a Ray actor call, ns."""
-        columns = {**_columns(rows), "event": np.arange(rows), "stimulus": np.arange(rows)}
-        payload: Any = pa.RecordBatch.from_pydict(columns) if as_arrow else columns
-        took = []
-        for _ in range(trips):
-            began_ns = time.perf_counter_ns()
-            back = ray.get(peer.echo.remote(payload))
-            took.append(time.perf_counter_ns() - began_ns)
-        same = back.equals(payload) if as_arrow else _is_same(back, columns)
-        check(same, "Ray changed the batch")
-        return took
-
-    def _send(self, way: str, message: Message) -> None:
-        sender = self._senders[way]
-        if "out" in self._watches[way].ready():
-            sender.poll()
-        sender.send(message, time.time_ns())
-
-    def _next(self, way: str) -> Message:
-        receiver = self._receivers[way]
-        deadline_s = time.monotonic() + LOST_S
-        while time.monotonic() < deadline_s:
-            self._watches[way].wait(LOST_S)
-            for message, _ in receiver.receive(time.time_ns(), max_messages=1):
-                self._owed += message.rows
-                if self._owed >= GRANT_ROWS:
-                    receiver.grant(self._owed)
-                    self._owed = 0
-                return message
-        raise TimeoutError("a batch got lost between two nodes")
+TIMES_QUICKER = 5
+HOSTS_S = 300.0  # for all that is measured between them
 
 
 def run(options: Options) -> Result:
-    """Measure batches of 10 and of 1,000 rows."""
+    """Measure batches of 10 and of 1,000 rows, between local nodes and between hosts."""
     turns, trips = (4, 250) if options.quick else (10, 1_000)
     result = Result(
-        f"{turns} turns of {trips:,} round trips, columns 5 × 4 bytes and 2 × 8, two local nodes",
-        ["rows", "way", "p50 ms", "p99 ms", "max ms", "p50 by turn, ms"],
+        f"{turns} turns of {trips:,} round trips, columns 5 × 4 bytes and 2 × 8",
+        ["between", "rows", "way", "p50 ms", "p99 ms", "max ms", "p50 by turn, ms"],
     )
     with RayNodes.local(2) as nodes:
-        keys = ChannelKeys.generate()
-        actor: Any = ray.remote(num_cpus=1)(HopActor)
-        here, there = (
-            actor.options(
-                scheduling_strategy=NodeAffinitySchedulingStrategy(node.node_id, soft=False)
-            ).remote(keys, node.ip)
-            for node in nodes.nodes
-        )
-        hosts = _get([here.identify.remote(), there.identify.remote()])
-        ends = _get([here.bind.remote(hosts[1]), there.bind.remote(hosts[0])])
-        _get([here.connect.remote(ends[1]), there.connect.remote(ends[0])])
-        is_local = all(end[OURS].startswith(SCHEME) for end in ends)
+        ends = HopEnds(nodes.nodes)
         for rows in SIZES:
-            took = _measure(here, there, rows=rows, turns=turns, trips=trips)
-            _report(result, rows, took)
+            took = ends.measure((OURS, BETWEEN_HOSTS, *RAY), rows=rows, turns=turns, trips=trips)
+            _add(result, "local nodes", rows, {way: summary(took[way]) for way in took})
     result.notes += [
-        "two nodes are simulated on one machine: they share its clock and its cores",
+        "two local nodes are simulated on one machine: they share its clock and its cores",
         "ours is the channel of a job between these two nodes, "
-        + ("a Unix socket in the clear: they are on one host" if is_local else "TCP with CURVE"),
-        "ours, between hosts, is TCP with CURVE over the loopback: no network, and no claim",
+        + ("a Unix socket in the clear: they are on one host" if ends.is_local else "TCP, CURVE"),
+        "ours, between hosts, is TCP with CURVE, on local nodes over the loopback: no network, and "
+        "no claim",
         "Ray's calls between nodes are not encrypted",
     ]
+    add_hosts(result, turns=turns, trips=trips)
     return result
 
 
-def _measure(here: Any, there: Any, *, rows: int, turns: int, trips: int) -> dict[str, Any]:
-    """Return {way: times of shape (turns, trips), ns}; a shorter turn before warms all up."""
-    took: dict[str, list[list[int]]] = {way: [] for way in (OURS, BETWEEN_HOSTS, *RAY)}
-    for turn in range(turns + 1):
-        count = trips if turn else trips // 4
-        for way, times in took.items():
-            if way in RAY:
-                calls = [here.call.remote(there, rows, count, as_arrow=RAY[way])]
-            else:
-                calls = [here.travel.remote(way, rows, count), there.serve.remote(way, count)]
-            found = _get(calls)[0]
-            if turn:
-                times.append(found)
-    return {way: np.array(times) for way, times in took.items()}
-
-
-def _report(result: Result, rows: int, took: dict[str, Any]) -> None:
-    p50 = {}
-    for name, times in took.items():
-        p50[name], p99, most = (float(np.quantile(times, q)) / 1e6 for q in (0.5, 0.99, 1))
-        by_turn = np.median(times, axis=1) / 1e6
-        spread = f"{by_turn.min():.3f}–{by_turn.max():.3f}"
-        result.rows.append([f"{rows:,}", name, f"{p50[name]:.3f}", f"{p99:.3f}", most, spread])
-        result.figures[f"{rows} rows, {name}"] = {
-            "p50_ms": p50[name],
-            "p99_ms": p99,
-            "max_ms": most,
-            "p50_by_turn_ms": [float(by_turn.min()), float(by_turn.max())],
-        }
-    ratio = min(p50[way] for way in RAY) / p50[OURS]
-    result.figures[f"{rows} rows, ratio of p50"] = ratio
-    result.claims.append(
-        Claim(f"{rows:,} rows: p50 of the quicker Ray call / p50 of ours", ratio, ">=", 5)
+def add_hosts(result: Result, *, turns: int, trips: int) -> None:
+    """Measure between two hosts as well, or say why not."""
+    reason = why_not()
+    if reason is not None:
+        result.notes.append(f"left out, with its claims: between hosts, since {reason}")
+        return
+    found = _between_hosts(turns, trips)
+    for rows in SIZES:
+        _add(result, "hosts", rows, found[str(rows)])
+    result.notes.append(
+        "hosts are two network namespaces of one machine, joined by a bridge of the kernel: each "
+        "with an address, files and Ray of its own; they share its cores"
     )
 
 
-def _codec() -> FrameCodec:
-    return FrameCodec(SCHEMA, columns=SCHEMA.names, with_writers=False)
+def _between_hosts(turns: int, trips: int) -> dict[str, dict[str, Any]]:
+    """Return {rows: {way: its figures}}, measured from within one of two hosts."""
+    with Hosts(2) as hosts, started(hosts, slots=1) as environment:
+        head = hosts.hosts[0]
+        task = {"address": f"{head.ip}:{GCS_PORT}", "turns": turns, "trips": trips}
+        words = ["python3", "-m", "benchmarks.engine.hop_on_hosts", json.dumps(task)]
+        done = head.run(words, timeout=HOSTS_S, env=environment)
+        if done.returncode != 0:
+            raise WrongResultError(f"hop between hosts: {done.stderr[-2_000:]}")
+        figures: dict[str, dict[str, Any]] = json.loads(done.stdout.splitlines()[-1])
+        return figures
 
 
-def _columns(rows: int) -> dict[str, Any]:
-    numbers = np.arange(rows, dtype=np.int32)
-    columns: dict[str, Any] = {name: numbers * place for place, name in enumerate(SCHEMA.names)}
-    columns["speed"] = (numbers / 3).astype(np.float32)
-    return columns
+def _add(result: Result, between: str, rows: int, ways: Mapping[str, dict[str, Any]]) -> None:
+    for way, found in ways.items():
+        least, most = found["p50_by_turn_ms"]
+        p50, p99 = f"{found['p50_ms']:.3f}", f"{found['p99_ms']:.3f}"
+        spread = f"{least:.3f}–{most:.3f}"
+        result.rows.append([between, f"{rows:,}", way, p50, p99, found["max_ms"], spread])
+        result.figures[f"{between}, {rows} rows, {way}"] = found
+    ratio = times_quicker(ways)
+    result.figures[f"{between}, {rows} rows, ratio of p50"] = ratio
+    result.claims.append(
+        Claim(
+            f"{between}, {rows:,} rows: p50 of the quicker Ray call / p50 of ours",
+            ratio,
+            ">=",
+            TIMES_QUICKER,
+        )
+    )
 
 
-def _batch(rows: int) -> Batch:
-    numbers = np.arange(rows, dtype=np.int64)
-    return Batch(numbers, numbers, _columns(rows))
-
-
-def _is_same(one: Any, other: Any) -> bool:
-    return all(np.array_equal(one[name], values) for name, values in other.items())
-
-
-def _get(refs: list[Any]) -> list[Any]:
-    found: list[Any] = ray.get(refs, timeout=TIMEOUT_S)
-    return found
+def times_quicker(ways: Mapping[str, dict[str, Any]]) -> float:
+    """Return p50 of Ray's quicker way over that of a job's own channel."""
+    quicker_ms: float = min(ways[way]["p50_ms"] for way in RAY)
+    ours_ms: float = ways[OURS]["p50_ms"]
+    return quicker_ms / ours_ms
