@@ -89,7 +89,7 @@ class HopActor:
 
     def travel(self, way: str, rows: int, trips: int) -> list[int]:
         """Return the time of each round trip of a batch through our channels, ns."""
-        message = Message(hop_batch(rows), START_NS, 0)
+        message = Message(_batch(rows), START_NS, 0)
         took = []
         for _ in range(trips):
             began_ns = time.perf_counter_ns()
@@ -217,8 +217,7 @@ def _columns(rows: int) -> dict[str, Any]:
     return columns
 
 
-def hop_batch(rows: int) -> Batch:
-    """Return so many rows of the schema."""
+def _batch(rows: int) -> Batch:
     numbers = np.arange(rows, dtype=np.int64)
     return Batch(numbers, numbers, _columns(rows))
 

@@ -16,6 +16,7 @@ from multiprocessing.connection import Connection
 from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 import zmq
 
 from actors.wire import local_sockets
@@ -23,10 +24,9 @@ from actors.wire.channel import ChannelKeys, ChannelPoller, Receiver, Sender, Wa
 from actors.wire.frames import FrameCodec
 from actors.wire.keys import guard_local_receiver
 from actors.wire.waiting import sharpen_timers
-from benchmarks.engine.hop import SCHEMA, hop_batch
 from benchmarks.engine.live import name_thread
 from benchmarks.frame import check
-from runtime.model import START_NS, Message
+from runtime.model import START_NS, Batch, Message
 
 __all__ = ["EVERY_NS", "LOOP", "Told", "WireProcess"]
 
@@ -34,6 +34,10 @@ EVERY_NS = 250_000
 """From one message to the next: about what a source sends at 10,000 events a second."""
 GRANT_EVERY = 64
 """Messages: a slot grants an eighth of its credit at once."""
+SCHEMA = pa.schema(  # of hop, too
+    [(name, pa.int32()) for name in ("area", "delay_s", "vehicle", "line")]
+    + [("speed", pa.float32())]
+)
 LOOP = "wire-loop"
 LOST_S = 10.0
 NAP_S = 0.001  # as a slot that has work
@@ -147,7 +151,7 @@ class _Ends:
         sender = self._ours[transport]
         assert isinstance(sender, Sender)
         poller = ChannelPoller({"out": sender}, waker=self._waker)
-        message = Message(hop_batch(rows) if rows else None, START_NS, 0)
+        message = Message(_batch(rows) if rows else None, START_NS, 0)
         granted = 0
 
         def send() -> None:
@@ -193,7 +197,7 @@ class _Ends:
     def send_bare(self, transport: str, rows: int, count: int, start_ns: int) -> Told:
         """Send the bytes of a frame of so many rows, again and again; nothing comes back."""
         socket = self._bare[transport]
-        message = Message(hop_batch(rows) if rows else None, START_NS, 0)
+        message = Message(_batch(rows) if rows else None, START_NS, 0)
         frame = _codec().encode(message, sent_at_ns=0)
         return _paced(
             count,
@@ -213,7 +217,7 @@ class _Ends:
             size += len(socket.recv())
             times.append(time.perf_counter_ns())
         cpu_ns = time.thread_time_ns() - began_ns
-        message = Message(hop_batch(rows) if rows else None, START_NS, 0)
+        message = Message(_batch(rows) if rows else None, START_NS, 0)
         check(size == count * len(_codec().encode(message, sent_at_ns=0)), "bytes got lost")
         return Told(cpu_ns, np.array(times))
 
@@ -230,6 +234,12 @@ def _paced(
         times.append(time.perf_counter_ns())
         send()
     return Told(time.thread_time_ns() - began_ns, np.array(times))
+
+
+def _batch(rows: int) -> Batch:
+    times = np.arange(rows, dtype=np.int64)
+    columns = {field.name: times.astype(field.type.to_pandas_dtype()) for field in SCHEMA}
+    return Batch(times, times, columns)
 
 
 def _codec() -> FrameCodec:
