@@ -19,6 +19,7 @@ from examples.real_data import NoRealData
 BENCHMARKS = {  # {name: (module, what it measures)}; the first room of each module is its folder
     "merge": ("engine.merge", "Slack-ScaleGate alone: 2 and 1,500 writers, batches of 1 to 8,192"),
     "hop": ("engine.hop", "a batch between two nodes and back: our channel, a Ray actor call"),
+    "wire-cost": ("engine.wire_cost", "a small message between two slots: CPU, system calls"),
     "join-throughput": ("engine.join_throughput", "4 M events through the join, sparse and dense"),
     "aggregate": ("engine.aggregate", "5 M events, 10 % late, mean and count per key and second"),
     "cores": ("engine.cores", "join and aggregate on 1 and 2 slots of a node, simulated to 64"),

@@ -251,7 +251,7 @@ class Receiver(End):
         """
         if self._has_greeted and not (self._has_ended or self._is_closed):
             # Without a high-water mark, a socket that has a peer can always be written to.
-            self._is_lost = self._is_lost or not self._events()
+            self._is_lost = self._is_lost or not self._can_do()
         return self._is_lost and not self._has_ended
 
     def receive(self, now_ns: int, *, max_messages: int = AT_ONCE) -> list[tuple[Message, int]]:

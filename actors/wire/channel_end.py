@@ -6,6 +6,7 @@ Used by `actors/wire/channel.py` alone, which says what travels.
 from __future__ import annotations
 
 import zmq
+from zmq import zmq_poll
 
 from actors.wire.frames import HEADER, FrameCodec
 from runtime.errors import FrameError
@@ -36,6 +37,8 @@ class End:
         messages, rows, bytes: data sent or received so far; bytes with headers.
         refused: frames refused so far, because they were malformed or out of turn.
         last_refusal: why the latest of them was; None so far.
+        may_hide: messages may lie in the socket of which its descriptor does not tell
+            (`actors/wire/waiting.py`).
     """
 
     def __init__(self, codec: FrameCodec, context: Context, heartbeat_timeout_s: float) -> None:
@@ -49,6 +52,8 @@ class End:
         self._is_lost = False
         self._is_closed = False
         self._socket = context.socket(zmq.PAIR)
+        self._polled = [(self._socket, _POLLIN)]
+        self.may_hide = True
         timeout_ms = max(1, round(heartbeat_timeout_s * 1_000))
         for option, value in (
             (zmq.SNDHWM, 0),
@@ -86,12 +91,21 @@ class End:
         self._whole = min(PIECE_BYTES, self._whole)
         self._socket.setsockopt(zmq.MAXMSGSIZE, self._whole + _CURVE_BYTES)
 
-    def _events(self) -> int:
-        return self._socket.get(_EVENTS)  # type: ignore[return-value]  # of this option, a number
+    def _can_do(self) -> int:
+        """Return whether it can be read (POLLIN), and written to (POLLOUT)."""
+        events: int = self._socket.get(_EVENTS)  # type: ignore[assignment]  # a number, of this one
+        self.may_hide = bool(events & _POLLIN)
+        return events
+
+    def _has_more(self) -> bool:
+        # Quicker than to get an option, for which pyzmq looks up what it is.
+        self.may_hide = bool(zmq_poll(self._polled, 0))
+        return self.may_hide
 
     def _read(self, most: int) -> list[bytes]:
         """Return the frames that are there; look at so many messages (>= 1) at most."""
         frames = []
+        self.may_hide = True
         try:
             while most:
                 most -= 1
@@ -105,10 +119,10 @@ class End:
                 frames.append(frame)
                 # To ask costs a third of what zmq.Again does, and most often one frame is all. Who
                 # reads one at a time is not asked for: it is a quarter of all that reading costs.
-                if not most or not self._events() & _POLLIN:
+                if not most or not self._has_more():
                     break
         except zmq.Again:
-            pass
+            self.may_hide = False
         return frames
 
     def _joined(self, piece: bytes) -> bytes | None:
@@ -125,6 +139,7 @@ class End:
         return frame
 
     def _put(self, frame: bytes) -> bool:
+        self.may_hide = True  # to send may take note of what has come
         try:
             if len(frame) >= self._whole:
                 view, end = memoryview(frame), len(frame) // self._whole * self._whole

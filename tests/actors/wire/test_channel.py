@@ -78,9 +78,9 @@ class Counting(Receiver):
 
     asked = 0
 
-    def _events(self) -> int:
+    def _has_more(self) -> bool:
         self.asked += 1
-        return super()._events()
+        return super()._has_more()
 
 
 @pytest.mark.parametrize(("most", "asks"), [(1, 0), (3, 2)])

@@ -10,7 +10,9 @@ from collections.abc import Iterator
 
 import pytest
 
+from actors.wire.channel import ChannelPoller
 from actors.wire.waiting import Waker, wait
+from tests.actors.wire.links import Link, message, receive, until
 
 LONG_S = 60.0  # a test that really waits for so long fails by its bound below
 
@@ -98,3 +100,75 @@ def test_a_descriptor_beyond_select_can_be_waited_for() -> None:
     finally:
         os.close(high_fd)
         waker.close()
+
+
+def test_a_message_that_a_send_took_note_of_ends_a_wait(link: Link) -> None:
+    receiver = link.receiver()
+    sender = link.sender(receiver)
+    sender.send(message(0), 0)
+    receive(receiver, 1)
+    until(lambda: sender.poll() == [] and sender.is_connected, [sender])
+    poller = ChannelPoller({"out": sender})
+    granted = 0
+    for turn in range(300):  # most sends look for what has come, and silence the descriptor
+        receiver.grant(1)
+        sender.send(message(turn), 0)
+        start_s = time.monotonic()
+        while granted <= turn:
+            poller.wait(LONG_S)
+            assert time.monotonic() - start_s < LONG_S / 2
+            granted += sum(sum(sender.poll()) for _ in poller.ready())
+        receiver.receive(0)
+
+
+def test_a_message_that_a_look_at_the_peer_took_note_of_ends_a_wait(link: Link) -> None:
+    receiver = link.receiver()
+    sender = link.sender(receiver)
+    poller = ChannelPoller({"in": receiver})
+    sender.send(message(0), 0)
+    receive(receiver, 1)
+    for turn in range(300):
+        sender.send(message(turn), 0)
+        start_s, got = time.monotonic(), 0
+        while not got:
+            assert not receiver.is_peer_lost
+            poller.wait(LONG_S)
+            assert time.monotonic() - start_s < LONG_S / 2
+            assert not receiver.is_peer_lost
+            got = sum(len(receiver.receive(0)) for _ in poller.ready())
+
+
+def test_what_is_not_read_to_its_end_is_ready_again(link: Link) -> None:
+    receiver = link.receiver()
+    sender = link.sender(receiver)
+    poller = ChannelPoller({"in": receiver})
+    for number in range(20):
+        sender.send(message(number), 0)
+    got = 0
+    start_s = time.monotonic()
+    while got < 20:
+        poller.wait(LONG_S)
+        assert time.monotonic() - start_s < LONG_S / 2
+        got += sum(len(receiver.receive(0, max_messages=1)) for _ in poller.ready())
+
+
+def test_a_channel_that_never_rests_does_not_hide_another(link: Link) -> None:
+    busy, calm = link.receiver(), link.receiver()
+    to_busy, to_calm = link.sender(busy), link.sender(calm)
+    poller = ChannelPoller({"busy": busy, "calm": calm})
+    for first, second in ((to_busy, busy), (to_calm, calm)):
+        first.send(message(0), 0)
+        receive(second, 1)
+    for number in range(200):
+        to_busy.send(message(number), 0)
+    wait([busy], LONG_S)
+    assert busy.receive(0, max_messages=1)
+    to_calm.send(message(1), 0)
+    looks = 0
+    while not calm.messages > 1:
+        to_busy.send(message(looks), 0)
+        poller.wait(LONG_S)
+        for name in poller.ready():
+            (busy if name == "busy" else calm).receive(0, max_messages=1)
+        looks += 1
+    assert looks < 150  # and not all 200, which lie there before it
