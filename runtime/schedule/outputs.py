@@ -93,11 +93,13 @@ class StageOutputs:
         Returns:
             What has been promised and not said there, if it is as much already.
         """
-        at = self._place(channel)
+        self._only_from(self._place(channel), promise_ns)
+        return self.unsaid(channel) if promise_ns <= self._promise_ns else None
+
+    def _only_from(self, at: int, promise_ns: int) -> None:
         self._asked_ns[at], self._gap_ns[at] = promise_ns, IDLE_PROMISE_NS
         self._least_asked_ns = min(self._asked_ns.values())
         self._silent_until_ns = self._until_ns()
-        return self.unsaid(channel) if promise_ns <= self._promise_ns else None
 
     def ask_no_more(self, channel: str) -> Message | None:
         """Send promises as the plan has it; return what has been promised and not said there."""
@@ -138,5 +140,5 @@ class StageOutputs:
         self._sent_ns, self._told_ns = list(state["sent_ns"]), list(state["told_ns"])
         self._promise_ns, self._promise_stimulus_ns = state["promise_ns"]
         for at, promise_ns in state["asked_ns"]:
-            self.ask(self._outputs[at][0].name, promise_ns)
+            self._only_from(at, promise_ns)
         self._silent_until_ns = self._until_ns()

@@ -20,7 +20,7 @@ from runtime.model.plain import from_plain, to_plain
 from runtime.plan.plan import Channel, Stage
 from runtime.plan.slot_plan import SlotPlan
 from runtime.schedule.actions import Action, Egress, Grant, Rest, Send, Slice
-from runtime.schedule.asked import AskedPromises
+from runtime.schedule.asked import AskedPromises, Unsaid
 from runtime.schedule.by_order import chosen_by
 from runtime.schedule.carried_out import carry_out, check_command
 from runtime.schedule.order import Order
@@ -73,7 +73,7 @@ class Slot:
             for s in stages
         }
         self._asked = AskedPromises(self._stages)
-        self._unsaid = self._asked.begin()
+        self._has_asked = False
         self._still = list(self._stages.values())  # those that had not ended when last asked
         self._channels: dict[str, Channel] = {
             c.name: c for s in stages for c in (*s.inputs, *s.outputs)
@@ -134,8 +134,10 @@ class Slot:
 
         A stage one of whose outputs has no credit cannot run: so back-pressure travels upstream.
         """
-        if self._unsaid:
-            return self._say(now_ns)
+        if not self._has_asked:
+            self._has_asked = True
+            if unsaid := self._asked.begin():
+                return self._say(unsaid, now_ns)
         chosen = self._chosen(now_ns)
         if self._idle_since_ns is not None:
             self._idle_ns += max(now_ns - self._idle_since_ns, 0)
@@ -187,10 +189,9 @@ class Slot:
         worked, released = machine.rows_worked, machine.rows_released
         return Slice(name, worked, actions, now_ns, compared, released, results)
 
-    def _say(self, now_ns: int) -> Slice:
+    def _say(self, unsaid: Sequence[Unsaid], now_ns: int) -> Slice:
         """Send promises that nobody had asked for where a stage was that has moved."""
         actions: list[Action] = []
-        unsaid, self._unsaid = self._unsaid, []
         for one in unsaid:
             self._carry(one.channel, one.message, now_ns, actions)
         return Slice(unsaid[0].source.stage.name, 0, actions, now_ns)
@@ -271,9 +272,6 @@ class Slot:
 
         What is due by now, and yet could not be done, waits for credit, not for a time.
         """
-        return self._wake_ns(now_ns)
-
-    def _wake_ns(self, now_ns: int) -> int | None:
         first_ns: int | None = None
         for machine in self._stages.values():
             due_ns = machine.due_ns(now_ns)
@@ -370,8 +368,7 @@ class Slot:
         self._still = list(self._stages.values())
         for name in state["stages"]:
             self._stages[name].restore(from_plain(state["stages"][name]))
-        self._asked = AskedPromises(self._stages)
-        self._unsaid = self._asked.begin()
+        self._asked, self._has_asked = AskedPromises(self._stages), False
         for name, report in self._reports.items():
             for field, counted in state["channels"][name].items():
                 setattr(report, field, counted)

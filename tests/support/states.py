@@ -95,6 +95,7 @@ REASONS: dict[tuple[str, str], tuple[str, _Seen]] = {
     ("PassIntake", "rows_worked"): ("of the last take", _nothing),
     ("StageMachine", "quiet_until_ns"): ("looked up anew", _nothing),
     ("Slot", "_still"): ("stages that have ended are left out when it is asked for", _nothing),
+    ("Slot", "_has_asked"): ("a new one asks anew, before its first slice", _nothing),
     ("Slot", "_asked"): ("of the stages, which are compared", _nothing),
     ("StageMachine", "rows_released"): ("of the last slice", _nothing),
     ("WaitLog", "_by_next"): ("rows that left are cut off", lambda log: canonical(log.snapshot())),
