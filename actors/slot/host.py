@@ -287,20 +287,21 @@ class SlotHost(MovingStages):
         slot.wake_ns(self._clock.now_ns())  # opens the inputs, before the start
         self._publish("running")  # so that there is one, should the first slice hang
         sharpen_timers()
-        peers_ns = looked_ns = worked_ns = 0
+        # began_ns: of the next slice; what the loop does besides is charged to none of them.
+        peers_ns = looked_ns = worked_ns = began_ns = 0
         was_woken = True
-        began_ns = time.thread_time_ns()
         while not self._is_stopping:
             now_ns = self._clock.now_ns()
             if not 0 <= now_ns - looked_ns <= LOOK_NS:  # below 0: the clock was set
                 self._ends.take_in(slot, now_ns)
-                looked_ns = now_ns
+                looked_ns, began_ns = now_ns, time.thread_time_ns()
             if was_woken or self._waker.is_ready:
-                was_woken = False
+                was_woken, looked_ns = False, 0
                 slot, poller = self._attend(slot), self._ends.poller
                 continue
             if self._results.due_ns is not None:
                 self._do(self._results.due(self._sinks.clock_ns()))
+                began_ns = time.thread_time_ns()
             done = slot.step(now_ns)
             if done is not None:
                 for action in done.actions:
@@ -316,7 +317,7 @@ class SlotHost(MovingStages):
                 peers_ns = now_ns
             most_s = NAP_S if now_ns < worked_ns + AWAKE_NS else IDLE_S
             was_woken = poller.wait(min(self._rest_s(slot, now_ns), most_s))
-            looked_ns, began_ns = 0, time.thread_time_ns()
+            looked_ns = 0
         return "stopped"
 
     def _attend(self, slot: Slot) -> Slot:

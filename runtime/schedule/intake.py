@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from runtime.config import Limits
 from runtime.errors import OrderError
@@ -147,8 +147,11 @@ class PassIntake(Intake):
             self._arrivals.restore(state["arrivals"])
 
 
-class HeldIntake(Intake):
-    """Of a stage where rows are held until they may go on."""
+_H = TypeVar("_H", SlackGate, ReplicaReads)
+
+
+class HeldIntake(Intake, Generic[_H]):
+    """Of a stage where rows are held, by its gate or as reads, until they may go on."""
 
     def __init__(
         self,
@@ -158,10 +161,10 @@ class HeldIntake(Intake):
         sampler: StageSampler | None,
         *,
         start_ns: int,
-        held: SlackGate | ReplicaReads,
+        held: _H,
     ) -> None:
         super().__init__(stage, queues, report, sampler)
-        self._held = held
+        self._held: _H = held
         self._since_ns = start_ns
 
     def count_wait(self, now_ns: int) -> None:
@@ -209,7 +212,7 @@ class HeldIntake(Intake):
         self.goes_on_ns = state["goes_on_ns"]
 
 
-class GateIntake(HeldIntake):
+class GateIntake(HeldIntake[SlackGate]):
     """Of a stage with a gate of its own."""
 
     def __init__(
@@ -220,10 +223,9 @@ class GateIntake(HeldIntake):
         sampler: StageSampler | None,
         *,
         start_ns: int,
-        gate: SlackGate,
+        held: SlackGate,
     ) -> None:
-        super().__init__(stage, queues, report, sampler, start_ns=start_ns, held=gate)
-        self._gate = gate
+        super().__init__(stage, queues, report, sampler, start_ns=start_ns, held=held)
         self._stage, self._is_uneven = stage.name, stage.is_uneven
         self._sources = [channel.source for channel in stage.inputs]
         self._is_mixed = [channel.is_mixed for channel in stage.inputs]
@@ -244,11 +246,11 @@ class GateIntake(HeldIntake):
 
     def idle_from_ns(self) -> int | None:
         """Return when a channel that the gate waits for is idle; None: never."""
-        return None if self._idle is None else self._idle.due_ns(self._gate)
+        return None if self._idle is None else self._idle.due_ns(self._held)
 
     def take(self, now_ns: int, *, max_rows: int) -> GateRead | None:
         """Put what has come into the gate, and read that."""
-        gate, sampler = self._gate, self._sampler
+        gate, sampler = self._held, self._sampler
         for writer, message, came_ns in self._come(now_ns, max_rows):
             gate.insert(
                 writer,
@@ -289,7 +291,7 @@ class GateIntake(HeldIntake):
         self, arrivals: ArrivalFrontier, released: GateRead | None
     ) -> GateRead | None:
         """Say with a read, or one that has no rows, how far arrivals have come."""
-        gate = self._gate
+        gate = self._held
         arrived = arrivals.advance(gate.held() if gate.rows_held else (), idle=gate.idle)
         if arrived is None:
             return released
@@ -299,7 +301,7 @@ class GateIntake(HeldIntake):
 
     def _count_behind(self, writer: int, batch: Batch) -> None:
         """Count rows older than a frontier that has gone on to the operator: of idle writers."""
-        times, told_ns = batch.event_time_ns, self._gate.counts().frontier_ns
+        times, told_ns = batch.event_time_ns, self._held.counts().frontier_ns
         if times.item(0) < told_ns or (self._is_mixed[writer] and told_ns > START_NS):
             behind = int((times < told_ns).sum())
             if behind:
@@ -309,12 +311,12 @@ class GateIntake(HeldIntake):
         """Count whose promise it is that rows are now kept for beyond their window."""
         assert self._kept_ns is not None
         if released.watermark_ns - released.frontier_ns > self._kept_ns:
-            for writer in self._gate.holders():
+            for writer in self._held.holders():
                 _count_in(self._report.held_back, self._sources[writer], 1)
 
     def may_grant(self, channel: str, limits: Limits) -> bool:
         """Whether the gate has room for more of a channel, or everybody waits for it."""
-        writer, gate = self._writer[channel], self._gate
+        writer, gate = self._writer[channel], self._held
         held = gate.rows_held_of(writer)
         may = held < limits.gate_rows or writer in gate.holders()
         most = limits.most_gate_rows if self._is_uneven else limits.gate_rows  # it may wait for us
@@ -339,7 +341,7 @@ class GateIntake(HeldIntake):
     def count(self, dropped: int) -> None:
         """Fill in what the gate has let go, and whom it went on without."""
         names = self._sources
-        count_gate(self._report, self._gate, queued=self._queues.rows, dropped=dropped, names=names)
+        count_gate(self._report, self._held, queued=self._queues.rows, dropped=dropped, names=names)
         if self._arrivals is not None:  # on the way to who puts rows in order: none is late here
             self._report.slack_ready += self._report.late
             self._report.late = 0

@@ -24,7 +24,7 @@ def intake_of(
 ) -> Intake:
     """Return the intake of a stage whose rows are held by its gate, or in reads, or not at all."""
     if isinstance(held, SlackGate):
-        return GateIntake(stage, queues, report, sampler, start_ns=start_ns, gate=held)
+        return GateIntake(stage, queues, report, sampler, start_ns=start_ns, held=held)
     if isinstance(held, ReplicaReads):
-        return PartitionedIntake(stage, queues, report, sampler, start_ns=start_ns, reads=held)
+        return PartitionedIntake(stage, queues, report, sampler, start_ns=start_ns, held=held)
     return PassIntake(stage, queues, report, sampler)

@@ -3,35 +3,18 @@
 from __future__ import annotations
 
 from runtime.config import Limits
-from runtime.measure.report import StageReport
 from runtime.merge import ReplicaReads
 from runtime.model import GateRead
-from runtime.plan.plan import Stage
 from runtime.schedule.accounts import count_reads
 from runtime.schedule.intake import HeldIntake
-from runtime.schedule.queues import PathQueues
-from runtime.schedule.stage_sampler import StageSampler
 
 
-class PartitionedIntake(HeldIntake):
+class PartitionedIntake(HeldIntake[ReplicaReads]):
     """Of a replica, whose gate is another stage: as that has read. Long reads go on in parts."""
-
-    def __init__(
-        self,
-        stage: Stage,
-        queues: PathQueues,
-        report: StageReport,
-        sampler: StageSampler | None,
-        *,
-        start_ns: int,
-        reads: ReplicaReads,
-    ) -> None:
-        super().__init__(stage, queues, report, sampler, start_ns=start_ns, held=reads)
-        self._reads = reads
 
     def take(self, now_ns: int, *, max_rows: int) -> GateRead | None:
         """Return the reads that are whole by now."""
-        reads, sampler = self._reads, self._sampler
+        reads, sampler = self._held, self._sampler
         for writer, message, came_ns in self._come(now_ns, max_rows):
             reads.insert(writer, message)
             if sampler is not None:
@@ -48,8 +31,8 @@ class PartitionedIntake(HeldIntake):
     def may_grant(self, channel: str, limits: Limits) -> bool:
         """Whether there is room for more; always if what is there is no whole read."""
         del channel
-        return self._reads.rows_held < limits.gate_rows or not self._reads.has_more
+        return self._held.rows_held < limits.gate_rows or not self._held.has_more
 
     def count(self, dropped: int) -> None:
         """Fill in what of the reads has gone on."""
-        count_reads(self._report, self._reads, queued=self._queues.rows, dropped=dropped)
+        count_reads(self._report, self._held, queued=self._queues.rows, dropped=dropped)
