@@ -220,11 +220,21 @@ def _tracer(pid: int, asked: Asked, path: Path) -> subprocess.Popen[bytes] | Non
         words = ["timeout", "-s", "INT", seconds, "strace", "-c", "-f", "-p", str(pid)]
         words += ["-o", str(path)]
     else:
-        words = ["perf", "stat", "-x", ",", "-o", str(path), "-e", "raw_syscalls:sys_enter"]
-        words += ["--per-thread", "-p", str(pid), "--", "sleep", seconds]
+        words = [*counting(pid, path), "--", "sleep", seconds]
     if shutil.which("strace" if asked.with_strace else "perf") is None:
         return None
     return subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # noqa: S603
+
+
+def counting(pid: int, path: Path) -> list[str]:
+    """Return the command that counts the system calls of each thread of a process, for `calls_of`.
+
+    It goes on until it is interrupted, or a command that is added has ended.
+    """
+    return [
+        *("perf", "stat", "-x", ",", "-o", str(path), "-e", "raw_syscalls:sys_enter"),
+        *("--per-thread", "-p", str(pid)),
+    ]
 
 
 def calls_of(said: str, names: Mapping[int, str]) -> dict[str, int] | None:

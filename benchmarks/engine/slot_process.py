@@ -2,7 +2,7 @@
 
 ```
 parent ──(method, arguments)──▶ child: SlotHost ──▶ its loop, a thread that the kernel can name
-       ◀──────── answer ────────
+       ◀──────── answer ────────       (`child.py`)
 ```
 """
 
@@ -11,19 +11,18 @@ from __future__ import annotations
 import cProfile
 import gc
 import marshal
-import multiprocessing
 import pstats
 import sys
 import threading
 import time
 import tracemalloc
-from multiprocessing.connection import Connection
 from typing import Any, Literal
 
 from actors.slot.arrow_ahead import import_arrow_functions
 from actors.slot.host import SlotHost
 from actors.slot.without_pandas import leave_out_pandas
 from actors.wire.channel import ChannelKeys
+from benchmarks.engine.child import Child
 from benchmarks.engine.live import name_thread
 from runtime.plan.slot_plan import SlotPlan
 
@@ -34,44 +33,18 @@ Look = Literal["counts", "functions", "memory"]
 LINES = 12
 
 
-class SlotProcess:
-    """The parent's end of one slot's process."""
+class SlotProcess(Child):
+    """The parent's end of one slot's process; what is called is a method of its host or of `_Seen`.
+
+    Args:
+        plan: of the slot.
+        keys: the job's.
+        look: see there.
+    """
 
     def __init__(self, plan: SlotPlan, keys: ChannelKeys, look: Look) -> None:
-        context = multiprocessing.get_context("spawn")
-        self._pipe, theirs = context.Pipe()
+        super().__init__(_Seen, plan, keys, look)
         self.name = plan.name
-        self._process = context.Process(target=_serve, args=(theirs, plan, keys, look), daemon=True)
-        self._process.start()
-        theirs.close()
-
-    @property
-    def pid(self) -> int:
-        """Return its process id."""
-        assert self._process.pid is not None
-        return self._process.pid
-
-    def ask(self, method: str, *args: Any) -> None:
-        """Begin a call; `answer` has what it returns."""
-        self._pipe.send((method, args))
-
-    def answer(self) -> Any:
-        """Return what the call returned, or raise what it raised."""
-        is_fine, answer = self._pipe.recv()
-        if not is_fine:
-            raise answer
-        return answer
-
-    def call(self, method: str, *args: Any) -> Any:
-        """Call a method of the host, or `counted` or `looked` of here."""
-        self.ask(method, *args)
-        return self.answer()
-
-    def close(self) -> None:
-        """End the process."""
-        self._pipe.close()
-        self._process.terminate()
-        self._process.join()
 
 
 class _Looker:
@@ -127,20 +100,15 @@ def _plain(stats: pstats.Stats) -> dict[tuple[str, int, str], tuple[int, float, 
     return {place: (calls, own, whole) for place, (_, calls, own, whole, _) in found.items()}
 
 
-def _serve(pipe: Connection, plan: SlotPlan, keys: ChannelKeys, look: Look) -> None:
-    looker = _Looker(look)
-    leave_out_pandas()
-    import_arrow_functions(plan.stages)
-    host = SlotHost(plan, keys=keys)
-    while True:
-        try:
-            method, args = pipe.recv()
-        except EOFError:
-            return
-        mine = method in ("counted", "looked")
-        try:
-            answer = getattr(looker if mine else host, method)(*args)
-        except Exception as problem:  # to be raised in the parent
-            pipe.send((False, problem))
-        else:
-            pipe.send((True, answer))
+class _Seen:
+    """The host of a slot, and what looks at it."""
+
+    def __init__(self, plan: SlotPlan, keys: ChannelKeys, look: Look) -> None:
+        looker = _Looker(look)
+        self.counted, self.looked = looker.counted, looker.looked
+        leave_out_pandas()
+        import_arrow_functions(plan.stages)
+        self._host = SlotHost(plan, keys=keys)
+
+    def __getattr__(self, method: str) -> Any:
+        return getattr(self._host, method)

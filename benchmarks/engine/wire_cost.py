@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from actors.wire.channel import ChannelKeys
-from benchmarks.engine.profile_slot import calls_of
+from benchmarks.engine.profile_slot import calls_of, counting
 from benchmarks.engine.threads import ThreadCounts, group_of, grouped, thread_counts
 from benchmarks.engine.wire_process import EVERY_NS, LOOP, Told, WireProcess
 from benchmarks.frame import Options, Result, Spread, number
@@ -112,7 +112,7 @@ def _ends() -> Iterator[tuple[WireProcess, WireProcess]]:
     sender, receiver = WireProcess(keys), WireProcess(keys)
     try:
         for transport, is_local in TRANSPORTS.items():
-            endpoints = receiver.call("bind", transport, {"is_local": is_local})
+            endpoints = receiver.call("bind", transport, is_local=is_local)
             sender.call("connect", transport, endpoints)
         for case in ((t, 1, way) for t in TRANSPORTS for way in WAYS):
             _turn(sender, receiver, case, 1, None)
@@ -176,8 +176,7 @@ def _count_calls(
 
 
 def _tracer(pid: int, path: Path) -> subprocess.Popen[bytes]:
-    words = ["perf", "stat", "-x", ",", "-o", str(path), "-e", "raw_syscalls:sys_enter"]
-    words += ["--per-thread", "-p", str(pid)]
+    words = counting(pid, path)
     return subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # noqa: S603
 
 

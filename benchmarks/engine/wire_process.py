@@ -9,10 +9,8 @@ parent ──("send" or "receive", …)──▶ child: its end      a message e
 from __future__ import annotations
 
 import gc
-import multiprocessing
 import time
 from collections.abc import Callable
-from multiprocessing.connection import Connection
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,6 +22,7 @@ from actors.wire.channel import ChannelKeys, ChannelPoller, Receiver, Sender, Wa
 from actors.wire.frames import FrameCodec
 from actors.wire.keys import guard_local_receiver
 from actors.wire.waiting import sharpen_timers
+from benchmarks.engine.child import Child
 from benchmarks.engine.live import name_thread
 from benchmarks.frame import check
 from runtime.model import START_NS, Batch, Message
@@ -55,55 +54,25 @@ class Told(NamedTuple):
     times_ns: np.ndarray[Any, np.dtype[np.int64]]
 
 
-class WireProcess:
-    """The parent's end of one process."""
+class WireProcess(Child):
+    """The parent's end of one process; what is called is a method of `_Ends`."""
 
     def __init__(self, keys: ChannelKeys) -> None:
-        context = multiprocessing.get_context("spawn")
-        self._pipe, theirs = context.Pipe()
-        self._process = context.Process(target=_serve, args=(theirs, keys), daemon=True)
-        self._process.start()
-        theirs.close()
-
-    @property
-    def pid(self) -> int:
-        """Return its process id."""
-        assert self._process.pid is not None
-        return self._process.pid
-
-    def ask(self, method: str, *args: Any) -> None:
-        """Begin a call; `answer` has what it returns."""
-        self._pipe.send((method, args))
-
-    def answer(self) -> Any:
-        """Return what the call returned, or raise what it raised."""
-        check(self._pipe.poll(6 * LOST_S), "an end of the wire does not answer")
-        is_fine, answer = self._pipe.recv()
-        if not is_fine:
-            raise answer
-        return answer
-
-    def call(self, method: str, *args: Any) -> Any:
-        """Call a method of `_Ends`."""
-        self.ask(method, *args)
-        return self.answer()
-
-    def close(self) -> None:
-        """End the process."""
-        self._pipe.close()
-        self._process.terminate()
-        self._process.join()
+        super().__init__(_Ends, keys, within_s=6 * LOST_S)
 
 
 class _Ends:
     """What one process has of the wires: an end of ours and a bare socket, by transport."""
 
     def __init__(self, keys: ChannelKeys) -> None:
+        name_thread(LOOP)
         self._keys = keys
         self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
         self._ours: dict[str, Receiver | Sender] = {}
         self._bare: dict[str, zmq.Socket[bytes]] = {}
         self._waker = Waker()
+        gc.collect()
+        gc.freeze()  # as a slot does
 
     def bind(self, transport: str, *, is_local: bool) -> tuple[str, str]:
         """Listen with an end of ours and with a bare socket; return where."""
@@ -251,22 +220,3 @@ def _plain(context: zmq.Context[zmq.Socket[bytes]]) -> zmq.Socket[bytes]:
     socket.sndhwm = socket.rcvhwm = 0
     socket.linger = 0
     return socket
-
-
-def _serve(pipe: Connection, keys: ChannelKeys) -> None:
-    name_thread(LOOP)
-    ends = _Ends(keys)
-    gc.collect()
-    gc.freeze()  # as a slot does
-    while True:
-        try:
-            method, args = pipe.recv()
-        except EOFError:
-            return
-        named = args[-1] if args and isinstance(args[-1], dict) else {}
-        try:
-            answer = getattr(ends, method)(*(args[:-1] if named else args), **named)
-        except Exception as problem:  # to be raised in the parent
-            pipe.send((False, problem))
-        else:
-            pipe.send((True, answer))
