@@ -47,9 +47,9 @@ class Limits:
     """Nor more than this; the sources hand over at most as many."""
 
     source_gap_ns: int = 250_000
-    """A paced source is asked at most this often. Between two looks several events gather: at
-    10,000 events a second that is a message for three of them, and a third of the work behind
-    it, for 0.1 ms of latency on average."""
+    """Paced sources are asked at most this often, all of a slot together. Between two looks several
+    events gather: at 10,000 events a second that is a message for three of them, and a third of the
+    work behind it, for 0.1 ms of latency on average."""
 
     still_ns: int = 30_000_000_000
     """A job of which nothing has moved for so long says so, and whom it waits for. Two polls of a
