@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from runtime.expressions.row_tests import RowTests
 from runtime.measure.report import StageReport
 from runtime.measure.step_report import StepReport
 from runtime.model import START_NS, Batch, GateRead
@@ -31,6 +32,15 @@ class Chain:
     def __init__(self, steps: Sequence[Step]) -> None:
         self.counts = [StepReport(step.name, step.kind, [0]) for step in steps]
         self._steps = list(zip(map(make_stateless, steps), self.counts, strict=True))
+
+    @property
+    def row_tests(self) -> RowTests | None:
+        """The first step row by row, if it is a filter that has such a form."""
+        return getattr(self._steps[0][0], "row_tests", None) if self._steps else None
+
+    def left_out(self, rows: int) -> None:
+        """Count rows that have failed the first step's tests already."""
+        self.counts[0].rows_in[0] += rows
 
     def apply(self, batch: Batch) -> tuple[Batch, int]:
         """Return the rows that remain, in order, and how many; there is at least one before."""

@@ -90,6 +90,8 @@ class StageMachine:
         is_alone = stage.step.role is Role.EACH_ROW
         self._chain = Chain((stage.step, *stage.chain) if is_alone else stage.chain)
         self.report.steps = steps_counted(stage, self._operator_at, self._chain)
+        if self.source is not None and self._sampler is None:  # a sampler looks at all rows
+            self.source.row_tests = self._chain.row_tests
         late = [channel for channel in stage.outputs if channel.late is not None]
         self._late = LateOutputs(late, start_ns=start_ns) if late else None
         results = [channel for channel in stage.outputs if channel.late is None]
@@ -212,14 +214,14 @@ class StageMachine:
             before = source.machine.taken
             message = source.take(now_ns, max_rows=max_rows)
             self.quiet_until_ns = source.quiet_until_ns
-            self.rows_released = 0 if message is None else message.rows
+            self.rows_released = 0 if message is None else message.rows + source.machine.left_out
             self.rows_worked = max(source.machine.taken - before, self.rows_released)
             if message is None:
                 return None, []
             self._moved_ns = now_ns
             if sampler is not None:
                 sampler.handed_over(message)
-            return self._emit_source(message), []
+            return self._emit_source(message, source.machine.left_out), []
         intake = self._intake
         released = intake.take(now_ns, max_rows=max_rows)
         self.rows_worked = intake.rows_worked
@@ -241,9 +243,13 @@ class StageMachine:
             return True
         return self.gate is not None and self.gate.rule.hold_ns is not None
 
-    def _emit_source(self, message: Message) -> Message:
-        self.report.batches += 1
-        self.report.counts[READY] += message.rows
+    def _emit_source(self, message: Message, left_out: int) -> Message:
+        report = self.report
+        report.batches += 1
+        report.counts[READY] += message.rows + left_out
+        if left_out:
+            report.counts[FILTERED] += left_out
+            self._chain.left_out(left_out)
         self.is_finished = message.promise_ns == END_NS
         if message.batch is None:
             return message

@@ -16,6 +16,7 @@ from bisect import bisect_left
 import numpy as np
 
 from runtime.errors import OrderError
+from runtime.expressions.row_tests import FEW_ROWS
 from runtime.model import END_NS, Arrived, Batch, Int64Array, Message, concat_batches
 from runtime.sources.block import Block
 from runtime.sources.late_rows import put_around_late
@@ -128,6 +129,7 @@ class SourceMachine(SourceState):
             SchemaError: the rows are not what the schema says.
             IngestError: the input cannot be read.
         """
+        self.left_out = 0
         limit = self._spec.max_rows
         if max_rows is not None and max_rows < limit:
             limit = max_rows
@@ -161,15 +163,27 @@ class SourceMachine(SourceState):
         if stop == start:
             return None
         self._position = stop
-        self.taken += stop - start
-        self._rows_out += stop - start
+        rows = stop - start
+        self.taken += rows
+        self._rows_out += rows
         self.newest_ns = block.newest_ns[stop - 1]
         self._last_due_ns = due_ns[stop - 1]
         self._next_due_ns = due_ns[stop] if stop < block.rows else None
         if block.promised_ns is not None and block.promised_ns[stop - 1] > self._reached_ns:
             self._reach(block.promised_ns, due_ns, start, stop)
         self.promise_ns = self._reached_ns
-        return Message(block.batch.slice(start, stop), self.promise_ns, self._reached_stimulus_ns)
+        batch = block.batch
+        if rows <= FEW_ROWS and self.row_tests is not None:
+            passing = self.row_tests.passing(batch, start, stop)
+            if passing is not None and len(passing) < rows:
+                self.left_out = rows - len(passing)
+                if not passing:
+                    return Message(None, self.promise_ns, self._reached_stimulus_ns)
+                if len(passing) > 1:
+                    kept = batch.take(np.array(passing))
+                    return Message(kept, self.promise_ns, self._reached_stimulus_ns)
+                start, stop = passing[0], passing[0] + 1
+        return Message(batch.slice(start, stop), self.promise_ns, self._reached_stimulus_ns)
 
     def _reach(
         self, promised_ns: memoryview[int], due_ns: memoryview[int], start: int, stop: int

@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from runtime.expressions.row_tests import RowTests
 from runtime.model import START_NS, Batch
 from runtime.sources.arrivals import ArrivalTeller
 from runtime.sources.block import Block
@@ -40,6 +41,10 @@ class SourceState:
         self.newest_ns = START_NS
         self.promise_ns = START_NS
         self.is_ended = False
+        self.row_tests: RowTests | None = None
+        """Of the filter behind it: few rows that fail are handed over as a number, `left_out`."""
+        self.left_out = 0
+        """How many of the rows that the last `take` handed over its message leaves out."""
         self._spec = spec
         self._start_ns = start_ns
         self._order = spec.reorder.begin()

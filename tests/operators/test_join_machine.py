@@ -18,6 +18,7 @@ from runtime.expressions.expressions import col, event_time
 from runtime.model import END_NS, READY_ONLY, Batch, GateRead, batch_of
 from runtime.operators.join import index as join_index
 from runtime.operators.join import machine as join
+from runtime.operators.join import one_row
 from runtime.operators.join.machine import JoinMachine
 from runtime.operators.join.step import JoinStep
 from runtime.plan.step import Replica
@@ -84,7 +85,9 @@ def check_equals_literal(step: JoinStep, segments: list[Segment], cut: Random, w
     expected = literal.run(segments)
     joined = joined_by(step)
     with pytest.MonkeyPatch.context() as patch:
-        # Reads of few rows compare with all, others search an index; both on the same state.
+        # Reads of one row are joined number by number, those of few compare with all, others search
+        # an index; all on the same state.
+        patch.setattr(one_row, "COMPARED_AT_MOST", cut.choice([-1, 65_536]))
         patch.setattr(join, "_FEW_ROWS", cut.choice([0, 2, 8]))
         found = run(joined, reads_of(segments, SCHEMAS, cut))
     assert found == expected

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from runtime.expressions.row_tests import RowTests, row_tests
 from runtime.model import Batch
 from runtime.operators.filter.step import FilterStep
 from runtime.operators.ground.user_code import evaluated
 
 
 class FilterMachine:
-    """Keeps the rows where the predicate is true."""
+    """Keeps the rows where the predicate is true.
+
+    Attributes:
+        row_tests: the predicate row by row, for whoever has a few rows; None: it has no such form.
+    """
 
     def __init__(self, step: FilterStep) -> None:
         self._name = step.name
         self._predicate = step.predicate
+        self.row_tests: RowTests | None = row_tests(step.predicate)
         self._nothing: Batch | None = None  # the batch of no rows, made when first needed
 
     def apply(self, batch: Batch) -> Batch:

@@ -38,16 +38,31 @@ class HeldColumns:
         self._make_room(len(batch))
         self._extend({name: batch.columns[name] for name in self._names}, len(batch))
 
+    def append_row(self, batch: Batch) -> None:
+        """Add a batch of one row: a number is put in its place as it is."""
+        self._make_room(1)
+        at, numbers = self.end - self._origin, self._numbers
+        for name in self._names:
+            column = batch.columns[name]
+            if name in numbers:
+                numbers[name][at] = column[0]
+            else:
+                self._put(name, column, 1)
+        self.end += 1
+
     def _extend(self, columns: dict[str, Column], rows: int) -> None:
-        first = self.end - self._origin
         for name, column in columns.items():
-            if not isinstance(column, np.ndarray):
-                self._texts.setdefault(name, TextQueue(self.end)).append(column)
-                continue
-            if name not in self._numbers:
-                self._numbers[name] = np.empty(self._capacity, dtype=column.dtype)
-            self._numbers[name][first : first + rows] = column
+            self._put(name, column, rows)
         self.end += rows
+
+    def _put(self, name: str, column: Column, rows: int) -> None:
+        if not isinstance(column, np.ndarray):
+            self._texts.setdefault(name, TextQueue(self.end)).append(column)
+            return
+        if name not in self._numbers:
+            self._numbers[name] = np.empty(self._capacity, dtype=column.dtype)
+        first = self.end - self._origin
+        self._numbers[name][first : first + rows] = column
 
     def _make_room(self, rows: int) -> None:
         first, last = self.start - self._origin, self.end - self._origin
@@ -68,6 +83,13 @@ class HeldColumns:
             else self._texts[name].take(places)
             for name in names
         ]
+
+    def row(self, name: str, place: int) -> Column:
+        """Return a column of one row, shape (1,): a copy."""
+        if (numbers := self._numbers.get(name)) is not None:
+            at = place - self._origin
+            return numbers[at : at + 1].copy()
+        return self._texts[name].take(np.array([place]))
 
     def drop_last(self, rows: int) -> None:
         """Let so many rows at the end go."""

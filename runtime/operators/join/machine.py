@@ -22,7 +22,6 @@ from runtime.model import (
     END_NS,
     START_NS,
     Batch,
-    BoolArray,
     Columns,
     GateRead,
     Int64Array,
@@ -34,6 +33,7 @@ from runtime.operators.ground.keys import KeyIndex, any_null
 from runtime.operators.ground.late_rows import LateRows
 from runtime.operators.ground.user_code import evaluated
 from runtime.operators.join.late import partly_late
+from runtime.operators.join.one_row import COMPARED_AT_MOST, OneRow
 from runtime.operators.join.rows import Arrivals, Pairs, order_of_pairs, sided, take_pairs
 from runtime.operators.join.state import JoinState
 from runtime.operators.join.step import JoinStep
@@ -44,7 +44,6 @@ Names = tuple[dict[str, str], dict[str, str]]
 _LEFT, _RIGHT = 0, 1
 _NONE = np.empty(0, dtype=np.int64)
 _FEW_ROWS = 8
-_COMPARED_AT_MOST = 65_536  # about 30 µs; to search an index takes longer
 _LONGEST_WITHIN_NS = 1 << 61
 """73 years: sums of an event time of our age and a few times this fit in 64 bits."""
 
@@ -95,12 +94,15 @@ class JoinMachine(ByEventTime):
         )
         replica = step.replica
         self._replica = replica if replica is not None and replica.share == "all" else None
+        self._may_be_one = self._replica is None and not step.keeps_late
+        self._on = (step.left_on, step.right_on)
         self._start()
 
     def _start(self) -> None:
         left, right = (tuple(names.values()) for names in self._names)
         self._state = JoinState(left, right, within_ns=self._step.within_ns)
         self._keys = KeyIndex(len(self._step.left_on))
+        self._one = OneRow(self._state, self._keys, self._step, self._names)
         self._passed_ns = START_NS  # what rows are held by: the frontier, or the watermark
         self._late_dropped = 0
         self._rows_seen = 0
@@ -170,6 +172,10 @@ class JoinMachine(ByEventTime):
     def _join(self, left: Batch | None, right: Batch | None) -> Batch | None:
         if left is None and right is None:
             return None
+        if self._may_be_one and (left is None or right is None):
+            side, row = (_RIGHT, right) if left is None else (_LEFT, left)
+            if row is not None and (code := self._one.code(row, side)) is not None:
+                return self._join_one(row, side, code)
         if left is not None:
             left = self._admitted(left, _LEFT)
         if right is not None:
@@ -180,6 +186,18 @@ class JoinMachine(ByEventTime):
         if self._replica is not None:
             return self._join_share(new, self._replica)
         return self._join_new(new)
+
+    def _join_one(self, batch: Batch, side: int, code: int) -> Batch | None:
+        position = self._state.rows.end
+        partners = self._one.partners(batch, side, code)
+        if not partners:
+            return None
+        if len(partners) == 1 and self._step.where is None:
+            self.comparisons += 1
+            return self._one.result(batch, side, partners[0])
+        others, own = np.array(partners), np.full(len(partners), position)
+        pairs = self._selected((others, own) if side else (own, others))
+        return self._results(pairs) if len(pairs[_LEFT]) else None
 
     def _join_share(self, new: Arrivals, replica: Replica) -> Batch | None:
         """Return the pairs whose earlier row is ours, and hold of the new rows only our own.
@@ -203,30 +221,17 @@ class JoinMachine(ByEventTime):
         state.settle(_LEFT, _RIGHT)
         first = state.rows.end
         state.rows.append(new)
-        results = self._found(self._shared_candidates(new, is_ours, first), first)
+        results = self._found(self._state.shared_candidates(new, is_ours, first), first)
         state.rows.drop_from(first)
         stored = new.keep(is_ours)
         if stored is not None:
             state.append(stored)
         return results
 
-    def _shared_candidates(self, new: Arrivals, is_ours: BoolArray, first: int) -> Iterator[Pairs]:
-        """Yield the pairs of a new row with one held, then of ours with a later new one."""
-        positions = new.turns + first
-        for side in (_LEFT, _RIGHT):
-            rows = slice(0, new.lefts) if side == _LEFT else slice(new.lefts, len(positions))
-            for search, held in self._state.partners(new.keys[rows], new.times[rows]):
-                yield sided(positions[rows].take(search), held, side)
-            ours = is_ours[rows].nonzero()[0] + rows.start
-            for own, other in self._state.partners_among(new, ours):
-                later = (new.turns.take(other) > new.turns.take(own)).nonzero()[0]
-                pair = positions.take(own.take(later)), positions.take(other.take(later))
-                yield sided(*pair, side)
-
     def _join_new(self, new: Arrivals) -> Batch | None:
         first = self._state.rows.end
         rows = len(new.keys)
-        if rows <= _FEW_ROWS and rows * len(self._state.rows) <= _COMPARED_AT_MOST:
+        if rows <= _FEW_ROWS and rows * len(self._state.rows) <= COMPARED_AT_MOST:
             self._state.append(new)
             pairs = self._selected(self._state.scan(first))
             return self._results(pairs) if len(pairs[_LEFT]) else None
@@ -264,7 +269,7 @@ class JoinMachine(ByEventTime):
         if batch.event_time_ns.item(0) < horizon_ns:
             batch = batch.keep(batch.event_time_ns >= horizon_ns)
             self._late_dropped += rows - len(batch)
-        nulls = any_null([batch.columns[name] for name in self._on(side)])
+        nulls = any_null([batch.columns[name] for name in self._on[side]])
         if nulls is not None:
             batch = batch.keep(~nulls)
         return batch if len(batch) else None
@@ -272,10 +277,7 @@ class JoinMachine(ByEventTime):
     def _codes(self, batch: Batch | None, side: int) -> Int64Array:
         if batch is None:
             return _NONE
-        return self._keys.codes([batch.columns[name] for name in self._on(side)], len(batch))
-
-    def _on(self, side: int) -> tuple[str, ...]:
-        return self._step.right_on if side else self._step.left_on
+        return self._keys.codes([batch.columns[name] for name in self._on[side]], len(batch))
 
     def _candidates(self, new: Arrivals) -> Iterator[Pairs]:
         """Take the new rows in; yield all pairs with a new row in them, each once.

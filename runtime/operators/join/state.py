@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from runtime.model import END_NS, START_NS, Int64Array
+from runtime.model import END_NS, START_NS, Batch, BoolArray, Int64Array
 from runtime.operators.join.index import Layout, RunIndex, order_by_key
-from runtime.operators.join.rows import Arrivals, HeldRows
+from runtime.operators.join.rows import Arrivals, HeldRows, Pairs, sided
 
 Found = Iterator[tuple[Int64Array, Int64Array]]
 """(place among the searches, position of a row found), some at a time."""
@@ -66,6 +66,14 @@ class JoinState:
                 self._oldest_ns = min(self._oldest_ns, times.item(0))
                 self._newest_ns[side] = max(self._newest_ns[side], times.item(-1))
                 self._waiting[side] = True
+
+    def append_row(self, batch: Batch, side: int, key: int) -> None:
+        """Hold one row too; see `HeldRows.append_row`."""
+        self.rows.append_row(batch, side, key)
+        time_ns = batch.event_time_ns.item(0)
+        self._oldest_ns = min(self._oldest_ns, time_ns)
+        self._newest_ns[side] = max(self._newest_ns[side], time_ns)
+        self._waiting[side] = True
 
     def make_fit(self, new: Arrivals, *, keys: int) -> None:
         """See to it that these rows, and searches for them, have entries.
@@ -159,6 +167,25 @@ class JoinState:
         low, high = layout.pack(keys, times - within_ns), layout.pack(keys, times + within_ns)
         for search, found in index.matches(low, high):
             yield which.take(search), found
+
+    def shared_candidates(self, new: Arrivals, is_ours: BoolArray, first: int) -> Iterator[Pairs]:
+        """Yield the pairs of a new row with one held, then of ours with a later new one.
+
+        Args:
+            new: rows that were appended, from position `first` on.
+            is_ours: shape (rows,), which of them are this replica's.
+            first: see there.
+        """
+        positions = new.turns + first
+        for side in (0, 1):
+            rows = slice(0, new.lefts) if side == 0 else slice(new.lefts, len(positions))
+            for search, held in self.partners(new.keys[rows], new.times[rows]):
+                yield sided(positions[rows].take(search), held, side)
+            ours = is_ours[rows].nonzero()[0] + rows.start
+            for own, other in self.partners_among(new, ours):
+                later = (new.turns.take(other) > new.turns.take(own)).nonzero()[0]
+                pair = positions.take(own.take(later)), positions.take(other.take(later))
+                yield sided(*pair, side)
 
     def held_rows(self, side: int, before: int) -> Int64Array:
         """Return the positions of one side's rows before a position that are not too old."""
