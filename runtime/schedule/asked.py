@@ -52,6 +52,8 @@ class AskedPromises:
             if _asks(machine)
         }
         self._stages = stages
+        self.asking = frozenset(name for name, sources in self._sources.items() if sources)
+        """The stages that ask."""
 
     def begin(self) -> list[Unsaid]:
         """Ask for the first time; return what is to be sent to those that asked, and moved."""
@@ -69,8 +71,8 @@ class AskedPromises:
 
     def after(self, machine: StageMachine) -> Iterable[Unsaid]:
         """Ask for what a stage can use now, behind its slice; return what is there already."""
-        sources = self._sources.get(machine.stage.name)
-        if not sources or machine.gate is None:
+        sources = self._sources[machine.stage.name]
+        if machine.gate is None:
             return ()
         return [
             Unsaid(source, channel, message)

@@ -154,33 +154,40 @@ class Slot:
             return chosen_by(self._order, able, self._turns, now_ns)
         chosen: StageMachine | None = None
         # StimulusOrder, without a view of each stage before each slice.
-        first = (0, 0)
+        first_ns = 0
         for machine in self._stages.values():
             if machine.quiet_until_ns > now_ns:
                 continue
-            urgency = machine.urgency_ns(now_ns)
-            if urgency is None:
+            urgency_ns = machine.urgency_ns(now_ns)
+            if urgency_ns is None:
                 continue
-            key = (urgency, machine.progress_ns)
-            if chosen is not None and key >= first:
+            if chosen is not None and (
+                urgency_ns > first_ns
+                or (urgency_ns == first_ns and machine.progress_ns >= chosen.progress_ns)
+            ):
                 continue
             if self._has_credit(machine):
-                chosen, first = machine, key
+                chosen, first_ns = machine, urgency_ns
         return chosen
 
     def _run(self, machine: StageMachine, now_ns: int) -> Slice:
         name = self.at_work = machine.stage.name
         self._turn += 1
         self._turns[name] = self._turn
-        compared, max_rows = machine.comparisons, self._slice_sizes[name].rows
+        max_rows, compared = self._slice_sizes[name].rows, 0
         self._recent.append((now_ns, "slice", name, max_rows))
-        message, used = machine.run(now_ns, max_rows=max_rows)
-        compared = machine.comparisons - compared
         actions: list[Action] = []
+        if machine.source is not None:
+            message, used = machine.run(now_ns, max_rows=max_rows)
+        else:
+            before = machine.comparisons
+            message, used = machine.run(now_ns, max_rows=max_rows)
+            compared = machine.comparisons - before
         if message is not None:
             self._send(machine, message, now_ns, actions)
-        for unsaid in self._asked.after(machine):
-            self._carry(unsaid.channel, unsaid.message, now_ns, actions)
+        if name in self._asked.asking:
+            for unsaid in self._asked.after(machine):
+                self._carry(unsaid.channel, unsaid.message, now_ns, actions)
         for channel, rows in used:
             self._owed[channel] = self._owed.get(channel, 0) + rows
         if self._owed:
@@ -289,7 +296,10 @@ class Slot:
 
     def _has_credit(self, machine: StageMachine) -> bool:
         credit = self._credit
-        return all(credit[name] > 0 for name in machine.output_names)
+        for name in machine.output_names:  # noqa: SIM110 - asked before each slice: no generator
+            if credit[name] <= 0:
+                return False
+        return True
 
     @property
     def is_finished(self) -> bool:
