@@ -47,7 +47,11 @@ class GateRead:
     @property
     def rows(self) -> int:
         """How many rows it let go, late ones among them."""
-        return sum([len(batch) for batch in self.batches])
+        rows = 0
+        for batch in (*self.ports, *self.late):
+            if batch is not None:
+                rows += len(batch.event_time_ns)
+        return rows
 
     @property
     def last_stimulus_ns(self) -> int:
