@@ -32,6 +32,7 @@ BENCHMARKS = {  # {name: (module, what it measures)}; the first room of each mod
         "merge, joins, aggregate, hosts, beside BEFORE=<ref>",
     ),
     "memory": ("engine.memory", "ten million events through three nodes: is memory flat?"),
+    "idle-memory": ("engine.idle_memory", "what an idle slot's memory is, import by import"),
     "flows-at-random": ("engine.flows_at_random", "2,000 flows beside pandas, 50 of them on Ray"),
     "mace-training": ("mace.training", "worst latency predicted from 0.5 to 100 % of 75k (DATA=)"),
     "mace-time": ("mace.over_time", "Mace and latency over time, three chunks of visits (DATA=)"),

@@ -14,4 +14,5 @@
 | `user_output.py` | what users' functions print |
 | `arrow_ahead.py` | what Arrow will need, imported before the job begins |
 | `without_pandas.py` | what Arrow would load in case of need, left out |
+| `pandas_in_code.py` | whether users' code may want that |
 """

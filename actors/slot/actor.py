@@ -7,9 +7,10 @@ from typing import Any
 
 from actors.slot.arrow_ahead import import_arrow_functions
 from actors.slot.host import SlotHost
+from actors.slot.pandas_in_code import mention_pandas
 from actors.slot.report import SlotReport
 from actors.slot.user_output import OutputLine, UserOutput, runs_users_code
-from actors.slot.without_pandas import leave_out_pandas
+from actors.slot.without_pandas import leave_out_pandas, load_pandas
 from runtime.plan.plan import Stage
 from runtime.plan.slot_plan import SlotPlan
 
@@ -21,7 +22,7 @@ class SlotActor:
         self._output: UserOutput | None = None
         if plan.limits.order is not None or any(map(runs_users_code, plan.stages)):
             self._output = UserOutput.install()
-        else:
+        if self._output is None or not mention_pandas((*plan.stages, plan.limits.order)):
             leave_out_pandas()
         import_arrow_functions(plan.stages)
         self._host = SlotHost(plan, **settings)
@@ -37,8 +38,11 @@ class SlotActor:
 
     def _expect(self, stages: Sequence[Stage]) -> None:
         """Get ready for stages that come while others run."""
-        if self._output is None and any(map(runs_users_code, stages)):
+        users = [stage for stage in stages if runs_users_code(stage)]
+        if self._output is None and users:
             self._output = UserOutput.install()
+        if users and mention_pandas(users):
+            load_pandas()
         import_arrow_functions(stages)
 
     def said(self) -> list[OutputLine]:

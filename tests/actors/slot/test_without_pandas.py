@@ -32,6 +32,48 @@ def test_conversions_do_not_load_pandas_and_who_asks_for_a_frame_gets_it() -> No
     run(program)
 
 
+def test_arrow_knows_what_is_of_pandas_from_when_somebody_imports_it() -> None:
+    run("""
+        import threading
+        import pyarrow as pa
+        from actors.slot.without_pandas import leave_out_pandas, load_pandas
+        leave_out_pandas()
+        pa.array([1.0, float("nan")])
+        thread = threading.Thread(target=lambda: __import__("pandas.api.types"))
+        thread.start()
+        thread.join()
+        import pandas as pd
+        assert pa.lib._pandas_api.have_pandas
+        assert pa.array(pd.Series([1, None], dtype="Int64")).to_pylist() == [1, None]
+        assert pa.array(pd.Series([1.0, float("nan")])).to_pylist() == [1.0, None]
+        assert pa.Table.from_pandas(pd.DataFrame({"n": [1]}))["n"].to_pylist() == [1]
+        load_pandas()
+    """)
+
+
+def test_a_pandas_that_breaks_as_it_is_loaded_says_so_each_time_and_is_found_when_mended() -> None:
+    run("""
+        import pathlib, sys, tempfile
+        from actors.slot.without_pandas import leave_out_pandas
+        leave_out_pandas()
+        with tempfile.TemporaryDirectory() as folder:
+            broken = pathlib.Path(folder) / "pandas.py"
+            broken.write_text("raise ImportError('half installed')")
+            sys.path.insert(0, folder)
+            for _ in range(2):
+                try:
+                    import pandas
+                except ImportError as problem:
+                    assert str(problem) == "half installed"
+                else:
+                    raise AssertionError
+            sys.path.remove(folder)
+        sys.path_importer_cache.clear()
+        import pandas, pyarrow as pa
+        assert pa.array(pandas.Series([1, None], dtype="Int64")).to_pylist() == [1, None]
+    """)
+
+
 def run(program: str) -> None:
     done = subprocess.run(  # noqa: S603 our own program
         [sys.executable, "-c", dedent(program)], check=False, capture_output=True, text=True
@@ -46,6 +88,8 @@ def test_a_slot_loads_what_few_need_only_when_it_is_needed() -> None:
         dear = {
             "pandas", "pyarrow.compute", "pyarrow.parquet", "pyarrow.fs", "ray", "runtime.life",
             "actors.sinks.files", "actors.jobs.records", "runtime.flow", "runtime.tune", "sklearn",
+            "scipy", "pyspark", "raydp", "pyarrow.dataset", "pyarrow.flight", "matplotlib",
+            "runtime.estimate", "runtime.placement", "runtime.rewrite", "runtime.simulate",
         }
         assert not dear & sys.modules.keys(), dear & sys.modules.keys()
     """)
