@@ -12,13 +12,13 @@ from typing import Any
 import ray
 from ray.exceptions import RayError
 
-from actors.jobs.periodic_calls import PeriodicCalls
+from actors.jobs.periodic_calls import WITHIN_S, PeriodicCalls
 from actors.slot.report import SlotReport
 
 __all__ = ["LatestReports"]
 
 EVERY_S = 1.0
-"""How often each slot is asked; its report takes it a fraction of a millisecond."""
+"""How often each slot is asked while it works; one that waits has nothing new to say."""
 TAKE_S = 3.0
 """For an answer that is there already."""
 
@@ -34,7 +34,7 @@ class LatestReports:
     def __init__(self, actors: Mapping[str, Any], reports: dict[str, SlotReport]) -> None:
         self._reports = reports
         self._calls = PeriodicCalls(
-            actors, lambda actor: actor.call.remote("report"), every_s=EVERY_S
+            actors, lambda actor: actor.call.remote("news", WITHIN_S), every_s=EVERY_S
         )
 
     def ask_too(self, actors: Mapping[str, Any]) -> None:

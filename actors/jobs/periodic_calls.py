@@ -1,4 +1,8 @@
-"""Calls to slots, made now and then, one at a time to each; nobody waits for them."""
+"""Calls to slots, made again and again, one at a time to each; nobody here waits for them.
+
+A call costs the slot's process a millisecond of CPU, a job that only waits more than its own loop.
+So the slot holds its answer back until there is something to say, for `WITHIN_S` at most.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +12,10 @@ from typing import Any
 
 import ray
 
-__all__ = ["PeriodicCalls"]
+__all__ = ["WITHIN_S", "PeriodicCalls"]
+
+WITHIN_S = 10.0
+"""How long a slot may hold its answer back."""
 
 
 class PeriodicCalls:
@@ -17,7 +24,7 @@ class PeriodicCalls:
     Args:
         actors: {slot: its actor}.
         ask: makes the call to an actor, and returns Ray's reference to the answer.
-        every_s: how often.
+        every_s: how often at most: a call waits until the last one to its slot was answered.
     """
 
     def __init__(

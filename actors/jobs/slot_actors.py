@@ -53,7 +53,7 @@ def make_actors(
             name: actor.options(
                 num_cpus=1,
                 max_restarts=0,
-                max_concurrency=6,
+                max_concurrency=8,  # of which `join`, `news` and `said` wait, one call each
                 scheduling_strategy=NodeAffinitySchedulingStrategy(nodes[name].node_id, soft=False),
             ).remote(
                 slot_plan(plan, name),

@@ -10,7 +10,7 @@ from typing import Any
 import ray
 from ray.exceptions import RayError
 
-from actors.jobs.periodic_calls import PeriodicCalls
+from actors.jobs.periodic_calls import WITHIN_S, PeriodicCalls
 from actors.slot.user_output import OutputLine, runs_users_code
 from runtime.plan.plan import Plan
 
@@ -31,7 +31,9 @@ class UserOutputRelay:
 
     def __init__(self, plan: Plan, actors: Mapping[str, Any]) -> None:
         speakers = _speakers(plan, actors)
-        self._calls = PeriodicCalls(speakers, lambda actor: actor.said.remote(), every_s=EVERY_S)
+        self._calls = PeriodicCalls(
+            speakers, lambda actor: actor.said.remote(WITHIN_S), every_s=EVERY_S
+        )
 
     def moved(self, plan: Plan, actors: Mapping[str, Any]) -> None:
         """Ask those, too, that run users' code now."""

@@ -8,6 +8,7 @@
 | `clock_sync.py` | its clock, compared with the reference's |
 | `report.py`, `slot_samples.py` | what it says of itself; to the tuner |
 | `channel_ends.py` | the ends of its channels to other slots |
+| `news.py` | whether it has something to tell, for who waits for that |
 | `moving_stages.py`, `handover.py` | how it holds still, and gives stages to other slots |
 | `peers.py` | whether the slots at the other ends are there |
 | `read_ahead.py` | inputs of the user's own, read in threads |

@@ -45,6 +45,13 @@ class SlotActor:
             load_pandas()
         import_arrow_functions(stages)
 
-    def said(self) -> list[OutputLine]:
-        """Return what users' functions have printed here since the last time."""
-        return [] if self._output is None else self._output.take()
+    def said(self, within_s: float) -> list[OutputLine]:
+        """Return what users' functions have printed here since the last time.
+
+        Args:
+            within_s: how long to wait for it, if there is nothing yet.
+        """
+        if self._output is None:
+            return []
+        self._output.wait(within_s)
+        return self._output.take()

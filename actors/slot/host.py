@@ -33,6 +33,7 @@ from actors.slot.channel_ends import ChannelEnds
 from actors.slot.clock_sync import SlotClock
 from actors.slot.loop_mailbox import Mailbox
 from actors.slot.moving_stages import MovingStages
+from actors.slot.news import News
 from actors.slot.peers import look_at_peers
 from actors.slot.read_ahead import ReadAheadInput, read_ahead
 from actors.slot.report import SlotIdentity, SlotReport, stuck
@@ -62,6 +63,8 @@ from runtime.sinks import HasEnded, InputPrint, SinkRun
 
 IDLE_S = 0.2
 """How long to sleep at most: a lost peer need not end a wait."""
+ALONE_S = 1.0
+"""The same in a slot without channels: all else that it waits for ends the wait, or has a time."""
 NAP_S = 0.001
 """The same while there was work `AWAKE_NS` ago: core and caches that doze take longer to serve."""
 AWAKE_NS = 50_000_000
@@ -106,9 +109,8 @@ class SlotHost(MovingStages):
         self._is_stopping = False
         self._failure: str | None = None  # of another slot, for which we stop
         self._also = ""  # what went wrong with sinks as they ended for that
-        self._wants_report = threading.Event()
-        self._has_report = threading.Event()
-        self._has_ended = threading.Event()
+        self._wants_report, self._news = threading.Event(), News()
+        self._has_report, self._has_ended = threading.Event(), threading.Event()
         self._report = SlotReport(plan.name, "ready")
         self._thread: threading.Thread | None = None
         # Arrow looks for pandas at its first conversion, for 150 ms: not in an event's latency.
@@ -196,6 +198,11 @@ class SlotHost(MovingStages):
             if not self._has_report.wait(REPORT_S):
                 return stuck(self._report, self._slot, self._clock.now_ns())
         return self._report
+
+    def news(self, within_s: float) -> SlotReport:
+        """Return the counters when the slot has worked since the last such call, or so late."""
+        self._news.wait(within_s, over=self._has_ended)
+        return self.report()
 
     def samples(self) -> SlotSamples:
         """Return what the stages did in the seconds that are over, once.
@@ -288,7 +295,7 @@ class SlotHost(MovingStages):
         self._publish("running")  # so that there is one, should the first slice hang
         sharpen_timers()
         # began_ns: of the next slice; what the loop does besides is charged to none of them.
-        peers_ns = looked_ns = worked_ns = began_ns = 0
+        peers_ns, looked_ns, began_ns, worked_ns = 0, 0, 0, self._clock.now_ns()
         was_woken = True
         while not self._is_stopping:
             now_ns = self._clock.now_ns()
@@ -297,7 +304,8 @@ class SlotHost(MovingStages):
                 looked_ns, began_ns = now_ns, time.thread_time_ns()
             if was_woken or self._waker.is_ready:
                 was_woken, looked_ns = False, 0
-                slot, poller = self._attend(slot), self._ends.poller
+                slot, before, poller = self._attend(slot), slot, self._ends.poller
+                worked_ns = worked_ns if slot is before else now_ns  # stages have moved: news
                 continue
             if self._results.due_ns is not None:
                 self._do(self._results.due(self._sinks.clock_ns()))
@@ -315,9 +323,10 @@ class SlotHost(MovingStages):
             if not 0 <= now_ns - peers_ns <= PEERS_NS:
                 look_at_peers(self._name, self._ends.all)
                 peers_ns = now_ns
-            most_s = NAP_S if now_ns < worked_ns + AWAKE_NS else IDLE_S
-            was_woken = poller.wait(min(self._rest_s(slot, now_ns), most_s))
-            looked_ns = 0
+            most_s = NAP_S if now_ns < worked_ns + AWAKE_NS else ALONE_S
+            self._news.quiet_since_ns = worked_ns
+            was_woken, looked_ns = poller.wait(min(self._rest_s(slot, now_ns), most_s)), 0
+            self._news.quiet_since_ns = None
         return "stopped"
 
     def _attend(self, slot: Slot) -> Slot:
@@ -357,10 +366,11 @@ class SlotHost(MovingStages):
 
     def _rest_s(self, slot: Slot, looked_ns: int) -> float:
         """Return how long to sleep, the slot having found nothing to do at `looked_ns`."""
+        most_s = IDLE_S if self._receivers or self._senders else ALONE_S
         rest = rest_of(slot, self._results, looked_ns, sinks_ns=self._sinks.clock_ns)
-        if (until_ns := rest.until_ns) is None:
-            return IDLE_S
-        return min(max(until_ns - self._clock.now_ns(), 0) / 1e9, IDLE_S)
+        until_ns = rest.until_ns
+        left_s = most_s if until_ns is None else (until_ns - self._clock.now_ns()) / 1e9
+        return min(max(left_s, 0.0), most_s)
 
     def _publish(self, state: str, error: str | None = None, kind: str | None = None) -> None:
         """Make a report that the loop does not change any more: other threads read it."""

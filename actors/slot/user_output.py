@@ -33,6 +33,8 @@ MOST_CHARS = 2_000
 """Of one line; what is behind it is cut."""
 KEPT = 2_000
 """Lines that wait for a driver to take them; beyond, the oldest go, counted."""
+CUT_S = 1.0
+"""By then the second is over whose lines were cut, and that can be told: no line tells of it."""
 
 
 class OutputLine(NamedTuple):
@@ -64,6 +66,8 @@ class UserOutput:
     ) -> None:
         self._log, self._clock_s = log, clock_s
         self._lock = threading.RLock()  # a signal's handler may print in the midst of a print
+        self._changed = threading.Condition(self._lock)
+        self._is_over = False
         self._begun: dict[tuple[str, bool, int], str] = {}  # lines without an end, by who and where
         self._lines: deque[OutputLine] = deque()
         self._second = -1
@@ -84,10 +88,19 @@ class UserOutput:
             elif begun:
                 self._begun[key] = begun
 
+    def wait(self, within_s: float) -> None:
+        """Return when something is there to be taken, when the last has been, or after so long."""
+        with self._changed:
+            within_s = min(within_s, CUT_S) if self._not_shown else within_s
+            self._changed.wait_for(lambda: self._lines or self._is_over, within_s)
+            self._is_over = False  # a slot that has ended may be given stages, and begin anew
+
     def take(self, *, is_last: bool = False) -> list[OutputLine]:
         """Return what has been said since the last time; with `is_last`, half lines, too."""
-        with self._lock:
+        with self._changed:
             if is_last:
+                self._is_over = True
+                self._changed.notify_all()
                 for (step, is_error, _), begun in self._begun.items():
                     self._say(step, begun, is_error=is_error)
                 self._begun.clear()
@@ -132,6 +145,7 @@ class UserOutput:
             self._lines.popleft()
             self._gone += 1
         self._lines.append(line)
+        self._changed.notify_all()
 
     @classmethod
     def install(cls) -> UserOutput:

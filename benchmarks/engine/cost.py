@@ -16,8 +16,9 @@ import ray
 
 import slackwater as sw
 from benchmarks.engine.before import HOW, ROOT, Child, before_ref, checkout, in_turns, ratios
-from benchmarks.engine.cost_run import IDLE, Setting, idle, measured
+from benchmarks.engine.cost_run import BARE, IDLE, SLOT, Setting, idle, measured
 from benchmarks.engine.running import PLACES
+from benchmarks.engine.wakes import cores_of, said_of_wakes
 from benchmarks.frame import Claim, Options, Result, Spread, check, counted, number
 
 RATES = (100, 1_000, 10_000, 50_000)
@@ -30,7 +31,6 @@ GROWN = 1.5
 WORSE = 1.05
 TURNS = 8
 CHILD = "benchmarks.engine.cost_run"
-BARE = "BareActor"
 
 
 class BareActor:
@@ -69,7 +69,8 @@ def run(options: Options) -> Result:
         actor: Any = ray.remote(num_cpus=0)(BareActor)
         bare = actor.remote()
         ray.get(bare.ready.remote())
-        settle_s, seconds = (1.5, 4.0) if options.quick else (5.0, 20.0)
+        # Longer than the 10 s that a slot may hold back an answer, but for a quick look.
+        settle_s, seconds = (2.0, 8.0) if options.quick else (5.0, 30.0)
         for kind in waiting:
             for place in PLACES:
                 figures = idle(cluster, kind, place, settle_s=settle_s, seconds=seconds)
@@ -95,11 +96,7 @@ def run(options: Options) -> Result:
     ]
     if ref is None or options.quick:
         result.notes.append(f"p50 beside another commit's: only in the full run; {HOW}")
-    bare_cores = [f["others"][BARE] for f in result.figures.values() if BARE in f.get("others", {})]
-    result.figures["an actor of Ray without work"] = {"cores": bare_cores}
-    result.notes.append(
-        f"an actor of Ray without work, beside the waiting jobs: {Spread.of(bare_cores)} of a core"
-    )
+    _tell_wakes(result)
     others = _others(result)
     result.notes.append(f"CPU apart from the slots', cores, the most of any run: {others}")
     return result
@@ -217,6 +214,22 @@ def _compare(result: Result, options: Options, ref: str) -> None:
         )
     said = "; ".join(f"{name} × {spread}" for name, spread in found.items())
     result.notes.append(f"now / {ref}, in {TURNS} turns: {said}")
+
+
+def _tell_wakes(result: Result) -> None:
+    bare_cores = []
+    for name, figures in list(result.figures.items()):
+        if "by_thread" not in figures:
+            continue
+        wakes = figures["by_thread"]
+        bare_cores.append(cores_of(wakes[BARE]))
+        slot = said_of_wakes(wakes[SLOT])
+        result.notes.append(f"{name}, cores (sleeps), of the busiest slot {slot}")
+        result.notes.append(f"an actor of Ray without work meanwhile {said_of_wakes(wakes[BARE])}")
+    result.figures["an actor of Ray without work"] = {"cores": bare_cores}
+    result.notes.append(
+        f"an actor of Ray without work, beside the waiting jobs: {Spread.of(bare_cores)} of a core"
+    )
 
 
 def _keep_up_name() -> str:

@@ -33,10 +33,14 @@ from benchmarks.engine.threads import (
     grouped,
     thread_counts,
 )
+from benchmarks.engine.wakes import Wakes, by_thread, cores_of
 from benchmarks.engine.workload import MS, Mapped, MappedReader, join_flow, paced_tables, write
 from benchmarks.frame import check, plain
 
-__all__ = ["IDLE", "Setting", "Usage", "idle", "measured"]
+__all__ = ["BARE", "IDLE", "SLOT", "Setting", "Usage", "idle", "measured"]
+
+SLOT, BARE = "slot actors", "BareActor"
+"""Kinds of processes: slots, and the actor without work that `cost` measures beside them."""
 
 START_S = 5.0
 """How long a job may take to start before the first row of a live source is due."""
@@ -108,6 +112,7 @@ class Usage:
         self._slots = {
             pid: thread_counts(pid) for pid, kind in self._kinds.items() if _is_slot(kind)
         }
+        self._bare = {pid: thread_counts(pid) for pid, kind in self._kinds.items() if kind == BARE}
         self._before = {pid: cpu_of_threads_ns(pid) for pid in self._kinds}
 
     def figures(self, rate: int) -> dict[str, Any]:
@@ -149,6 +154,16 @@ class Usage:
                 / seconds
                 / rate,
             }
+        return found
+
+    def by_thread(self) -> dict[str, Wakes]:
+        """Return {kind: what wakes there}, of the busiest slot and of the actor without work."""
+        seconds = time.monotonic() - self._began_s
+        found: dict[str, Wakes] = {}
+        for pid, before in (self._slots | self._bare).items():
+            kind, wakes = self._kinds[pid], by_thread(before, thread_counts(pid), seconds=seconds)
+            if kind not in found or cores_of(wakes) > cores_of(found[kind]):
+                found[kind] = wakes
         return found
 
 
@@ -218,7 +233,7 @@ def idle(
             time.sleep(settle_s)
             usage = Usage()
             time.sleep(seconds)
-            figures = usage.figures(0)
+            figures = usage.figures(0) | {"by_thread": usage.by_thread()}
             check(job.status == "running", f"a waiting job is {job.status}")
             job.stop()
         finally:
@@ -291,7 +306,7 @@ def _kinds() -> dict[int, str]:
 
 
 def _is_slot(kind: str) -> bool:
-    return kind == "slot actors"
+    return kind == SLOT
 
 
 def main() -> None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 __all__ = [
+    "RAYS_MAIN",
     "ThreadCounts",
     "cpu_of_stat_ns",
     "cpu_of_threads_ns",
@@ -22,6 +23,8 @@ __all__ = [
 ]
 
 SHARP_NS = "1000"
+RAYS_MAIN = "Ray's main"
+"""The first thread of an actor's process: Ray's loop, which looks for signals every 10 ms."""
 TICK_NS = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
 
 
@@ -64,6 +67,8 @@ def thread_counts(pid: int) -> dict[int, tuple[str, ThreadCounts]]:
     for task in tasks:
         try:
             name = "slot-loop" if _is_loop(task.name) else (task / "comm").read_text().strip()
+            if name.startswith("ray::") and task.name == str(pid):
+                name = RAYS_MAIN
             voluntary, involuntary = switches_of((task / "status").read_text())
             found[int(task.name)] = (name, ThreadCounts(_cpu_ns(task), voluntary, involuntary))
         except (FileNotFoundError, ProcessLookupError):

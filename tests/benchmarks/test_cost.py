@@ -20,6 +20,7 @@ from benchmarks.engine.before_after import run as compare
 from benchmarks.engine.live import Live, Silent, name_thread
 from benchmarks.engine.profile_slot import calls_of
 from benchmarks.engine.threads import (
+    RAYS_MAIN,
     TICK_NS,
     ThreadCounts,
     cpu_of_stat_ns,
@@ -28,6 +29,7 @@ from benchmarks.engine.threads import (
     switches_of,
     thread_counts,
 )
+from benchmarks.engine.wakes import by_thread, cores_of, said_of_wakes
 from benchmarks.engine.workload import paced_tables, write
 from benchmarks.frame import Options, Spread, WrongResultError
 from runtime.sources.spec import END_OF_INPUT
@@ -76,6 +78,19 @@ def test_a_new_thread_counts_from_nothing_and_one_that_went_is_left_out() -> Non
     assert grouped(before, after, group=str) == {"a": ThreadCounts(13, 4, 4)}
 
 
+def test_what_wakes_is_told_by_thread_and_who_seldom_does_together() -> None:
+    before = {1: ("a", ThreadCounts(5, 1, 1))}
+    used = ThreadCounts(2_000_000, 40, 0)
+    after = {n: (name, used) for n, name in enumerate(["a", "b", "b"], 1)} | {9: ("c", used)}
+    after[9] = ("c", ThreadCounts(8_000, 1, 0))
+    wakes = by_thread(before, after, seconds=4.0)
+    assert list(wakes) == ["b (2)", "a", "others"]
+    assert wakes["b (2)"] == {"cores": 0.001, "sleeps_per_s": 20.0}
+    assert wakes["others"]["sleeps_per_s"] == 0.25
+    assert cores_of(wakes) == pytest.approx(0.0015, rel=0.01)
+    assert said_of_wakes(wakes).startswith("0.0015: b (2) 0.0010 (20/s), a 0.0005 (10/s), others ")
+
+
 @pytest.mark.parametrize(
     ("name", "group"),
     [
@@ -84,6 +99,7 @@ def test_a_new_thread_counts_from_nothing_and_one_that_went_is_left_out() -> Non
         ("ZMQbg/IO/0", "libzmq"),
         ("ray::SlotActor", "Python, unnamed"),
         ("worker.io", "Ray's own"),
+        (RAYS_MAIN, "Ray's own"),
     ],
 )
 def test_threads_are_grouped_by_the_kernels_name_for_them(name: str, group: str) -> None:

@@ -151,3 +151,19 @@ def test_rows_that_nobody_took_before_the_end_are_counted() -> None:
         "source 'feed': 3 rows that its input had handed over were read ahead, and not taken "
         "before the job ended"
     )
+
+
+@pytest.mark.parametrize(("took_s", "rests"), [(0.0, 1), (0.09, 1), (0.11, 0)])
+def test_a_poll_that_has_waited_itself_is_called_again_at_once(
+    took_s: float, rests: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reading = Reading(Feed(lambda: iter([rows(0, 1)])))
+    reading.next()
+    reader = reading.reader
+    reader.close()
+    waits: list[float] = []
+    monkeypatch.setattr(reader, "_is_closed", False)
+    monkeypatch.setattr(reader._changed, "wait", waits.append)
+    monkeypatch.setattr(module.time, "monotonic", lambda: 100.0)
+    reader._rest(found_s=90.0, polled_s=100.0 - took_s)
+    assert waits == [module.LONGEST_REST_S] * rests

@@ -94,6 +94,31 @@ def test_lines_that_nobody_takes_are_not_kept_for_ever() -> None:
     assert texts[0] == "[slackwater] 200 lines before this were not shown in time"
 
 
+def test_who_waits_for_lines_has_them_when_they_come_and_hears_of_the_end() -> None:
+    told = Told()
+    printing = threading.Timer(0.05, told.say, args=["one\n"])
+    printing.start()
+    told.output.wait(30)
+    assert told.texts() == ["[clean] one"]
+    printing.join()
+    told.say("half")
+    ending = threading.Timer(0.05, told.output.take, kwargs={"is_last": True})
+    ending.start()
+    told.output.wait(30)
+    ending.join()
+    told.output.wait(0.001)  # and again, in a slot that is given stages after its end
+
+
+def test_what_was_cut_is_said_by_when_its_second_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(user_output, "CUT_S", 0.05)
+    told = Told()
+    told.say("x\n" * (MOST_LINES + 1))
+    assert len(told.texts()) == MOST_LINES
+    told.output.wait(30)
+    told.now_s = 1.0
+    assert told.texts()[0].startswith("[clean] … 1 lines more")
+
+
 def test_only_what_a_steps_code_prints_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     streams = io.StringIO(), io.StringIO()
     monkeypatch.setattr(sys, "stdout", streams[0])
