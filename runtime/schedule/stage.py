@@ -102,8 +102,7 @@ class StageMachine:
         is_timed = isinstance(stage.step, GatedStep) and stage.step.has_time
         self._may_be_due = is_timed or self._intake.waits_for_silence
         self.quiet_until_ns = START_NS
-        """Until then there is nothing to do here, unless something comes; END_NS: not before it
-        does. START_NS: nobody knows, look. Most stages of a slot have nothing to do most times."""
+        """Until then there is nothing to do, unless something comes; START_NS: nobody knows."""
         self._promise_ns = START_NS
         self._moved_ns = start_ns  # when it last let anything go
         self.rows_worked = self.rows_released = 0  # that the last slice took in, and let go
@@ -112,7 +111,7 @@ class StageMachine:
     # -- what may be done ---------------------------------------------------------------
 
     def deliver(self, channel: str, message: Message, now_ns: int, *, link_ns: int = 0) -> None:
-        """Queue a message that has arrived on a channel, `link_ns` after it was sent."""
+        """Queue a message that came on a channel, `link_ns` after it was sent."""
         if self._sampler is not None:
             self._sampler.count(now_ns, self._queues)
             self._sampler.travelled(link_ns)
@@ -122,10 +121,7 @@ class StageMachine:
         self.report.rows_in += message.rows
 
     def urgency_ns(self, now_ns: int) -> int | None:
-        """Return the earliest stimulus time of what waits here; None: nothing to do.
-
-        Source: [mace] Def. 7; a source's next event counts from when it was due.
-        """
+        """Return the earliest stimulus time of what waits; None: nothing. Source: [mace] Def. 7."""
         if self._is_passing:
             return self._queues.earliest_stimulus_ns()
         if self.source_at is not None:
