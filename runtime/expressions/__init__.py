@@ -6,6 +6,7 @@
 | `literals.py`, `notation.py` | what may stand in one as it is; how one is written as text |
 | `result_types.py` | which type leaves an operation |
 | `compute.py`, `kernels.py`, `whole.py` | from an operation to a function of a batch |
+| `row_tests.py` | a predicate asked row by row, for a row or two |
 | `nearest.py` | the name that was probably meant, for errors |
 """
 

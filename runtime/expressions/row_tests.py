@@ -16,11 +16,12 @@ import numpy as np
 from runtime.expressions.expressions import ColumnRef, Expr, Literal, Operation
 from runtime.model import Batch
 
-__all__ = ["FEW_ROWS", "RowTests", "row_tests"]
+__all__ = ["FEW_ROWS", "RowTests", "RowTestsOver", "row_tests"]
 
+_Compare = Callable[[Any, Any], bool]
 FEW_ROWS = 16
 """Of more rows an array is asked sooner."""
-_COMPARE: dict[str, Callable[[Any, Any], bool]] = {
+_COMPARE: dict[str, _Compare] = {
     "<": operator.lt,
     "<=": operator.le,
     ">": operator.gt,
@@ -30,7 +31,6 @@ _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
 """Not `!=`: by the rules of expressions NaN does not differ from anything."""
 _EXACT = 1 << 53
 """Whole numbers up to here are the same as float64."""
-_Test = tuple[str, Callable[[Any, Any], bool], int | float]
 
 
 class RowTests:
@@ -40,40 +40,42 @@ class RowTests:
         tests: (column, comparison, number), at least one.
     """
 
-    def __init__(self, tests: list[_Test]) -> None:
+    def __init__(self, tests: list[tuple[str, _Compare, int | float]]) -> None:
         self._tests = tests
-        self._batch: Batch | None = None  # that the views are of
-        self._views: list[tuple[memoryview, Callable[[Any, Any], bool], int | float]] | None = None
 
-    def passing(self, batch: Batch, start: int, stop: int) -> list[int] | None:
-        """Return which of the rows [start, stop) pass, ascending.
-
-        None: Python would not compare these columns as NumPy does; evaluate the predicate.
-        """
-        if batch is not self._batch:
-            self._batch, self._views = batch, self._views_of(batch)
-        if self._views is None:
-            return None
-        passing: list[int] | range = range(start, stop)
-        for values, compare, number in self._views:
-            passing = [row for row in passing if compare(values[row], number)]
-        return list(passing)
-
-    def _views_of(
-        self, batch: Batch
-    ) -> list[tuple[memoryview, Callable[[Any, Any], bool], int | float]] | None:
+    def over(self, batch: Batch) -> RowTestsOver | None:
+        """Return the tests of a batch's rows; None: Python does not compare them as NumPy does."""
         views = []
         for name, compare, number in self._tests:
             values = batch.columns[name]
             if not isinstance(values, np.ndarray) or not _is_alike(values.dtype, number):
                 return None
             views.append((values.data, compare, number))
-        return views
+        return RowTestsOver(views)
+
+
+class RowTestsOver:
+    """The tests over the rows of one batch.
+
+    Args:
+        views: (column, comparison, number), of each test; the column as a memoryview, of which an
+            element costs a third of an array's.
+    """
+
+    def __init__(self, views: list[tuple[memoryview, _Compare, int | float]]) -> None:
+        self._views = views
+
+    def passing(self, start: int, stop: int) -> list[int]:
+        """Return which of the rows [start, stop) pass, ascending."""
+        passing: list[int] | range = range(start, stop)
+        for values, compare, number in self._views:
+            passing = [row for row in passing if compare(values[row], number)]
+        return list(passing)
 
 
 def row_tests(predicate: Expr) -> RowTests | None:
     """Return the predicate as comparisons row by row; None: it is something else."""
-    tests: list[_Test] = []
+    tests: list[tuple[str, _Compare, int | float]] = []
     for part in _parts(predicate):
         if not isinstance(part, Operation) or part.op not in _COMPARE:
             return None

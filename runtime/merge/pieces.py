@@ -27,7 +27,7 @@ def merge_pieces(pieces: Sequence[Piece], ranks: Sequence[int], *, is_sorted: bo
     """
     _, first, start, stop = pieces[0]
     if len(pieces) == 1:
-        alone = first if stop - start == len(first.event_time_ns) else first.slice(start, stop)
+        alone = first.slice(start, stop)
         if alone.writers is None:
             return alone
         times, stimuli = alone.event_time_ns, alone.stimulus_time_ns

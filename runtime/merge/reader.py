@@ -158,7 +158,7 @@ class ReaderState:
         if limit is not None and self.rows > limit:
             cut = self._shorten(cut, limit)
         self.cut = cut_ns, ties = cut
-        by_slack = cut is not ready and cut > ready
+        by_slack = cut > ready
         seen, slack_ready, found = self._seen, 0, 0
         ports: list[Batch | None] = []
         lanes, heads = self.lanes, self._heads
@@ -240,10 +240,8 @@ class ReaderState:
                 released.append(None)
                 continue
             batch = merge_pieces(pieces, self._ranks, is_sorted=False)
-            rows = len(batch.event_time_ns)
-            self.late_ready += rows
-            for piece in pieces:
-                self.late_ready -= _beyond(ready, piece)
+            rows = len(batch)
+            self.late_ready += rows - sum([_beyond(ready, piece) for piece in pieces])
             self.late += rows
             self.rows -= rows
             released.append(batch)

@@ -47,11 +47,7 @@ class GateRead:
     @property
     def rows(self) -> int:
         """How many rows it let go, late ones among them."""
-        rows = 0
-        for batch in (*self.ports, *self.late):
-            if batch is not None:
-                rows += len(batch.event_time_ns)
-        return rows
+        return sum([len(batch) for batch in self.batches])
 
     @property
     def last_stimulus_ns(self) -> int:

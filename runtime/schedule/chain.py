@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from runtime.expressions.row_tests import RowTests
+from runtime.measure.outcomes import FILTERED
 from runtime.measure.report import StageReport
 from runtime.measure.step_report import StepReport
 from runtime.model import START_NS, Batch, GateRead
@@ -38,9 +39,10 @@ class Chain:
         """The first step row by row, if it is a filter that has such a form."""
         return getattr(self._steps[0][0], "row_tests", None) if self._steps else None
 
-    def left_out(self, rows: int) -> None:
-        """Count rows that have failed the first step's tests already."""
+    def left_out(self, rows: int, report: StageReport) -> None:
+        """Count rows that have failed the first step's tests already, there and for the stage."""
         self.counts[0].rows_in[0] += rows
+        report.counts[FILTERED] += rows
 
     def apply(self, batch: Batch) -> tuple[Batch, int]:
         """Return the rows that remain, in order, and how many; there is at least one before."""

@@ -179,18 +179,12 @@ class HeldIntake(Intake, Generic[_H]):
         What can be read already comes first: a message more would only wait, where it is out of
         reach of the credit that bounds the queue.
         """
-        self.work, self.rows_worked, rows = [], 0, 0
+        self.work, rows = [], 0
         self.count_wait(now_ns)
-        queues = self._queues
-        while queues.has_any and rows < max_rows and not self.more:
-            item = queues.pop(now_ns)
-            if item is None:
-                return
+        while not self.more and rows < max_rows and (item := self._queues.pop(now_ns)) is not None:
             channel, message, came_ns = item
             rows += message.rows
-            credit = credit_of(message)
-            self.rows_worked += credit
-            self.work.append((channel, credit))
+            self.work.append((channel, credit_of(message)))
             yield self._writer[channel], message, came_ns
 
     def _count_most(self) -> int:
@@ -273,6 +267,7 @@ class GateIntake(HeldIntake[SlackGate]):
                 self._idle.taken(writer, now_ns)
             if sampler is not None:
                 sampler.came(writer, message.batch, came_ns)
+        self.rows_worked = sum([rows for _, rows in self.work])
         if self._idle is not None:
             self._idle.mark(gate, now_ns, queued=self._queues.waiting())
         held = self._count_most()

@@ -174,15 +174,11 @@ class Slot:
         name = self.at_work = machine.stage.name
         self._turn += 1
         self._turns[name] = self._turn
-        max_rows, compared = self._slice_sizes[name].rows, 0
+        compared, max_rows = machine.comparisons, self._slice_sizes[name].rows
         self._recent.append((now_ns, "slice", name, max_rows))
+        message, used = machine.run(now_ns, max_rows=max_rows)
+        compared = machine.comparisons - compared
         actions: list[Action] = []
-        if machine.source is not None:
-            message, used = machine.run(now_ns, max_rows=max_rows)
-        else:
-            before = machine.comparisons
-            message, used = machine.run(now_ns, max_rows=max_rows)
-            compared = machine.comparisons - before
         if message is not None:
             self._send(machine, message, now_ns, actions)
         if name in self._asked.asking:

@@ -102,16 +102,16 @@ class StageMachine:
         is_timed = isinstance(stage.step, GatedStep) and stage.step.has_time
         self._may_be_due = is_timed or self._intake.waits_for_silence
         self.quiet_until_ns = START_NS
-        """Until then there is nothing to do, unless something comes; START_NS: nobody knows."""
-        self._promise_ns = START_NS
-        self._moved_ns = start_ns  # when it last let anything go
+        """Until then there is nothing to do here, unless something comes; END_NS: not before it
+        does. START_NS: nobody knows, look. Most stages of a slot have nothing to do most times."""
+        self._promise_ns, self._moved_ns = START_NS, start_ns  # the latter: when it let rows go
         self.rows_worked = self.rows_released = 0  # that the last slice took in, and let go
         self.is_finished = False
 
     # -- what may be done ---------------------------------------------------------------
 
     def deliver(self, channel: str, message: Message, now_ns: int, *, link_ns: int = 0) -> None:
-        """Queue a message that came on a channel, `link_ns` after it was sent."""
+        """Queue a message that has arrived on a channel, `link_ns` after it was sent."""
         if self._sampler is not None:
             self._sampler.count(now_ns, self._queues)
             self._sampler.travelled(link_ns)
@@ -121,7 +121,10 @@ class StageMachine:
         self.report.rows_in += message.rows
 
     def urgency_ns(self, now_ns: int) -> int | None:
-        """Return the earliest stimulus time of what waits; None: nothing. Source: [mace] Def. 7."""
+        """Return the earliest stimulus time of what waits here; None: nothing to do.
+
+        Source: [mace] Def. 7; a source's next event counts from when it was due.
+        """
         if self._is_passing:
             return self._queues.earliest_stimulus_ns()
         if self.source_at is not None:
@@ -240,12 +243,10 @@ class StageMachine:
         return self.gate is not None and self.gate.rule.hold_ns is not None
 
     def _emit_source(self, message: Message, left_out: int) -> Message:
-        report = self.report
-        report.batches += 1
-        report.counts[READY] += message.rows + left_out
+        self.report.batches += 1
+        self.report.counts[READY] += message.rows + left_out
         if left_out:
-            report.counts[FILTERED] += left_out
-            self._chain.left_out(left_out)
+            self._chain.left_out(left_out, self.report)
         self.is_finished = message.promise_ns == END_NS
         if message.batch is None:
             return message
@@ -283,12 +284,11 @@ class StageMachine:
         if batch is None or not (before := len(batch.event_time_ns)):
             return None
         batch, rows = self._chain.apply(batch)
-        report = self.report
         if is_input and rows < before:
-            report.counts[FILTERED] += before - rows
+            self.report.counts[FILTERED] += before - rows
         elif rows < before:
-            report.results_filtered += before - rows
-        report.rows_out += rows
+            self.report.results_filtered += before - rows
+        self.report.rows_out += rows
         return batch if rows else None
 
     def charge(self, now_ns: int, took_ns: int, idle_ns: int) -> None:

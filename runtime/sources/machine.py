@@ -172,18 +172,18 @@ class SourceMachine(SourceState):
         if block.promised_ns is not None and block.promised_ns[stop - 1] > self._reached_ns:
             self._reach(block.promised_ns, due_ns, start, stop)
         self.promise_ns = self._reached_ns
-        batch = block.batch
-        if rows <= FEW_ROWS and self.row_tests is not None:
-            passing = self.row_tests.passing(batch, start, stop)
-            if passing is not None and len(passing) < rows:
-                self.left_out = rows - len(passing)
-                if not passing:
-                    return Message(None, self.promise_ns, self._reached_stimulus_ns)
-                if len(passing) > 1:
-                    kept = batch.take(np.array(passing))
-                    return Message(kept, self.promise_ns, self._reached_stimulus_ns)
-                start, stop = passing[0], passing[0] + 1
-        return Message(batch.slice(start, stop), self.promise_ns, self._reached_stimulus_ns)
+        batch: Batch | None = None
+        if rows <= FEW_ROWS and self._tests is not None:
+            passing = self._tests.passing(start, stop)
+            self.left_out = rows - len(passing)
+            if passing:
+                first, behind = passing[0], passing[-1] + 1
+                is_run = behind - first == len(passing)
+                batch = block.batch
+                batch = batch.slice(first, behind) if is_run else batch.take(np.array(passing))
+        else:
+            batch = block.batch.slice(start, stop)
+        return Message(batch, self.promise_ns, self._reached_stimulus_ns)
 
     def _reach(
         self, promised_ns: memoryview[int], due_ns: memoryview[int], start: int, stop: int

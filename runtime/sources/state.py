@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from runtime.expressions.row_tests import RowTests
+from runtime.expressions.row_tests import RowTests, RowTestsOver
 from runtime.model import START_NS, Batch
 from runtime.sources.arrivals import ArrivalTeller
 from runtime.sources.block import Block
@@ -56,6 +56,7 @@ class SourceState:
         self._teller = teller
         self._arrived_ns = START_NS  # the newest arrival of the rows consumed
         self._block: Block | None = None
+        self._tests: RowTestsOver | None = None  # of the filter behind it, over that block
         self._plain: Block | None = None  # the same, if its rows leave one by one as they are due
         self._position = 0  # rows of the block consumed
         self._next_due_ns: int | None = None  # due time of the row there; None: not looked up
@@ -151,3 +152,6 @@ class SourceState:
         """Go on with this block."""
         self._block = block
         self._plain = block if block is not None and block.is_plain and self._passes else None
+        self._tests = None
+        if self._plain is not None and self.row_tests is not None:
+            self._tests = self.row_tests.over(self._plain.batch)

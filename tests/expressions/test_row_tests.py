@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from runtime.expressions import Expr, col, event_time, lit
 from runtime.expressions.row_tests import row_tests
-from runtime.model import Batch, batch_of
+from runtime.model import batch_of
 from tests.support.examples import five_times
 
 DTYPES = ["int8", "uint8", "int32", "int64", "uint64", "float32", "float64"]
@@ -80,10 +80,10 @@ def test_few_rows_pass_as_they_would_in_arrays(
     if found is None:
         assert any(op == "!=" for _, op, _ in asked)
         return
-    passing = found.passing(batch, 1, rows)
-    if passing is not None:
+    over = found.over(batch)
+    if over is not None:
         mask = np.asarray(predicate.evaluate(batch))
-        assert passing == [row for row in mask.nonzero()[0].tolist() if row >= 1]
+        assert over.passing(1, rows) == [row for row in mask.nonzero()[0].tolist() if row >= 1]
 
 
 @pytest.mark.parametrize("dtype", ["int32", "int64", "float64"])
@@ -91,10 +91,11 @@ def test_usual_predicates_have_such_a_form(dtype: str) -> None:
     batch = batch_of([1, 2, 3], {"n": np.array([1, 5, 9], dtype)})
     found = row_tests((col("n") > 1) & (col("n") <= 9))
     assert found is not None
-    assert found.passing(batch, 0, 3) == [1, 2]
-    assert found.passing(batch, 2, 3) == [2]
-    other: Batch = batch_of([1], {"n": np.array([1], dtype)})
-    assert found.passing(other, 0, 1) == []
+    over = found.over(batch)
+    assert over is not None
+    assert over.passing(0, 3) == [1, 2]
+    assert over.passing(2, 3) == [2]
+    assert over.passing(0, 1) == []
 
 
 @pytest.mark.parametrize(
@@ -118,4 +119,4 @@ def test_what_is_no_comparison_of_columns_with_numbers_has_none(predicate: Expr)
 def test_numbers_that_numpy_rounds_before_it_compares_are_left_to_it() -> None:
     found = row_tests(col("n") == float(2**53))
     assert found is not None
-    assert found.passing(batch_of([1], {"n": np.array([2**53 + 1])}), 0, 1) is None
+    assert found.over(batch_of([1], {"n": np.array([2**53 + 1])})) is None
