@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from runtime.expressions.row_tests import RowTests
-from runtime.measure.outcomes import FILTERED
+from runtime.measure.outcomes import FILTERED, READY
 from runtime.measure.report import StageReport
 from runtime.measure.step_report import StepReport
 from runtime.model import START_NS, Batch, GateRead
@@ -41,7 +41,10 @@ class Chain:
 
     def left_out(self, rows: int, report: StageReport) -> None:
         """Count rows that have failed the first step's tests already, there and for the stage."""
+        if not rows:
+            return
         self.counts[0].rows_in[0] += rows
+        report.counts[READY] += rows
         report.counts[FILTERED] += rows
 
     def apply(self, batch: Batch) -> tuple[Batch, int]:

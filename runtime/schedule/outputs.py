@@ -35,8 +35,8 @@ class StageOutputs:
         batch, arrived, promise_ns = message.batch, message.arrived, message.promise_ns
         # Whom nobody tells of arrivals is told nothing by a message that says nothing else.
         is_of_arrivals = arrived is not None and promise_ns == self._promise_ns
-        self._promise_ns, self._promise_stimulus_ns = promise_ns, message.promise_stimulus_ns
-        if batch is None and now_ns < self._silent_until_ns and promise_ns < self._least_asked_ns:
+        self.made(promise_ns, message.promise_stimulus_ns)
+        if batch is None and promise_ns < self.silent_below_ns(now_ns):
             return ()
         sends: list[tuple[Channel, Message]] = []
         for channel, names, at in self._outputs:
@@ -68,6 +68,14 @@ class StageOutputs:
             sends.append((channel, part))
         self._silent_until_ns = self._until_ns()
         return sends
+
+    def silent_below_ns(self, now_ns: int) -> int:
+        """Return below which a promise alone would go to nobody now; START_NS: it might."""
+        return self._least_asked_ns if now_ns < self._silent_until_ns else START_NS
+
+    def made(self, promise_ns: int, stimulus_ns: int) -> None:
+        """Note a promise that is sent to nobody now."""
+        self._promise_ns, self._promise_stimulus_ns = promise_ns, stimulus_ns
 
     def _is_too_soon(self, at: int, now_ns: int) -> bool:
         if now_ns - self._sent_ns[at] >= self._gap_ns[at]:

@@ -23,6 +23,7 @@ from runtime.schedule.actions import Action, Egress, Grant, Rest, Send, Slice
 from runtime.schedule.asked import AskedPromises, Unsaid
 from runtime.schedule.by_order import chosen_by
 from runtime.schedule.carried_out import carry_out, check_command
+from runtime.schedule.left_out import leave_out
 from runtime.schedule.order import Order
 from runtime.schedule.queues import credit_of
 from runtime.schedule.resting import rest_of_stages
@@ -174,8 +175,11 @@ class Slot:
         name = self.at_work = machine.stage.name
         self._turn += 1
         self._turns[name] = self._turn
-        compared, max_rows = machine.comparisons, self._slice_sizes[name].rows
+        max_rows = self._slice_sizes[name].rows
         self._recent.append((now_ns, "slice", name, max_rows))
+        if machine.may_leave_out and (rows := leave_out(machine, now_ns, max_rows=max_rows)):
+            return Slice(name, rows, [], now_ns, released=rows)
+        compared = machine.comparisons
         message, used = machine.run(now_ns, max_rows=max_rows)
         compared = machine.comparisons - compared
         actions: list[Action] = []

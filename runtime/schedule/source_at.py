@@ -122,9 +122,13 @@ class StageSource:
     def take(self, now_ns: int, *, max_rows: int) -> Message | None:
         """Return what it has now, about `max_rows` rows at most."""
         message = self.machine.take(now_ns, max_rows=max_rows)
+        self.has_looked(now_ns)
+        return message
+
+    def has_looked(self, now_ns: int) -> None:
+        """Note when it may be asked again, having been asked now."""
         if self.is_paced:
             self.next_take_ns = self.looks.look(now_ns)
-        return message
 
 
 def source_of(stage: Stage, *, start_ns: int, looks: Looks) -> StageSource | None:

@@ -88,10 +88,11 @@ class StageMachine:
         if isinstance(step, GatedStep) and self._replica_outputs is None:
             self._operator_at = StageOperator(step, most_kept_rows=self._limits.most_kept_rows)
         is_alone = stage.step.role is Role.EACH_ROW
-        self._chain = Chain((stage.step, *stage.chain) if is_alone else stage.chain)
-        self.report.steps = steps_counted(stage, self._operator_at, self._chain)
+        self.chain = Chain((stage.step, *stage.chain) if is_alone else stage.chain)
+        self.report.steps = steps_counted(stage, self._operator_at, self.chain)
         if self.source is not None and self._sampler is None:  # a sampler looks at all rows
-            self.source.row_tests = self._chain.row_tests
+            self.source.row_tests = self.chain.row_tests
+        self.may_leave_out = self.is_paced and self._sampler is None  # see left_out.py
         late = [channel for channel in stage.outputs if channel.late is not None]
         self._late = LateOutputs(late, start_ns=start_ns) if late else None
         results = [channel for channel in stage.outputs if channel.late is None]
@@ -104,7 +105,7 @@ class StageMachine:
         self.quiet_until_ns = START_NS
         """Until then there is nothing to do here, unless something comes; END_NS: not before it
         does. START_NS: nobody knows, look. Most stages of a slot have nothing to do most times."""
-        self._promise_ns, self._moved_ns = START_NS, start_ns  # the latter: when it let rows go
+        self._promise_ns, self.moved_ns = START_NS, start_ns  # the latter: when it let rows go
         self.rows_worked = self.rows_released = 0  # that the last slice took in, and let go
         self.is_finished = False
 
@@ -217,10 +218,11 @@ class StageMachine:
             self.rows_worked = max(source.machine.taken - before, self.rows_released)
             if message is None:
                 return None, []
-            self._moved_ns = now_ns
+            self.moved_ns = now_ns
             if sampler is not None:
                 sampler.handed_over(message)
-            return self._emit_source(message, source.machine.left_out), []
+            self.chain.left_out(source.machine.left_out, self.report)
+            return self._emit_source(message), []
         intake = self._intake
         released = intake.take(now_ns, max_rows=max_rows)
         self.rows_worked = intake.rows_worked
@@ -232,7 +234,7 @@ class StageMachine:
             if due_ns > now_ns:
                 return None, intake.work
             released = self._operator_at.nothing_new()
-        self._moved_ns = now_ns
+        self.moved_ns = now_ns
         return self._emit(released, now_ns), intake.work
 
     @property
@@ -242,11 +244,9 @@ class StageMachine:
             return True
         return self.gate is not None and self.gate.rule.hold_ns is not None
 
-    def _emit_source(self, message: Message, left_out: int) -> Message:
+    def _emit_source(self, message: Message) -> Message:
         self.report.batches += 1
-        self.report.counts[READY] += message.rows + left_out
-        if left_out:
-            self._chain.left_out(left_out, self.report)
+        self.report.counts[READY] += message.rows
         self.is_finished = message.promise_ns == END_NS
         if message.batch is None:
             return message
@@ -283,7 +283,7 @@ class StageMachine:
     def _apply_chain(self, batch: Batch | None, *, is_input: bool) -> Batch | None:
         if batch is None or not (before := len(batch.event_time_ns)):
             return None
-        batch, rows = self._chain.apply(batch)
+        batch, rows = self.chain.apply(batch)
         if is_input and rows < before:
             self.report.counts[FILTERED] += before - rows
         elif rows < before:
@@ -332,7 +332,7 @@ class StageMachine:
         report = self.report
         self._intake.count_wait(now_ns)
         report.queue_wait_ns = self._queues.wait_ns
-        report.still_ns = None if self.is_finished else max(now_ns - self._moved_ns, 0)
+        report.still_ns = None if self.is_finished else max(now_ns - self.moved_ns, 0)
         if self.source is not None:
             count_source(report, self.source, now_ns)
         else:
@@ -374,7 +374,7 @@ class StageMachine:
             "rows_worked": self.rows_worked,
             "promise_ns": self._promise_ns,
             "is_finished": self.is_finished,
-            "moved_ns": self._moved_ns,
+            "moved_ns": self.moved_ns,
         }
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -396,5 +396,5 @@ class StageMachine:
         if self.source_at is not None:
             self.source_at.next_take_ns = state["next_take_ns"]
         self.rows_worked, self.quiet_until_ns = state["rows_worked"], START_NS
-        self._promise_ns, self._moved_ns = state["promise_ns"], state["moved_ns"]
+        self._promise_ns, self.moved_ns = state["promise_ns"], state["moved_ns"]
         self.is_finished = state["is_finished"]

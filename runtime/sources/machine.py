@@ -78,6 +78,11 @@ class SourceMachine(SourceState):
         return due_ns if word_ns is None else word_ns
 
     @property
+    def promise_stimulus_ns(self) -> int:
+        """The stimulus that the promise of the rows consumed counts by."""
+        return self._reached_stimulus_ns
+
+    @property
     def known_due_ns(self) -> int | None:
         """When the next `take` can give something, if nothing that comes can change that."""
         return self._next_due_ns if self._ready is None and self._teller is None else None
@@ -152,26 +157,41 @@ class SourceMachine(SourceState):
                 return None
         return self._hand_over(limit, now_ns)
 
+    def leave_out(self, now_ns: int, max_rows: int, *, below_ns: int) -> int:
+        """Take the rows that are due, if the filter behind leaves out all; return how many.
+
+        0: none is due, one of them passes, they are many, or have to be looked at; `take` does it.
+        Otherwise all is as behind `take`, whose message would have no rows.
+
+        Args:
+            now_ns: wall clock.
+            max_rows: at most this many rows.
+            below_ns: a promise of this much or more is to be handed over.
+        """
+        tests, block, start = self._tests, self._plain, self._position
+        if tests is None or block is None or self._ready is not None:
+            return 0
+        limit = min(max_rows, self._spec.max_rows)
+        stop = block.due_until(start, min(block.rows, start + limit), now_ns)
+        if not 0 < stop - start <= FEW_ROWS or tests.passing(start, stop):
+            return 0
+        promised_ns = self._reached_ns if block.promised_ns is None else block.promised_ns[stop - 1]
+        if promised_ns >= below_ns or self._reached_ns >= below_ns:
+            return 0
+        self._go_to(block, stop)
+        return stop - start
+
     def _take_plain(self, block: Block, limit: int, now_ns: int) -> Message | None:
-        """Do the same where rows are due one by one, and leave as they come: most replays.
+        """Do as `take` where rows are due one by one, and leave as they come: most replays.
 
         At the speed of the clock it is done for each row or two, so it is short.
         """
-        due_ns, start = block.due_ns, self._position
-        assert due_ns is not None, "the source is paced"
+        start = self._position
         stop = block.due_until(start, min(block.rows, start + limit), now_ns)
         if stop == start:
             return None
-        self._position = stop
+        self._go_to(block, stop)
         rows = stop - start
-        self.taken += rows
-        self._rows_out += rows
-        self.newest_ns = block.newest_ns[stop - 1]
-        self._last_due_ns = due_ns[stop - 1]
-        self._next_due_ns = due_ns[stop] if stop < block.rows else None
-        if block.promised_ns is not None and block.promised_ns[stop - 1] > self._reached_ns:
-            self._reach(block.promised_ns, due_ns, start, stop)
-        self.promise_ns = self._reached_ns
         batch: Batch | None = None
         if rows <= FEW_ROWS and self._tests is not None:
             passing = self._tests.passing(start, stop)
@@ -184,6 +204,20 @@ class SourceMachine(SourceState):
         else:
             batch = block.batch.slice(start, stop)
         return Message(batch, self.promise_ns, self._reached_stimulus_ns)
+
+    def _go_to(self, block: Block, stop: int) -> None:
+        """Take rows up to `stop` out of a plain block."""
+        due_ns, promised_ns, start = block.due_ns, block.promised_ns, self._position
+        assert due_ns is not None, "the source is paced"
+        self._position = stop
+        self.taken += stop - start
+        self._rows_out += stop - start
+        self.newest_ns = block.newest_ns[stop - 1]
+        self._last_due_ns = due_ns[stop - 1]
+        self._next_due_ns = due_ns[stop] if stop < block.rows else None
+        if promised_ns is not None and promised_ns[stop - 1] > self._reached_ns:
+            self._reach(promised_ns, due_ns, start, stop)
+        self.promise_ns = self._reached_ns
 
     def _reach(
         self, promised_ns: memoryview[int], due_ns: memoryview[int], start: int, stop: int

@@ -1,0 +1,136 @@
+"""A source's rows that its filter leaves out: as behind a slice with a message, only shorter."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import slackwater as sw
+from runtime.config import Limits
+from runtime.measure.outcomes import FILTERED, READY
+from runtime.model.plain import from_plain, to_plain
+from runtime.placement.place import place
+from runtime.plan.plan import Plan, plan_stages
+from runtime.schedule import Egress, Send, Slot
+from runtime.sources.machine import SourceMachine
+from tests.support.examples import a_third
+from tests.support.states import canonical
+
+MS = 1_000_000
+Row = tuple[int, int, int]  # ms until it arrives behind the one before; its event time; its value
+_leave_out = SourceMachine.leave_out
+
+
+def plan_of(left: list[Row], right: list[Row], *, slack: str | None, apart: bool) -> Plan:
+    flow = sw.Dataflow("left out", slack=slack)
+    streams = []
+    for name, rows in (("left", left), ("right", right)):
+        at, arrivals = 0, []
+        for gap, _, _ in rows:
+            arrivals.append(at := at + gap)
+        table = pa.table(
+            {
+                "arrival": pa.array(arrivals, pa.int64()),
+                "ts": pa.array([ts for _, ts, _ in rows], pa.int64()),
+                "v": pa.array([value for _, _, value in rows], pa.int64()),
+                "k": pa.array([1] * len(rows), pa.int64()),
+            }
+        )
+        stream = flow.source(
+            name,
+            sw.table(table),
+            event_time="ts",
+            time_unit="ms",
+            arrival="arrival",
+            speed=1.0,
+            out_of_order="late",
+        )
+        streams.append(stream.filter((sw.col("v") > 0) & (sw.col("v") < 3)))
+    joined = streams[0].join(streams[1], on="k", within="10ms", name="pairs")
+    joined.sink("out", sw.collect_sink())
+    where = {"pairs": "b", "out": "b"} if apart else {}
+    return place(flow.name, plan_stages(flow.graph), ["a", "b"], placement={"*": "a", **where})
+
+
+def slot_of(plan: Plan, gap_ns: int) -> Slot:
+    return Slot("a", plan.stages_of("a"), start_ns=0, limits=Limits(source_gap_ns=gap_ns))
+
+
+def told(slot: Slot, now_ns: int) -> list[Any]:
+    """Return what a slot does until it sleeps, as plain values; its sends find credit again."""
+    found: list[Any] = []
+    while (done := slot.step(now_ns)) is not None:
+        slot.charge(done, 1_000)
+        found.append((done.stage, done.rows, done.released, done.results))
+        for action in done.actions:
+            match action:
+                case Send(channel, message):
+                    found.append((channel.name, canonical(to_plain(message))))
+                    slot.credit(channel.name, message.rows)
+                case Egress(stage, batch, is_end):
+                    found.append((stage, canonical(to_plain(batch)), is_end))
+    return found
+
+
+def state_of(slot: Slot) -> Any:
+    return to_plain(slot.snapshot())
+
+
+row = st.tuples(st.sampled_from([0, 1, 1, 3]), st.integers(0, 30), st.sampled_from([0, 0, 0, 1, 3]))
+rows = st.lists(row, min_size=5, max_size=30)
+
+
+@given(
+    left=rows,
+    right=rows,
+    slack=st.sampled_from([None, "0s", "5ms"]),
+    apart=st.booleans(),
+    gap_ns=st.sampled_from([1, 2 * MS, 30 * MS]),
+    cut=st.integers(0, 30),
+)
+@a_third
+def test_all_is_as_by_slices_with_messages(
+    left: list[Row], right: list[Row], slack: str | None, apart: bool, gap_ns: int, cut: int
+) -> None:
+    """The other slot never takes the short path; one is put away in the middle."""
+    plan = plan_of(left, right, slack=slack, apart=apart)
+    short, long = slot_of(plan, gap_ns), slot_of(plan, gap_ns)
+    for look in range(40):
+        now_ns = look * 2 * MS
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(SourceMachine, "leave_out", lambda *_, **__: 0)
+            expected = told(long, now_ns)
+        assert told(short, now_ns) == expected
+        assert short.rest(now_ns) == long.rest(now_ns)
+        assert canonical(state_of(short)) == canonical(state_of(long))
+        assert short.reports(now_ns) == long.reports(now_ns)
+        if look == cut:
+            state = from_plain(state_of(short))
+            short = slot_of(plan, gap_ns)
+            short.restore(state)
+
+
+def test_rows_that_are_left_out_one_by_one_make_no_message(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """So the path is taken at all; a row that passes takes the other one."""
+    left_out: list[int] = []
+
+    def counted(self: SourceMachine, now_ns: int, max_rows: int, *, below_ns: int) -> int:
+        left_out.append(_leave_out(self, now_ns, max_rows, below_ns=below_ns))
+        return left_out[-1]
+
+    monkeypatch.setattr(SourceMachine, "leave_out", counted)
+    values = [0, 0, 1, 0, 5, 0]
+    left = [(1, at, value) for at, value in enumerate(values)]
+    slot = slot_of(plan_of(left, [], slack="0s", apart=False), 1)
+    for now_ns in range(0, 7 * MS, MS):
+        told(slot, now_ns)
+    assert sum(left_out) == 5
+    [report] = [one for one in slot.reports(7 * MS)[0] if one.name == "left"]
+    assert (report.counts[READY], report.counts[FILTERED], report.rows_out) == (6, 5, 1)
+    assert report.steps[1].rows_in == [6]
