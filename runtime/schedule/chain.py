@@ -39,18 +39,23 @@ class Chain:
         """The first step row by row, if it is a filter that has such a form."""
         return getattr(self._steps[0][0], "row_tests", None) if self._steps else None
 
-    def left_out(self, rows: int, report: StageReport) -> None:
-        """Count rows that have failed the first step's tests already, there and for the stage."""
-        if not rows:
-            return
-        self.counts[0].rows_in[0] += rows
-        report.counts[READY] += rows
-        report.counts[FILTERED] += rows
+    def tested(self, passed: int, left_out: int, report: StageReport) -> None:
+        """Count rows that have been through the first step's tests already, and for the stage."""
+        first = self.counts[0]
+        first.rows_in[0] += passed + left_out
+        first.rows_out += passed
+        report.counts[READY] += left_out
+        report.counts[FILTERED] += left_out
 
-    def apply(self, batch: Batch) -> tuple[Batch, int]:
-        """Return the rows that remain, in order, and how many; there is at least one before."""
+    def apply(self, batch: Batch, first: int = 0) -> tuple[Batch, int]:
+        """Return the rows that remain, in order, and how many; there is at least one before.
+
+        Args:
+            batch: the rows.
+            first: the number of the step that they come to first.
+        """
         rows = len(batch.event_time_ns)
-        for machine, counts in self._steps:
+        for machine, counts in self._steps[first:] if first else self._steps:
             counts.rows_in[0] += rows
             batch = machine.apply(batch)
             rows = len(batch.event_time_ns)

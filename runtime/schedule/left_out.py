@@ -29,7 +29,7 @@ def leave_out(machine: StageMachine, now_ns: int, *, max_rows: int) -> int:
         max_rows: at most so many.
     """
     source_at = machine.source_at
-    if source_at is None or not machine.may_leave_out:
+    if source_at is None:
         return 0
     source, outputs = source_at.machine, machine.outputs
     rows = source.leave_out(now_ns, max_rows, below_ns=outputs.silent_below_ns(now_ns))
@@ -40,5 +40,5 @@ def leave_out(machine: StageMachine, now_ns: int, *, max_rows: int) -> int:
         machine.rows_worked = machine.rows_released = rows
         machine.moved_ns = now_ns
         machine.report.batches += 1
-        machine.chain.left_out(rows, machine.report)
+        machine.chain.tested(0, rows, machine.report)
     return rows

@@ -177,7 +177,7 @@ class Slot:
         self._turns[name] = self._turn
         max_rows = self._slice_sizes[name].rows
         self._recent.append((now_ns, "slice", name, max_rows))
-        if machine.may_leave_out and (rows := leave_out(machine, now_ns, max_rows=max_rows)):
+        if machine.is_paced and (rows := leave_out(machine, now_ns, max_rows=max_rows)):
             return Slice(name, rows, [], now_ns, released=rows)
         compared = machine.comparisons
         message, used = machine.run(now_ns, max_rows=max_rows)

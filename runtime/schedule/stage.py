@@ -28,6 +28,7 @@ from runtime.schedule.queues import path_queues
 from runtime.schedule.replicas import ReplicaOutputs
 from runtime.schedule.source_at import Looks, source_of
 from runtime.schedule.stage_sampler import StageSampler
+from runtime.sources.machine import SourceMachine
 
 
 class StageMachine:
@@ -92,7 +93,6 @@ class StageMachine:
         self.report.steps = steps_counted(stage, self._operator_at, self.chain)
         if self.source is not None and self._sampler is None:  # a sampler looks at all rows
             self.source.row_tests = self.chain.row_tests
-        self.may_leave_out = self.is_paced and self._sampler is None  # see left_out.py
         late = [channel for channel in stage.outputs if channel.late is not None]
         self._late = LateOutputs(late, start_ns=start_ns) if late else None
         results = [channel for channel in stage.outputs if channel.late is None]
@@ -221,8 +221,7 @@ class StageMachine:
             self.moved_ns = now_ns
             if sampler is not None:
                 sampler.handed_over(message)
-            self.chain.left_out(source.machine.left_out, self.report)
-            return self._emit_source(message), []
+            return self._emit_source(message, source.machine), []
         intake = self._intake
         released = intake.take(now_ns, max_rows=max_rows)
         self.rows_worked = intake.rows_worked
@@ -244,13 +243,14 @@ class StageMachine:
             return True
         return self.gate is not None and self.gate.rule.hold_ns is not None
 
-    def _emit_source(self, message: Message) -> Message:
+    def _emit_source(self, message: Message, source: SourceMachine) -> Message:
+        if source.is_tested:
+            self.chain.tested(message.rows, source.left_out, self.report)
         self.report.batches += 1
         self.report.counts[READY] += message.rows
         self.is_finished = message.promise_ns == END_NS
-        if message.batch is None:
-            return message
-        return message.with_batch(self._apply_chain(message.batch, is_input=True))
+        left = self._apply_chain(message.batch, is_input=True, first=int(source.is_tested))
+        return message.with_batch(left)
 
     def _emit(self, released: GateRead, now_ns: int) -> Message | None:
         self.report.batches += 1
@@ -280,10 +280,10 @@ class StageMachine:
             return None
         return Message(batch, self._promise_ns, released.watermark_stimulus_ns, arrived=arrived)
 
-    def _apply_chain(self, batch: Batch | None, *, is_input: bool) -> Batch | None:
+    def _apply_chain(self, batch: Batch | None, *, is_input: bool, first: int = 0) -> Batch | None:
         if batch is None or not (before := len(batch.event_time_ns)):
             return None
-        batch, rows = self.chain.apply(batch)
+        batch, rows = self.chain.apply(batch, first)
         if is_input and rows < before:
             self.report.counts[FILTERED] += before - rows
         elif rows < before:

@@ -134,7 +134,7 @@ class SourceMachine(SourceState):
             SchemaError: the rows are not what the schema says.
             IngestError: the input cannot be read.
         """
-        self.left_out = 0
+        self.left_out, self.is_tested = 0, False
         limit = self._spec.max_rows
         if max_rows is not None and max_rows < limit:
             limit = max_rows
@@ -195,7 +195,7 @@ class SourceMachine(SourceState):
         batch: Batch | None = None
         if rows <= FEW_ROWS and self._tests is not None:
             passing = self._tests.passing(start, stop)
-            self.left_out = rows - len(passing)
+            self.left_out, self.is_tested = rows - len(passing), True
             if passing:
                 first, behind = passing[0], passing[-1] + 1
                 is_run = behind - first == len(passing)
