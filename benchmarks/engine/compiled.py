@@ -16,9 +16,8 @@ import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
 
-from benchmarks.engine.compiled_parts import ALONE, Part, parts_of
+from benchmarks.engine.compiled_parts import COMPILED, left_without, parts_of
 from benchmarks.engine.compiled_run import Flow, Measured, compiled, flow_of, in_c, ours
 from benchmarks.frame import Claim, Options, Result, Spread, check, number
 from runtime.config import Limits
@@ -95,6 +94,9 @@ def run(options: Options) -> Result:
         "latency: from when the later row was due until the result was stamped; CPU: of the whole "
         "process, as the kernel counts it, in the window",
         "what only sleeps wakes when the C program does, and passes over the rows",
+        "est.: parts of ours, and ours without some of them, are estimates by subtraction, as if "
+        "compiled code and the call of it took no time; sleeps/s of a part are its calls, its p50 "
+        "what a result waits for it on average",
     ]
     return result
 
@@ -161,31 +163,25 @@ def _report(result: Result, rate: int, found: dict[str, Turns]) -> None:
 
 
 def _say_parts(result: Result, rate: int, found: dict[str, Turns], timed: Measured) -> None:
-    """Say what our slot's parts take, and what would be left with one of them compiled."""
+    """Say what our slot's parts take, and what would be left with some of them compiled."""
     cores, p50_ms = (Spread.of(v).median for v in (found[OURS].cores, found[OURS].p50_ms))
     sleeping = found[BARE].us_each / 1e6 * Spread.of(found[OURS].sleeps_per_s).median
     parts = parts_of(timed, cores=cores, sleeping=sleeping)
     for name, part in parts.items():
-        calls = [number(part.per_s) if part.per_s else "–", part.cores / rate * 1e6]
-        result.rows.append(
-            [f"{rate:,}", f"of ours, estimated: {name}", part.cores, *calls, "–", "–"]
-        )
-    for name in ALONE:
-        left = _left(cores, p50_ms, parts[name])
-        result.rows.append(
-            [f"{rate:,}", f"ours without: {name}", left["cores"], "–"]
-            + [left["cores"] / rate * 1e6, left["p50_ms"], "–"]
-        )
-        result.figures[f"{rate:,}/s, ours without: {name}, estimated"] = left
+        calls = number(part.calls_per_s) if part.calls_per_s else "–"
+        _add_estimate(result, rate, f"of ours: {name}", part.cores, part.in_latency_ms, calls=calls)
+    for what, names in COMPILED.items():
+        left = left_without(parts, names, p50_ms=p50_ms)
+        _add_estimate(result, rate, f"ours without: {what}", left["cores"], left["p50_ms"])
+        result.figures[f"{rate:,}/s, ours without: {what}, estimated"] = left
     result.figures[f"{rate:,}/s, parts of ours, estimated"] = {
         name: asdict(part) for name, part in parts.items()
     }
-    each = ", ".join(f"{name} {parts[name].us_each:.0f}" for name in ALONE)
-    result.notes.append(
-        f"{rate:,}/s: parts and what is left without one are estimates by subtraction, as if "
-        f"compiled code took no time; µs a call: {each}; a sleep takes {found[BARE].us_each:.1f}"
-    )
+    result.notes.append(f"{rate:,}/s: a sleep takes {found[BARE].us_each:.1f} µs of CPU")
 
 
-def _left(cores: float, p50_ms: float, part: Part) -> dict[str, Any]:
-    return {"cores": cores - part.cores, "p50_ms": p50_ms - part.in_latency_ms}
+def _add_estimate(
+    result: Result, rate: int, what: str, cores: float, ms: float, *, calls: str = "–"
+) -> None:
+    cells = [cores, calls, cores / rate * 1e6, ms or "–", "–"]
+    result.rows.append([f"{rate:,}", f"{what} (est.)", *cells])

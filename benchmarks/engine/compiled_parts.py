@@ -1,22 +1,31 @@
 """What each part of a slot takes of its CPU and of a result's latency; what is left without it.
 
 All of it is estimated, by subtraction: parts are timed in a run of their own (`slot_parts.py`), and
-their share of that run's CPU is taken of the CPU of the runs that nobody looked into.
+their share of that run's CPU is taken of the CPU of the runs that nobody looked into. What would be
+compiled counts as if it took no time, nor the call of it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from benchmarks.engine.compiled_run import Measured
-from benchmarks.engine.slot_parts import HANDED, STAGE, STEP, TAKE
+from benchmarks.engine.slot_parts import HANDED, REACHED, STAGE, STEP, TAKE, WITH_ROWS
 
-__all__ = ["ALONE", "Part", "parts_of"]
+__all__ = ["COMPILED", "JOIN", "SINK", "SLEEPING", "SOURCES", "Part", "left_without", "parts_of"]
 
+SLEEPING = "sleeping and waking"
 SOURCES, JOIN, SINK = "source rows at a look", "gate and join of a row", "sink of a row"
-ALONE = (SOURCES, JOIN, SINK)
-"""Parts that could be compiled each by itself, with the loop around them as it is."""
+FRAME, SLOT, LOOP = "a source's stage around it", "the slot around its stages", "the loop around it"
+COMPILED: Mapping[str, Sequence[str]] = {
+    SOURCES: (SOURCES,),
+    JOIN: (JOIN,),
+    SINK: (SINK,),
+    "these three": (SOURCES, JOIN, SINK),
+    "all that the loop calls": (SOURCES, JOIN, SINK, FRAME, SLOT),
+}
+"""{what could be compiled, the Python around it as it is: the parts of it}."""
 
 
 @dataclass(frozen=True)
@@ -25,15 +34,12 @@ class Part:
 
     Attributes:
         cores: what it takes, estimated.
-        us_each: of a call, in microseconds; 0 where that is not known.
-        per_s: calls a second.
-        in_latency_ms: what it takes of a result's latency: a call of it; 0 where it has none, or
-            where that is not known.
+        calls_per_s: how often it is called; of sleeping, how often it sleeps; 0: not known.
+        in_latency_ms: what a result waits for it, on average; 0 where that is not known.
     """
 
     cores: float
-    us_each: float = 0.0
-    per_s: float = 0.0
+    calls_per_s: float = 0.0
     in_latency_ms: float = 0.0
 
 
@@ -45,38 +51,57 @@ def parts_of(timed: Measured, *, cores: float, sleeping: float) -> dict[str, Par
         cores: of runs that nobody looked into.
         sleeping: what of that the sleeps take.
     """
-    spent_s = {name: ns / 1e9 for name, ns in timed.parts.items() if not name.endswith(", calls")}
-    source, join, sink = (
-        spent_s.get(f"{STAGE} {kind}", 0.0) for kind in ("source", "join", "sink")
-    )
-    take, handed = spent_s.get(TAKE, 0.0), spent_s.get(HANDED, 0.0)
-    inner = {
-        SOURCES: (take, _calls(timed.parts, TAKE)),
-        "a source's stage around it": (source - take, _calls(timed.parts, f"{STAGE} source")),
-        JOIN: (join, _calls(timed.parts, f"{STAGE} join")),
-        SINK: (sink + handed, _calls(timed.parts, HANDED)),
-        "the slot around its stages": (
-            spent_s.get(STEP, 0.0) - source - join - sink,
-            _calls(timed.parts, STEP),
-        ),
+    ns, calls = _stages(timed.parts)
+    source, join, sink = (f"{STAGE} {kind}" for kind in ("source", "join", "sink"))
+    own = {  # {part: (ns, calls)}
+        SOURCES: (ns[TAKE], calls[TAKE]),
+        FRAME: (ns[source] - ns[TAKE], calls[source]),
+        JOIN: (ns[join], calls[join]),
+        SINK: (ns[sink] + ns[HANDED], calls[sink]),
+        SLOT: (ns[STEP] - ns[source] - ns[join] - ns[sink], calls[STEP]),
+    }
+    waits_ns = {
+        SOURCES: _each(timed.parts, TAKE),
+        JOIN: _each(timed.parts, f"{join}{WITH_ROWS}"),
+        SINK: _each(timed.parts, f"{sink}{WITH_ROWS}") + _each(timed.parts, REACHED),
     }
     scale = cores / (timed.cores * timed.passed_s)
-    found = {
-        name: Part(
-            seconds * scale,
-            seconds * scale * timed.passed_s / calls * 1e6 if calls else 0.0,
-            calls / timed.passed_s,
-            seconds / calls * 1e3 if calls and name in ALONE else 0.0,
-        )
-        for name, (seconds, calls) in inner.items()
+    found = {SLEEPING: Part(sleeping, timed.sleeps_per_s)} | {
+        name: Part(spent / 1e9 * scale, times / timed.passed_s, waits_ns.get(name, 0.0) / 1e6)
+        for name, (spent, times) in own.items()
     }
-    rest = cores - sleeping - sum(part.cores for part in found.values())
+    return found | {LOOP: Part(cores - sum(part.cores for part in found.values()))}
+
+
+def left_without(
+    parts: Mapping[str, Part], names: Sequence[str], *, p50_ms: float
+) -> dict[str, float]:
+    """Return cores and p50 of a slot some of whose parts take nothing.
+
+    Args:
+        parts: as `parts_of` has them.
+        names: of those that take nothing.
+        p50_ms: of the slot as it is.
+    """
     return {
-        "sleeping and waking": Part(sleeping, per_s=timed.sleeps_per_s),
-        **found,
-        "the loop around the slot": Part(rest),
+        "cores": sum(part.cores for name, part in parts.items() if name not in names),
+        "p50_ms": p50_ms - sum(parts[name].in_latency_ms for name in names),
     }
 
 
-def _calls(parts: Mapping[str, int], name: str) -> int:
-    return parts.get(f"{name}, calls", 0)
+def _stages(parts: Mapping[str, int]) -> tuple[dict[str, int], dict[str, int]]:
+    """Return {part: ns} and {part: calls}, those that gave rows in with the others."""
+    ns: dict[str, int] = dict.fromkeys(
+        (TAKE, STEP, HANDED, *(f"{STAGE} {kind}" for kind in ("source", "join", "sink"))), 0
+    )
+    calls = dict(ns)
+    for name in list(ns):
+        for one in (name, f"{name}{WITH_ROWS}"):
+            ns[name] += parts.get(one, 0)
+            calls[name] += parts.get(f"{one}, calls", 0)
+    return ns, calls
+
+
+def _each(parts: Mapping[str, int], name: str) -> float:
+    """Return the mean of a call, ns; 0 if there was none."""
+    return parts.get(name, 0) / max(parts.get(f"{name}, calls", 0), 1)

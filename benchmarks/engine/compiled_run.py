@@ -42,7 +42,7 @@ SIDES = (("area", "delay_s", "vehicle"), ("area", "flow", "sensor"))
 
 @dataclass(frozen=True)
 class Flow:
-    """What both run: its rows, as the offline query has them, as our inputs, and as C reads them."""
+    """What both run: rows as our inputs and the offline query have them, and as C reads them."""
 
     run: Run
     rows: Path

@@ -174,7 +174,7 @@ def begin(slots: Sequence[SlotProcess], plan: Plan) -> int:
     for slot in slots:
         endpoints |= slot.call("bind", hosts)
     runs = sink_runs(plan, "profile-1", [slot.call("fingerprints") for slot in slots])
-    start_ns = max(slot.call("connect", endpoints, runs) for slot in slots) + AHEAD_NS
+    start_ns: int = max(slot.call("connect", endpoints, runs) for slot in slots) + AHEAD_NS
     for slot in slots:
         slot.call("start", start_ns)
     return start_ns
