@@ -37,23 +37,29 @@ def program() -> Iterator[Path]:
         yield path
 
 
-def side(rng: np.random.Generator, rows: int, value: str, name: str, *, mean: float) -> Arrays:
-    """Three areas, ties, event times a whole window apart; all are due within half a second."""
+def side(
+    rng: np.random.Generator, rows: int, value: str, name: str, *, over: float, from_ms: int
+) -> Arrays:
+    """Three areas, ties, event times just a window apart, values about the filter's bound."""
+    arrival = np.sort(rng.integers(from_ms * MS, 500 * MS, rows))
+    arrival[0] = 0
     return {
         "ts": np.sort(rng.integers(0, 40, rows)) * 500,
-        "arrival": np.sort(rng.integers(0, 500 * MS, rows)),
+        "arrival": arrival,
         "area": rng.integers(0, 3, rows).astype(np.int32),
-        value: rng.exponential(mean, rows).astype(np.int32),
+        value: (int(over) + rng.integers(-3, 3, rows)).astype(np.int32),
         name: np.arange(rows, dtype=np.int32),
     }
 
 
 def small_flow(folder: Path, seed: int) -> Flow:
+    """Rows that are due within half a second, the readings seconds of event time ahead."""
     rng = np.random.default_rng(seed)
-    bus = side(rng, 301, "delay_s", "vehicle", mean=130)
-    loop = side(rng, 204, "flow", "sensor", mean=255)
+    late, busy = Run(RATE, "on arrival", 0, 1, {}, {}, (Mapped(""), Mapped(""))).over
+    bus = side(rng, 301, "delay_s", "vehicle", over=late, from_ms=300)
+    loop = side(rng, 204, "flow", "sensor", over=busy, from_ms=0)
     write_rows(folder / "rows", bus, loop)
-    run = Run(40, "on arrival", 0, 1, bus, loop, (Mapped(""), Mapped("")))
+    run = Run(RATE, "on arrival", 0, 1, bus, loop, (Mapped(""), Mapped("")))
     return Flow(run, folder / "rows")
 
 
