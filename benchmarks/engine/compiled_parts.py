@@ -11,9 +11,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from benchmarks.engine.compiled_run import Measured
-from benchmarks.engine.slot_parts import HANDED, REACHED, STAGE, STEP, TAKE, WITH_ROWS
+from benchmarks.engine.slot_parts import AWAKE, HANDED, REACHED, STAGE, STEP, TAKE, WITH_ROWS
 
-__all__ = ["COMPILED", "JOIN", "SINK", "SLEEPING", "SOURCES", "Part", "left_without", "parts_of"]
+__all__ = [
+    "COMPILED",
+    "JOIN",
+    "SINK",
+    "SLEEPING",
+    "SOURCES",
+    "Part",
+    "awake_ms",
+    "left_without",
+    "parts_of",
+]
 
 SLEEPING = "sleeping and waking"
 SOURCES, JOIN, SINK = "source rows at a look", "gate and join of a row", "sink of a row"
@@ -26,6 +36,9 @@ COMPILED: Mapping[str, Sequence[str]] = {
     "all that the loop calls": (SOURCES, JOIN, SINK, FRAME, SLOT),
 }
 """{what could be compiled, the Python around it as it is: the parts of it}."""
+SOURCE_RUN, JOIN_RUN, SINK_RUN = (f"{STAGE} {kind}" for kind in ("source", "join", "sink"))
+SLICES = 3
+"""Of a result's way: of a source, of the join, of the sink."""
 
 
 @dataclass(frozen=True)
@@ -51,19 +64,29 @@ def parts_of(timed: Measured, *, cores: float, sleeping: float) -> dict[str, Par
         cores: of runs that nobody looked into.
         sleeping: what of that the sleeps take.
     """
-    ns, calls = _stages(timed.parts)
-    source, join, sink = (f"{STAGE} {kind}" for kind in ("source", "join", "sink"))
+    parts = timed.parts
+    calls = {
+        name: _both(parts, name, ", calls") for name in (TAKE, STEP, SOURCE_RUN, JOIN_RUN, SINK_RUN)
+    }
+    ns = {name: _both(parts, name) for name in calls}
     own = {  # {part: (ns, calls)}
         SOURCES: (ns[TAKE], calls[TAKE]),
-        FRAME: (ns[source] - ns[TAKE], calls[source]),
-        JOIN: (ns[join], calls[join]),
-        SINK: (ns[sink] + ns[HANDED], calls[sink]),
-        SLOT: (ns[STEP] - ns[source] - ns[join] - ns[sink], calls[STEP]),
+        FRAME: (ns[SOURCE_RUN] - ns[TAKE], calls[SOURCE_RUN]),
+        JOIN: (ns[JOIN_RUN], calls[JOIN_RUN]),
+        SINK: (ns[SINK_RUN] + parts.get(HANDED, 0), calls[SINK_RUN]),
+        SLOT: (ns[STEP] - ns[SOURCE_RUN] - ns[JOIN_RUN] - ns[SINK_RUN], calls[STEP]),
     }
+    each = {name: _each(parts, f"{name}{WITH_ROWS}") for name in calls}
+    in_stages_ns = sum(
+        parts.get(f"{name}{WITH_ROWS}", 0) for name in (SOURCE_RUN, JOIN_RUN, SINK_RUN)
+    )
+    steps = parts.get(f"{STEP}{WITH_ROWS}, calls", 0)
     waits_ns = {
-        SOURCES: _each(timed.parts, TAKE),
-        JOIN: _each(timed.parts, f"{join}{WITH_ROWS}"),
-        SINK: _each(timed.parts, f"{sink}{WITH_ROWS}") + _each(timed.parts, REACHED),
+        SOURCES: each[TAKE],
+        FRAME: each[SOURCE_RUN] - each[TAKE],
+        JOIN: each[JOIN_RUN],
+        SINK: each[SINK_RUN] + _each(parts, REACHED),
+        SLOT: SLICES * (each[STEP] - in_stages_ns / max(steps, 1)),
     }
     scale = cores / (timed.cores * timed.passed_s)
     found = {SLEEPING: Part(sleeping, timed.sleeps_per_s)} | {
@@ -89,17 +112,14 @@ def left_without(
     }
 
 
-def _stages(parts: Mapping[str, int]) -> tuple[dict[str, int], dict[str, int]]:
-    """Return {part: ns} and {part: calls}, those that gave rows in with the others."""
-    ns: dict[str, int] = dict.fromkeys(
-        (TAKE, STEP, HANDED, *(f"{STAGE} {kind}" for kind in ("source", "join", "sink"))), 0
-    )
-    calls = dict(ns)
-    for name in list(ns):
-        for one in (name, f"{name}{WITH_ROWS}"):
-            ns[name] += parts.get(one, 0)
-            calls[name] += parts.get(f"{one}, calls", 0)
-    return ns, calls
+def awake_ms(timed: Measured) -> float:
+    """Return how long it is from when the loop woke until the user's function has the rows."""
+    return _each(timed.parts, AWAKE) / 1e6
+
+
+def _both(parts: Mapping[str, int], name: str, what: str = "") -> int:
+    """Return what calls of a part took, or their number, whether they gave rows or not."""
+    return parts.get(f"{name}{what}", 0) + parts.get(f"{name}{WITH_ROWS}{what}", 0)
 
 
 def _each(parts: Mapping[str, int], name: str) -> float:

@@ -20,17 +20,20 @@ from typing import Any
 
 from actors.sinks.memory import CallbackSink
 from actors.slot.host import SlotHost
+from actors.wire.waiting import ChannelPoller
+from runtime.model import Message
 from runtime.schedule.slot import Slot
 from runtime.schedule.source_at import StageSource
 from runtime.schedule.stage import StageMachine
 
-__all__ = ["HANDED", "PREEMPTED", "REACHED", "STAGE", "STEP", "TAKE", "WITH_ROWS", "Parts"]
+__all__ = ["AWAKE", "HANDED", "REACHED", "STAGE", "STEP", "TAKE", "WITH_ROWS", "Parts"]
 
-STEP, TAKE, STAGE, HANDED, REACHED = "step", "take", "stage", "handed", "reached"
-"""What is timed. A stage's run has its kind behind it: `stage source`, `stage join`, `stage sink`.
-REACHED is the beginning of HANDED, until the user's function is called."""
+STEP, TAKE, STAGE, HANDED = "step", "take", "stage", "handed"
+"""What is timed. A stage's run has its kind behind it: `stage source`, `join` or `sink`."""
+REACHED, AWAKE = "reached", "awake"
+"""Until the user's function is called: since HANDED began, since the loop woke."""
 WITH_ROWS = " with rows"
-"""Behind the name of a stage that gave rows."""
+"""Behind the name of a call that gave rows."""
 PREEMPTED = "preempted"
 """Calls that took longer than `MOST_NS`: somebody else had the core, so they are not counted."""
 MOST_NS = 1_000_000
@@ -41,9 +44,11 @@ class Parts:
 
     def __init__(self) -> None:
         self._spent: dict[str, int] = {}
-        self._handed_ns = 0
-        self._time(Slot, "step", lambda *_: STEP)
-        self._time(StageSource, "take", lambda *_: TAKE)
+        self._handed_ns = self._woke_ns = 0
+        self._time(
+            Slot, "step", lambda _, done: _named(STEP, done is not None and done.results > 0)
+        )
+        self._time(StageSource, "take", lambda _, message: _named(TAKE, _has_rows(message)))
         self._time(StageMachine, "run", _kind)
         self._time(SlotHost, "_do", lambda *_: HANDED)
         self._note_when_handed()
@@ -68,19 +73,27 @@ class Parts:
         setattr(owner, method, timed)
 
     def _note_when_handed(self) -> None:
-        """Count from the beginning of `_do` until rows are handed to the user's function."""
-        hands_over, writes = SlotHost._do, CallbackSink.write
+        """Count until rows are handed to the user's function."""
+        hands_over, writes, waits = SlotHost._do, CallbackSink.write, ChannelPoller.wait
 
         def do(host: SlotHost, *args: Any) -> str:
             self._handed_ns = time.perf_counter_ns()
             return hands_over(host, *args)
 
         def write(sink: CallbackSink, *args: Any, **named: Any) -> None:
-            self._add(REACHED, time.perf_counter_ns() - self._handed_ns)
+            now_ns = time.perf_counter_ns()
+            self._add(REACHED, now_ns - self._handed_ns)
+            self._add(AWAKE, now_ns - self._woke_ns)
             writes(sink, *args, **named)
+
+        def wait(poller: ChannelPoller, timeout_s: float) -> bool:
+            was_woken = waits(poller, timeout_s)
+            self._woke_ns = time.perf_counter_ns()
+            return was_woken
 
         setattr(SlotHost, "_do", do)  # noqa: B010  the class is another's
         setattr(CallbackSink, "write", write)  # noqa: B010
+        setattr(ChannelPoller, "wait", wait)  # noqa: B010
 
     def _add(self, name: str, took_ns: int) -> None:
         spent = self._spent
@@ -92,6 +105,13 @@ class Parts:
 
 
 def _kind(machine: StageMachine, answer: Any) -> str:
-    message = answer[0]
-    name = f"{STAGE} {machine.stage.kind}"
-    return f"{name}{WITH_ROWS}" if message is not None and message.batch is not None else name
+    message, _ = answer
+    return _named(f"{STAGE} {machine.stage.kind}", _has_rows(message))
+
+
+def _named(name: str, has_rows: bool) -> str:
+    return f"{name}{WITH_ROWS}" if has_rows else name
+
+
+def _has_rows(message: Message | None) -> bool:
+    return message is not None and message.batch is not None

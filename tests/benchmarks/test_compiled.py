@@ -11,7 +11,15 @@ import pytest
 
 from benchmarks.__main__ import main
 from benchmarks.engine.compiled import BARE, C_EACH, OURS, C, Turns, claims_of
-from benchmarks.engine.compiled_parts import COMPILED, SLEEPING, left_without, parts_of
+from benchmarks.engine.compiled_parts import (
+    COMPILED,
+    JOIN,
+    SINK,
+    SLEEPING,
+    SOURCES,
+    left_without,
+    parts_of,
+)
 from benchmarks.engine.compiled_run import (
     Flow,
     Measured,
@@ -114,23 +122,26 @@ def test_our_slot_has_as_many_results_as_c_and_its_parts_are_timed(
 
 
 def test_what_is_left_without_parts_is_less_by_what_these_take() -> None:
-    spent = {"step": 300, "take": 100, "stage source": 150, "stage join": 10, "handed": 20}
-    spent |= {"stage join with rows": 40, "stage sink with rows": 10, "reached": 6}
+    spent = {"step": 200, "step with rows": 100, "take": 80, "take with rows": 20}
+    spent |= {"stage source": 120, "stage source with rows": 30, "stage join": 10}
+    spent |= {"stage join with rows": 40, "stage sink with rows": 10, "handed": 20, "reached": 6}
     parts_ns = {name: ms * MS for name, ms in spent.items()}
     parts_ns |= {f"{name}, calls": 10 for name in spent}
     timed = Measured(0.8, 100.0, np.empty(0), 0, parts_ns, 1.0)
     parts = parts_of(timed, cores=0.4, sleeping=0.1)  # half as many cores as where it was timed
-    sources, join, sink = ("source rows at a look", "gate and join of a row", "sink of a row")
-    assert parts[sources].cores == pytest.approx(0.05)
-    assert parts[join].cores == pytest.approx(0.025)
-    assert parts[sink].cores == pytest.approx(0.015)
-    assert parts[join].in_latency_ms == pytest.approx(4.0)  # of calls that gave rows
-    assert parts[sink].in_latency_ms == pytest.approx(1.0 + 0.6)  # until it is handed over
+    assert parts[SOURCES].cores == pytest.approx(0.05)
+    assert parts[JOIN].cores == pytest.approx(0.025)
+    assert parts[SINK].cores == pytest.approx(0.015)
+    assert parts[SOURCES].calls_per_s == 20
+    assert parts[JOIN].in_latency_ms == pytest.approx(4.0)  # of calls that gave rows
+    assert parts[SINK].in_latency_ms == pytest.approx(1.0 + 0.6)  # until it is handed over
     left = left_without(parts, COMPILED["these three"], p50_ms=20.0)
     assert left["cores"] == pytest.approx(0.4 - 0.05 - 0.025 - 0.015)
-    assert left["p50_ms"] == pytest.approx(20.0 - 10.0 - 4.0 - 1.6)
+    assert left["p50_ms"] == pytest.approx(20.0 - 2.0 - 4.0 - 1.6)
     all_of_it = left_without(parts, COMPILED["all that the loop calls"], p50_ms=20.0)
     assert all_of_it["cores"] == pytest.approx(0.4 - 0.15 - 0.01)
+    around_ms = 1.0 + 3 * 2.0  # a source's stage, and the slot around each of three slices
+    assert all_of_it["p50_ms"] == pytest.approx(left["p50_ms"] - around_ms)
 
 
 def turns(cores: float, p50_ms: float) -> Turns:
