@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import psutil
 
+from runtime.errors import SlackwaterError
+
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
@@ -133,6 +135,10 @@ class Result:
             *(f"note: {note}" for note in self.notes),
         ]
         return "\n".join(lines)
+
+
+class NotHereError(SlackwaterError):
+    """What a benchmark needs is not on this machine; says what, and how to have it."""
 
 
 class WrongResultError(Exception):

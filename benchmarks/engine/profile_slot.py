@@ -120,8 +120,8 @@ def profiled(asked: Asked, look: Look) -> list[Found]:
         folder = Path(name)
         start_ns = time.time_ns() + START_NS
         plan = _plan(asked, folder, seconds, start_ns)
-        with _slots(plan, look) as slots:
-            _start(slots, plan)
+        with slots_of(plan, look) as slots:
+            begin(slots, plan)
             if asked.source == "replayed":
                 start_ns = time.time_ns() + AHEAD_NS
             time.sleep(max(start_ns - time.time_ns(), 0) / 1e9 + asked.warm_up_s)
@@ -152,7 +152,8 @@ def _plan(asked: Asked, folder: Path, seconds: int, start_ns: int) -> Plan:
 
 
 @contextmanager
-def _slots(plan: Plan, look: Look) -> Iterator[list[SlotProcess]]:
+def slots_of(plan: Plan, look: Look) -> Iterator[list[SlotProcess]]:
+    """Hold a process for each slot of a plan; none of them runs yet."""
     keys = ChannelKeys.generate()
     slots = [SlotProcess(slot_plan(plan, name), keys, look) for name in plan.slot_names]
     try:
@@ -162,7 +163,8 @@ def _slots(plan: Plan, look: Look) -> Iterator[list[SlotProcess]]:
             slot.close()
 
 
-def _start(slots: Sequence[SlotProcess], plan: Plan) -> None:
+def begin(slots: Sequence[SlotProcess], plan: Plan) -> int:
+    """Let the slots of a plan run; return when the first row of a replay is due, wall clock, ns."""
     known = {slot.name: slot.call("identify") for slot in slots}
     first, *others = slots
     for slot in others:
@@ -172,9 +174,10 @@ def _start(slots: Sequence[SlotProcess], plan: Plan) -> None:
     for slot in slots:
         endpoints |= slot.call("bind", hosts)
     runs = sink_runs(plan, "profile-1", [slot.call("fingerprints") for slot in slots])
-    start_ns = max(slot.call("connect", endpoints, runs) for slot in slots) + AHEAD_NS
+    start_ns: int = max(slot.call("connect", endpoints, runs) for slot in slots) + AHEAD_NS
     for slot in slots:
         slot.call("start", start_ns)
+    return start_ns
 
 
 def _watched(slots: Sequence[SlotProcess], asked: Asked) -> list[Found]:

@@ -24,12 +24,14 @@ from actors.slot.without_pandas import leave_out_pandas
 from actors.wire.channel import ChannelKeys
 from benchmarks.engine.child import Child
 from benchmarks.engine.live import name_thread
+from benchmarks.engine.slot_parts import Parts
 from runtime.plan.slot_plan import SlotPlan
 
 __all__ = ["Look", "SlotProcess"]
 
-Look = Literal["counts", "functions", "memory"]
-"""What to look at: counts cost nothing; functions by cProfile; memory that is held, by line."""
+Look = Literal["counts", "functions", "memory", "parts"]
+"""What to look at: counts cost nothing; functions by cProfile; memory that is held, by line; parts
+of the loop by the clock."""
 LINES = 12
 
 
@@ -52,6 +54,7 @@ class _Looker:
 
     def __init__(self, look: Look) -> None:
         self._look = look
+        self._parts = Parts() if look == "parts" else None
         self._profiles: list[cProfile.Profile] = []
         self._gc_ns = self._gc_began_ns = 0
         gc.callbacks.append(self._collects)
@@ -71,8 +74,9 @@ class _Looker:
         setattr(threading.Thread, "run", run)  # noqa: B010  a thread runs what its class says
 
     def counted(self) -> dict[str, int]:
-        """Return what Python counts, as it stands now."""
+        """Return what Python counts as it stands now, and what parts took, if they are timed."""
         return {
+            **(self._parts.totals() if self._parts is not None else {}),
             "blocks": sys.getallocatedblocks(),
             "collections": sum(one["collections"] for one in gc.get_stats()),
             "collections_ns": self._gc_ns,
