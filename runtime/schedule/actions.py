@@ -62,8 +62,22 @@ class Slice(NamedTuple):
     with many others."""
     results: int = 0
     """Rows that left the stage, whether to another slot or within its own."""
+    others: tuple[Slice, ...] = ()
+    """What was done beside it in one go: rows of other sources that their filters leave out."""
 
     @property
     def worked(self) -> int:
         """Rows by which the length of the next slice is set: what was worked on, if anything."""
         return self.released or self.rows
+
+    @property
+    def parts(self) -> tuple[Slice, ...]:
+        """The slice of each stage, without others."""
+        return (self._replace(others=()), *self.others) if self.others else (self,)
+
+    def shares(self, took_ns: int) -> list[tuple[Slice, int]]:
+        """Return each stage's slice, and what it has of the time that all took: by their rows."""
+        if not self.others:
+            return [(self, took_ns)]
+        rows = sum(part.rows for part in self.parts)
+        return [(part, took_ns * part.rows // rows) for part in self.parts]

@@ -1,36 +1,56 @@
-"""A source's rows that the filter behind it leaves out, worked off without a message.
+"""Sources' rows that the filters behind them leave out, worked off without a message.
 
 ```
-due          r1  r2          r3          at the speed of the clock, a row or two at each look
-filter       ✗   ✗           ✓
-             counted, gone   run: a slice, with a message
+due          a1  b1  a2          b2          at the speed of the clock, a few rows at each look
+filter       ✗   ✗   ✗           ✓
+             counted in one go   run: a slice, with a message
 ```
 
-Most events of a filtered stream end here. To make a message of each few of them, to ask each output
-what to do with it and to throw it away was half of what they cost.
+Most events of a filtered stream end here. To make a slice and a message of each few of them, to ask
+each output what to do with it and to throw it away was half of what they cost.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from runtime.schedule.actions import Slice
+from runtime.schedule.slice_size import SliceSize
 from runtime.schedule.stage import StageMachine
 
-__all__ = ["leave_out"]
+__all__ = ["rows_left_out"]
 
 
-def leave_out(machine: StageMachine, now_ns: int, *, max_rows: int) -> int:
-    """Work off the rows of a stage that are due, if nobody is to hear of them; return how many.
+def rows_left_out(
+    stages: Mapping[str, StageMachine], now_ns: int, sizes: Mapping[str, SliceSize]
+) -> Slice | None:
+    """Work off the rows of paced sources that are due, if nobody is to hear of them.
 
-    0: none is due, one of them goes on, or a promise is due that somebody has use for: let it run.
-    Counts, promises and the source's state are then what they would be behind a slice.
+    Counts, promises and the sources' state are then what they would be behind a slice of each.
 
     Args:
-        machine: of the stage.
-        now_ns: by the clock of its slot.
-        max_rows: at most so many.
+        stages: {name: machine}, of a slot.
+        now_ns: by its clock.
+        sizes: {stage: length of its slices}.
+
+    Returns:
+        None: none is due, a row of each that has some goes on, or a promise is due that somebody
+        has use for.
     """
+    done: Slice | None = None
+    for name, machine in stages.items():
+        if not machine.is_paced or machine.quiet_until_ns > now_ns:
+            continue
+        rows = _leave_out(machine, now_ns, max_rows=sizes[name].rows)
+        if rows:
+            own = Slice(name, rows, [], now_ns, released=rows)
+            done = own if done is None else done._replace(others=(*done.others, own))
+    return done
+
+
+def _leave_out(machine: StageMachine, now_ns: int, *, max_rows: int) -> int:
     source_at = machine.source_at
-    if source_at is None:
-        return 0
+    assert source_at is not None, "it is a source's"
     source, outputs = source_at.machine, machine.outputs
     rows = source.leave_out(now_ns, max_rows, below_ns=outputs.silent_below_ns(now_ns))
     if rows:

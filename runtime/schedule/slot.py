@@ -23,7 +23,7 @@ from runtime.schedule.actions import Action, Egress, Grant, Rest, Send, Slice
 from runtime.schedule.asked import AskedPromises, Unsaid
 from runtime.schedule.by_order import chosen_by
 from runtime.schedule.carried_out import carry_out, check_command
-from runtime.schedule.left_out import leave_out
+from runtime.schedule.left_out import rows_left_out
 from runtime.schedule.order import Order
 from runtime.schedule.queues import credit_of
 from runtime.schedule.resting import rest_of_stages
@@ -139,11 +139,12 @@ class Slot:
             self._has_asked = True
             if unsaid := self._asked.begin():
                 return self._say(unsaid, now_ns)
-        chosen = self._chosen(now_ns)
+        done = None if self._order else rows_left_out(self._stages, now_ns, self._slice_sizes)
+        chosen = self._chosen(now_ns) if done is None else None
         if self._idle_since_ns is not None:
             self._idle_ns += max(now_ns - self._idle_since_ns, 0)
-        self._idle_since_ns = now_ns if chosen is None else None
-        return None if chosen is None else self._run(chosen, now_ns)
+        self._idle_since_ns = now_ns if done is None and chosen is None else None
+        return done if chosen is None else self._run(chosen, now_ns)
 
     def _chosen(self, now_ns: int) -> StageMachine | None:
         if self._order is not None:
@@ -177,8 +178,6 @@ class Slot:
         self._turns[name] = self._turn
         max_rows = self._slice_sizes[name].rows
         self._recent.append((now_ns, "slice", name, max_rows))
-        if machine.is_paced and (rows := leave_out(machine, now_ns, max_rows=max_rows)):
-            return Slice(name, rows, [], now_ns, released=rows)
         compared = machine.comparisons
         message, used = machine.run(now_ns, max_rows=max_rows)
         compared = machine.comparisons - compared
@@ -238,6 +237,10 @@ class Slot:
 
     def charge(self, done: Slice, took_ns: int) -> None:
         """Tell how long a slice took; the stage's next ones are cut by it."""
+        if done.others:
+            for part, share_ns in done.shares(took_ns):
+                self.charge(part, share_ns)
+            return
         self._stages[done.stage].charge(done.began_ns, took_ns, self._idle_ns)
         self._slice_sizes[done.stage].took(done.worked, took_ns)
 

@@ -99,7 +99,8 @@ class LoggedSlot(Slot):
 
     def charge(self, done: Slice, took_ns: int) -> None:
         """Tell how long a slice took."""
-        self.note("charge", done.stage, done.worked, done.began_ns, took_ns)
+        if not done.others:  # else each part is charged by itself
+            self.note("charge", done.stage, done.worked, done.began_ns, took_ns)
         super().charge(done, took_ns)
 
     def apply(self, command: Command, *, number: tuple[int, ...] = ()) -> None:

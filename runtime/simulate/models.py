@@ -50,6 +50,9 @@ class CostModel:
 
     def slice_ns(self, done: Slice, rng: np.random.Generator, *, now_ns: int = 0) -> int:
         """Return how long a slice that begins now takes in virtual time."""
+        return sum(self._part_ns(part, rng, now_ns=now_ns) for part in done.parts)
+
+    def _part_ns(self, done: Slice, rng: np.random.Generator, *, now_ns: int) -> int:
         stage = done.stage
         cost = self.slices.get(stage, self.per_slice_ns)
         cost += done.rows * self.stages.get(stage, self.per_row_ns)
@@ -110,7 +113,7 @@ class MeasuredCost:
         """Return how long the slice has taken."""
         del rng, now_ns
         took_ns = max(1, self._clock_ns() - self._since_ns)
-        self.slices.append(MeasuredSlice.of(done, took_ns))
+        self.slices += [MeasuredSlice.of(*share) for share in done.shares(took_ns)]
         return took_ns
 
 
@@ -124,7 +127,7 @@ class NotedCost(MeasuredCost):
     def slice_ns(self, done: Slice, rng: np.random.Generator, *, now_ns: int = 0) -> int:
         """Return how long the model says."""
         took_ns = self._model.slice_ns(done, rng, now_ns=now_ns)
-        self.slices.append(MeasuredSlice.of(done, took_ns))
+        self.slices += [MeasuredSlice.of(*share) for share in done.shares(took_ns)]
         return took_ns
 
 
