@@ -2,6 +2,7 @@
 
 ```
 Slot.step ─┬─ chooses, accounts, delivers
+           ├─ leave_out, of a source ── SourceMachine.leave_out
            └─ StageMachine.run ─┬─ of a source ── StageSource.take
                                 ├─ of a join
                                 └─ of a sink ─▶ SlotHost._do ─▶ CallbackSink.write
@@ -16,15 +17,18 @@ from __future__ import annotations
 import functools
 import time
 from collections.abc import Callable
+from types import ModuleType
 from typing import Any
 
 from actors.sinks.memory import CallbackSink
 from actors.slot.host import SlotHost
 from actors.wire.waiting import ChannelPoller
 from runtime.model import Message
+from runtime.schedule import left_out
 from runtime.schedule.slot import Slot
 from runtime.schedule.source_at import StageSource
 from runtime.schedule.stage import StageMachine
+from runtime.sources.machine import SourceMachine
 
 __all__ = ["AWAKE", "HANDED", "REACHED", "STAGE", "STEP", "TAKE", "WITH_ROWS", "Parts"]
 
@@ -49,7 +53,9 @@ class Parts:
             Slot, "step", lambda _, done: _named(STEP, done is not None and done.results > 0)
         )
         self._time(StageSource, "take", lambda _, message: _named(TAKE, _has_rows(message)))
+        self._time(SourceMachine, "leave_out", lambda *_: TAKE)
         self._time(StageMachine, "run", _kind)
+        self._time(left_out, "leave_out", lambda *_: f"{STAGE} source")
         self._time(SlotHost, "_do", lambda *_: HANDED)
         self._note_when_handed()
 
@@ -57,7 +63,9 @@ class Parts:
         """Return {part: nanoseconds within it}, and {"part, calls": how often it was called}."""
         return dict(self._spent)
 
-    def _time(self, owner: type, method: str, name_of: Callable[[Any, Any], str]) -> None:
+    def _time(
+        self, owner: type | ModuleType, method: str, name_of: Callable[[Any, Any], str]
+    ) -> None:
         """Let a method add what its calls take; results and errors are its own."""
         inner: Callable[..., Any] = getattr(owner, method)
         clock_ns = time.perf_counter_ns

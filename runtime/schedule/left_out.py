@@ -18,7 +18,7 @@ from runtime.schedule.actions import Slice
 from runtime.schedule.slice_size import SliceSize
 from runtime.schedule.stage import StageMachine
 
-__all__ = ["rows_left_out"]
+__all__ = ["leave_out", "rows_left_out"]
 
 
 def rows_left_out(
@@ -41,14 +41,15 @@ def rows_left_out(
     for name, machine in stages.items():
         if not machine.is_paced or machine.quiet_until_ns > now_ns:
             continue
-        rows = _leave_out(machine, now_ns, max_rows=sizes[name].rows)
+        rows = leave_out(machine, now_ns, max_rows=sizes[name].rows)
         if rows:
             own = Slice(name, rows, [], now_ns, released=rows)
             done = own if done is None else done._replace(others=(*done.others, own))
     return done
 
 
-def _leave_out(machine: StageMachine, now_ns: int, *, max_rows: int) -> int:
+def leave_out(machine: StageMachine, now_ns: int, *, max_rows: int) -> int:
+    """Work off the rows of one paced source; return how many, 0 where `rows_left_out` says None."""
     source_at = machine.source_at
     assert source_at is not None, "it is a source's"
     source, outputs = source_at.machine, machine.outputs
