@@ -80,3 +80,16 @@ class OneRow:
                 column.copy() if isinstance(column, np.ndarray) else column.take(_FIRST)
             )
         return Batch(np.array([event_time_ns]), np.array([stimulus_time_ns]), columns)
+
+    def results(self, batch: Batch, side: int, partners: list[int]) -> Batch:
+        """Return the pairs of that row and several partners."""
+        rows = self._state.rows
+        times_ns, stimuli_ns, places = zip(*map(rows.last_pair, partners), strict=True)
+        theirs, all_first = np.array(places), np.zeros(len(partners), dtype=np.int64)
+        columns: dict[str, Column] = {}
+        for leaves, name, of in self._names:
+            if of != side:
+                columns[leaves] = rows.sides[of].at(name, theirs)
+            else:
+                columns[leaves] = batch.columns[name].take(all_first)
+        return Batch(np.array(times_ns), np.array(stimuli_ns), columns)
