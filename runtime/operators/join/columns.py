@@ -76,13 +76,13 @@ class HeldColumns:
 
     def take(self, names: Iterable[str], places: Int64Array) -> list[Column]:
         """Return these columns of the rows at these places."""
-        return [self.at(name, places) for name in names]
-
-    def at(self, name: str, places: Int64Array) -> Column:
-        """Return a column of the rows at these places."""
-        if (numbers := self._numbers.get(name)) is not None:
-            return numbers.take(places - self._origin)
-        return self._texts[name].take(places)
+        own = places - self._origin
+        return [
+            self._numbers[name].take(own)
+            if name in self._numbers
+            else self._texts[name].take(places)
+            for name in names
+        ]
 
     def row(self, name: str, place: int) -> Column:
         """Return a column of one row, shape (1,): a copy."""
