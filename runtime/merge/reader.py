@@ -94,6 +94,8 @@ class ReaderState:
             time_ns: its event time.
             cut: as `release` takes it.
             ready: likewise.
+
+        Source: [ssg] Algorithms 2 and 3, for one row.
         """
         seen_ns = self._seen[0]
         is_late = time_ns < seen_ns
