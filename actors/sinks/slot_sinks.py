@@ -18,6 +18,8 @@ from runtime.sinks import HasEnded, SinkRun
 
 __all__ = ["SlotSinks"]
 
+_NOTHING_WAITS = Written()
+
 
 class SlotSinks:
     """Opens, writes, publishes and ends; nothing here is decided.
@@ -75,10 +77,13 @@ class SlotSinks:
     def write(self, name: str, batch: Batch) -> Written:
         """Write results."""
         sink = self._sinks[name]
-        before = 0 if sink.progress is None else sink.progress.skipped
-        sink.write(self._rows[name].of(batch), batch.event_time_ns)
-        skipped = 0 if sink.progress is None else sink.progress.skipped - before
-        return Written(skipped, sink.due_ns)
+        rows, progress = self._rows[name].of(batch), sink.progress
+        if progress is None:
+            sink.write(rows, batch.event_time_ns)
+            return _NOTHING_WAITS
+        before = progress.skipped
+        sink.write(rows, batch.event_time_ns)
+        return Written(progress.skipped - before, sink.due_ns)
 
     def publish(self, name: str) -> int | None:
         """Publish what has waited for long enough; return when there is something again."""

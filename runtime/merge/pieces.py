@@ -27,11 +27,7 @@ def merge_pieces(pieces: Sequence[Piece], ranks: Sequence[int], *, is_sorted: bo
     """
     _, first, start, stop = pieces[0]
     if len(pieces) == 1:
-        alone = first.slice(start, stop)
-        if alone.writers is None:
-            return alone
-        times, stimuli = alone.event_time_ns, alone.stimulus_time_ns
-        return Batch(times, stimuli, alone.columns, None, alone.marks, alone.arrivals)
+        return without_writers(first.slice(start, stop))
     # This runs once for every small read, so it is spelt out, in one pass over the pieces: a call
     # per column and piece would take as long as the merging.
     time_parts: list[Int64Array] = []
@@ -71,6 +67,14 @@ def merge_pieces(pieces: Sequence[Piece], ranks: Sequence[int], *, is_sorted: bo
     marks = None if marks is None else marks[order]
     arrivals = None if arrivals is None else arrivals[order]
     return Batch(times[order], stimuli[order], columns, None, marks, arrivals)
+
+
+def without_writers(batch: Batch) -> Batch:
+    """Return the same rows, which no longer know their writers."""
+    if batch.writers is None:
+        return batch
+    times, stimuli = batch.event_time_ns, batch.stimulus_time_ns
+    return Batch(times, stimuli, batch.columns, None, batch.marks, batch.arrivals)
 
 
 def _marks(pieces: Sequence[Piece]) -> Marks | None:

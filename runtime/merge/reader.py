@@ -9,13 +9,13 @@ import numpy as np
 
 from runtime.merge.lanes import FifoLane, Lane, Piece, SortedLane, in_order, prefix_before
 from runtime.merge.late import LateQueue
-from runtime.merge.pieces import merge_pieces
+from runtime.merge.pieces import merge_pieces, without_writers
 from runtime.merge.writer import Writer
 from runtime.model import START_NS, Batch, GateRead, Int64Array
 from runtime.model.times import END_NS
 
 _FEW = 16
-
+_BEFORE_ALL = -(2**63)  # of a writer's own writers
 
 Cut: TypeAlias = tuple[int, int]
 """(time_ns, ties), a place in the total order: the rows before it may leave.
@@ -82,6 +82,49 @@ class ReaderState:
         lane.add(batch)
         if self._heads is not None:
             self._heads[place] = lane.head_ns
+
+    def pass_row(
+        self, place: int, batch: Batch, time_ns: int, cut: Cut, ready: Cut
+    ) -> GateRead | None:
+        """Take one row, nothing being held, and return what `add` and `release` would.
+
+        Args:
+            place: of its writer.
+            batch: of that row.
+            time_ns: its event time.
+            cut: as `release` takes it.
+            ready: likewise.
+
+        Source: [ssg] Algorithms 2 and 3, for one row.
+        """
+        seen_ns = self._seen[0]
+        is_late = time_ns < seen_ns
+        if time_ns == seen_ns or ((time_ns, place) >= cut and not is_late):
+            self.add(place, batch)  # it may be late, or has to wait
+            return self.release(cut, ready, None)
+        self.cut = cut
+        if cut > ready:
+            if not is_late:
+                self._seen = (time_ns, place, 0 if batch.writers is None else batch.writers.item(0))
+            watermark_ns = max(self._watermark_ns, self._seen[0], ready[0])
+        else:
+            reached = (cut[0], cut[1] - 1, _BEFORE_ALL)
+            self._seen = max(self._seen, reached)
+            watermark_ns = max(self._watermark_ns, cut[0])
+        self._watermark_ns = watermark_ns
+        self.frontier_ns = max(self.frontier_ns, min(ready[0], watermark_ns))
+        is_ready = (time_ns, place) < ready
+        ports = self._no_late.copy()
+        ports[self._writers[place].port] = without_writers(batch)
+        if is_late:
+            self.late += 1
+            self.late_ready += is_ready
+            return GateRead(self._no_late, ports, watermark_ns, START_NS, self.frontier_ns)
+        if is_ready:
+            self.ready += 1
+        else:
+            self.slack_ready += 1
+        return GateRead(ports, self._no_late, watermark_ns, START_NS, self.frontier_ns)
 
     def _divert_late(self, place: int, batch: Batch) -> Batch | None:
         seen_ns, seen_place, seen_writer = self._seen
@@ -186,7 +229,7 @@ class ReaderState:
         if by_slack:
             watermark_ns = max(self._watermark_ns, seen[0], ready[0])
         else:
-            reached = (cut_ns, ties - 1, -(2**63))
+            reached = (cut_ns, ties - 1, _BEFORE_ALL)
             seen = reached if reached > seen else seen
             watermark_ns = cut_ns if cut_ns > self._watermark_ns else self._watermark_ns
         self._seen = seen

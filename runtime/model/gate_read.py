@@ -47,7 +47,12 @@ class GateRead:
     @property
     def rows(self) -> int:
         """How many rows it let go, late ones among them."""
-        return sum([len(batch) for batch in self.batches])
+        rows = 0
+        for batches in (self.ports, self.late):
+            for batch in batches:
+                if batch is not None:
+                    rows += len(batch.event_time_ns)
+        return rows
 
     @property
     def last_stimulus_ns(self) -> int:

@@ -37,9 +37,8 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class Write:
-    """Write results at a sink; answered by `wrote`."""
+class Write(NamedTuple):
+    """Write results at a sink; answered by `wrote`. A tuple: there is one for each result."""
 
     sink: str
     batch: Batch

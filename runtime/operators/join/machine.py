@@ -192,9 +192,12 @@ class JoinMachine(ByEventTime):
         partners = self._one.partners(batch, side, code)
         if not partners:
             return None
-        if len(partners) == 1 and self._step.where is None:
-            self.comparisons += 1
-            return self._one.result(batch, side, partners[0])
+        if len(partners) <= _FEW_ROWS and self._step.where is None:
+            self.comparisons += len(partners)
+            one = self._one
+            if len(partners) == 1:
+                return one.result(batch, side, partners[0])
+            return one.results(batch, side, partners)
         others, own = np.array(partners), np.full(len(partners), position)
         pairs = self._selected((others, own) if side else (own, others))
         return self._results(pairs) if len(pairs[_LEFT]) else None

@@ -42,6 +42,7 @@ class OneRow:
             for side, those in enumerate(names)
             for leaves, name in those.items()
         ]
+        self._came = [tuple(those.values()) for those in names]
 
     def code(self, batch: Batch, side: int) -> int | None:
         """Return the code of a row's key; None: it is not one row, or all this is not for it.
@@ -80,3 +81,14 @@ class OneRow:
                 column.copy() if isinstance(column, np.ndarray) else column.take(_FIRST)
             )
         return Batch(np.array([event_time_ns]), np.array([stimulus_time_ns]), columns)
+
+    def results(self, batch: Batch, side: int, partners: list[int]) -> Batch:
+        """Return the pairs of that row and several partners."""
+        rows = self._state.rows
+        times_ns, stimuli_ns, places = zip(*map(rows.last_pair, partners), strict=True)
+        all_first = np.zeros(len(partners), dtype=np.int64)
+        theirs = iter(rows.sides[1 - side].take(self._came[1 - side], np.array(places)))
+        columns: dict[str, Column] = {}
+        for leaves, name, of in self._names:
+            columns[leaves] = batch.columns[name].take(all_first) if of == side else next(theirs)
+        return Batch(np.array(times_ns), np.array(stimuli_ns), columns)
