@@ -35,7 +35,7 @@ from runtime.sources.columns import (
 from runtime.sources.early import MOST_ROWS, EarlyRows, Rows
 from runtime.sources.few_rows import FewRows, few_reader
 from runtime.sources.idle_writers import IdleWriters
-from runtime.sources.named_reader import NamedReader
+from runtime.sources.named_reader import CountingReader, open_named
 from runtime.sources.numbered import NumberedBlocks
 from runtime.sources.pacing import Pace
 from runtime.sources.promises import PromiseLine, spoken_promise_ns
@@ -112,7 +112,7 @@ class BlockReader:
         self._newest_ns = START_NS
         self._rows_read = 0  # of the input: where a new reader is to go on
         self._to_skip = 0  # of these, those that the open reader has still to pass over
-        self._reader: NamedReader | None = None
+        self._reader: CountingReader | None = None
         self._rest: pa.RecordBatch | None = None
 
     def holder(self) -> str | None:
@@ -220,7 +220,7 @@ class BlockReader:
         """Poll until there are rows, or none right now; return False at the end."""
         while self._rest is None and not self.has_ended:
             if self._reader is None:
-                self._reader = NamedReader(self._source, self._spec.input)
+                self._reader = open_named(self._source, self._spec.input)
             polled = self._reader.poll()
             if polled is None:
                 return True
