@@ -228,7 +228,8 @@ class BlockReader:
                 self._check_end()
                 self.has_ended = True
             elif len(polled) > self._to_skip:
-                self._rest, self._to_skip = polled.slice(self._to_skip), 0
+                self._rest = polled.slice(self._to_skip) if self._to_skip else polled
+                self._to_skip = 0
             else:
                 self._to_skip -= len(polled)
         return self._rest is not None

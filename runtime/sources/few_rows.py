@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from runtime.expressions.row_tests import FEW_ROWS, RowTests, is_alike
-from runtime.model import EARLIEST_NS, LATEST_NS, START_NS, Batch, Columns, Int64Array
+from runtime.model import EARLIEST_NS, LATEST_NS, Batch, Columns, Int64Array
 from runtime.model.arrow_functions import arrow_functions
 from runtime.order.reorder import AsTheyCome, OrderedOrRefused
 from runtime.sources.block import Block
@@ -54,8 +54,9 @@ class FewRows:
         self, reader: FewReader, arrow: pa.RecordBatch, times_ns: list[int], before_ns: int
     ) -> None:
         self.rows = len(times_ns)
-        self.newest_ns = times_ns[-1]
-        self.promised_ns = max(reader.promised_ns(self.newest_ns), before_ns)
+        self.newest_ns = newest_ns = times_ns[-1]
+        promised_ns = newest_ns - reader.disorder_ns
+        self.promised_ns = promised_ns if promised_ns > before_ns else before_ns
         self._reader, self._arrow = reader, arrow
         self._times_ns, self._before_ns = times_ns, before_ns
 
@@ -79,13 +80,14 @@ class FewRows:
     def block(self) -> Block:
         """Return the same rows with all that is decided of them, for whoever takes some of them."""
         times_ns = np.array(self._times_ns, dtype=np.int64)
-        made_ns = np.array([self._reader.promised_ns(one) for one in self._times_ns])
+        disorder_ns = self._reader.disorder_ns
+        promised_ns = [max(one - disorder_ns, self._before_ns) for one in self._times_ns]
         return Block(
             Batch(times_ns, times_ns, self._reader.carried(self._arrow)),
             self.rows,
             None,
             times_ns.data,
-            np.maximum(made_ns, self._before_ns).data,
+            np.array(promised_ns, dtype=np.int64).data,
             None,
             None,
             "",
@@ -104,13 +106,16 @@ class FewReader:
         schema: inside schema of the columns wanted.
         columns: reads all of these.
         carried: those of them that travel.
+
+    Attributes:
+        disorder_ns: how far a row may be behind the newest, which is promised so far behind it.
     """
 
     def __init__(
         self, spec: SourceSpec, schema: pa.Schema, columns: ColumnReader, carried: list[str]
     ) -> None:
         self._schema, self._columns, self._carried = schema, columns, carried
-        self._event_time, self._disorder_ns = spec.event_time, spec.reorder.longest_ns
+        self._event_time, self.disorder_ns = spec.event_time, spec.reorder.longest_ns
         self._is_whole = pa.types.is_integer(schema.field(spec.event_time).type)
         self._unit_ns = UNIT_NS[spec.time_unit or "ns"] if self._is_whole else 1
         self._known: pa.Schema | None = None  # of the last block
@@ -132,15 +137,11 @@ class FewReader:
         if self._not_tried:
             self._not_tried -= 1
             return None
-        times_ns = self._times_ns(arrow, max(newest_ns, promised_ns))
-        if times_ns is None:
+        times_ns = self._times_ns(arrow, newest_ns)
+        if times_ns is None or times_ns[0] < promised_ns:
             self._not_tried = _NOT_TRIED
             return None
         return FewRows(self, arrow, times_ns, promised_ns)
-
-    def promised_ns(self, newest_ns: int) -> int:
-        """Return what a row promises where none holds others back; see `promises.py`."""
-        return max(newest_ns - self._disorder_ns, START_NS)
 
     def passing(self, tests: RowTests, arrow: pa.RecordBatch) -> Sequence[int]:
         """Return which rows pass, ascending; all, if they may not be asked one by one."""
