@@ -123,6 +123,8 @@ class FewReader:
         self._tests: RowTests | None = None  # those that were bound last
         self._bound: list[_Bound] | None = None
         self._not_tried = 0  # so many blocks
+        # Imported here, before rows come; a slot has done so already, for an input of its user's.
+        self._without_nulls = arrow_functions().get_function("drop_null").call
 
     def read(self, arrow: pa.RecordBatch, newest_ns: int, *, promised_ns: int) -> FewRows | None:
         """Return a block's rows; None: look closer. Nothing of the source changes.
@@ -165,7 +167,7 @@ class FewReader:
         schema = arrow.schema
         if self._known is None or not schema.equals(self._known):
             self._known, self._tests, self._time_place = schema, None, self._place_in(schema)
-        if self._time_place is None or _has_nulls(arrow):
+        if self._time_place is None or self._has_nulls(arrow):
             return None
         times = _as_list(arrow, self._time_place, is_time=not self._is_whole)
         unit_ns = self._unit_ns
@@ -176,6 +178,13 @@ class FewReader:
                 return None
             before_ns = time_ns
         return times_ns if times_ns[0] >= EARLIEST_NS and before_ns <= LATEST_NS else None
+
+    def _has_nulls(self, arrow: pa.RecordBatch) -> bool:
+        """Return whether any column has: by one call, which takes as long as to look at one."""
+        try:
+            return len(self._without_nulls([arrow])) < len(arrow)
+        except pa.ArrowException:  # of a kind that cannot be dropped
+            return True
 
     def _place_in(self, schema: pa.Schema) -> int | None:
         for field in self._schema:
@@ -232,11 +241,3 @@ def _as_list(arrow: pa.RecordBatch, place: int, *, is_time: bool) -> list[Any]:
     values = arrow.column(place)
     numbers: list[Any] = (values.view(_INT64) if is_time else values).tolist()
     return numbers
-
-
-def _has_nulls(arrow: pa.RecordBatch) -> bool:
-    """Return whether any column has: in one call, which takes as long as to look at one column."""
-    try:
-        return len(arrow_functions().drop_null(arrow)) < len(arrow)
-    except pa.ArrowException:  # of a kind that cannot be dropped
-        return True
