@@ -299,14 +299,14 @@ class SlotHost(MovingStages):
         was_woken = True
         while not self._is_stopping:
             now_ns = self._clock.now_ns()
-            if not 0 <= now_ns - looked_ns <= LOOK_NS:  # below 0: the clock was set
-                self._ends.take_in(slot, now_ns)
-                looked_ns, began_ns = now_ns, time.thread_time_ns()
             if was_woken or self._waker.is_ready:
                 was_woken, looked_ns = False, 0
                 slot, before, poller = self._attend(slot), slot, self._ends.poller
                 worked_ns = worked_ns if slot is before else now_ns  # stages have moved: news
                 continue
+            if not 0 <= now_ns - looked_ns <= LOOK_NS:  # below 0: the clock was set
+                self._ends.take_in(slot, now_ns)
+                looked_ns, began_ns = now_ns, time.thread_time_ns()
             if self._results.due_ns is not None:
                 self._do(self._results.due(self._sinks.clock_ns()))
                 began_ns = time.thread_time_ns()

@@ -20,6 +20,7 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 
+from actors.slot.block_size import BlockSize
 from runtime.errors import IngestError
 from runtime.plan.plan import Stage
 from runtime.plan.steps import SourceStep
@@ -74,6 +75,8 @@ class ReadAheadInput:
     reader: ReadAhead | None = None
     wakes: ClassVar[bool] = True
     """So the slot asks it when it has called `wake`, and at no other time."""
+    is_named: ClassVar[bool] = True
+    """What its reader raises says already whose it is."""
 
     def describe(self) -> str:
         """Return what the other one says."""
@@ -133,24 +136,29 @@ class ReadAhead:
         self._reader: NamedReader | None = None  # once it is open
         self._changed = threading.Condition()
         self._blocks: deque[tuple[pa.RecordBatch, int]] = deque()  # and how many bytes it has
-        self._rows = self._bytes = 0
+        # Each is changed by one thread only: what came in by its own, what is out by the loop.
+        self._rows_in = self._bytes_in = self._rows_out = self._bytes_out = 0
+        self._waits_for_room = False
+        self._size = BlockSize()
         self._end: EndOfInput | BaseException | None = None  # behind the blocks
         self._is_closed = False
         self._thread = threading.Thread(target=self._main, name=f"source-{source}", daemon=True)
         self._thread.start()
 
     def poll(self) -> pa.RecordBatch | EndOfInput | None:
-        """Return the next block, or what ended the reading; None: nothing is there now."""
-        if not self._blocks and self._end is None:  # without the lock: who adds to them wakes us
-            return None
-        with self._changed:
-            if self._blocks:
-                block, size = self._blocks.popleft()
-                self._rows -= len(block)
-                self._bytes -= size
-                self._changed.notify_all()
-                return block
-            end = self._end
+        """Return the next block, or what ended the reading; None: nothing is there now.
+
+        Without the lock, which took as long as all else: who adds a block wakes us behind that.
+        """
+        end = self._end  # looked at before the blocks, behind which it comes
+        if self._blocks:
+            block, size = self._blocks.popleft()
+            self._rows_out += len(block)
+            self._bytes_out += size
+            if self._waits_for_room:
+                with self._changed:
+                    self._changed.notify_all()
+            return block
         if isinstance(end, BaseException):
             raise end
         return end
@@ -164,8 +172,7 @@ class ReadAhead:
         """Let the thread end; it closes the reader once its call has returned."""
         with self._changed:
             self._is_closed = True
-            self.left_rows += sum(len(block) for block, _ in self._blocks)
-            self._blocks.clear()
+            self._leave()
             self._changed.notify_all()
         if self._thread is not threading.current_thread():
             self._thread.join(CLOSE_S)
@@ -219,19 +226,27 @@ class ReadAhead:
                     self._changed.wait(rest_s)
 
     def _put(self, block: pa.RecordBatch) -> None:
-        size = block.nbytes
-        with self._changed:
-            self._changed.wait_for(lambda: self._is_closed or self._has_room)
-            if self._is_closed:
-                self.left_rows += len(block)
-                return
-            is_first = not self._blocks
-            self._blocks.append((block, size))
-            self._rows += len(block)
-            self._bytes += size
-        if is_first:
+        if not self._has_room:
+            with self._changed:
+                self._waits_for_room = True  # before it looks again: who takes a block sees it
+                self._changed.wait_for(lambda: self._is_closed or self._has_room)
+                self._waits_for_room = False
+        size = self._size.of(block)
+        self._rows_in += len(block)
+        self._bytes_in += size
+        self._blocks.append((block, size))
+        if self._is_closed:
+            with self._changed:
+                self._leave()
+        elif len(self._blocks) == 1:  # else one is there that will be taken, and this one behind it
             self._wake()
+
+    def _leave(self) -> None:
+        """Count the blocks that nobody will take any more; under the lock."""
+        while self._blocks:
+            self.left_rows += len(self._blocks.popleft()[0])
 
     @property
     def _has_room(self) -> bool:
-        return self._rows < MOST_ROWS and self._bytes < MOST_BYTES
+        rows, size = self._rows_in - self._rows_out, self._bytes_in - self._bytes_out
+        return rows < MOST_ROWS and size < MOST_BYTES

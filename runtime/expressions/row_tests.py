@@ -16,7 +16,7 @@ import numpy as np
 from runtime.expressions.expressions import ColumnRef, Expr, Literal, Operation
 from runtime.model import Batch
 
-__all__ = ["FEW_ROWS", "RowTests", "RowTestsOver", "row_tests"]
+__all__ = ["FEW_ROWS", "RowTests", "RowTestsOver", "is_alike", "row_tests"]
 
 _Compare = Callable[[Any, Any], bool]
 FEW_ROWS = 16
@@ -36,19 +36,19 @@ _EXACT = 1 << 53
 class RowTests:
     """Comparisons of columns with numbers, all of which must hold.
 
-    Args:
-        tests: (column, comparison, number), at least one.
+    Attributes:
+        each: (column, comparison, number), at least one.
     """
 
-    def __init__(self, tests: list[tuple[str, _Compare, int | float]]) -> None:
-        self._tests = tests
+    def __init__(self, each: list[tuple[str, _Compare, int | float]]) -> None:
+        self.each = each
 
     def over(self, batch: Batch) -> RowTestsOver | None:
         """Return the tests of a batch's rows; None: Python does not compare them as NumPy does."""
         views = []
-        for name, compare, number in self._tests:
+        for name, compare, number in self.each:
             values = batch.columns[name]
-            if not isinstance(values, np.ndarray) or not _is_alike(values.dtype, number):
+            if not isinstance(values, np.ndarray) or not is_alike(values.dtype, number):
                 return None
             views.append((values.data, compare, number))
         return RowTestsOver(views)
@@ -97,8 +97,8 @@ def _parts(predicate: Expr) -> Iterator[Expr]:
         yield predicate
 
 
-def _is_alike(dtype: np.dtype[Any], number: int | float) -> bool:
-    """Whether comparing exactly, as Python does, and in a common type, as NumPy does, is one."""
+def is_alike(dtype: np.dtype[Any], number: int | float) -> bool:
+    """Return whether comparing exactly, as Python does, is the same as NumPy in a common type."""
     if dtype.kind in "iu":
         return isinstance(number, int) or dtype.itemsize < 8
     if dtype != np.float64:

@@ -30,10 +30,12 @@ from runtime.sources.columns import (
     check_source_columns,
     near_time_ns,
     refuse_another_unit,
+    schema_to_read,
 )
 from runtime.sources.early import MOST_ROWS, EarlyRows, Rows
+from runtime.sources.few_rows import FewRows, few_reader
 from runtime.sources.idle_writers import IdleWriters
-from runtime.sources.named_reader import NamedReader
+from runtime.sources.named_reader import CountingReader, open_named
 from runtime.sources.numbered import NumberedBlocks
 from runtime.sources.pacing import Pace
 from runtime.sources.promises import PromiseLine, spoken_promise_ns
@@ -81,9 +83,9 @@ class BlockReader:
         self._spec, self._reorder = spec, spec.reorder
         self._carried = [name for name in schema.names if needed is None or name in needed]
         self._teller = teller
-        self._uses_arrival = _uses_arrival(spec) or teller is not None
+        self._uses_arrival = spec.uses_arrival or teller is not None
         arrival = spec.arrival if self._uses_arrival else None
-        self._schema = _schema_to_read(spec, schema, [*self._carried, arrival])
+        self._schema = schema_to_read(spec, schema, [*self._carried, arrival])
         roles = {  # of a column that has two, the last one here counts
             spec.sequence: "sequence",
             spec.writer: "writer",
@@ -92,6 +94,9 @@ class BlockReader:
         }
         self._columns = ColumnReader(
             source, self._schema, {name: role for name, role in roles.items() if name is not None}
+        )
+        self._few = few_reader(
+            spec, self._schema, self._columns, self._carried, tells_arrivals=teller is not None
         )
         self._pace = None if spec.speed is None else Pace(spec.speed)
         self._promises = PromiseLine(spec, order)
@@ -107,7 +112,7 @@ class BlockReader:
         self._newest_ns = START_NS
         self._rows_read = 0  # of the input: where a new reader is to go on
         self._to_skip = 0  # of these, those that the open reader has still to pass over
-        self._reader: NamedReader | None = None
+        self._reader: CountingReader | None = None
         self._rest: pa.RecordBatch | None = None
 
     def holder(self) -> str | None:
@@ -117,7 +122,7 @@ class BlockReader:
             return None
         return str(self._writers.name(number))
 
-    def next_block(self, *, start_ns: int, now_ns: int) -> Block | None:
+    def next_block(self, *, start_ns: int, now_ns: int) -> Block | FewRows | None:
         """Return the next rows; None when none are there now, or none will be (`has_ended`).
 
         Args:
@@ -134,6 +139,8 @@ class BlockReader:
                 return None if self._numbered is None else self._numbered.waited(now_ns)
             if self._early is not None and self._early.rows > MOST_ROWS:
                 raise OrderError(self._all_are_early(self._early))
+            if (few := self._few_rows(rest)) is not None:
+                return few
             rows = self._read(rest.slice(0, _PIECE_ROWS))
             self._rows_read += len(rows)
             self._rest = rest.slice(len(rows)) if len(rows) < len(rest) else None
@@ -213,7 +220,7 @@ class BlockReader:
         """Poll until there are rows, or none right now; return False at the end."""
         while self._rest is None and not self.has_ended:
             if self._reader is None:
-                self._reader = NamedReader(self._source, self._spec.input)
+                self._reader = open_named(self._source, self._spec.input)
             polled = self._reader.poll()
             if polled is None:
                 return True
@@ -221,10 +228,22 @@ class BlockReader:
                 self._check_end()
                 self.has_ended = True
             elif len(polled) > self._to_skip:
-                self._rest, self._to_skip = polled.slice(self._to_skip), 0
+                self._rest = polled.slice(self._to_skip) if self._to_skip else polled
+                self._to_skip = 0
             else:
                 self._to_skip -= len(polled)
         return self._rest is not None
+
+    def _few_rows(self, rest: pa.RecordBatch) -> FewRows | None:
+        """Return the rest as few rows where nothing is unusual; None: look closer."""
+        if self._few is None or not self._rows_read:  # the first show which unit times are of
+            return None
+        few = self._few.read(rest, self._newest_ns, promised_ns=self._promises.reached_ns)
+        if few is not None:
+            self._rest = None
+            self._rows_read += few.rows
+            self._newest_ns, self._promises.reached_ns = few.newest_ns, few.promised_ns
+        return few
 
     def _check_end(self) -> None:
         if self._to_skip:
@@ -370,24 +389,6 @@ class BlockReader:
             "out_of_order='sort' and a disorder of at least that; or drop and count such rows "
             "with out_of_order='late'"
         )
-
-
-def _schema_to_read(spec: SourceSpec, schema: pa.Schema, read: list[str | None]) -> pa.Schema:
-    wanted = {*read, spec.event_time, spec.writer, spec.sequence}
-    if spec.promise is not None:
-        wanted |= spec.promise.columns()
-    if spec.clock is not None:
-        wanted.update(spec.clock.names)
-    return pa.schema([field for field in schema if field.name in wanted])
-
-
-def _uses_arrival(spec: SourceSpec) -> bool:
-    return (
-        spec.speed is not None
-        or spec.ahead_ns is not None
-        or spec.waits_for_each_writer
-        or spec.numbered is not None
-    )
 
 
 def _utc(event_time_ns: int) -> str:

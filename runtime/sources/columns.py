@@ -17,7 +17,7 @@ from runtime.sources.spec import SourceSpec
 
 TimeUnit = Literal["ns", "us", "ms", "s"]
 
-_UNIT_NS = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": NS_PER_SECOND}  # unit: nanoseconds
+UNIT_NS = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": NS_PER_SECOND}  # unit: nanoseconds
 
 
 def check_source_columns(
@@ -61,6 +61,16 @@ def check_source_columns(
                 f"source {source!r}: writer column {writer.name!r} has type {writer.type}, "
                 "and only integers and text tell writers apart for certain; cast it to text"
             )
+
+
+def schema_to_read(spec: SourceSpec, schema: pa.Schema, read: list[str | None]) -> pa.Schema:
+    """Return the inside schema of the columns that its settings name, and of those to `read`."""
+    wanted = {*read, spec.event_time, spec.writer, spec.sequence}
+    if spec.promise is not None:
+        wanted |= spec.promise.columns()
+    if spec.clock is not None:
+        wanted.update(spec.clock.names)
+    return pa.schema([field for field in schema if field.name in wanted])
 
 
 def read_columns(source: str, block: pa.RecordBatch, schema: pa.Schema, *, row: int) -> Columns:
@@ -125,7 +135,7 @@ def near_time_ns(source: str, name: str, values: Column, *, unit: TimeUnit, row:
     most; times that are as they should be are looked at once.
     """
     integers = np.asarray(values)
-    scale = _UNIT_NS[unit]
+    scale = UNIT_NS[unit]
     if len(integers) and (
         int(np.minimum.reduce(integers)) * scale >= EARLIEST_NS
         and int(np.maximum.reduce(integers)) * scale <= LATEST_NS
@@ -151,7 +161,7 @@ def time_ns(source: str, name: str, values: Column, *, unit: TimeUnit, row: int)
         SchemaError: a time does not fit int64 nanoseconds (years 1677 to 2262).
     """
     integers = np.asarray(values)
-    scale = _UNIT_NS[unit]
+    scale = UNIT_NS[unit]
     limit = END_NS // scale
     if integers.dtype == np.int64 and scale == 1:
         return integers
@@ -203,7 +213,7 @@ def refuse_another_unit(source: str, name: str, times_ns: Int64Array, *, is_whol
     if not len(clock):
         return
     least, most = int(clock.min()), int(clock.max())
-    for unit, scale in _UNIT_NS.items():
+    for unit, scale in UNIT_NS.items():
         in_our_days = _OUR_DAYS[0] <= least * scale and most * scale <= _OUR_DAYS[1]
         is_near = len(clock) == len(times_ns) or (most - least) * scale <= _NEAR_NS
         if scale > 1 and in_our_days and is_near:

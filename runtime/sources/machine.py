@@ -19,6 +19,7 @@ from runtime.errors import OrderError
 from runtime.expressions.row_tests import FEW_ROWS
 from runtime.model import END_NS, Arrived, Batch, Int64Array, Message, concat_batches
 from runtime.sources.block import Block
+from runtime.sources.few_rows import FewRows
 from runtime.sources.late_rows import put_around_late
 from runtime.sources.state import SourceState
 
@@ -144,6 +145,11 @@ class SourceMachine(SourceState):
             if (plain := self._plain) is not None and self._position < plain.rows:
                 return self._take_plain(plain, limit, now_ns)
             block = self._current_block(now_ns)
+            if isinstance(block, FewRows):
+                if block.rows <= limit:
+                    return self._take_few(block, now_ns)
+                block = block.block()
+                self._begin(block)
             if block is not None:
                 stop = self._due_until(block, now_ns, limit)
                 if stop <= self._position:
@@ -219,6 +225,21 @@ class SourceMachine(SourceState):
             self._reach(promised_ns, due_ns, start, stop)
         self.promise_ns = self._reached_ns
 
+    def _take_few(self, few: FewRows, now_ns: int) -> Message:
+        """Do the same with all of a live source's few rows, of which nothing is unusual."""
+        rows = few.rows
+        self.taken += rows
+        self._rows_out += rows
+        self.newest_ns = few.newest_ns
+        if few.promised_ns > self._reached_ns:
+            self._reached_ns, self._reached_stimulus_ns = few.promised_ns, now_ns
+        self.promise_ns = self._reached_ns
+        self._block = None
+        batch = few.passing(self.row_tests, now_ns)
+        self.is_tested = few.is_tested
+        self.left_out = rows if batch is None else rows - len(batch.event_time_ns)
+        return Message(batch, self.promise_ns, self._reached_stimulus_ns)
+
     def _reach(
         self, promised_ns: memoryview[int], due_ns: memoryview[int], start: int, stop: int
     ) -> None:
@@ -236,11 +257,14 @@ class SourceMachine(SourceState):
         self._ready = self._next_due_ns = None
         self._blocks.close()
 
-    def _current_block(self, now_ns: int) -> Block | None:
-        if self._block is None or self._position >= self._block.rows:
+    def _current_block(self, now_ns: int) -> Block | FewRows | None:
+        if self._block is not None and self._position >= self._block.rows:
             self._begin(None)
-            self._begin(self._blocks.next_block(start_ns=self._start_ns, now_ns=now_ns))
+        if self._block is None:
             self._position = 0
+            block = self._blocks.next_block(start_ns=self._start_ns, now_ns=now_ns)
+            if block is not None:
+                self._begin(block)
         return self._block
 
     def _due_until(self, block: Block, now_ns: int, limit: int) -> int:

@@ -207,3 +207,13 @@ class SourceSpec:
             and self.promise is None
             and self.reorder.longest_ns == 0
         )
+
+    @property
+    def uses_arrival(self) -> bool:
+        """Whether what becomes of a row hangs on when it arrived."""
+        return (
+            self.speed is not None
+            or self.ahead_ns is not None
+            or self.waits_for_each_writer
+            or self.numbered is not None
+        )

@@ -14,6 +14,7 @@ from runtime.model import START_NS, Batch
 from runtime.sources.arrivals import ArrivalTeller
 from runtime.sources.block import Block
 from runtime.sources.blocks import BlockReader
+from runtime.sources.few_rows import FewRows
 from runtime.sources.spec import SourceSpec
 
 __all__ = ["SourceState"]
@@ -57,7 +58,7 @@ class SourceState:
         )
         self._teller = teller
         self._arrived_ns = START_NS  # the newest arrival of the rows consumed
-        self._block: Block | None = None
+        self._block: Block | FewRows | None = None
         self._tests: RowTestsOver | None = None  # of the filter behind it, over that block
         self._plain: Block | None = None  # the same, if its rows leave one by one as they are due
         self._position = 0  # rows of the block consumed
@@ -150,10 +151,11 @@ class SourceState:
         if self._teller is not None:
             self._teller.restore(state["teller"])
 
-    def _begin(self, block: Block | None) -> None:
+    def _begin(self, block: Block | FewRows | None) -> None:
         """Go on with this block."""
         self._block = block
-        self._plain = block if block is not None and block.is_plain and self._passes else None
-        self._tests = None
+        self._plain = self._tests = None
+        if isinstance(block, Block) and block.is_plain and self._passes:
+            self._plain = block
         if self._plain is not None and self.row_tests is not None:
             self._tests = self.row_tests.over(self._plain.batch)

@@ -1,0 +1,248 @@
+"""Few rows of a live source, as they come: read as Python's numbers, and only what is wanted.
+
+A live source has a thousand blocks a second of a few rows each, and a filter behind it lets few of
+these through. To make arrays of five columns of four rows, and to compare arrays, was most of what
+such a block cost.
+
+```
+block ─▶ few? no nulls? in order? near times? ─yes─▶ FewRows ─▶ tests ─▶ columns of rows that pass
+              └─ no: all that is unusual is looked at by `blocks.py`, before anything has changed
+```
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from runtime.expressions.row_tests import FEW_ROWS, RowTests, is_alike
+from runtime.model import EARLIEST_NS, LATEST_NS, Batch, Columns, Int64Array
+from runtime.model.arrow_functions import arrow_functions
+from runtime.order.reorder import AsTheyCome, OrderedOrRefused
+from runtime.sources.block import Block
+from runtime.sources.column_reader import ColumnReader
+from runtime.sources.columns import UNIT_NS
+from runtime.sources.spec import SourceSpec
+
+__all__ = ["FewReader", "FewRows", "few_reader"]
+
+_INT64 = pa.int64()
+_Bound = tuple[int, bool, Callable[[Any, Any], bool], int | float]
+_NOT_TRIED = 16
+"""So many blocks behind an unusual one are not tried: a source that has one mostly has more."""
+
+
+class FewRows:
+    """A block of few rows in order, none of them late; its columns are read when they are wanted.
+
+    Attributes:
+        rows: how many, at least one.
+        newest_ns: the event time of the last.
+        promised_ns: what is promised behind the last.
+        is_tested: whether `passing` has asked the tests.
+    """
+
+    is_tested = False
+    is_plain = False
+    due_ns: memoryview[int] | None = None
+    """The source is not paced."""
+    arrived_ns: Int64Array | None = None
+    """Nobody goes by arrivals."""
+
+    def __init__(
+        self, reader: FewReader, arrow: pa.RecordBatch, times_ns: list[int], before_ns: int
+    ) -> None:
+        self.rows = len(times_ns)
+        self.newest_ns = newest_ns = times_ns[-1]
+        promised_ns = newest_ns - reader.disorder_ns
+        self.promised_ns = promised_ns if promised_ns > before_ns else before_ns
+        self._reader, self._arrow = reader, arrow
+        self._times_ns, self._before_ns = times_ns, before_ns
+
+    def passing(self, tests: RowTests | None, now_ns: int) -> Batch | None:
+        """Return the rows that pass, as they are handed over now; None: none does.
+
+        Args:
+            tests: of the filter behind; None: there is none, all pass.
+            now_ns: wall clock, their stimulus time.
+        """
+        passing = None if tests is None else self._reader.passing(tests, self._arrow)
+        self.is_tested = passing is not None
+        if passing is not None and not passing:
+            return None
+        times_ns = np.array(self._times_ns, dtype=np.int64)
+        columns = self._reader.carried(self._arrow)
+        batch = Batch(times_ns, np.full_like(times_ns, now_ns), columns)
+        if passing is None or len(passing) == self.rows:
+            return batch
+        return batch.take(np.array(passing))
+
+    def block(self) -> Block:
+        """Return the same rows with all that is decided of them, for whoever takes some of them."""
+        times_ns = np.array(self._times_ns, dtype=np.int64)
+        disorder_ns = self._reader.disorder_ns
+        promised_ns = [max(one - disorder_ns, self._before_ns) for one in self._times_ns]
+        return Block(
+            Batch(times_ns, times_ns, self._reader.carried(self._arrow)),
+            self.rows,
+            None,
+            times_ns.data,
+            np.array(promised_ns, dtype=np.int64).data,
+            None,
+            None,
+            "",
+        )
+
+    def rest(self, start: int) -> dict[str, Any]:
+        """Return all that is known of the rows from this position on; see `Block.rest`."""
+        return self.block().rest(start)
+
+
+class FewReader:
+    """Reads blocks of few rows of one source, if nothing about them is unusual.
+
+    Args:
+        spec: its settings; see `few_reader`.
+        schema: inside schema of the columns wanted.
+        columns: reads all of these.
+        carried: those of them that travel.
+
+    Attributes:
+        disorder_ns: how far a row may be behind the newest, which is promised so far behind it.
+    """
+
+    def __init__(
+        self, spec: SourceSpec, schema: pa.Schema, columns: ColumnReader, carried: list[str]
+    ) -> None:
+        self._schema, self._columns, self._carried = schema, columns, carried
+        self._event_time, self.disorder_ns = spec.event_time, spec.reorder.longest_ns
+        self._is_whole = pa.types.is_integer(schema.field(spec.event_time).type)
+        self._unit_ns = UNIT_NS[spec.time_unit or "ns"] if self._is_whole else 1
+        self._known: pa.Schema | None = None  # of the last block
+        self._time_place: int | None = None  # where times lie there; None: not all is as wanted
+        self._tests: RowTests | None = None  # those that were bound last
+        self._bound: list[_Bound] | None = None
+        self._not_tried = 0  # so many blocks
+        # Imported here, before rows come; a slot has done so already, for an input of its user's.
+        self._without_nulls = arrow_functions().get_function("drop_null").call
+
+    def read(self, arrow: pa.RecordBatch, newest_ns: int, *, promised_ns: int) -> FewRows | None:
+        """Return a block's rows; None: look closer. Nothing of the source changes.
+
+        Args:
+            arrow: as the reader gave it.
+            newest_ns: the newest event time before it.
+            promised_ns: what has been promised before it.
+        """
+        if not 0 < len(arrow) <= FEW_ROWS:
+            return None
+        if self._not_tried:
+            self._not_tried -= 1
+            return None
+        times_ns = self._times_ns(arrow, newest_ns)
+        if times_ns is None or times_ns[0] < promised_ns:
+            self._not_tried = _NOT_TRIED
+            return None
+        return FewRows(self, arrow, times_ns, promised_ns)
+
+    def passing(self, tests: RowTests, arrow: pa.RecordBatch) -> Sequence[int] | None:
+        """Return which rows pass, ascending; None: they may not be asked one by one."""
+        if tests is not self._tests:
+            self._tests, self._bound = tests, self._bind(tests)
+        if self._bound is None:
+            return None
+        passing: Sequence[int] = range(len(arrow))
+        for place, is_time, compare, number in self._bound:
+            values = _as_list(arrow, place, is_time=is_time)
+            passing = [row for row in passing if compare(values[row], number)]
+            if not passing:
+                break
+        return passing
+
+    def carried(self, arrow: pa.RecordBatch) -> Columns:
+        """Return the columns that travel."""
+        columns = self._columns.read(arrow, row=0)
+        return {name: columns[name] for name in self._carried}
+
+    def _times_ns(self, arrow: pa.RecordBatch, least_ns: int) -> list[int] | None:
+        """Return the rows' times if these ascend from there, and nothing is unusual."""
+        schema = arrow.schema
+        if self._known is None or not schema.equals(self._known):
+            self._known, self._tests, self._time_place = schema, None, self._place_in(schema)
+        if self._time_place is None or self._has_nulls(arrow):
+            return None
+        times = _as_list(arrow, self._time_place, is_time=not self._is_whole)
+        unit_ns = self._unit_ns
+        times_ns = times if unit_ns == 1 else [time * unit_ns for time in times]
+        before_ns = least_ns
+        for time_ns in times_ns:
+            if time_ns < before_ns:
+                return None
+            before_ns = time_ns
+        return times_ns if times_ns[0] >= EARLIEST_NS and before_ns <= LATEST_NS else None
+
+    def _has_nulls(self, arrow: pa.RecordBatch) -> bool:
+        """Return whether any column has: by one call, which takes as long as to look at one."""
+        try:
+            return len(self._without_nulls([arrow])) < len(arrow)
+        except pa.ArrowException:  # of a kind that cannot be dropped
+            return True
+
+    def _place_in(self, schema: pa.Schema) -> int | None:
+        for field in self._schema:
+            place = schema.get_field_index(field.name)
+            if place < 0 or schema.field(place).type != field.type:
+                return None
+        return int(schema.get_field_index(self._event_time))
+
+    def _bind(self, tests: RowTests) -> list[_Bound] | None:
+        """Return the tests with where their columns lie; None: Python compares them otherwise."""
+        assert self._known is not None, "a block was read"
+        bound = []
+        for name, compare, number in tests.each:
+            kind = self._schema.field(name).type
+            is_time = pa.types.is_timestamp(kind)
+            if not is_time and not (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
+                return None
+            dtype = np.dtype(np.int64 if is_time else kind.to_pandas_dtype())
+            if not is_alike(dtype, number):
+                return None
+            bound.append((self._known.get_field_index(name), is_time, compare, number))
+        return bound
+
+
+def few_reader(
+    spec: SourceSpec,
+    schema: pa.Schema,
+    columns: ColumnReader,
+    carried: list[str],
+    *,
+    tells_arrivals: bool,
+) -> FewReader | None:
+    """Return what reads few rows of a source at once; None: more has to be done to its rows.
+
+    Args:
+        spec: its settings.
+        schema: inside schema of the columns wanted.
+        columns: reads all of these.
+        carried: those of them that travel.
+        tells_arrivals: whether somebody goes by them.
+    """
+    # Of ours, which are read in the slot itself, few rows are the end of a file.
+    if tells_arrivals or getattr(spec.input, "reads_inline", False):
+        return None
+    if type(spec.reorder) not in (OrderedOrRefused, AsTheyCome):
+        return None
+    more = (spec.speed, spec.writer, spec.promise, spec.clock, spec.ahead_ns)
+    if any(setting is not None for setting in more):
+        return None
+    return FewReader(spec, schema, columns, carried)
+
+
+def _as_list(arrow: pa.RecordBatch, place: int, *, is_time: bool) -> list[Any]:
+    values = arrow.column(place)
+    numbers: list[Any] = (values.view(_INT64) if is_time else values).tolist()
+    return numbers
