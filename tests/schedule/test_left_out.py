@@ -18,6 +18,7 @@ from runtime.plan.plan import Plan, plan_stages
 from runtime.schedule import Egress, Send, Slot
 from runtime.sources.machine import SourceMachine
 from tests.support.examples import a_third
+from tests.support.readers import JitterInput
 from tests.support.states import canonical
 
 MS = 1_000_000
@@ -141,3 +142,34 @@ def test_rows_that_are_left_out_one_by_one_make_no_message(
     [report] = [one for one in slot.reports(7 * MS)[0] if one.name == "left"]
     assert (report.counts[READY], report.counts[FILTERED], report.rows_out) == (6, 5, 1)
     assert report.steps[1].rows_in == [6]
+
+
+@pytest.mark.parametrize(
+    "over", [1, 1.5], ids=["asked row by row", "asked as arrays: int64, float"]
+)
+@pytest.mark.parametrize("seed", range(5))
+def test_a_live_source_of_few_rows_counts_what_its_filter_leaves_out(
+    seed: int, over: float
+) -> None:
+    rows = range(60)
+    table = pa.table({"ts": list(rows), "v": [at % 4 for at in rows]})
+    slots = []
+    for is_short in (True, False):
+        flow = sw.Dataflow("live")
+        live = JitterInput(sw.table(table), seed)
+        kept = flow.source("live", live, event_time="ts", time_unit="ms").filter(sw.col("v") > over)
+        kept.sink("out", sw.collect_sink())
+        slot = slot_of(place(flow.name, plan_stages(flow.graph), ["a"]), 1)
+        source = slot.stages["live"].source
+        assert source is not None
+        assert source.row_tests is not None
+        if not is_short:
+            source.row_tests = None
+        slots.append(slot)
+    for now_ns in range(0, 400 * MS, MS):
+        short, long = (told(slot, now_ns) for slot in slots)
+        assert short == long
+        assert slots[0].reports(now_ns) == slots[1].reports(now_ns)
+    [report] = [one for one in slots[0].reports(400 * MS)[0] if one.name == "live"]
+    assert slots[0].is_finished
+    assert (report.counts[READY], report.counts[FILTERED], report.rows_out) == (60, 30, 30)
