@@ -17,7 +17,6 @@ from runtime.placement.place import place
 from runtime.plan.plan import Stage, plan_stages
 from runtime.schedule.intake import GateIntake
 from runtime.schedule.stage import StageMachine
-from tests.support.examples import twice
 from tests.support.rules import rule
 from tests.support.states import canonical
 
@@ -118,7 +117,6 @@ class Pair:
         assert long == short
 
 
-@twice
 @given(st.sampled_from(STAGES), STEPS)
 def test_a_row_alone_changes_a_stage_as_it_does_by_the_long_way(
     stage: Stage, steps: list[Any]
