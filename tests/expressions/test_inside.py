@@ -30,7 +30,7 @@ SCHEMA = pa.schema([(name, TYPES.get(name, "string")) for name in COLUMNS])
 TIMES = np.array([0, 1, 2, 3, 4])
 BATCH = Batch(TIMES, TIMES, COLUMNS)
 
-_UNARY = ("~", "negative", "abs", "floor", "sqrt", "is_null", "round")
+_UNARY = ("~", "negative", "abs", "floor", "sqrt", "is_null")
 _BINARY = ("<", "<=", "==", "!=", "&", "|", "+", "-", "*", "/", "//", "%", "**", "fill_null")
 
 
@@ -41,6 +41,7 @@ def _combined(parts: st.SearchStrategy[Expr]) -> st.SearchStrategy[Expr]:
         st.builds(Operation, st.sampled_from(("where", "between")), parts, parts, parts),
         st.builds(lambda part, to: part.cast(to), parts, st.sampled_from(("int8", "double"))),
         st.builds(lambda part: part.isin([0, 1]), parts),
+        st.builds(lambda part, digits: part.round(digits), parts, st.sampled_from((0, 1, -1))),
     )
 
 
