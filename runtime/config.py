@@ -49,7 +49,7 @@ class Limits:
     source_gap_ns: int = 350_000
     """Paced sources are asked at most this often, all of a slot together. Between two looks several
     events gather: at 10,000 events a second three or four, for which the slot wakes once, and each
-    waits for 0.2 ms on average. A wake-up costs some 40 us of CPU, half of it the sleep itself."""
+    waits for 0.2 ms on average. Why so long: docs/decisions/2026-11-25-cost-at-the-clock.md."""
 
     still_ns: int = 30_000_000_000
     """A job of which nothing has moved for so long says so, and whom it waits for. Two polls of a

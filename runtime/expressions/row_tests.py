@@ -8,7 +8,7 @@ what such an event cost.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ import numpy as np
 from runtime.expressions.expressions import ColumnRef, Expr, Literal, Operation
 from runtime.model import Batch
 
-__all__ = ["FEW_ROWS", "RowTests", "RowTestsOver", "is_alike", "row_tests"]
+__all__ = ["FEW_ROWS", "RowTests", "RowTestsOver", "is_alike", "row_tests", "still_passing"]
 
 _Compare = Callable[[Any, Any], bool]
 FEW_ROWS = 16
@@ -65,12 +65,25 @@ class RowTestsOver:
     def __init__(self, views: list[tuple[memoryview, _Compare, int | float]]) -> None:
         self._views = views
 
-    def passing(self, start: int, stop: int) -> list[int]:
+    def passing(self, start: int, stop: int) -> Sequence[int]:
         """Return which of the rows [start, stop) pass, ascending."""
-        passing: list[int] | range = range(start, stop)
-        for values, compare, number in self._views:
-            passing = [row for row in passing if compare(values[row], number)]
-        return list(passing)
+        return still_passing(range(start, stop), self._views)
+
+
+def still_passing(
+    rows: Sequence[int], tests: Iterable[tuple[Sequence[Any], _Compare, int | float]]
+) -> Sequence[int]:
+    """Return which rows pass all tests, in their order; no test is looked at that none is left for.
+
+    Args:
+        rows: positions.
+        tests: (values of a column by position, comparison, number), each.
+    """
+    for values, compare, number in tests:
+        rows = [row for row in rows if compare(values[row], number)]
+        if not rows:
+            break
+    return rows
 
 
 def row_tests(predicate: Expr) -> RowTests | None:

@@ -102,16 +102,10 @@ class ReaderState:
         if time_ns == seen_ns or ((time_ns, place) >= cut and not is_late):
             self.add(place, batch)  # it may be late, or has to wait
             return self.release(cut, ready, None)
-        self.cut = cut
-        if cut > ready:
-            if not is_late:
-                self._seen = (time_ns, place, 0 if batch.writers is None else batch.writers.item(0))
-            watermark_ns = max(self._watermark_ns, self._seen[0], ready[0])
-        else:
-            reached = (cut[0], cut[1] - 1, _BEFORE_ALL)
-            self._seen = max(self._seen, reached)
-            watermark_ns = max(self._watermark_ns, cut[0])
-        self._watermark_ns = watermark_ns
+        self.cut, seen = cut, self._seen
+        if cut > ready and not is_late:
+            seen = (time_ns, place, 0 if batch.writers is None else batch.writers.item(0))
+        self._watermark_ns = watermark_ns = self._come_to(seen, cut, ready)
         self.frontier_ns = max(self.frontier_ns, min(ready[0], watermark_ns))
         is_ready = (time_ns, place) < ready
         ports = self._no_late.copy()
@@ -224,15 +218,7 @@ class ReaderState:
             merged = merge_pieces(pieces, self._ranks, is_sorted=is_sorted)
             found += len(merged.event_time_ns)
             ports.append(merged)
-        # In order the watermark is the cut; by slack it goes only as far as what was read, so
-        # that a row between the two is not late: it is what the paper's reader would return next.
-        if by_slack:
-            watermark_ns = max(self._watermark_ns, seen[0], ready[0])
-        else:
-            reached = (cut_ns, ties - 1, _BEFORE_ALL)
-            seen = reached if reached > seen else seen
-            watermark_ns = cut_ns if cut_ns > self._watermark_ns else self._watermark_ns
-        self._seen = seen
+        watermark_ns = self._come_to(seen, cut, ready)
         if found:
             self.rows -= found
             self.slack_ready += slack_ready
@@ -241,6 +227,20 @@ class ReaderState:
             return None
         self._watermark_ns = watermark_ns
         return GateRead(ports, self._no_late, watermark_ns, START_NS, START_NS)
+
+    def _come_to(self, seen: tuple[int, int, int], cut: Cut, ready: Cut) -> int:
+        """Note what has been seen, read up to the cut; return how far the watermark is by that.
+
+        In order the watermark is the cut; by slack it goes only as far as what was read, so that a
+        row between the two is not late: it is what the paper's reader would return next.
+        """
+        cut_ns, ties = cut
+        if cut > ready:
+            self._seen = seen
+            return max(self._watermark_ns, seen[0], ready[0])
+        reached = (cut_ns, ties - 1, _BEFORE_ALL)
+        self._seen = reached if reached > seen else seen
+        return cut_ns if cut_ns > self._watermark_ns else self._watermark_ns
 
     def _shorten(self, cut: Cut, limit: int) -> Cut:
         """Return an earlier cut that lets about `limit` rows go, or the same one."""

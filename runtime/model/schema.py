@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from runtime.errors import SchemaError
 from runtime.model.batch import Batch, Column
-from runtime.model.few_rows import FEW_ROWS, FewRows
+from runtime.model.made_ahead import FEW_ROWS, RowsMadeAhead
 
 
 def inside_type(name: str, outside: pa.DataType) -> pa.DataType:
@@ -106,13 +106,13 @@ class ArrowRows:
         self._fields = [(f.name, f.type, own) for f, own in zip(schema, dtypes, strict=True)]
         numbers = [own for own in dtypes if own is not None]
         is_numbers = 0 < len(numbers) == len(dtypes)
-        self._few = FewRows(schema, numbers) if is_numbers else None
+        self._made_ahead = RowsMadeAhead(schema, numbers) if is_numbers else None
 
     def of(self, batch: Batch) -> pa.RecordBatch:
         """Return the batch's columns."""
         rows = len(batch.event_time_ns)
-        if self._few is not None and 0 < rows <= FEW_ROWS:
-            found = self._few.of(batch)
+        if self._made_ahead is not None and 0 < rows <= FEW_ROWS:
+            found = self._made_ahead.of(batch)
             if found is not None:
                 return found
         arrays = []

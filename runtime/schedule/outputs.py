@@ -74,7 +74,7 @@ class StageOutputs:
         return self._least_asked_ns if now_ns < self._silent_until_ns else START_NS
 
     def made(self, promise_ns: int, stimulus_ns: int) -> None:
-        """Note a promise that is sent to nobody now."""
+        """Note what is promised now, whether anybody is told or not."""
         self._promise_ns, self._promise_stimulus_ns = promise_ns, stimulus_ns
 
     def _is_too_soon(self, at: int, now_ns: int) -> bool:

@@ -176,9 +176,8 @@ class Slot:
         name = self.at_work = machine.stage.name
         self._turn += 1
         self._turns[name] = self._turn
-        max_rows = self._slice_sizes[name].rows
+        compared, max_rows = machine.comparisons, self._slice_sizes[name].rows
         self._recent.append((now_ns, "slice", name, max_rows))
-        compared = machine.comparisons
         message, used = machine.run(now_ns, max_rows=max_rows)
         compared = machine.comparisons - compared
         actions: list[Action] = []

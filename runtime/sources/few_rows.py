@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from runtime.expressions.row_tests import FEW_ROWS, RowTests, is_alike
+from runtime.expressions.row_tests import FEW_ROWS, RowTests, is_alike, still_passing
 from runtime.model import EARLIEST_NS, LATEST_NS, Batch, Columns, Int64Array
 from runtime.model.arrow_functions import arrow_functions
 from runtime.order.reorder import AsTheyCome, OrderedOrRefused
@@ -154,13 +154,11 @@ class FewReader:
             self._tests, self._bound = tests, self._bind(tests)
         if self._bound is None:
             return None
-        passing: Sequence[int] = range(len(arrow))
-        for place, is_time, compare, number in self._bound:
-            values = _as_list(arrow, place, is_time=is_time)
-            passing = [row for row in passing if compare(values[row], number)]
-            if not passing:
-                break
-        return passing
+        bound = (
+            (_as_list(arrow, place, is_time=is_time), compare, number)
+            for place, is_time, compare, number in self._bound
+        )
+        return still_passing(range(len(arrow)), bound)
 
     def carried(self, arrow: pa.RecordBatch) -> Columns:
         """Return the columns that travel."""

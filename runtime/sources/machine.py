@@ -182,7 +182,7 @@ class SourceMachine(SourceState):
         if not 0 < stop - start <= FEW_ROWS or tests.passing(start, stop):
             return 0
         promised_ns = self._reached_ns if block.promised_ns is None else block.promised_ns[stop - 1]
-        if promised_ns >= below_ns or self._reached_ns >= below_ns:
+        if max(promised_ns, self._reached_ns) >= below_ns:
             return 0
         self._go_to(block, stop)
         return stop - start

@@ -23,7 +23,7 @@ class CountingReader(SourceReader, Protocol):
 def open_named(source: str, input: Input) -> CountingReader:  # noqa: A002 - as in SourceSpec
     """Open an input for reading by its source's name; errors: as `NamedReader`."""
     if getattr(input, "is_named", False):  # its reader has another one read by name
-        named: CountingReader = input.open()  # type: ignore[assignment]  # it says so
+        named: CountingReader = called_by_name(source, input, "open")
         return named
     return NamedReader(source, input)
 

@@ -44,6 +44,19 @@ def test_an_error_of_open_names_the_input() -> None:
         machine(NoSuchFeed(lambda: iter([]))).take(NOW)
 
 
+def test_so_it_does_where_the_reader_itself_reads_by_name() -> None:
+    """A thread that cannot be started is an error of the source that it was for."""
+
+    class Threaded(Feed):
+        is_named = True
+
+        def open(self) -> Any:
+            raise RuntimeError("can't start new thread")
+
+    with pytest.raises(IngestError, match=r"'s': .*Threaded\.open raised RuntimeError"):
+        machine(Threaded(lambda: iter([]))).take(NOW)
+
+
 def test_an_exit_in_poll_ends_neither_us_nor_the_slot_but_is_an_error_of_that_source() -> None:
     def script() -> Iterator[Any]:
         sys.exit(3)

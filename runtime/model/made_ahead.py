@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from runtime.model.batch import Batch
 
-__all__ = ["FEW_ROWS", "FewRows"]
+__all__ = ["FEW_ROWS", "RowsMadeAhead"]
 
 FEW_ROWS = 8
 """Up to here it is quicker."""
@@ -28,7 +28,7 @@ _MADE = 128
 """Rows that are made at once: who keeps one row keeps the memory of so many, 1 KB a column."""
 
 
-class FewRows:
+class RowsMadeAhead:
     """Cuts rows of numbers out of record batches that it makes ahead.
 
     Args:
