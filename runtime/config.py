@@ -40,6 +40,12 @@ class Limits:
     """A slice of work is cut so that it takes about this long: 2 ms, so batching adds no more
     than that to the latency of what waits behind it. Source: [mace] §VI-A, batching."""
 
+    backlog_slice_ns: int = 4_000_000
+    """The same in a slot all of whose sources read what is there already, as fast as they go (files
+    and tables, not replays at the speed of a clock): 4 ms, if that is more. Whatever waits there
+    waits for all that was there before it, and half as many slices cost less: docs/decisions/
+    2026-11-25-cost-at-the-clock.md."""
+
     min_slice_rows: int = 1_000
     """But a slice never gets fewer rows than this: below it, overhead is all there is."""
 

@@ -171,7 +171,7 @@ class Run(Simulation):
         for machine in slot.stages.values():
             if machine.stage.kind == "sink":
                 names = [channel.name for channel in machine.stage.inputs]
-                machine._queues = machine._intake._queues = Queued(names, self._kind)
+                machine.queues = machine.intake._queues = Queued(names, self._kind)
         return slot
 
     def _perform(self, action: Any) -> None:

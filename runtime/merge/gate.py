@@ -274,8 +274,11 @@ class SlackGate:
         END_NS: nothing less than its end does, for it has promised enough, or nothing is held.
         """
         oldest_ns = self._readers[0].oldest_ns()
-        has_promised_ns = self._frontier.promises_ns[self._place[writer]]
-        return oldest_ns if has_promised_ns <= oldest_ns else END_NS
+        return oldest_ns if self.promised_ns(writer) <= oldest_ns else END_NS
+
+    def promised_ns(self, writer: int) -> int:
+        """Return what a writer has promised."""
+        return self._frontier.promises_ns[self._place[writer]]
 
     @property
     def rows_held(self) -> int:

@@ -122,6 +122,11 @@ class PathQueues:
         channel = PathQueues._first(self, 0)
         return None if channel is None else self._paths[channel].earliest_ns
 
+    def promised_ns(self, channel: str) -> int | None:
+        """Return what the last message promises that is queued on a channel; None: none is."""
+        messages = self._paths[channel].messages
+        return messages[-1][1].promise_ns if messages else None
+
     def waiting(self) -> set[str]:
         """Return the channels that have messages here."""
         return {channel for channel, path in self._paths.items() if path.messages}

@@ -1,4 +1,4 @@
-"""How many rows a stage's next slice has: as many as fit into `Limits.slice_ns`.
+"""How many rows a stage's next slice has: as many as fit into the time that a slice may take.
 
 A slice has a fixed part and a part for each row, and which of them is large is not known: a
 window's may take a millisecond whatever its rows, a model that a user's function asks 20 ms, and
@@ -24,30 +24,31 @@ class SliceSize:
     """The length of one stage's slices.
 
     Args:
-        limits: `slice_ns` is what a slice may take; `min_slice_rows` what it is not cut below, but
-            where its rows, and not its fixed part, are what takes long; `max_slice_rows` the most.
+        limits: `min_slice_rows` is what a slice is not cut below, but where its rows, and not its
+            fixed part, are what takes long; `max_slice_rows` the most.
+        slice_ns: what a slice may take; None: `limits.slice_ns`.
 
     Attributes:
         rows: of the next slice, at most.
     """
 
-    def __init__(self, limits: Limits) -> None:
-        self._limits = limits
+    def __init__(self, limits: Limits, *, slice_ns: int | None = None) -> None:
+        self._limits, self._slice_ns = limits, slice_ns or limits.slice_ns
         self.rows = min(FIRST_ROWS, limits.max_slice_rows)
         self._before = (0, 0)  # rows and time of the last slice that had any
 
     def took(self, rows: int, took_ns: int) -> None:
         """Note how long a slice of so many rows took."""
-        limits = self._limits
+        limits, slice_ns = self._limits, self._slice_ns
         least, most = limits.min_slice_rows, limits.max_slice_rows
         before, self._before = self._before, (rows, took_ns) if rows else self._before
-        if took_ns > limits.slice_ns:
-            fitting = round(rows * limits.slice_ns / took_ns)
+        if took_ns > slice_ns:
+            fitting = round(rows * slice_ns / took_ns)
             if rows > least:
                 self.rows = max(fitting, self.rows // 2, least)
             elif rows:
                 self.rows = max(1, min(self._short(before, rows, took_ns, fitting), most))
-        elif 2 * rows > self.rows and (2 * took_ns < limits.slice_ns or self.rows < least):
+        elif 2 * rows > self.rows and (2 * took_ns < slice_ns or self.rows < least):
             self.rows = min(2 * self.rows, most)
 
     def _short(self, before: tuple[int, int], rows: int, took_ns: int, fitting: int) -> int:
@@ -56,7 +57,7 @@ class SliceSize:
         longer = max(self.rows, min(2 * rows, limits.min_slice_rows))
         rows_before, took_before_ns = before
         if rows_before in (0, rows):  # nothing to compare with
-            is_far = took_ns > FAR_TOO_LONG * limits.slice_ns
+            is_far = took_ns > FAR_TOO_LONG * self._slice_ns
             return rows // 2 if is_far else longer
         row_ns = (took_ns - took_before_ns) / (rows - rows_before)
         return fitting if 2 * rows * row_ns > took_ns else longer

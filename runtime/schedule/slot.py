@@ -21,13 +21,13 @@ from runtime.plan.plan import Channel, Stage
 from runtime.plan.slot_plan import SlotPlan
 from runtime.schedule.actions import Action, Egress, Grant, Rest, Send, Slice
 from runtime.schedule.asked import AskedPromises, Unsaid
+from runtime.schedule.backlog import AwaitedSources, slice_sizes
 from runtime.schedule.by_order import chosen_by
 from runtime.schedule.carried_out import carry_out, check_command
 from runtime.schedule.left_out import rows_left_out
 from runtime.schedule.order import Order
 from runtime.schedule.queues import credit_of
 from runtime.schedule.resting import rest_of_stages
-from runtime.schedule.slice_size import SliceSize
 from runtime.schedule.slot_snapshot import VERSION, check_snapshot
 from runtime.schedule.source_at import Looks
 from runtime.schedule.stage import StageMachine
@@ -73,7 +73,7 @@ class Slot:
             )
             for s in stages
         }
-        self._asked = AskedPromises(self._stages)
+        self._asked, self._awaited = AskedPromises(self._stages), AwaitedSources(self._stages)
         self._has_asked = False
         self._still = list(self._stages.values())  # those that had not ended when last asked
         self._channels: dict[str, Channel] = {
@@ -87,7 +87,7 @@ class Slot:
         """The stage of the last slice, which may be under way."""
         self._owed: dict[str, int] = {}  # {channel: rows consumed whose credit is held back}
         self._newest: dict[str, tuple[int, ...]] = {}  # {kind, stage: last number}
-        self._slice_sizes = {name: SliceSize(self._limits) for name in self._stages}
+        self._slice_sizes = slice_sizes(self._stages, self._limits)
         self._reports = {
             c.name: ChannelReport(c.name, c.source, c.target) for c in self._channels.values()
         }
@@ -170,7 +170,9 @@ class Slot:
                 continue
             if self._has_credit(machine):
                 chosen, first_ns = machine, urgency_ns
-        return chosen
+        if chosen is None or chosen.stage.name not in self._awaited.gates:
+            return chosen
+        return self._awaited.before(chosen, now_ns, turns=self._turns, has_credit=self._has_credit)
 
     def _run(self, machine: StageMachine, now_ns: int) -> Slice:
         name = self.at_work = machine.stage.name
@@ -281,14 +283,10 @@ class Slot:
 
         What is due by now, and yet could not be done, waits for credit, not for a time.
         """
-        first_ns: int | None = None
-        for machine in self._stages.values():
-            due_ns = machine.due_ns(now_ns)
-            if due_ns is None or due_ns <= now_ns:
-                continue
-            if first_ns is None or due_ns < first_ns:
-                first_ns = due_ns
-        return first_ns
+        due_ns = [machine.due_ns(now_ns) for machine in self._stages.values()]
+        return min(
+            [at_ns for at_ns in due_ns if at_ns is not None and at_ns > now_ns], default=None
+        )
 
     def rest(self, now_ns: int) -> Rest:
         """Return how long to sleep, there having been nothing to do now; on every host alike."""

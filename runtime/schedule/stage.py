@@ -54,7 +54,7 @@ class StageMachine:
         self.source_at = source_of(stage, start_ns=start_ns, looks=looks)
         self.is_paced = self.source_at is not None and self.source_at.is_paced
         self.source = None if self.source_at is None else self.source_at.machine
-        self._queues = path_queues(stage.inputs, self._limits.order)
+        self.queues = path_queues(stage.inputs, self._limits.order)
         self.report = StageReport(
             stage.name,
             stage.kind,
@@ -80,8 +80,8 @@ class StageMachine:
                 stage, self.gate, self.report, reads, start_ns=start_ns, interval_ns=interval_ns
             )
         held = reads if self.gate is None else self.gate
-        self._intake = intake_of(
-            stage, self._queues, self.report, self._sampler, start_ns=start_ns, held=held
+        self.intake = intake_of(
+            stage, self.queues, self.report, self._sampler, start_ns=start_ns, held=held
         )
         step = stage.step
         self._replica_outputs = ReplicaOutputs(stage, step) if isinstance(step, GateStep) else None
@@ -99,9 +99,9 @@ class StageMachine:
         self.outputs = StageOutputs(results, start_ns=start_ns)
         self.output_names = [channel.name for channel in stage.outputs]
         # Then it has nothing to do but what is queued; so most stages, and a slot asks often.
-        self._is_passing = isinstance(self._intake, PassIntake) and self.source is None
+        self._is_passing = isinstance(self.intake, PassIntake) and self.source is None
         is_timed = isinstance(stage.step, GatedStep) and stage.step.has_time
-        self._may_be_due = is_timed or self._intake.waits_for_silence
+        self._may_be_due = is_timed or self.intake.waits_for_silence
         self.quiet_until_ns = START_NS
         """Until then there is nothing to do here, unless something comes; END_NS: not before it
         does. START_NS: nobody knows, look. Most stages of a slot have nothing to do most times."""
@@ -114,11 +114,11 @@ class StageMachine:
     def deliver(self, channel: str, message: Message, now_ns: int, *, link_ns: int = 0) -> None:
         """Queue a message that has arrived on a channel, `link_ns` after it was sent."""
         if self._sampler is not None:
-            self._sampler.count(now_ns, self._queues)
+            self._sampler.count(now_ns, self.queues)
             self._sampler.travelled(link_ns)
         self.quiet_until_ns = START_NS
-        self._queues.push(channel, message, now_ns)
-        self._intake.heard(channel, now_ns)
+        self.queues.push(channel, message, now_ns)
+        self.intake.heard(channel, now_ns)
         self.report.rows_in += message.rows
 
     def urgency_ns(self, now_ns: int) -> int | None:
@@ -127,27 +127,27 @@ class StageMachine:
         Source: [mace] Def. 7; a source's next event counts from when it was due.
         """
         if self._is_passing:
-            return self._queues.earliest_stimulus_ns()
+            return self.queues.earliest_stimulus_ns()
         if self.source_at is not None:
             due_ns = self.source_at.urgency_ns(now_ns)
             if self.source_at.is_waiting:
                 self.quiet_until_ns = END_NS
             return due_ns
-        waiting_ns = self._queues.earliest_stimulus_ns()
-        if self._intake.more:
-            goes_on_ns = self._intake.goes_on_ns
+        waiting_ns = self.queues.earliest_stimulus_ns()
+        if self.intake.more:
+            goes_on_ns = self.intake.goes_on_ns
             return goes_on_ns if waiting_ns is None else min(goes_on_ns, waiting_ns)
         due_ns = self._by_clock_ns(now_ns)
         if due_ns is not None and due_ns <= now_ns:
             return due_ns
         if waiting_ns is None:
-            idle_from_ns = self._intake.idle_from_ns()
+            idle_from_ns = self.intake.idle_from_ns()
             return idle_from_ns if idle_from_ns is not None and idle_from_ns <= now_ns else None
         return waiting_ns
 
     def came_ns(self, urgency_ns: int) -> int:
         """Return when the message came that has waited longest; of what is due by itself, that."""
-        came_ns = None if self._intake.more else self._queues.oldest_ns()
+        came_ns = None if self.intake.more else self.queues.oldest_ns()
         return urgency_ns if came_ns is None else came_ns
 
     @property
@@ -167,7 +167,7 @@ class StageMachine:
         """
         if self.source_at is not None:
             return self.source_at.due_ns(now_ns)
-        ends = (self._by_clock_ns(now_ns), self._intake.idle_from_ns())
+        ends = (self._by_clock_ns(now_ns), self.intake.idle_from_ns())
         return min([at_ns for at_ns in ends if at_ns is not None], default=None)
 
     def _by_clock_ns(self, now_ns: int) -> int | None:
@@ -195,7 +195,7 @@ class StageMachine:
         gate.set_rule(rule)
         if replace(rule, hold_ns=None) != replace(before, hold_ns=None):
             # What may go now need not wait for a message.
-            self._intake.more = self._intake.more or gate.may_release()
+            self.intake.more = self.intake.more or gate.may_release()
         if self._sampler is not None:
             self._sampler.try_out(trials)
 
@@ -208,7 +208,7 @@ class StageMachine:
         """
         sampler = self._sampler
         if sampler is not None:
-            sampler.count(now_ns, self._queues)
+            sampler.count(now_ns, self.queues)
             sampler.begin()
         if (source := self.source_at) is not None:
             before = source.machine.taken
@@ -222,7 +222,7 @@ class StageMachine:
             if sampler is not None:
                 sampler.handed_over(message)
             return self._emit_source(message, source.machine), []
-        intake = self._intake
+        intake = self.intake
         released = intake.take(now_ns, max_rows=max_rows)
         self.rows_worked = intake.rows_worked
         self.rows_released = 0 if released is None else released.rows
@@ -239,7 +239,7 @@ class StageMachine:
     @property
     def _has_more(self) -> bool:
         """Whether there may be something to do though nothing comes."""
-        if self._queues.has_any or self._intake.more or self._may_be_due:
+        if self.queues.has_any or self.intake.more or self._may_be_due:
             return True
         return self.gate is not None and self.gate.rule.hold_ns is not None
 
@@ -273,7 +273,7 @@ class StageMachine:
             batch = self._apply_chain(released.ports[0], is_input=True)
         advanced = promise_ns > self._promise_ns
         self._promise_ns = max(promise_ns, self._promise_ns)
-        if self._promise_ns == END_NS and not self._intake.more:
+        if self._promise_ns == END_NS and not self.intake.more:
             self.is_finished = True
         arrived = released.arrived if self.outputs.tells_arrivals else None
         if batch is None and not (advanced or has_late or arrived or self._replica_outputs):
@@ -305,17 +305,17 @@ class StageMachine:
         """Return the samples of the seconds that are over by now, once."""
         if self._sampler is None:
             return []
-        self._sampler.count(now_ns, self._queues)
+        self._sampler.count(now_ns, self.queues)
         return self._sampler.samples()
 
     def may_grant(self, channel: str) -> bool:
         """Whether the gate has room for more of a channel, or everybody waits for it."""
-        return self._intake.may_grant(channel, self._limits)
+        return self.intake.may_grant(channel, self._limits)
 
     @property
     def rows_waiting(self) -> int:
         """Rows in its queue and its gate."""
-        return self._queues.rows + (self.gate.rows_held if self.gate is not None else 0)
+        return self.queues.rows + (self.gate.rows_held if self.gate is not None else 0)
 
     @property
     def comparisons(self) -> int:
@@ -330,13 +330,13 @@ class StageMachine:
     def report_at(self, now_ns: int) -> StageReport:
         """Return the stage's counters as they stand."""
         report = self.report
-        self._intake.count_wait(now_ns)
-        report.queue_wait_ns = self._queues.wait_ns
+        self.intake.count_wait(now_ns)
+        report.queue_wait_ns = self.queues.wait_ns
         report.still_ns = None if self.is_finished else max(now_ns - self.moved_ns, 0)
         if self.source is not None:
             count_source(report, self.source, now_ns)
         else:
-            self._intake.count(0 if self.operator is None else self.operator.late_dropped)
+            self.intake.count(0 if self.operator is None else self.operator.late_dropped)
         if self._operator_at is not None:
             self._operator_at.fill(report)
         elif self.stage.step.role is not Role.EACH_ROW:
@@ -362,8 +362,8 @@ class StageMachine:
         """Return all state; users' functions keep theirs. Batches are frozen and shared."""
         return {
             "report": self.report.to_plain(),
-            "queues": self._queues.snapshot(),
-            "intake": self._intake.snapshot(),
+            "queues": self.queues.snapshot(),
+            "intake": self.intake.snapshot(),
             "replica_outputs": self._replica_outputs.snapshot() if self._replica_outputs else None,
             "operator": self._operator_at.snapshot() if self._operator_at else None,
             "source": self.source.snapshot() if self.source else None,
@@ -380,8 +380,8 @@ class StageMachine:
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from a snapshot of the same stage, in a new machine."""
         restore_report(self.report, state["report"])
-        self._queues.restore(state["queues"])
-        self._intake.restore(state["intake"])
+        self.queues.restore(state["queues"])
+        self.intake.restore(state["intake"])
         if self._replica_outputs is not None:
             self._replica_outputs.restore(state["replica_outputs"])
         if self._operator_at is not None:

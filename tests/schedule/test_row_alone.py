@@ -83,7 +83,7 @@ class Pair:
 
     def run(self, max_rows: int) -> None:
         self.now_ns += 11
-        self.machines[0]._intake._may_pass = False  # type: ignore[attr-defined]
+        self.machines[0].intake._may_pass = False  # type: ignore[attr-defined]
         found = []
         for machine in self.machines:
             message, used = machine.run(self.now_ns, max_rows=max_rows)
@@ -144,5 +144,5 @@ def test_a_row_passes_only_a_gate_that_has_nothing_else_to_do() -> None:
         for one in (False, True)
     )
     for machine, may_pass in ((plain, True), (sampled, False)):
-        assert isinstance(machine._intake, GateIntake)
-        assert machine._intake._may_pass is may_pass
+        assert isinstance(machine.intake, GateIntake)
+        assert machine.intake._may_pass is may_pass

@@ -140,7 +140,14 @@ def test_the_end_passes_through_and_closes_the_sink_once() -> None:
 
 
 def test_slices_are_halved_when_they_take_too_long() -> None:
-    slot = slot_of(planned(two_sources()), "a", max_slice_rows=64, min_slice_rows=4, slice_ns=100)
+    slot = slot_of(
+        planned(two_sources()),
+        "a",
+        max_slice_rows=64,
+        min_slice_rows=4,
+        slice_ns=100,
+        backlog_slice_ns=1,
+    )
     sizes = []
     while (done := slot.step(1_000)) is not None:
         if done.stage == "left":

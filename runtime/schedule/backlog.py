@@ -1,0 +1,103 @@
+"""What a slot does otherwise where its sources read what is there already, as fast as they go.
+
+```
+bus     ═══════════╪════════     two files; ╪ ends a slice of a source
+scats   ═════════╪═══════╪══     each lets the join have what the other has already
+join      3,900 rows, 40, 4,020, 90, …     a slice of 40 rows costs half of what one of 4,000 does
+```
+
+None of these rows is due by a clock, and each waits for all that were there before it. So slices
+are longer, and before a slice of a gate the source goes first whose promise holds it back, if
+nothing of it is queued and it can go at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from runtime.config import Limits
+from runtime.schedule.slice_size import SliceSize
+from runtime.schedule.stage import StageMachine
+
+__all__ = ["AwaitedSources", "slice_sizes"]
+
+
+def slice_sizes(stages: Mapping[str, StageMachine], limits: Limits) -> dict[str, SliceSize]:
+    """Return {stage: how long its slices are}, of the stages of a slot."""
+    sources = [machine for machine in stages.values() if machine.source is not None]
+    slice_ns = limits.slice_ns
+    if sources and all(map(_reads_on, sources)):
+        slice_ns = max(slice_ns, limits.backlog_slice_ns)
+    return {name: SliceSize(limits, slice_ns=slice_ns) for name in stages}
+
+
+class AwaitedSources:
+    """The gates of one slot whose inputs all come from such sources in it.
+
+    Ready-only ones, of which nobody takes samples: what they let go does not depend on when.
+
+    Args:
+        stages: {name: machine}, of the slot.
+
+    Attributes:
+        gates: {stage: its sources, in the order of its inputs}.
+    """
+
+    def __init__(self, stages: Mapping[str, StageMachine]) -> None:
+        self.gates = {
+            name: [stages[channel.source] for channel in machine.stage.inputs]
+            for name, machine in stages.items()
+            if _is_fed_by_them(machine, stages)
+        }
+
+    def before(
+        self,
+        stage: StageMachine,
+        now_ns: int,
+        *,
+        turns: Mapping[str, int],
+        has_credit: Callable[[StageMachine], bool],
+    ) -> StageMachine:
+        """Return who goes before a stage of `gates` whose turn it is: a source, or itself.
+
+        A source is let go first once between two slices of the stage.
+
+        Args:
+            stage: whose turn it is.
+            now_ns: by the slot's clock.
+            turns: {stage: number of its last slice}.
+            has_credit: whether a stage may send what it makes.
+        """
+        name, writer = stage.stage.name, _awaited(stage)
+        if writer is None:
+            return stage
+        source = self.gates[name][writer]
+        if turns.get(source.stage.name, 0) > turns.get(name, 0):
+            return stage
+        return source if source.urgency_ns(now_ns) is not None and has_credit(source) else stage
+
+
+def _reads_on(machine: StageMachine) -> bool:
+    """Whether a source reads what is there already, as fast as it goes."""
+    source_at = machine.source_at
+    return source_at is not None and not source_at.is_paced and not source_at.wakes
+
+
+def _is_fed_by_them(machine: StageMachine, stages: Mapping[str, StageMachine]) -> bool:
+    inputs = machine.stage.inputs
+    if machine.gate is None or len(inputs) < 2 or machine.is_sampled:
+        return False
+    if not machine.stage.is_ready_only or any(one.idle_ns is not None for one in inputs):
+        return False
+    return all(one.source in stages and _reads_on(stages[one.source]) for one in inputs)
+
+
+def _awaited(machine: StageMachine) -> int | None:
+    """Return whom a gate will wait for with all that is queued; None: some of his is queued."""
+    gate, queues = machine.gate, machine.queues
+    if gate is None or machine.intake.more:
+        return None
+    queued = [queues.promised_ns(channel.name) for channel in machine.stage.inputs]
+    told = [gate.promised_ns(n) if ns is None else ns for n, ns in enumerate(queued)]
+    writer = told.index(min(told))
+    return writer if queued[writer] is None else None
