@@ -7,6 +7,7 @@ from typing import Any
 
 from actors.slot.arrow_ahead import import_arrow_functions
 from actors.slot.host import SlotHost
+from actors.slot.keep_memory import keep_freed_memory
 from actors.slot.pandas_in_code import mention_pandas
 from actors.slot.report import SlotReport
 from actors.slot.user_output import OutputLine, UserOutput, runs_users_code
@@ -19,6 +20,7 @@ class SlotActor:
     """A slot as a Ray actor, in few methods: Ray wraps each. `actors/jobs/job.py` places it."""
 
     def __init__(self, plan: SlotPlan, **settings: Any) -> None:
+        keep_freed_memory()
         self._output: UserOutput | None = None
         if plan.limits.order is not None or any(map(runs_users_code, plan.stages)):
             self._output = UserOutput.install()

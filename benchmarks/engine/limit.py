@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from actors.slot.keep_memory import keep_freed_memory
 from benchmarks.engine.running import Arrays
 from benchmarks.engine.workload import DELAY_OVER, DENSE_OVER, FLOW_OVER, MS, WITHIN_NS
 from benchmarks.frame import Result, Spread
@@ -42,6 +43,9 @@ class Beside:
     programs: Mapping[str, Program]
     rates: dict[str, list[float]] = field(default_factory=dict)
     """{name: million rows a second, turn by turn}"""
+
+    def __post_init__(self) -> None:
+        keep_freed_memory()  # as slots do: it makes the aggregate's up to twice as quick
 
     def turn(self) -> None:
         """Time each program: the median of a few calls, since one takes some milliseconds."""

@@ -20,6 +20,7 @@ from typing import Any, Literal
 
 from actors.slot.arrow_ahead import import_arrow_functions
 from actors.slot.host import SlotHost
+from actors.slot.keep_memory import keep_freed_memory
 from actors.slot.without_pandas import leave_out_pandas
 from actors.wire.channel import ChannelKeys
 from benchmarks.engine.child import Child
@@ -110,6 +111,7 @@ class _Seen:
     def __init__(self, plan: SlotPlan, keys: ChannelKeys, look: Look) -> None:
         looker = _Looker(look)
         self.counted, self.looked = looker.counted, looker.looked
+        keep_freed_memory()
         leave_out_pandas()
         import_arrow_functions(plan.stages)
         self._host = SlotHost(plan, keys=keys)
