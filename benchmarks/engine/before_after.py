@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.engine.before import HOW, ROOT, before_ref, checkout, child_line, in_turns, ratios
+from benchmarks.engine.multinode import need_hosts
 from benchmarks.frame import Claim, Options, Result, Spread, number
 
 __all__ = ["figures_of", "geometric_mean", "is_yardstick", "run", "slower"]
@@ -42,6 +43,8 @@ def run(options: Options) -> Result:
         result.claims = [_claim(name, "BEFORE", None) for name in names]
         result.notes.append(f"nothing was measured: {HOW}")
         return result
+    if "multinode" in names:
+        need_hosts()  # now, not in a quarter of an hour
     with checkout(ref) as tree:
         for name in names:
             _compare(result, name, options, turns=turns, ref=ref, tree=tree)

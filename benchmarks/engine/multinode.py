@@ -31,11 +31,16 @@ RUN_S = 400.0
 Paths = list[str]
 
 
-def run(options: Options) -> Result:
-    """Measure latency and throughput by hosts and rate, then what a link's delay looks like."""
+def need_hosts() -> None:
+    """End the program here where hosts cannot be made."""
     reason = why_not(delayed=True)
     if reason is not None:
         raise SystemExit(f"multinode makes hosts of namespaces, and cannot here: {reason}")
+
+
+def run(options: Options) -> Result:
+    """Measure latency and throughput by hosts and rate, then what a link's delay looks like."""
+    need_hosts()
     counts: tuple[int, ...] = (1, 2, 3)
     rates: tuple[int, ...] = RATES
     cables: tuple[tuple[float, float], ...] = CABLES_MS
