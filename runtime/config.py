@@ -42,9 +42,9 @@ class Limits:
 
     backlog_slice_ns: int = 4_000_000
     """The same in a slot all of whose sources read what is there already, as fast as they go (files
-    and tables, not replays at the speed of a clock): 4 ms, if that is more. Whatever waits there
-    waits for all that was there before it, and half as many slices cost less: docs/decisions/
-    2026-11-25-cost-at-the-clock.md."""
+    and tables: neither replays at the speed of a clock nor what may be live): 4 ms, if that is
+    more. Whatever waits there waits for all that was there before it, and half as many slices cost
+    less: docs/decisions/2026-11-25-cost-at-the-clock.md."""
 
     min_slice_rows: int = 1_000
     """But a slice never gets fewer rows than this: below it, overhead is all there is."""

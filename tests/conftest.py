@@ -27,7 +27,7 @@ SPARK_LIMIT_S = 300  # a first session takes 10-15 s on an idle machine, far mor
 settings.register_profile(
     "slackwater",
     deadline=None,
-    max_examples=60,  # of each property; tests/support/examples.py has a multiple of it
+    max_examples=50,  # of each property; tests/support/examples.py has a multiple of it
     derandomize=ON_CI,
     print_blob=True,
     suppress_health_check=[HealthCheck.too_slow],

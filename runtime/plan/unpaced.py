@@ -11,18 +11,11 @@ from runtime.sources.spec import SourceSpec
 def unpaced_note(deadline_ns: int | None, sources: Mapping[str, SourceSpec]) -> str | None:
     """Return what must be said of a deadline over sources that replay nothing; None: nothing.
 
-    An input says that it is history, all there from the start, by an attribute `is_history`. Others
-    may be live, and their rows arrive when they are read.
-
     Args:
         deadline_ns: of the flow; None: it has none.
         sources: {name: its settings}.
     """
-    fast = [
-        name
-        for name, one in sources.items()
-        if one.speed is None and getattr(one.input, "is_history", False)
-    ]
+    fast = [name for name, one in sources.items() if one.is_backlog]
     if deadline_ns is None or not fast:
         return None
     are = "has no speed=, and is" if len(fast) == 1 else "have no speed=, and are"

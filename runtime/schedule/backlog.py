@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from runtime.config import Limits
+from runtime.plan.steps import SourceStep
 from runtime.schedule.slice_size import SliceSize
 from runtime.schedule.stage import StageMachine
 
@@ -78,9 +79,8 @@ class AwaitedSources:
 
 
 def _reads_on(machine: StageMachine) -> bool:
-    """Whether a source reads what is there already, as fast as it goes."""
-    source_at = machine.source_at
-    return source_at is not None and not source_at.is_paced and not source_at.wakes
+    step = machine.stage.step
+    return isinstance(step, SourceStep) and step.source.is_backlog
 
 
 def _is_fed_by_them(machine: StageMachine, stages: Mapping[str, StageMachine]) -> bool:

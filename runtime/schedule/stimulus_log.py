@@ -221,6 +221,7 @@ class _Stands:
     def __init__(self, stage: Stage) -> None:
         assert isinstance(stage.step, SourceStep), "others read nothing"
         self.source, self.inner = stage.name, stage.step.source.input
+        self.is_history = getattr(self.inner, "is_history", False)
 
     def describe(self) -> str:
         return self.inner.describe()

@@ -167,6 +167,15 @@ class SourceSpec:
             )
 
     @property
+    def is_backlog(self) -> bool:
+        """Whether it reads history, all there from the start, as fast as possible.
+
+        An input says that it is history by an attribute `is_history`. Others may be live, and their
+        rows arrive when they are read.
+        """
+        return self.speed is None and bool(getattr(self.input, "is_history", False))
+
+    @property
     def numbered(self) -> BySequence | None:
         """How rows are put in order by their numbers; None: they are not."""
         reorder = self.reorder

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pyarrow as pa
@@ -16,13 +16,22 @@ from runtime.model.plain import from_plain, to_plain
 from runtime.placement.place import place
 from runtime.plan.plan import Plan, plan_stages
 from runtime.schedule import Egress, Slice, Slot
+from runtime.schedule.stimulus_log import LoggedSlot
 from tests.support.examples import a_third
+from tests.support.readers import JitterInput
 
 MS = 1_000_000
 Row = tuple[int, int]  # ms of event time, and its value; those of value 0 are left out
 
 
-def stream_of(flow: sw.Dataflow, name: str, rows: list[Row], **options: Any) -> sw.Stream:
+def stream_of(
+    flow: sw.Dataflow,
+    name: str,
+    rows: list[Row],
+    *,
+    read: Callable[[Any], Any] = lambda one: one,
+    **options: Any,
+) -> sw.Stream:
     table = pa.table(
         {
             "ts": pa.array([at for at, _ in rows], pa.int64()),
@@ -30,7 +39,7 @@ def stream_of(flow: sw.Dataflow, name: str, rows: list[Row], **options: Any) -> 
             "k": pa.array([1] * len(rows), pa.int64()),
         }
     )
-    source = flow.source(name, sw.table(table), event_time="ts", time_unit="ms", **options)
+    source = flow.source(name, read(sw.table(table)), event_time="ts", time_unit="ms", **options)
     return source.filter(sw.col("v") > 0)
 
 
@@ -142,7 +151,11 @@ def test_only_a_ready_only_gate_with_both_sources_beside_it_waits() -> None:
     assert not slot_of(plan_of(rows, rows, slack="5ms"))._awaited.gates, "late is who comes late"
     assert not slot_of(plan_of(rows, rows, where="b"))._awaited.gates
     assert not slot_of(plan_of(rows, rows, idle="1s"))._awaited.gates
+    live = plan_of(rows, rows, read=lambda one: JitterInput(one, seed=1))
+    assert not slot_of(live)._awaited.gates, "what may be live is not there already"
     plan = plan_of(rows, rows)
+    logged = LoggedSlot("a", plan.stages_of("a"), start_ns=0, limits=Limits(log=10))
+    assert set(logged._awaited.gates) == {"pairs"}, "a log changes nothing of what it tells"
     sampled = Slot("a", plan.stages_of("a"), start_ns=0, is_sampled=True)
     assert not sampled._awaited.gates
 
@@ -154,6 +167,7 @@ def test_only_a_ready_only_gate_with_both_sources_beside_it_waits() -> None:
         ({"speed": 1.0}, {}, 32_768),
         ({}, {"backlog_slice_ns": 1}, 32_768),
         ({"speed": 1.0}, {"slice_ns": 8 * MS}, 65_536),
+        ({"read": lambda one: JitterInput(one, seed=1)}, {}, 32_768),
     ],
 )
 def test_slices_are_twice_as_long_where_no_row_is_due_by_a_clock(
