@@ -41,10 +41,10 @@ class Limits:
     than that to the latency of what waits behind it. Source: [mace] §VI-A, batching."""
 
     backlog_slice_ns: int = 4_000_000
-    """The same in a slot all of whose sources read what is there already, as fast as they go (files
-    and tables: neither replays at the speed of a clock nor what may be live): 4 ms, if that is
-    more. Whatever waits there waits for all that was there before it, and half as many slices cost
-    less: docs/decisions/2026-11-25-cost-at-the-clock.md."""
+    """The same in a slot to which all comes from sources of its own that read what is there
+    already, as fast as they go (files and tables: neither replays at the speed of a clock nor what
+    may be live): 4 ms, if that is more. Whatever waits there waits for all that was there before
+    it, and half as many slices cost less: docs/decisions/2026-11-25-cost-at-the-clock.md."""
 
     min_slice_rows: int = 1_000
     """But a slice never gets fewer rows than this: below it, overhead is all there is."""
@@ -69,7 +69,8 @@ class Limits:
     order: Any = None
     """Which stage of a slot goes next: an object with `first(stages, now_ns)`, which returns one of
     the views that it is given (`runtime/schedule/order.py`); if it has `first_path(paths, now_ns)`,
-    too, that says which path's message a stage takes next. None: the earliest stimulus first."""
+    too, that says which path's message a stage takes next. None: the earliest stimulus first,
+    but for sources that a gate waits for (`runtime/schedule/backlog.py`)."""
 
     fuse: bool = True
     """Whether steps that look at each row alone run in the stage of what feeds them, with no queue

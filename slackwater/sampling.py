@@ -248,8 +248,7 @@ class FirstRows:
     input: Input
     rows: int
     seen: SeenTimes
-    is_history = True
-    reads_inline = True
+    reads_inline = True  # and no history: its slices, too, are to be as long as those of the run
 
     def describe(self) -> str:
         """Return what it is of."""

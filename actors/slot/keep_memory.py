@@ -3,7 +3,7 @@
 ```
 slice     takes 5 MB ─▶ gives them back ─▶ the next takes 5 MB
 glibc     to the system, if they lie at the end of the heap: each page is cleared anew
-kept      up to so much of it stays, and is taken as it is
+kept      so much of it stays, and is taken as it is
 ```
 
 Of what an aggregate took, a tenth to a third was clearing pages, in some runs and not in others,
@@ -18,7 +18,8 @@ import os
 __all__ = ["keep_freed_memory"]
 
 KEPT_BYTES = 64 * 2**20
-"""Of freed memory at the end of the heap; some ten times what a longest slice takes."""
+"""Of freed memory at the end of a heap, of which glibc has several: if there is more, all of that
+goes back. Some ten times what a longest slice takes."""
 MAPPED_FROM_BYTES = 32 * 2**20
 """Arrays of so much, the most that glibc allows, are mapped apart and go back at once."""
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # of glibc's malloc.h
@@ -26,7 +27,7 @@ _OF_USERS = ("MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_", "GLIBC_TUNABLES
 
 
 def keep_freed_memory() -> bool:
-    """Have this process keep up to `KEPT_BYTES` of what it frees; return whether it does.
+    """Have this process keep `KEPT_BYTES` of what it frees in a heap; return whether it does.
 
     Not where there is no glibc, or where its settings are given by the environment: those hold.
     """

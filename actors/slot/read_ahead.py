@@ -78,6 +78,11 @@ class ReadAheadInput:
     is_named: ClassVar[bool] = True
     """What its reader raises says already whose it is."""
 
+    @property
+    def is_history(self) -> bool:
+        """Whether the other one is all there from the start."""
+        return bool(getattr(self.inner, "is_history", False))
+
     def describe(self) -> str:
         """Return what the other one says."""
         return self.inner.describe()

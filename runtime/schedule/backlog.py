@@ -8,7 +8,8 @@ join      3,900 rows, 40, 4,020, 90, …     a slice of 40 rows costs half of wh
 
 None of these rows is due by a clock, and each waits for all that were there before it. So slices
 are longer, and before a slice of a gate the source goes first whose promise holds it back, if
-nothing of it is queued and it can go at once.
+nothing of it is queued and it can go at once: the one departure from the order by stimulus. An
+order of the user's has none.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from runtime.config import Limits
+from runtime.plan.plan import Channel
 from runtime.plan.steps import SourceStep
 from runtime.schedule.slice_size import SliceSize
 from runtime.schedule.stage import StageMachine
@@ -25,9 +27,8 @@ __all__ = ["AwaitedSources", "slice_sizes"]
 
 def slice_sizes(stages: Mapping[str, StageMachine], limits: Limits) -> dict[str, SliceSize]:
     """Return {stage: how long its slices are}, of the stages of a slot."""
-    sources = [machine for machine in stages.values() if machine.source is not None]
     slice_ns = limits.slice_ns
-    if sources and all(map(_reads_on, sources)):
+    if all(_is_of_backlog(machine, stages) for machine in stages.values()):
         slice_ns = max(slice_ns, limits.backlog_slice_ns)
     return {name: SliceSize(limits, slice_ns=slice_ns) for name in stages}
 
@@ -35,27 +36,25 @@ def slice_sizes(stages: Mapping[str, StageMachine], limits: Limits) -> dict[str,
 class AwaitedSources:
     """The gates of one slot whose inputs all come from such sources in it.
 
-    Ready-only ones, of which nobody takes samples: what they let go does not depend on when.
+    Ready-only ones where no row comes late, no channel is idle and nobody takes samples: what they
+    let go does not depend on when.
 
     Args:
         stages: {name: machine}, of the slot.
 
     Attributes:
-        gates: {stage: its sources, in the order of its inputs}.
+        gates: the stages.
     """
 
     def __init__(self, stages: Mapping[str, StageMachine]) -> None:
-        self.gates = {
-            name: [stages[channel.source] for channel in machine.stage.inputs]
-            for name, machine in stages.items()
-            if _is_fed_by_them(machine, stages)
-        }
+        self.gates = {name for name, one in stages.items() if _is_fed_by_them(one, stages)}
 
     def before(
         self,
         stage: StageMachine,
         now_ns: int,
         *,
+        stages: Mapping[str, StageMachine],
         turns: Mapping[str, int],
         has_credit: Callable[[StageMachine], bool],
     ) -> StageMachine:
@@ -66,13 +65,14 @@ class AwaitedSources:
         Args:
             stage: whose turn it is.
             now_ns: by the slot's clock.
+            stages: {name: machine}, of the slot as they are now: they may have moved.
             turns: {stage: number of its last slice}.
             has_credit: whether a stage may send what it makes.
         """
         name, writer = stage.stage.name, _awaited(stage)
         if writer is None:
             return stage
-        source = self.gates[name][writer]
+        source = stages[stage.stage.inputs[writer].source]
         if turns.get(source.stage.name, 0) > turns.get(name, 0):
             return stage
         return source if source.urgency_ns(now_ns) is not None and has_credit(source) else stage
@@ -83,13 +83,24 @@ def _reads_on(machine: StageMachine) -> bool:
     return isinstance(step, SourceStep) and step.source.is_backlog
 
 
+def _is_of_backlog(machine: StageMachine, stages: Mapping[str, StageMachine]) -> bool:
+    """Whether it is such a source, or all that comes to it comes from a stage of its slot."""
+    if machine.is_sampled or (machine.source is not None and not _reads_on(machine)):
+        return False
+    return all(channel.source in stages for channel in machine.stage.inputs)
+
+
 def _is_fed_by_them(machine: StageMachine, stages: Mapping[str, StageMachine]) -> bool:
     inputs = machine.stage.inputs
     if machine.gate is None or len(inputs) < 2 or machine.is_sampled:
         return False
-    if not machine.stage.is_ready_only or any(one.idle_ns is not None for one in inputs):
+    if not machine.stage.is_ready_only or any(map(_is_uncertain, inputs)):
         return False
     return all(one.source in stages and _reads_on(stages[one.source]) for one in inputs)
+
+
+def _is_uncertain(channel: Channel) -> bool:
+    return channel.may_be_late or channel.idle_ns is not None
 
 
 def _awaited(machine: StageMachine) -> int | None:

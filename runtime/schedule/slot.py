@@ -155,7 +155,7 @@ class Slot:
             }
             return chosen_by(self._order, able, self._turns, now_ns)
         chosen: StageMachine | None = None
-        # StimulusOrder, without a view of each stage before each slice.
+        # StimulusOrder, without a view of each stage before each slice; and `AwaitedSources`.
         first_ns = 0
         for machine in self._stages.values():
             if machine.quiet_until_ns > now_ns:
@@ -172,7 +172,10 @@ class Slot:
                 chosen, first_ns = machine, urgency_ns
         if chosen is None or chosen.stage.name not in self._awaited.gates:
             return chosen
-        return self._awaited.before(chosen, now_ns, turns=self._turns, has_credit=self._has_credit)
+        stages, turns, has_credit = self._stages, self._turns, self._has_credit
+        return self._awaited.before(
+            chosen, now_ns, stages=stages, turns=turns, has_credit=has_credit
+        )
 
     def _run(self, machine: StageMachine, now_ns: int) -> Slice:
         name = self.at_work = machine.stage.name

@@ -16,7 +16,7 @@ from runtime.model.plain import from_plain, to_plain
 from runtime.placement.place import place
 from runtime.plan.plan import Plan, plan_stages
 from runtime.schedule import Egress, Slice, Slot
-from runtime.schedule.stimulus_log import LoggedSlot
+from runtime.schedule.stimulus_log import LoggedSlot, replay, replaying
 from tests.support.examples import a_third
 from tests.support.readers import JitterInput
 
@@ -144,18 +144,46 @@ def test_what_leaves_is_the_same_and_in_the_same_order(
         assert (one.rows_in, one.rows_out, one.counts) == (two.rows_in, two.rows_out, two.counts)
 
 
+def test_stages_that_go_on_in_a_new_slot_are_the_ones_that_it_waits_for() -> None:
+    """As when other stages of a slot move away: what stays, stays as it is, its open input too."""
+    plan = plan_of(staggered(600, 0), staggered(600, 25))
+    undisturbed, slot, after = (slot_of(plan, max_slice_rows=20) for _ in range(3))
+    found = results(list(slices(undisturbed)))
+    before = list(slices(slot, most=40))
+    after.restore(slot.snapshot(()), slot)
+    assert results(before + list(slices(after))) == found
+    assert after.is_finished
+    for one, two in zip(after.reports(0)[0], undisturbed.reports(0)[0], strict=True):
+        assert (one.rows_in, one.rows_out, one.counts) == (two.rows_in, two.rows_out, two.counts)
+
+
+def test_a_log_replays_who_went_first() -> None:
+    plan = plan_of(staggered(600, 0), staggered(600, 25))
+    logged = LoggedSlot(
+        "a", plan.stages_of("a"), start_ns=0, limits=Limits(log=100_000, max_slice_rows=20)
+    )
+    done = [(one.stage, one.rows) for one in slices(logged)]
+    log = logged.log()
+    again = Slot(
+        "a", replaying(plan.stages_of("a"), log), start_ns=0, limits=Limits(max_slice_rows=20)
+    )
+    assert [(one.stage, one.rows) for one in replay(again, log) if one is not None] == done
+
+
 def test_only_a_ready_only_gate_with_both_sources_beside_it_waits() -> None:
     rows = [(at, 1) for at in range(10)]
-    assert set(slot_of(plan_of(rows, rows))._awaited.gates) == {"pairs"}
+    assert slot_of(plan_of(rows, rows))._awaited.gates == {"pairs"}
     assert not slot_of(plan_of(rows, rows, speed=1.0))._awaited.gates, "due by the clock"
     assert not slot_of(plan_of(rows, rows, slack="5ms"))._awaited.gates, "late is who comes late"
     assert not slot_of(plan_of(rows, rows, where="b"))._awaited.gates
     assert not slot_of(plan_of(rows, rows, idle="1s"))._awaited.gates
     live = plan_of(rows, rows, read=lambda one: JitterInput(one, seed=1))
     assert not slot_of(live)._awaited.gates, "what may be live is not there already"
+    late = plan_of(rows, rows, out_of_order=sw.k_slack("3ms", late="pass"))
+    assert not slot_of(late)._awaited.gates, "late is who comes behind a promise"
     plan = plan_of(rows, rows)
     logged = LoggedSlot("a", plan.stages_of("a"), start_ns=0, limits=Limits(log=10))
-    assert set(logged._awaited.gates) == {"pairs"}, "a log changes nothing of what it tells"
+    assert logged._awaited.gates == {"pairs"}, "a log changes nothing of what it tells"
     sampled = Slot("a", plan.stages_of("a"), start_ns=0, is_sampled=True)
     assert not sampled._awaited.gates
 
