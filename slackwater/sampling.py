@@ -230,7 +230,7 @@ def _sampled(stage: Stage, rows: int, seen: dict[str, SeenTimes]) -> Stage:
     if not isinstance(stage.step, SourceStep):
         return stage
     source = stage.step.source
-    if not getattr(source.input, "is_history", False):
+    if not source.is_history:
         raise SettingError(
             f"source {stage.name!r} reads {source.input.describe()}, which is live: to read a "
             "sample of it would take rows from the run. Predict from the same flow on a file of a "

@@ -60,8 +60,9 @@ def read_ahead(stage: Stage, wake: Callable[[], None]) -> tuple[Stage, ReadAhead
     """
     if not isinstance(stage.step, SourceStep) or not is_own(stage.step.source.input):
         return stage, None
-    threaded = ReadAheadInput(stage.name, stage.step.source.input, wake)
-    spec = replace(stage.step.source, input=threaded)
+    own = stage.step.source
+    threaded = ReadAheadInput(stage.name, own.input, wake, is_history=own.is_history)
+    spec = replace(own, input=threaded)
     return replace(stage, step=replace(stage.step, source=spec)), threaded
 
 
@@ -73,15 +74,12 @@ class ReadAheadInput:
     inner: Input
     wake: Callable[[], None]
     reader: ReadAhead | None = None
+    is_history: bool = False
+    """As the other one says."""
     wakes: ClassVar[bool] = True
     """So the slot asks it when it has called `wake`, and at no other time."""
     is_named: ClassVar[bool] = True
     """What its reader raises says already whose it is."""
-
-    @property
-    def is_history(self) -> bool:
-        """Whether the other one is all there from the start."""
-        return bool(getattr(self.inner, "is_history", False))
 
     def describe(self) -> str:
         """Return what the other one says."""

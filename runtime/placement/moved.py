@@ -64,9 +64,9 @@ def why_it_stays(stage: Stage) -> str | None:
     or is the user's: only one that collects can hand over what it has.
     """
     if isinstance(stage.step, SourceStep):
-        given = stage.step.source.input
-        if not getattr(given, "is_history", False):
-            return f"it reads {given.describe()}, which cannot be opened a second time"
+        source = stage.step.source
+        if not source.is_history:
+            return f"it reads {source.input.describe()}, which cannot be opened a second time"
     if isinstance(stage.step, SinkStep):
         traits = traits_of(stage.step.output)
         if traits.commits is not None:

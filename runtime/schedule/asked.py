@@ -21,6 +21,7 @@ from typing import NamedTuple
 from runtime.model import Message
 from runtime.plan.plan import Channel
 from runtime.plan.step import GatedStep
+from runtime.schedule.idle_channels import may_be_behind
 from runtime.schedule.stage import StageMachine
 
 __all__ = ["AskedPromises", "Unsaid"]
@@ -92,4 +93,4 @@ def _asks(machine: StageMachine) -> bool:
 
 def _is_certain(channel: Channel) -> bool:
     """Whether all that comes on it is at least as new as was promised."""
-    return not channel.may_be_late and channel.idle_ns is None and not channel.tells_arrivals
+    return not may_be_behind(channel) and not channel.tells_arrivals

@@ -17,8 +17,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from runtime.config import Limits
-from runtime.plan.plan import Channel
 from runtime.plan.steps import SourceStep
+from runtime.schedule.idle_channels import may_be_behind
 from runtime.schedule.slice_size import SliceSize
 from runtime.schedule.stage import StageMachine
 
@@ -94,13 +94,9 @@ def _is_fed_by_them(machine: StageMachine, stages: Mapping[str, StageMachine]) -
     inputs = machine.stage.inputs
     if machine.gate is None or len(inputs) < 2 or machine.is_sampled:
         return False
-    if not machine.stage.is_ready_only or any(map(_is_uncertain, inputs)):
+    if not machine.stage.is_ready_only or any(map(may_be_behind, inputs)):
         return False
     return all(one.source in stages and _reads_on(stages[one.source]) for one in inputs)
-
-
-def _is_uncertain(channel: Channel) -> bool:
-    return channel.may_be_late or channel.idle_ns is not None
 
 
 def _awaited(machine: StageMachine) -> int | None:

@@ -22,6 +22,13 @@ from typing import Any
 from runtime.merge import SlackGate
 from runtime.plan.plan import Channel
 
+__all__ = ["IdleChannels", "may_be_behind"]
+
+
+def may_be_behind(channel: Channel) -> bool:
+    """Whether its sender may send what is older than it has promised, or is not waited for."""
+    return channel.may_be_late or channel.idle_ns is not None
+
 
 class IdleChannels:
     """Watches the input channels of one gate. Departs from [ssg], which has no silent writer.

@@ -23,7 +23,7 @@ from runtime.plan.plan import Stage
 from runtime.plan.step import GatedStep
 from runtime.schedule.accounts import count_gate
 from runtime.schedule.arrivals import ArrivalFrontier
-from runtime.schedule.idle_channels import IdleChannels
+from runtime.schedule.idle_channels import IdleChannels, may_be_behind
 from runtime.schedule.queues import PathQueues, credit_of
 from runtime.schedule.replicas import UnionInput
 from runtime.schedule.stage_sampler import StageSampler
@@ -229,8 +229,7 @@ class GateIntake(HeldIntake[SlackGate]):
         self._stage, self._is_uneven = stage.name, stage.is_uneven
         self._sources = [channel.source for channel in stage.inputs]
         self._is_mixed = [channel.is_mixed for channel in stage.inputs]
-        # Nobody else sends what is older than he has promised, or is not waited for.
-        self._may_be_behind = [c.may_be_late or c.idle_ns is not None for c in stage.inputs]
+        self._may_be_behind = list(map(may_be_behind, stage.inputs))
         self._kept_ns: int | None = None  # how far a frontier may lag before rows wait for it
         if isinstance(stage.step, GatedStep) and stage.step.kept_by == "promise":
             self._kept_ns = stage.window_ns

@@ -26,14 +26,14 @@ class SliceSize:
     Args:
         limits: `min_slice_rows` is what a slice is not cut below, but where its rows, and not its
             fixed part, are what takes long; `max_slice_rows` the most.
-        slice_ns: what a slice may take; None: `limits.slice_ns`.
+        slice_ns: what a slice may take.
 
     Attributes:
         rows: of the next slice, at most.
     """
 
-    def __init__(self, limits: Limits, *, slice_ns: int | None = None) -> None:
-        self._limits, self._slice_ns = limits, slice_ns or limits.slice_ns
+    def __init__(self, limits: Limits, *, slice_ns: int) -> None:
+        self._limits, self._slice_ns = limits, slice_ns
         self.rows = min(FIRST_ROWS, limits.max_slice_rows)
         self._before = (0, 0)  # rows and time of the last slice that had any
 

@@ -221,7 +221,7 @@ class _Stands:
     def __init__(self, stage: Stage) -> None:
         assert isinstance(stage.step, SourceStep), "others read nothing"
         self.source, self.inner = stage.name, stage.step.source.input
-        self.is_history = getattr(self.inner, "is_history", False)
+        self.is_history = stage.step.source.is_history
 
     def describe(self) -> str:
         return self.inner.describe()

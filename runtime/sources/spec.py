@@ -167,13 +167,18 @@ class SourceSpec:
             )
 
     @property
-    def is_backlog(self) -> bool:
-        """Whether it reads history, all there from the start, as fast as possible.
+    def is_history(self) -> bool:
+        """Whether all of its input is there from the start, and can be opened again.
 
-        An input says that it is history by an attribute `is_history`. Others may be live, and their
-        rows arrive when they are read.
+        An input says so by an attribute `is_history`. Others may be live, and their rows arrive
+        when they are read.
         """
-        return self.speed is None and bool(getattr(self.input, "is_history", False))
+        return bool(getattr(self.input, "is_history", False))
+
+    @property
+    def is_backlog(self) -> bool:
+        """Whether it reads history as fast as possible."""
+        return self.speed is None and self.is_history
 
     @property
     def numbered(self) -> BySequence | None:

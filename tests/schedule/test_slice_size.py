@@ -12,11 +12,15 @@ from runtime.schedule.slice_size import SliceSize
 US, MS = 1_000, 1_000_000
 
 
+def new_size() -> SliceSize:
+    return SliceSize(Limits(), slice_ns=Limits().slice_ns)
+
+
 def settled(
     fixed_ns: int, row_ns: int, *, slices: int = 60, hiccups: int = 0, seed: int = 0
 ) -> list[tuple[int, int]]:
     """Return (rows, time) of each slice of a stage that always has as many rows as it may take."""
-    size, chance, found = SliceSize(Limits()), random.Random(seed), []  # noqa: S311 - no secret
+    size, chance, found = new_size(), random.Random(seed), []  # noqa: S311 - no secret
     for _ in range(slices):
         took_ns = fixed_ns + row_ns * size.rows
         if hiccups and chance.randrange(100) < hiccups:
@@ -56,7 +60,7 @@ def test_hiccups_of_the_machine_do_not_leave_slices_short(fixed_ms: float, seed:
 
 
 def test_it_goes_on_from_a_snapshot_as_it_would_have() -> None:
-    one, other = SliceSize(Limits()), SliceSize(Limits())
+    one, other = new_size(), new_size()
     for took_ns in (MS, 20 * MS, 5 * MS):
         one.took(one.rows, took_ns)
     other.restore(one.snapshot())
