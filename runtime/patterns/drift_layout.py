@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 from runtime.patterns.normal import Place
 from runtime.patterns.possible import Needs
-from runtime.patterns.rules import Condition, Kind, Rules
+from runtime.patterns.rules import MOST_ROLES, Condition, Kind, Rules
 from runtime.patterns.scopes import OpenedWindows, TimeWindows, WindowRule, Within
 from runtime.patterns.stamped import Stamped
 
@@ -88,6 +88,8 @@ class DriftLayout:
         """Return the lanes that an event is in."""
         found = self._found.get(fits)
         if found is None:
+            if len(self._found) >= MOST_ROLES:
+                self._found.clear()
             found = (
                 0,
                 *(

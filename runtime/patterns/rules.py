@@ -11,6 +11,10 @@ from typing import NamedTuple
 from runtime.patterns.normal import Asked, Normal, Place, Sequence
 
 
+MOST_ROLES = 1 << 16
+"""Roles that are remembered of each sequence: with many predicates there may be no end of them."""
+
+
 class Kind(Enum):
     """Of a place."""
 
@@ -108,6 +112,8 @@ class Rules:
             ]
             barred = [k for k, bars in enumerate(self.barred) if not bars.isdisjoint(fits)]
             ends = [one for one in fits if one in self.barred_after]
+            if len(self._roles) >= MOST_ROLES:
+                self._roles.clear()
             found = Roles(tuple(places[::-1]), tuple(barred), tuple(ends), dict(places))
             self._roles[fits] = found
         return found

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, TypeAlias
 
 from runtime.patterns.drift_layout import DriftLayout
-from runtime.patterns.rules import Roles, Rules
+from runtime.patterns.rules import MOST_ROLES, Roles, Rules
 from runtime.patterns.scopes import WindowRule, Within
 
 Selection: TypeAlias = Literal["first", "last", "each", "cumulative"]
@@ -69,6 +69,8 @@ class Settings:
         """Return what an event that fits these is to each alternative; worked out once for each."""
         found = self._roles.get(fits)
         if found is None:
+            if len(self._roles) >= MOST_ROLES:
+                self._roles.clear()
             found = self._roles[fits] = [one.roles(fits) for one in self.rules]
         return found
 

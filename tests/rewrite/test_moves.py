@@ -52,6 +52,13 @@ def counted(a: sw.Stream, _: sw.Stream, **options: Any) -> sw.Stream:
     return a.aggregate(rows=sw.count(), by="k", window=window, name="step", **options)
 
 
+def matched(a: sw.Stream, _: sw.Stream) -> sw.Stream:
+    """A pattern of which `up_x` leaves, and which is given a column of that name."""
+    up = sw.event("up", where=sw.col("x") > 1)
+    rows = a.assign(up_x=sw.col("x") * 2)
+    return rows.pattern(sw.seq(up), within="1s", by="k", name="step")
+
+
 def doubled(rows: Any) -> Any:
     return rows
 
@@ -93,6 +100,11 @@ ALLOWED: dict[str, tuple[Build, Any, dict[str, tuple[str, ...]]]] = {
         sw.col("k") == 1,
         {"late": ("a",), "step": ("late",)},
     ),
+    "before a pattern, by its keys": (
+        matched,
+        sw.col("k") == 1,
+        {"step": ("late",), "out": ("step",)},
+    ),
     "to all inputs of a merge": (
         lambda a, b: a.merge(b, name="step"),
         LATE,
@@ -129,6 +141,12 @@ REFUSED: dict[str, tuple[Build, Any, dict[str, Any], str]] = {
         LATE,
         {},
         "reads column 'x'",
+    ),
+    "what an event of a pattern has, though its rows have a column of that name": (
+        matched,
+        sw.col("up_x") > 1,
+        {},
+        "column 'up_x', which 'step' makes",
     ),
     "when it happened, behind a join": (
         joined,

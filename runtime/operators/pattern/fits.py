@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import islice
 
 import numpy as np
 import pyarrow as pa
@@ -15,12 +16,21 @@ from runtime.patterns.normal import Asked
 
 _SMALL = 1 << 16
 """Signatures below this are looked up in an array."""
+_BITS = 30
+"""Predicates that are put into one number; a code of it goes into the next."""
+_MOST_KNOWN = 1 << 16
+"""Signatures that are remembered; with more, all are worked out once more."""
 
 NOTHING: tuple[int, ...] = ()
 
 
 class Fits:
     """Tells rows apart by their type and by which predicates are true: their signature.
+
+    ```
+    type 2; true 0 1 1 | 1 0      2·011 ──▶ code 7      at most _BITS predicates at a time, so that
+                                  7·10  ──▶ kind 4      no number of them is too many
+    ```
 
     Args:
         asked: all that the pattern asks for, by number.
@@ -32,6 +42,7 @@ class Fits:
 
     Attributes:
         of_kind: of each kind of row that has come, the numbers of what it fits; 0 fits nothing.
+            Kinds are good up to the next batch.
     """
 
     def __init__(self, asked: Sequence[Asked], *, type_column: str | None, step: str) -> None:
@@ -44,18 +55,25 @@ class Fits:
         self._has_untyped = any(one.types is None for one in asked)
         wheres = {str(one.where): one.where for one in asked if one.where is not None}
         self._wheres: list[Expr] = list(wheres.values())
-        # The first predicate is the highest bit of a signature.
-        self._bit = {text: 1 << (len(wheres) - 1 - i) for i, text in enumerate(wheres)}
+        self._place = {text: i for i, text in enumerate(wheres)}
         self._values: pa.Array | None = None
-        self._known: dict[int, int] = {}  # {signature: its kind}
+        self._begin()
+
+    def _begin(self) -> None:
+        # Of each stretch of predicates but the last.
+        self._codes = [_Codes() for _ in self._wheres[_BITS::_BITS]]
+        self._known: dict[int, int] = {}  # {signature of the last stretch: its kind}
         self._numbers: dict[tuple[int, ...], int] = {NOTHING: 0}  # {what it fits: its kind}
         self.of_kind: list[tuple[int, ...]] = [NOTHING]
-        size = (len(self._types) + 1) << len(self._wheres)
+        size = (len(self._types) + 1) << min(len(self._wheres), _BITS)
         # The kind of each signature; -1: not worked out yet.
-        self._kinds_of = np.full(size, -1, dtype=np.int64) if size <= _SMALL else None
+        is_small = not self._codes and size <= _SMALL
+        self._kinds_of = np.full(size, -1, dtype=np.int64) if is_small else None
 
     def of(self, batch: Batch) -> tuple[Int64Array, Int64Array]:
         """Return the rows that fit something, ascending, and of what kind each is: `of_kind`."""
+        if len(self._known) + sum(len(one.signatures) for one in self._codes) > _MOST_KNOWN:
+            self._begin()
         rows = np.arange(len(batch))
         kinds = None
         if self._types:
@@ -68,7 +86,9 @@ class Fits:
                 if len(rows) < len(batch):
                     batch = batch.take(rows)
         signatures = np.zeros(len(rows), dtype=np.int64) if kinds is None else kinds
-        for where in self._wheres:
+        for i, where in enumerate(self._wheres):
+            if i and i % _BITS == 0:
+                signatures = self._codes[i // _BITS - 1].of(signatures)
             is_true = np.asarray(evaluated(where, batch, step=self._step), dtype=np.bool_)
             signatures = (signatures << 1) | is_true
         return self._some(rows, signatures)
@@ -88,7 +108,9 @@ class Fits:
     def _some(self, rows: Int64Array, signatures: Int64Array) -> tuple[Int64Array, Int64Array]:
         table = self._kinds_of
         if table is None:
-            kinds = np.array([self._kind_of(one) for one in signatures.tolist()], dtype=np.int64)
+            distinct, places = np.unique(signatures, return_inverse=True)
+            of_distinct = [self._kind_of(one) for one in distinct.tolist()]
+            kinds = np.array(of_distinct, dtype=np.int64).take(places)
         else:
             kinds = table[signatures]
             if (kinds < 0).any():
@@ -113,11 +135,35 @@ class Fits:
     def _fits_of(self, signature: int) -> tuple[int, ...]:
         """Return the numbers of what a row of this signature fits."""
         count = len(self._wheres)
-        kind = signature >> count
+        truths: list[bool] = []  # from the last predicate back
+        for known in reversed(self._codes):
+            width = (count - len(truths) - 1) % _BITS + 1
+            truths += [bool(signature >> i & 1) for i in range(width)]
+            signature = known.signatures[signature >> width]
+        width = count - len(truths)
+        truths += [bool(signature >> i & 1) for i in range(width)]
+        kind = signature >> width
         value = self._types[kind - 1] if kind else None
         return tuple(
             number
             for number, one in enumerate(self._asked)
             if (one.types is None or (kind and value in one.types))
-            and (one.where is None or signature & self._bit[str(one.where)])
+            and (one.where is None or truths[count - 1 - self._place[str(one.where)]])
         )
+
+
+class _Codes:
+    """Dense codes of signatures, in order of first appearance."""
+
+    def __init__(self) -> None:
+        self.signatures: list[int] = []
+        self._code: dict[int, int] = {}
+
+    def of(self, signatures: Int64Array) -> Int64Array:
+        """Return the code of each, shape (rows,)."""
+        distinct, places = np.unique(signatures, return_inverse=True)
+        code = self._code
+        codes = [code.setdefault(one, len(code)) for one in distinct.tolist()]
+        if len(code) > len(self.signatures):
+            self.signatures += list(islice(code, len(self.signatures), None))
+        return np.array(codes, dtype=np.int64).take(places)

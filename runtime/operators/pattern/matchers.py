@@ -20,6 +20,7 @@ from runtime.model import Batch, BoolArray, Column, Int64Array
 from runtime.operators.pattern.kept import NOTHING, Kept
 from runtime.operators.pattern.what_if import Seen
 from runtime.patterns.keys import AnyMatcher, matcher_of
+from runtime.patterns.rules import MOST_ROLES
 from runtime.patterns.settings import Found, HoldsOfTurns, Settings
 from runtime.patterns.windowed import WindowMatcher
 
@@ -241,6 +242,8 @@ class Matchers:
             may = self._settings.drift is not None or any(
                 0 in rules.roles(fits).asked for rules in self._settings.rules
             )
+            if len(self._begins) >= MOST_ROLES:
+                self._begins.clear()
             self._begins[fits] = may
         if not may and (events.opens is None or not events.opens[i]):
             return None  # nothing has begun that it could go on with
