@@ -16,7 +16,8 @@ import pyarrow.csv as arrow_csv
 import pyarrow.json as arrow_json
 
 from ingest.inputs import FileInput
-from runtime.errors import SettingError
+from runtime.errors import IngestError, SettingError
+from runtime.local_path import NoLocalPath, local_path
 
 Path = str | os.PathLike[str]
 Types = Mapping[str, pa.DataType | str]
@@ -37,7 +38,7 @@ def parquet(
     Raises:
         SettingError: batch_rows < 1.
     """
-    return ParquetInput(**_common(path, columns, batch_rows))
+    return ParquetInput(**_common("parquet", path, columns, batch_rows))
 
 
 def jsonl(
@@ -59,7 +60,7 @@ def jsonl(
     Raises:
         SettingError: batch_rows < 1.
     """
-    return JsonLinesInput(types=_typed(types), **_common(path, columns, batch_rows))
+    return JsonLinesInput(types=_typed(types), **_common("jsonl", path, columns, batch_rows))
 
 
 def csv(
@@ -80,7 +81,7 @@ def csv(
     Raises:
         SettingError: batch_rows < 1.
     """
-    return CsvInput(types=_typed(types), **_common(path, columns, batch_rows))
+    return CsvInput(types=_typed(types), **_common("csv", path, columns, batch_rows))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -190,15 +191,24 @@ class CsvInput(TextInput):
             yield from reader
 
 
-def _common(path: Path, columns: Sequence[str] | None, batch_rows: int) -> dict[str, Any]:
+def _common(
+    kind: str, path: Path, columns: Sequence[str] | None, batch_rows: int
+) -> dict[str, Any]:
     if isinstance(columns, str):
         raise SettingError(f"columns={columns!r} must be a list of names, such as [{columns!r}]")
     return {
-        "pattern": os.path.expanduser(os.fspath(path)),
+        "pattern": _local(kind, path),
         "folder": os.getcwd(),
         "columns": None if columns is None else tuple(columns),
         "batch_rows": batch_rows,
     }
+
+
+def _local(kind: str, path: Path) -> str:
+    try:
+        return local_path(path)
+    except NoLocalPath as problem:
+        raise IngestError(f"{kind}: {problem}; read it through Spark, or mount it") from None
 
 
 def _typed(types: Types | None) -> tuple[tuple[str, pa.DataType], ...]:

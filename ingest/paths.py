@@ -35,10 +35,6 @@ def files_of(pattern: str, *, folder: str, suffixes: tuple[str, ...]) -> list[st
 
 def no_files(what: str, pattern: str, *, folder: str, suffixes: tuple[str, ...]) -> IngestError:
     """Return the error for a pattern without files: says what there is instead."""
-    if "://" in pattern:
-        return IngestError(
-            f"{what}: {pattern!r} is not on a file system of this node; read it through Spark"
-        )
     existing, missing = os.path.join(folder, pattern), ""
     while not os.path.isdir(existing) and os.path.dirname(existing) != existing:
         existing, missing = os.path.split(existing)

@@ -78,6 +78,7 @@ class FileSink:
         self._part: PartFile | None = None
         self._part_ns: int | None = None  # event time of its last row
         self._staged: list[Part] = []  # whole, and still hidden
+        self._infinite = 0  # values that its format has no number for
         self._has_begun = self._is_over = False
         self.progress = SinkProgress()
         with self._telling(way_out=CHOOSE_ANOTHER):
@@ -151,7 +152,7 @@ class FileSink:
                 taken, is_full = self._cutter.take(len(rows) - start, self._clock_ns())
                 if self._part is None:
                     self._part = self._new_part()
-                self._part.write(rows.slice(start, taken))
+                self._infinite += self._part.write(rows.slice(start, taken))
                 start += taken
                 self.progress.waiting += taken
                 if event_time_ns is not None:
@@ -202,7 +203,15 @@ class FileSink:
                 self._lock.check()
                 self._place.write_manifest(ended)
         self._is_over = True
+        self._tell_infinite()
         self._lock.release()
+
+    def _tell_infinite(self) -> None:
+        if self._infinite:
+            self.progress.notes.append(
+                f"{self._infinite:,} infinite value(s) are null there, since JSON has no number "
+                "for them; parquet_sink keeps them, and .cast('string') writes them as text"
+            )
 
     def abort(self, error: str) -> None:
         """Leave what is published, and nothing else; the run has failed. Safe to call twice."""
@@ -221,6 +230,7 @@ class FileSink:
 
     def _end_short(self, state: str, error: str | None = None) -> None:
         self._is_over = True
+        self._tell_infinite()
         if self._part is not None:
             self._part.discard()
         if self._has_begun:

@@ -13,6 +13,7 @@ from actors.sinks.file_settings import FileSettings
 from actors.sinks.memory import CallbackSink, CollectSink
 from actors.sinks.sink import OurOutput
 from runtime.errors import SettingError, TypeMismatch
+from runtime.local_path import NoLocalPath, local_path
 from runtime.model import Duration, duration_ns, format_ns
 from runtime.model.arrow_functions import arrow_functions
 from runtime.sinks import CommitTraits, OutputContext, SinkTraits
@@ -148,7 +149,8 @@ def parquet_sink(
         rows: publish a part when it has so many rows (4,000,000 unless told); needs a folder.
 
     Raises:
-        SettingError: two options exclude each other, or one is out of range.
+        SettingError: two options exclude each other, one is out of range, or the path has a
+            scheme such as s3:// (file:// is a path of the machine).
     """
     return _files("parquet", path, overwrite=overwrite, resume=resume, every=every, rows=rows)
 
@@ -171,7 +173,8 @@ def jsonl_sink(
         rows: as there.
 
     Raises:
-        SettingError: two options exclude each other, or one is out of range.
+        SettingError: two options exclude each other, one is out of range, or the path has a
+            scheme such as s3:// (file:// is a path of the machine).
     """
     return _files("jsonl", path, overwrite=overwrite, resume=resume, every=every, rows=rows)
 
@@ -211,6 +214,13 @@ def _files(
     rows: int | None,
 ) -> FilesOutput:
     who = f"{form}_sink({os.fspath(path)!r})"
+    try:
+        local = local_path(path)
+    except NoLocalPath as problem:
+        raise SettingError(
+            f"{who}: {problem}; write to a folder that is mounted, and copy the parts from there, "
+            "or send rows with callback_sink"
+        ) from None
     if overwrite and resume:
         raise SettingError(
             f"{who}: overwrite=True replaces what is there and resume=True goes on behind it; "
@@ -220,7 +230,7 @@ def _files(
         raise SettingError(f"{who}: rows={rows!r} must be a whole number, 1 or more")
     every_ns = None if every is None else duration_ns(every, what=f"{who}: every", positive=True)
     output = FilesOutput(
-        form, os.fspath(path), overwrite=overwrite, resume=resume, rows=rows, every_ns=every_ns
+        form, local, overwrite=overwrite, resume=resume, rows=rows, every_ns=every_ns
     )
     if output.is_file and (every is not None or rows is not None):
         option = "rows=" if every is None else "every="

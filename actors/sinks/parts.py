@@ -8,6 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -23,8 +24,8 @@ _ENCODER = json.JSONEncoder(ensure_ascii=False)  # made once: `json.dumps` makes
 class PartFile(Protocol):
     """A part in the making. After an error only `discard` may be called."""
 
-    def write(self, rows: pa.RecordBatch) -> None:
-        """Take rows, all or none.
+    def write(self, rows: pa.RecordBatch) -> int:
+        """Take rows, all or none; return how many infinite values became null.
 
         Raises:
             OSError: there is no room for them.
@@ -53,18 +54,19 @@ class ParquetPart:
         self._rows = 0
         self._writer: Any = None
 
-    def write(self, rows: pa.RecordBatch) -> None:
+    def write(self, rows: pa.RecordBatch) -> int:
         """Keep the rows; a row group is written when it is full."""
         self._waiting.append(rows)
         self._rows += len(rows)
         if self._rows < GROUP_ROWS:
-            return
+            return 0
         table = pa.Table.from_batches(self._waiting, schema=self._schema)
         whole = len(table) - len(table) % GROUP_ROWS
         for start in range(0, whole, GROUP_ROWS):
             self._write_group(table.slice(start, GROUP_ROWS))
         self._waiting = table.slice(whole).to_batches()
         self._rows = len(table) - whole
+        return 0
 
     def finish(self) -> int:
         """Write the last row group and the file's end."""
@@ -93,7 +95,7 @@ class ParquetPart:
 
 
 class JsonLinesPart:
-    """A JSON object per line; times as ISO 8601 to the nanosecond, NaN as null."""
+    """A JSON object per line; times as ISO 8601 to the nanosecond, NaN and ±inf as null."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -101,7 +103,7 @@ class JsonLinesPart:
         self._file = os.open(path, flags, 0o644)
         self._bytes = 0
 
-    def write(self, rows: pa.RecordBatch) -> None:
+    def write(self, rows: pa.RecordBatch) -> int:
         """Append the rows, all or none."""
         data = memoryview(_json_lines(rows).encode())
         written = 0
@@ -112,6 +114,7 @@ class JsonLinesPart:
             os.ftruncate(self._file, self._bytes)
             raise
         self._bytes += written
+        return sum(map(_infinite_values, rows.columns))
 
     def finish(self) -> int:
         """Have the file on disk."""
@@ -147,3 +150,9 @@ def _plain(column: pa.Array) -> pa.Array:
         of_arrow = arrow_functions()
         return of_arrow.if_else(of_arrow.is_finite(column), column, None)
     return column
+
+
+def _infinite_values(column: pa.Array) -> int:
+    if not pa.types.is_floating(column.type):
+        return 0
+    return int(np.isinf(column.to_numpy(zero_copy_only=False)).sum())

@@ -6,6 +6,7 @@ checked (`result_types.py`) when a kernel runs. Numbers follow NumPy, without it
 - a whole number that does not fit 64 bits, `10 // 0` and `10 % 0` are refused (`whole.py`), so are
   casts that would change a whole number; `x / 0` is inf or NaN, as is all that floats cannot hold;
 - an integer to a fixed whole power ≥ 0 stays an integer, any other power is a float;
+- whole numbers and floats are compared as they are, neither rounded to the other (`compared.py`);
 - NaN is the null of a float column. What is compared with a null is neither true nor false, as in
   SQL: no comparison, `isin` or `between` is true of it, and what `~` makes of one is not either;
 - rounding is to even: 0.5 → 0, 1.5 → 2.
@@ -13,7 +14,6 @@ checked (`result_types.py`) when a kernel runs. Numbers follow NumPy, without it
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -22,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from runtime.expressions.compared import bound_comparison, compared_columns
 from runtime.expressions.result_types import TYPES, Value
 from runtime.expressions.whole import (
     Kernel,
@@ -49,38 +50,6 @@ def kernel_for(op: str, option: Any = None) -> Kernel:
     return KERNELS[op] if option is None else partial(KERNELS[op], option)
 
 
-def comparison_with(op: str, value: Value) -> Kernel:
-    """Return the comparison of a column with one literal.
-
-    The literal is kept as NumPy has it when it compares: converting it for every batch costs
-    more than comparing a few rows does.
-    """
-    of_numbers, of_text = _COMPARED[op], KERNELS[op]
-    arrays: dict[np.dtype[Any], Any] = {}  # {type of the column: the literal}
-
-    def compare(column: Any) -> Column:
-        if not isinstance(column, np.ndarray):
-            return of_text(column, value)
-        literal = arrays.get(column.dtype)
-        if literal is None:
-            literal = arrays[column.dtype] = _as_compared(op, value, column.dtype)
-        return of_numbers(column, literal)
-
-    return compare
-
-
-def _as_compared(op: str, value: Value, dtype: np.dtype[Any]) -> Any:
-    """Return the literal as an array of no dimension, of the type in which they are compared."""
-    is_short = dtype.kind in "iu" and dtype.itemsize < 8
-    if is_short and op in _TO_WHOLE and isinstance(value, float) and math.isfinite(value):
-        value = _TO_WHOLE[op](value)  # x > 8.5 is x > 8, and no row need become a float
-    try:
-        with np.errstate(over="ignore"):
-            return np.asarray(value, np.result_type(dtype, value))
-    except OverflowError:
-        return value  # NumPy knows on which side of all rows it is
-
-
 COMPARISONS = {
     "<": "less",
     "<=": "less_equal",
@@ -90,33 +59,45 @@ COMPARISONS = {
     "!=": "not_equal",
 }
 """{operation: its name in NumPy and Arrow}"""
-_TO_WHOLE = {"<": math.ceil, ">=": math.ceil, ">": math.floor, "<=": math.floor}
 
 
-def _not_equal(left: Any, right: Any) -> Column:
-    """Return where two numbers are known to differ: not where one is NaN."""
-    if _is_float(left) or _is_float(right):
-        return np.less(left, right) | np.greater(left, right)
-    return np.not_equal(left, right)
+def comparison_with(op: str, value: Value) -> Kernel:
+    """Return the comparison of a column with one literal.
+
+    The literal is kept as NumPy has it when it compares: converting it for every batch costs
+    more than comparing a few rows does.
+    """
+    of_text = KERNELS[op]
+    literals: dict[np.dtype[Any], tuple[Kernel, Any]] = {}  # {type of the column: how it compares}
+
+    def compare(column: Any) -> Column:
+        if not isinstance(column, np.ndarray):
+            return of_text(column, value)
+        bound = literals.get(column.dtype)
+        if bound is None:
+            bound = literals[column.dtype] = bound_comparison(op, value, column.dtype)
+        return bound[0](column, bound[1])
+
+    return compare
 
 
-def _is_float(values: Any) -> bool:
-    return values.dtype.kind == "f" if isinstance(values, np.ndarray) else isinstance(values, float)
-
-
-_COMPARED: dict[str, Kernel] = {
-    op: _not_equal if op == "!=" else getattr(np, name) for op, name in COMPARISONS.items()
-}
+_MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
+"""{comparison: the same with its sides exchanged}"""
 
 
 def _comparison(op: str) -> Kernel:
-    of_numbers, of_text = _COMPARED[op], COMPARISONS[op]
-
     def compare(left: Any, right: Any) -> Column:
         if isinstance(left, pa.Array) or isinstance(right, pa.Array):
             of_arrow = arrow_functions()
-            return _mask(of_arrow.fill_null(getattr(of_arrow, of_text)(left, right), False))
-        return of_numbers(left, right)
+            of_text = getattr(of_arrow, COMPARISONS[op])
+            return _mask(of_arrow.fill_null(of_text(left, right), False))
+        if not isinstance(right, np.ndarray):
+            compared, literal = bound_comparison(op, right, left.dtype)
+            return compared(left, literal)
+        if not isinstance(left, np.ndarray):
+            compared, literal = bound_comparison(_MIRRORED[op], left, right.dtype)
+            return compared(right, literal)
+        return compared_columns(op, left, right)
 
     return compare
 
@@ -147,6 +128,12 @@ class Membership:
                     int(value)
                     for value in values
                     if limits.min <= value <= limits.max and value == int(value)
+                ]
+            elif dtype.kind == "f":  # Nor can a whole number that it would have to round.
+                values = [
+                    value
+                    for value in values
+                    if not isinstance(value, int) or int(dtype.type(value)) == value
                 ]
             self._arrays[dtype] = np.array(values, dtype=dtype)
         return self._arrays[dtype]

@@ -29,8 +29,6 @@ _COMPARE: dict[str, _Compare] = {
     "==": operator.eq,
 }
 """Not `!=`: by the rules of expressions NaN does not differ from anything."""
-_EXACT = 1 << 53
-"""Whole numbers up to here are the same as float64."""
 
 
 class RowTests:
@@ -44,11 +42,11 @@ class RowTests:
         self.each = each
 
     def over(self, batch: Batch) -> RowTestsOver | None:
-        """Return the tests of a batch's rows; None: Python does not compare them as NumPy does."""
+        """Return the tests of a batch's rows; None: a column is not compared as Python does it."""
         views = []
         for name, compare, number in self.each:
             values = batch.columns[name]
-            if not isinstance(values, np.ndarray) or not is_alike(values.dtype, number):
+            if not isinstance(values, np.ndarray) or not is_alike(values.dtype):
                 return None
             views.append((values.data, compare, number))
         return RowTestsOver(views)
@@ -110,10 +108,6 @@ def _parts(predicate: Expr) -> Iterator[Expr]:
         yield predicate
 
 
-def is_alike(dtype: np.dtype[Any], number: int | float) -> bool:
-    """Return whether comparing exactly, as Python does, is the same as NumPy in a common type."""
-    if dtype.kind in "iu":
-        return isinstance(number, int) or dtype.itemsize < 8
-    if dtype != np.float64:
-        return False
-    return isinstance(number, float) or abs(number) <= _EXACT
+def is_alike(dtype: np.dtype[Any]) -> bool:
+    """Return whether a column of this type is compared exactly, as Python does it."""
+    return dtype.kind in "iu" or dtype == np.float64

@@ -206,7 +206,7 @@ class FewReader:
             if not is_time and not (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
                 return None
             dtype = np.dtype(np.int64 if is_time else kind.to_pandas_dtype())
-            if not is_alike(dtype, number):
+            if not is_alike(dtype):
                 return None
             bound.append((self._known.get_field_index(name), is_time, compare, number))
         return bound

@@ -116,7 +116,9 @@ def test_what_is_no_comparison_of_columns_with_numbers_has_none(predicate: Expr)
     assert row_tests(predicate) is None
 
 
-def test_numbers_that_numpy_rounds_before_it_compares_are_left_to_it() -> None:
+def test_a_whole_number_that_a_float_rounds_is_not_equal_to_it() -> None:
     found = row_tests(col("n") == float(2**53))
     assert found is not None
-    assert found.over(batch_of([1], {"n": np.array([2**53 + 1])})) is None
+    over = found.over(batch_of([1, 2], {"n": np.array([2**53 + 1, 2**53])}))
+    assert over is not None
+    assert over.passing(0, 2) == [1]

@@ -11,10 +11,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from runtime.errors import OperatorError
-from runtime.expressions import Expr, col, where, whole
+from runtime.expressions import Expr, col, lit, where, whole
 from runtime.model import batch_of
 
 LEAST, MOST = -(2**63), 2**63 - 1
+EDGES = [2**24 + 1, 2**53, 2**53 + 1, MOST, 2**63, 2**64 - 1]
+COMPARED = ["<", "<=", ">", ">=", "==", "!="]
+near_edges = st.builds(
+    lambda edge, off, sign: sign * (edge + off),
+    st.sampled_from([0, *EDGES]),
+    st.integers(-2, 2),
+    st.sampled_from([1, -1]),
+)
+floats_near_edges = st.one_of(
+    near_edges.map(float), st.sampled_from([0.5, -8.5, float("inf"), float("-inf"), float("nan")])
+)
 
 
 @pytest.mark.parametrize(
@@ -125,3 +136,45 @@ def test_numbers_of_32_bits_are_not_looked_through_since_nothing_of_theirs_can_w
     for long in (col("short") + 2**31, col("short") + col("long")):
         with pytest.raises(AssertionError):
             long.evaluate(batch)
+
+
+@given(
+    st.sampled_from(COMPARED),
+    st.sampled_from(["int64", "uint64", "int32"]),
+    st.sampled_from(["float64", "float32"]),
+    near_edges,
+    floats_near_edges,
+    st.booleans(),
+)
+def test_a_whole_number_and_a_float_are_compared_as_python_compares_them(
+    op: str, whole_type: str, float_type: str, n: int, x: float, is_exchanged: bool
+) -> None:
+    limits = np.iinfo(whole_type)
+    n = min(max(n, limits.min), limits.max)
+    x = float(np.dtype(float_type).type(x))
+    batch = batch_of([1], {"n": np.array([n], whole_type), "x": np.array([x], float_type)})
+    left, right = ("x", "n") if is_exchanged else ("n", "x")
+    exact = eval(f"{left} {op} {right}", {"n": n, "x": x})  # noqa: S307 - our own text
+    for first, second in ((col, col), (col, lit), (lit, col), (lit, lit)):
+        sides = [
+            of(name if of is col else {"n": n, "x": x}[name])
+            for of, name in ((first, left), (second, right))
+        ]
+        made = eval(f"a {op} b", dict(zip("ab", sides, strict=True)))  # noqa: S307
+        assert made.evaluate(batch).tolist() == [exact and not np.isnan(x)], str(made)
+        assert (~made).evaluate(batch).tolist() == [not exact and not np.isnan(x)], str(made)
+    for same in (col("n").isin([x]), col("x").isin([n]), col("x").between(n, n)):
+        assert same.evaluate(batch).tolist() == [n == x], str(same)
+
+
+def test_ids_that_a_float_would_merge_differ_from_it() -> None:
+    batch = batch_of([1, 2], {"id": np.array([2**53, 2**53 + 1])})
+    for equal in (
+        col("id") == float(2**53),
+        col("id") == lit(float(2**53)),
+        lit(float(2**53)) == col("id"),
+        col("id") == col("id").fill_null(0) * 0 + float(2**53),
+        col("id").isin([float(2**53)]),
+        ~(col("id") != float(2**53)),
+    ):
+        assert equal.evaluate(batch).tolist() == [True, False], str(equal)

@@ -138,9 +138,16 @@ def test_no_match_names_what_is_there_instead(kind: str, tmp_path: Path) -> None
     (tmp_path / "empty").mkdir()
     with pytest.raises(IngestError, match=f"no file that ends in .{kind}"):
         input_of(kind, tmp_path / "empty").schema()
-    with pytest.raises(IngestError, match="through Spark"):
-        input_of(kind, "s3://bucket/x").schema()
     assert input_of(kind, tmp_path / "empty").describe().endswith("(0 files)")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_path_of_another_system_is_refused(kind: str, tmp_path: Path) -> None:
+    for path in ("s3://bucket/x", Path("gs://bucket/x"), "hdfs://h:8020/x", "dbfs:/x"):
+        with pytest.raises(IngestError, match="through Spark"):
+            input_of(kind, path)
+    write(tmp_path / f"a b.{kind}", {"t": [1]})
+    assert rows_of(input_of(kind, (tmp_path / f"a b.{kind}").as_uri())) == [{"t": 1}]
 
 
 def test_a_missing_column_names_the_nearest(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from hypothesis import given
 from runtime.errors import OperatorError
 from runtime.model import END_NS, READY_ONLY, START_NS, Batch, GateRead, batch_of
 from runtime.operators.aggregate import machine as aggregate
+from runtime.operators.aggregate.accumulators import SortedValues, quantile
 from runtime.operators.aggregate.machine import AggregateMachine
 from runtime.operators.aggregate.step import Aggregate, AggregateStep, Window
 from tests.operators.literal import (
@@ -29,6 +30,7 @@ from tests.support.chance import chance
 
 ROWS = pa.schema({"area": pa.int64(), "line": pa.string(), "delay": pa.float64(), "n": pa.int64()})
 TIMES = pa.timestamp("ns")
+INF = float("inf")
 STEP = AggregateStep(
     name="minutes",
     inputs=("buses",),
@@ -325,3 +327,28 @@ def test_a_sum_is_exact_or_refused_by_step_column_and_row(
         )
     with pytest.raises(OperatorError, match=f"'delay'(.|\n)*{problem.replace('+', '[+]')}"):
         machine.process(read(batch, END_NS), now_ns=0)
+
+
+@pytest.mark.parametrize(
+    ("values", "level", "expected"),
+    [
+        ([1.0, 2.0, INF], 0.5, 2.0),
+        ([1.0, 2.0, INF], 1.0, INF),
+        ([1.0, 2.0, INF], 0.75, INF),
+        ([INF, INF], 0.5, INF),
+        ([-INF, 1.0], 0.5, -INF),
+        ([-INF, 1.0], 1.0, 1.0),
+        ([-INF, INF], 0.25, -INF),
+        ([-INF, INF], 0.75, INF),
+        ([-1.7e308, 1.7e308], 0.5, 0.0),
+        ([], 0.5, float("nan")),
+    ],
+    ids=str,
+)
+def test_a_quantile_beside_infinity_is_no_null(
+    values: list[float], level: float, expected: float
+) -> None:
+    results = SortedValues(np.array([9.0, *values]), np.array([0, 1]), np.array([1, len(values)]))
+    found = quantile(results, level)
+    assert found[0] == 9.0
+    assert np.array_equal(found[1:], [expected], equal_nan=True)

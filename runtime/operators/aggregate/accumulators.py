@@ -209,7 +209,8 @@ class ValueAccumulator:
 def quantile(of: SortedValues, level: float) -> npt.NDArray[np.float64]:
     """Return the quantile of each result: linear between neighbours, as `np.quantile` does it.
 
-    NaN where there are no values.
+    NaN where there are no values. Beside an infinite neighbour it is that one, and between both
+    infinities the nearer.
     """
     if not len(of.values):
         return np.full(len(of.counts), np.nan)
@@ -219,7 +220,18 @@ def quantile(of: SortedValues, level: float) -> npt.NDArray[np.float64]:
     part = place - below
     low = of.values.take(of.starts + below, mode="clip")
     high = of.values.take(of.starts + np.minimum(below + 1, highest), mode="clip")
-    with np.errstate(invalid="ignore"):  # inf − inf
+    with np.errstate(invalid="ignore", over="ignore"):  # inf − inf, and 1e308 + 1e308
         step = high - low
         found = np.where(part >= 0.5, high - step * (1 - part), low + step * part)
+        if not np.isfinite(step).all():
+            found = np.where(np.isfinite(step), found, _beside_infinity(low, high, part))
     return np.where(of.counts == 0, np.nan, found)
+
+
+def _beside_infinity(
+    low: npt.NDArray[np.float64], high: npt.NDArray[np.float64], part: npt.NDArray[np.float64]
+) -> npt.NDArray[np.float64]:
+    """Return the quantile where the step between two neighbours is not finite."""
+    nearer = np.where(part < 0.5, low, high)
+    between = np.where(np.isinf(low) & np.isinf(high), nearer, low * (1 - part) + high * part)
+    return np.where((part == 0) | (low == high), low, between)

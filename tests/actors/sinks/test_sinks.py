@@ -16,7 +16,7 @@ import pytest
 
 from actors.sinks import Sink, open_sink, parts
 from actors.sinks.outputs import callback_sink, collect_sink, jsonl_sink, parquet_sink
-from runtime.errors import OperatorError, SinkError, TypeMismatch
+from runtime.errors import OperatorError, SettingError, SinkError, TypeMismatch
 from runtime.sinks import Output
 
 SCHEMA = pa.schema([("ts", pa.timestamp("ns", tz="UTC")), ("n", pa.int64()), ("x", pa.float64())])
@@ -102,6 +102,27 @@ def test_json_has_times_to_the_nanosecond_and_null_for_what_is_no_number(tmp_pat
         "text": "żółw 🐢\n",
         "large": 2**64 - 1,
     }
+    assert [note[:40] for note in sink.progress.notes] == [
+        "1 infinite value(s) are null there, sinc"
+    ]
+
+
+@pytest.mark.parametrize("of", [parquet_sink, jsonl_sink])
+@pytest.mark.parametrize("path", ["s3://bucket/x", "gs:/bucket/x", "hdfs://h/x", "file://host/x"])
+def test_a_path_of_another_system_is_refused(of: Any, path: str) -> None:
+    with pytest.raises(SettingError, match=path):
+        of(path)
+    if not path.startswith("file"):
+        with pytest.raises(SettingError):
+            of(Path(path))  # which has one slash
+
+
+def test_a_path_of_this_machine_may_say_so(tmp_path: Path) -> None:
+    path = tmp_path / "a folder"
+    for said in (path.as_uri(), f"file:{path}", f"file://localhost{path}", str(path)):
+        assert parquet_sink(said).path == str(path)
+    assert parquet_sink("~/out").path == str(Path("~/out").expanduser())
+    assert parquet_sink("./s3:/out").path == "./s3:/out"
 
 
 @pytest.mark.parametrize("of", [parquet_sink, jsonl_sink])

@@ -1,0 +1,128 @@
+"""Comparisons of numbers, exact where a whole number meets a float.
+
+NumPy compares both as float64, which rounds whole numbers beyond 2**53: two ids that differ would
+be equal to one float. Rounding keeps the order, so only what is equal once rounded is looked at
+again. Two floats are compared as they are: NaN is the null of a column, and nothing is true of it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from runtime.expressions.result_types import Value
+from runtime.expressions.whole import Kernel, ends_of
+from runtime.model import BoolArray, Column
+
+__all__ = ["bound_comparison", "compared_columns"]
+
+_EXACT = 1 << 53
+"""Whole numbers up to here are the same as float64."""
+
+
+def _not_equal(left: Any, right: Any) -> Column:
+    """Return where two numbers are known to differ: not where one is NaN."""
+    if _is_float(left) or _is_float(right):
+        return np.less(left, right) | np.greater(left, right)
+    return np.not_equal(left, right)
+
+
+_PLAIN: dict[str, Kernel] = {
+    "<": np.less,
+    "<=": np.less_equal,
+    ">": np.greater,
+    ">=": np.greater_equal,
+    "==": np.equal,
+    "!=": _not_equal,
+}
+_TO_WHOLE: dict[str, Callable[[float], int]] = {
+    "<": math.ceil,
+    ">=": math.ceil,
+    ">": math.floor,
+    "<=": math.floor,
+}
+
+
+def bound_comparison(op: str, value: Value, dtype: np.dtype[Any]) -> tuple[Kernel, Any]:
+    """Return how a column compares with a number, and the number as NumPy takes it for that.
+
+    Args:
+        op: the comparison, the column on its left.
+        value: the number.
+        dtype: of the column.
+    """
+    if dtype.kind in "iu" and isinstance(value, float) and math.isfinite(value):
+        if value.is_integer():
+            value = int(value)
+        elif op in _TO_WHOLE:  # x > 8.5 is x > 8; a fraction that is left is less than 2**53
+            value = _TO_WHOLE[op](value)
+    elif dtype.kind == "f" and isinstance(value, int) and not isinstance(value, bool):
+        return _with_whole(op, value, dtype)
+    return _PLAIN[op], _as_array(value, dtype)
+
+
+def _as_array(value: Value, dtype: np.dtype[Any]) -> Any:
+    """Return a literal as an array of no dimension, of the type in which they are compared."""
+    try:
+        with np.errstate(over="ignore"):
+            return np.asarray(value, np.result_type(dtype, value))
+    except OverflowError:
+        return value  # NumPy knows on which side of all rows it is
+
+
+def _with_whole(op: str, value: int, dtype: np.dtype[Any]) -> tuple[Kernel, Any]:
+    """Return how floats compare with a whole number: with the nearest float, if it is another."""
+    near = np.asarray(value, dtype)
+    if int(near) == value:
+        return _PLAIN[op], near
+    if op == "==":
+        return lambda column, _: np.zeros(len(column), np.bool_), near
+    if op == "!=":
+        return lambda column, _: np.logical_not(np.isnan(column)), near
+    # No float lies between the two.
+    if op in ("<", "<="):
+        return _PLAIN["<" if int(near) > value else "<="], near
+    return _PLAIN[">=" if int(near) > value else ">"], near
+
+
+def compared_columns(op: str, left: npt.NDArray[Any], right: npt.NDArray[Any]) -> BoolArray:
+    """Return the comparison of two columns of numbers, shape (rows,)."""
+    found: BoolArray = _PLAIN[op](left, right)
+    if _is_long(left) and right.dtype.kind == "f":
+        _correct(op, left, right, found, is_exchanged=False)
+    elif _is_long(right) and left.dtype.kind == "f":
+        _correct(op, right, left, found, is_exchanged=True)
+    return found
+
+
+def _correct(
+    op: str,
+    whole: npt.NDArray[Any],
+    floats: npt.NDArray[Any],
+    found: BoolArray,
+    *,
+    is_exchanged: bool,
+) -> None:
+    """Compare once more where a whole number equals a float only once rounded."""
+    if not len(whole):
+        return
+    least, most = ends_of(whole)
+    if least >= -_EXACT and most <= _EXACT:
+        return
+    floats = floats.astype(np.float64, copy=False)
+    tied = np.flatnonzero((whole.astype(np.float64) == floats) & (np.abs(floats) >= _EXACT))
+    for row in tied.tolist():
+        pair = whole.item(row), int(floats.item(row))
+        found[row] = _PLAIN[op](*(reversed(pair) if is_exchanged else pair))
+
+
+def _is_long(values: npt.NDArray[Any]) -> bool:
+    return values.dtype.kind in "iu" and values.dtype.itemsize == 8
+
+
+def _is_float(values: Any) -> bool:
+    return values.dtype.kind == "f" if isinstance(values, np.ndarray) else isinstance(values, float)
