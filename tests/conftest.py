@@ -12,7 +12,9 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from examples import real_data
+from runtime.simulate.ways import Ways
 from tests.support.longest import is_among_longest
+from tests.support.wire import through_frames
 
 ROOT = Path(__file__).resolve().parent.parent
 ON_CI = bool(os.environ.get("CI"))
@@ -40,6 +42,12 @@ def pytest_configure(config: pytest.Config) -> None:
     """Fix Hypothesis' seed before it is used, so that it can be printed."""
     if not ON_CI and config.getoption("hypothesis_seed", None) is None:
         config.option.hypothesis_seed = random.SystemRandom().randrange(2**32)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _simulations_make_frames() -> None:
+    """Let no type pass in the simulator that a cluster's wire refuses."""
+    Ways.wire = through_frames
 
 
 @pytest.fixture

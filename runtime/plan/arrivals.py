@@ -7,7 +7,8 @@ loops ───────────┘
 ```
 
 A step that goes by arrivals has a field `close` (`Closes`). Behind a join or an aggregate rows are
-new events, which arrived nowhere: there it goes by the clock.
+new events, which arrived nowhere: there it goes by the clock, and no row says where it is from, not
+even of those that come from a source as well.
 """
 
 from __future__ import annotations
@@ -69,6 +70,11 @@ def _passes_on(step: Step) -> bool:
     return step.passes_on and step.role is not Role.LATE_ROWS
 
 
+def _has_arrivals(step: Step) -> bool:
+    """Whether rows leave a step with the arrivals that they came with, or with their first."""
+    return isinstance(step, SourceStep) or _passes_on(step)
+
+
 def goes_by_clock(steps: Mapping[str, Step], inputs: tuple[str, ...]) -> list[str]:
     """Return why nobody can tell of the arrivals of these inputs; empty: they are told.
 
@@ -109,10 +115,11 @@ class ArrivalWays:
         sources: dict[str, ToldArrivals] = {}
         for step in steps.values():
             close = closes_of(step)
-            if close is None:
+            way = _way(steps, step.inputs)
+            if close is None or not all(map(_has_arrivals, way)):
                 continue
             takers.add(step.name)
-            for one in _way(steps, step.inputs):
+            for one in way:
                 if isinstance(one, SourceStep):
                     every_ns = None if close.by_clock else close.every_ns
                     sources[one.name] = _more_often(sources.get(one.name), every_ns)

@@ -304,6 +304,7 @@ class Simulation:
         match action:
             case Send(channel, message):
                 target = self._plan.slots[channel.target]
+                message = self._ways.through_wire(channel, message)
                 self.replacing.left(channel.name)
                 self._ways.send(channel, message, self._delivery(target, channel.name, message))
             case Grant(channel, rows):

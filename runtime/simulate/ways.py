@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 
@@ -21,6 +21,8 @@ from runtime.schedule.queues import PathQueues
 from runtime.simulate.models import LinkModel
 
 Arrive = Callable[[], None]
+Wire = Callable[[Message], Message]
+"""Makes of a message what arrives."""
 
 
 class Timeline(Protocol):
@@ -34,7 +36,14 @@ class Timeline(Protocol):
 
 
 class Ways:
-    """All ways between the slots of a plan."""
+    """All ways between the slots of a plan.
+
+    Attributes:
+        wire: makes the wire of a channel. None: messages arrive as they were sent. Tests set it for
+            all simulations, to a cluster's frames: so what would fail there fails here.
+    """
+
+    wire: ClassVar[Callable[[Channel], Wire] | None] = None
 
     def __init__(
         self, plan: Plan, model: LinkModel, time: Timeline, rng: np.random.Generator
@@ -44,10 +53,25 @@ class Ways:
         self._free_ns: dict[tuple[str, str], int] = {}  # {(channel, what): its last arrival}
         self._names = [channel.name for channel in plan.channels]
         self._links: dict[tuple[str, str], _Link] = {}  # {(from node, to node): in use so far}
+        self._wires: dict[str, Wire] = {}  # {channel: in use so far}
 
     def moved(self, plan: Plan) -> None:
-        """Stages go on in other slots."""
+        """Stages go on in other slots, and channels on other wires."""
         self._node = {stage: plan.places[slot].node for stage, slot in plan.slots.items()}
+        self._wires.clear()
+
+    def through_wire(self, channel: Channel, message: Message) -> Message:
+        """Return the message as the other slot will see it.
+
+        Raises:
+            FrameError: it cannot travel.
+        """
+        make = type(self).wire
+        if make is None:
+            return message
+        if channel.name not in self._wires:
+            self._wires[channel.name] = make(channel)
+        return self._wires[channel.name](message)
 
     def send(self, channel: Channel, message: Message, arrive: Arrive) -> None:
         """Carry a message to another slot."""

@@ -238,3 +238,19 @@ def test_behind_a_join_it_goes_by_the_clock() -> None:
     job, report = simulated(flow)
     assert report.state == "done", report.error
     assert sum(job.result("out")["n"].to_pylist()) + report.ledger.late == 5
+
+
+def test_new_events_and_a_sources_rows_close_together() -> None:
+    flow = sw.Dataflow("both")
+    rows = sw.table(pa.table({"ts": [1, 2, 12], "key": [7, 7, 7]}))
+    one, other = (
+        flow.source(name, rows, event_time="ts", time_unit="s", arrival="ts") for name in "ab"
+    )
+    pairs = one.join(other, on="key", within="1s", name="pairs").select("key", "ts")
+    both = flow.merge(one, pairs, name="both")
+    both.aggregate(window=sw.tumbling("5s"), n=sw.count(), close=EndAndAWhile(0)).sink(
+        "out", sw.collect_sink()
+    )
+    job, report = simulated(flow)
+    assert report.state == "done", report.error
+    assert sum(job.result("out")["n"].to_pylist()) + report.ledger.late == 8

@@ -73,8 +73,7 @@ class Leaving:
             if name == EVENTS:
                 columns[name] = self._events(rows, places, [asked for _, asked in parts], sizes)
             elif name == WINDOW_START:
-                starts = np.array([one.window_start_ns for one in found], dtype=np.int64)
-                columns[name] = starts.view("datetime64[ns]")
+                columns[name] = np.array([one.window_start_ns for one in found], dtype=np.int64)
             elif name == CERTAIN and certain is not None:
                 columns[name] = certain
             elif name in self._keys:
