@@ -32,7 +32,11 @@ def trades(rows: int, seed: int) -> pa.Table:
     )
 
 
-def pattern_flow(rows: pa.Table) -> sw.Dataflow:
+IDLE = sw.espice("1h")
+"""Nothing is ever shed."""
+
+
+def pattern_flow(rows: pa.Table, shed: Espice | None = IDLE) -> sw.Dataflow:
     flow = sw.Dataflow("patterns")
     source = flow.source(
         "trades",
@@ -62,6 +66,14 @@ def pattern_flow(rows: pa.Table) -> sw.Dataflow:
         matches=1,
         id="id",
     ).sink("pairs", sw.collect_sink())
+    keyed.pattern(
+        sw.seq(low, end),
+        type="kind",
+        window=sw.sliding("200ms", "100ms"),
+        matches=1,
+        id="id",
+        shed=shed,
+    ).sink("windows", sw.collect_sink())
     return flow
 
 
@@ -72,13 +84,17 @@ def test_patterns_give_on_ray_what_the_simulator_gives(cluster: sw.Cluster) -> N
         job = host.submit(pattern_flow(rows))
         report = job.wait(timeout=60)
         assert report.ledger.is_balanced
-        results.append([job.result(sink) for sink in ("rises", "pairs")])
+        results.append([job.result(sink) for sink in ("rises", "pairs", "windows")])
         late.append(report.ledger.late)
     assert all(len(table) for table in results[0])
     assert late[0] == late[1]
-    (rises, pairs), (real_rises, real_pairs) = results
+    (rises, pairs, windows), (real_rises, real_pairs, real_windows) = results
     assert sorted_rows(rises) == sorted_rows(real_rises)  # replicas: no gate orders what they send
     assert pairs.equals(real_pairs)
+    plain = sw.Simulation(nodes=3, seed=1).submit(pattern_flow(rows, shed=None))
+    plain.wait()
+    assert windows.equals(plain.result("windows"))
+    assert windows.equals(real_windows)
 
 
 def overload_flow(rows: pa.Table, shed: Espice) -> sw.Dataflow:

@@ -116,7 +116,6 @@ class EventDrops:
     def drop(self, own: Own, every: list[OpenWindow], covered: Covered, kept: Kept) -> None:
         """Note which rows of a key go, if a window waits for a match when they come."""
         matcher = self._matcher_of(own.code)
-        was_waiting = matcher is not None and matcher.is_waiting
         windows, tried = [], []
         for one, begin, end in covered.of(every):
             is_full = matcher is not None and matcher.is_full(one.key)
@@ -125,6 +124,8 @@ class EventDrops:
             # Of one that was given up all is looked at later.
             if one.trial is not None and (not is_full or one.given_up is not None):
                 tried.append((one, one.trial, begin, end))
+        # The matcher sees only rows that fit: of windows that opened with others it knows nothing.
+        was_waiting = any(begin == 0 for _, begin, _ in windows)
         some = np.flatnonzero(own.may_match & (covered.total > 0))
         ranks, is_gone = np.zeros(len(some), np.int64), np.zeros(len(some), np.bool_)
         if self._overload.is_on and windows and len(some):

@@ -182,11 +182,17 @@ class PatternMachine(ByEventTime):
 
     # -- rows in, matches out -----------------------------------------------------------
 
-    def _matched(self, batch: Batch) -> list[Found]:
-        """Take rows in order; return the matches that they complete."""
+    def _with_keys(self, batch: Batch) -> Batch | None:
+        """Return the rows whose keys are not null; None if there are none."""
         nulls = any_null([batch.columns[name] for name in self._step.keys])
         if nulls is not None:
             batch = batch.keep(~nulls)
+        return batch if len(batch) else None
+
+    def _matched(self, came: Batch) -> list[Found]:
+        """Take rows in order; return the matches that they complete."""
+        if (batch := self._with_keys(came)) is None:
+            return []
         places, kinds = self._fits.of(batch)
         if not self._counts_all:
             if not len(places):
@@ -224,11 +230,10 @@ class PatternMachine(ByEventTime):
         self._check_size()
         return found
 
-    def _pass_over(self, batch: Batch, shedding: WindowShedding) -> None:
+    def _pass_over(self, came: Batch, shedding: WindowShedding) -> None:
         """Count rows and do no more: there is no time to look at them."""
-        nulls = any_null([batch.columns[name] for name in self._step.keys])
-        if nulls is not None:
-            batch = batch.keep(~nulls)
+        if (batch := self._with_keys(came)) is None:
+            return
         codes = self._keys.codes([batch.columns[name] for name in self._step.keys], len(batch))
         self._numbers.of(codes, len(self._keys))
         self._events += len(batch)

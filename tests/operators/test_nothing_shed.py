@@ -1,0 +1,125 @@
+"""Shedding that drops nothing changes nothing: matches are those of a pattern without `shed=`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import slackwater as sw
+from runtime.model import Batch, GateRead
+from runtime.operators.pattern.machine import PatternMachine
+from runtime.patterns.normal import Asked, Normal, Place, Sequence
+from runtime.patterns.scopes import TimeWindows, Within
+from runtime.shedding import espice
+from tests.operators.test_pattern import ASKED, SETTINGS, left, step_of, streams
+from tests.operators.test_pattern_shedding import leaves, read_of
+from tests.operators.test_pattern_shedding import step_of as typed_step_of
+from tests.patterns.worlds import BY_COUNT, BY_TIME, sequences
+from tests.support.examples import five_times
+
+AB = Sequence((Place((0,)), Place((1,))))
+DROPS = ("events", "pairs")
+WINDOWS = [one for one in (*BY_TIME, *BY_COUNT) if not isinstance(one, Within)]
+BY_END = [one for one in WINDOWS if one in BY_TIME]
+
+
+def check(drops: Any, first: Sequence, rows: Any, cuts: set[int], **given_: Any) -> None:
+    plain = step_of(Normal(ASKED[:4], (first,)), **given_)
+    sheds = replace(plain, shed=espice("1h", drops=drops))
+    cuts = {one for one in cuts if one < len(rows)}
+    assert left(sheds, rows, cuts) == left(plain, rows, cuts)
+
+
+@five_times
+@given(
+    drops=st.sampled_from(DROPS),
+    first=sequences(has_end=False),
+    rows=streams(),
+    cuts=st.sets(st.integers(1, 15), max_size=8),
+    scope=st.sampled_from(WINDOWS),
+    **SETTINGS,
+)
+def test_shedding_that_drops_nothing_changes_no_match(
+    drops: Any, first: Sequence, rows: Any, cuts: set[int], **given_: Any
+) -> None:
+    check(drops, first, rows, cuts, **given_)
+
+
+@five_times
+@given(
+    drops=st.sampled_from(DROPS),
+    first=sequences(has_end=True),
+    rows=streams(),
+    cuts=st.sets(st.integers(1, 15), max_size=8),
+    scope=st.sampled_from(BY_END),
+    **SETTINGS,
+)
+def test_so_it_is_where_matches_wait_for_the_end_of_their_window(
+    drops: Any, first: Sequence, rows: Any, cuts: set[int], **given_: Any
+) -> None:
+    check(drops, first, rows, cuts, **given_)
+
+
+@pytest.mark.parametrize("drops", DROPS)
+@pytest.mark.parametrize("scope", [TimeWindows(10, 10), TimeWindows(20, 10)], ids=str)
+def test_a_window_waits_that_opened_with_an_event_that_fits_nothing(scope: Any, drops: Any) -> None:
+    found = []
+    for shed in (espice("1h", drops=drops), None):
+        step = replace(typed_step_of(espice("1h"), scope, most=1), shed=shed)
+        machine = PatternMachine(step, most_kept_rows=100)
+        reads = [
+            ([10 * one + at], [kind]) for one in range(10) for at, kind in enumerate((5, 0, 1, 2))
+        ]
+        found.append(leaves([machine.process(read_of(*one, one[0][0]), 0) for one in reads]))
+    assert len(found[1]) >= 10
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("feature", [None, sw.col("kind")], ids=str)
+@pytest.mark.parametrize("is_passing_over", [False, True])
+@pytest.mark.parametrize("drops", DROPS)
+def test_a_read_whose_keys_are_all_null_is_in_no_match(
+    drops: Any, is_passing_over: bool, feature: Any
+) -> None:
+    """Nor is one without rows, or one of a key that only some rows have, or of no type."""
+    shed = espice("1h", drops=drops, feature=feature)
+    step = replace(
+        typed_step_of(shed, TimeWindows(10, 10)),
+        type_column="kind",
+        keys=("key",),
+        schema=pa.schema({"key": pa.string(), "events": pa.string()}),
+        pattern=Normal((Asked("a", types=("a",)), Asked("b", types=("b",))), (AB,)),
+    )
+    machine = PatternMachine(step, most_kept_rows=100)
+    found: list[str] = []
+    for number, (keys, kinds) in enumerate(
+        [
+            ([None, None], ["a", "b"]),
+            (["x", None, "x"], ["a", "b", "b"]),
+            ([], []),
+            ([None], [None]),
+            (["y", "y", "y"], [None, "a", "b"]),
+            ([None], ["a"]),
+        ]
+    ):
+        assert machine._shedding is not None
+        if drops == "events":
+            passing = is_passing_over and number in (0, 3, 5)
+            machine._shedding._overload._passing.is_on = passing
+        times = 10 * number + np.arange(len(keys))
+        columns: Any = {
+            "key": pa.array(keys, pa.string()),
+            "kind": pa.array(kinds, pa.string()),
+            "id": times,
+        }
+        read = GateRead([Batch(times, times, columns)], [None], 10 * number + 5, 0, 10 * number + 5)
+        made = machine.process(read, 0)
+        found += [] if made is None else made.columns["key"].to_pylist()
+    assert found == ["x", "y"]
+    assert machine.shed == 0
