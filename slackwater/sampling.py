@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from itertools import cycle
 
 import pyarrow as pa
 
+from actors.kernel.occupied import OccupiedClock
 from runtime.config import Limits
 from runtime.errors import SettingError
 from runtime.estimate import QueryGraph
@@ -36,9 +38,9 @@ from slackwater.source_times import source_times
 
 __all__ = ["FlowSample", "as_sample", "sample_flow"]
 
-BLOCKS = (50, 5, 200, 20, 500, 10, 100, 2)
+BLOCKS = (50, 1, 200, 5, 1, 100, 20, 1, 400, 2, 10, 1)
 """Rows of the blocks that a sample is cut into by turns: what a slice costs, and what a row, is
-seen from slices of different lengths."""
+seen from slices of different lengths. Those of one row bound the fixed part of a slice."""
 HERE = "here"
 UNCUT_NS = 3_600 * NS_PER_SECOND
 NEVER_NS = 2**62
@@ -96,7 +98,7 @@ def sample_flow(
     *,
     rows: int = 1_000,
     limits: Limits | None = None,
-    clock_ns: Callable[[], int] = time.thread_time_ns,
+    clock_ns: Callable[[], int] | None = None,
     cost: CostModel | None = None,
 ) -> FlowSample:
     """Run the first rows of each source through the flow, and measure.
@@ -107,7 +109,8 @@ def sample_flow(
         flow: as it will be submitted.
         rows: of each source, >= 1.
         limits: those it will be submitted with.
-        clock_ns: by which slices are timed; this thread's CPU unless told.
+        clock_ns: by which slices are timed; unless told, how long they occupy this thread: its CPU,
+            and what it waits of its own accord.
         cost: what work costs, in place of a clock: as in a simulation of that model.
 
     Raises:
@@ -120,16 +123,20 @@ def sample_flow(
     began_s = time.perf_counter()
     planned = prepare(flow, [HERE], limits=limits)
     seen: dict[str, SeenTimes] = {}
+    occupied_ns = OccupiedClock()
 
     def ran(bound_ns: int, noted: dict[str, SeenTimes]) -> tuple[list[SampledStage], JobReport]:
         plan = _sampled_plan(planned, rows, noted, bound_ns=bound_ns)
-        costs = MeasuredCost(clock_ns) if cost is None else NotedCost(cost)
+        costs = MeasuredCost(clock_ns or occupied_ns) if cost is None else NotedCost(cost)
         link = LinkModel(delay_ns=0)
         report = SimulationRun(plan, egress=_leave, cost=costs, link=link, weighs=True).run()
         by_name = {one.name: one for one in report.stages}
         return sampled_stages(plan.stages, by_name, costs.slices), report
 
-    stages, report = ran(NEVER_NS, seen)
+    with closing(occupied_ns):
+        stages, report = ran(NEVER_NS, seen)
+        shedding = {stage.name for stage in planned.stages if stage.sheds}
+        dropped = ran(AT_ONCE_NS, {})[0] if shedding else []
     found = {one.name: one for one in report.stages}
     slice_s = planned.limits.slice_ns / NS_PER_SECOND
     graph = query_graph_of_sample(
@@ -137,8 +144,6 @@ def sample_flow(
         slice_s=slice_s,
         times_s={name: times.seconds() for name, times in seen.items()},
     )
-    shedding = {stage.name for stage in planned.stages if stage.sheds}
-    dropped = ran(AT_ONCE_NS, {})[0] if shedding else []
     saved = {
         kept.name: _saved(kept, bare, slice_s)
         for kept, bare in zip(stages, dropped, strict=bool(shedding))

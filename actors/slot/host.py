@@ -18,7 +18,6 @@ import copy
 import gc
 import os
 import threading
-import time
 import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -28,6 +27,7 @@ import numpy as np
 import pyarrow as pa
 import zmq
 
+from actors.kernel.occupied import OccupiedClock
 from actors.sinks import SlotSinks, input_prints
 from actors.slot.channel_ends import ChannelEnds
 from actors.slot.clock_sync import SlotClock
@@ -296,7 +296,7 @@ class SlotHost(MovingStages):
         sharpen_timers()
         # began_ns: of the next slice; what the loop does besides is charged to none of them.
         peers_ns, looked_ns, began_ns, worked_ns = 0, 0, 0, self._clock.now_ns()
-        was_woken = True
+        was_woken, occupied_ns = True, OccupiedClock()
         while not self._is_stopping:
             now_ns = self._clock.now_ns()
             if was_woken or self._waker.is_ready:
@@ -306,15 +306,15 @@ class SlotHost(MovingStages):
                 continue
             if not 0 <= now_ns - looked_ns <= LOOK_NS:  # below 0: the clock was set
                 self._ends.take_in(slot, now_ns)
-                looked_ns, began_ns = now_ns, time.thread_time_ns()
+                looked_ns, began_ns = now_ns, occupied_ns.idled()
             if self._results.due_ns is not None:
                 self._do(self._results.due(self._sinks.clock_ns()))
-                began_ns = time.thread_time_ns()
+                began_ns = occupied_ns.idled()
             done = slot.step(now_ns)
             if done is not None:
                 for action in done.actions:
                     self._perform(action)
-                ended_ns = time.thread_time_ns()
+                ended_ns = occupied_ns()
                 slot.charge(done, ended_ns - began_ns)
                 began_ns, worked_ns = ended_ns, now_ns
                 continue

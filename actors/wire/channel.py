@@ -276,7 +276,9 @@ class Receiver(End):
                 self.messages += 1
                 self.rows += message.rows
                 self.bytes += len(frame)
-                took_ns = now_ns - sent_at_ns
+                # What came after its clock was read was sent after that, too; and no way takes
+                # less than no time, however far two clocks are apart.
+                took_ns = max(now_ns - sent_at_ns, 0)
                 self.link_ns += took_ns
                 if self.least_link_ns is None or took_ns < self.least_link_ns:
                     self.least_link_ns = took_ns

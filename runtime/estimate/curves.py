@@ -9,7 +9,12 @@ import numpy as np
 from runtime.errors import SettingError
 from runtime.estimate.query_graph import FloatArray
 
-__all__ = ["DriftCurve", "JoinCurve", "WindowCurve", "fit_nonnegative"]
+__all__ = ["DriftCurve", "JoinCurve", "WindowCurve", "fit_nonnegative", "fit_slices"]
+
+SPREADS = (0.0, *np.geomspace(1.0, 65_536.0, 9).tolist())
+"""What chance adds to a slice, in rows' worth of it."""
+SHORTEST = 1.3
+"""How many times the shortest of some slices a usual one is, by chance."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -137,18 +142,23 @@ class DriftCurve:
         return replace(self, from_s=tuple(at_s / speed for at_s in self.from_s))
 
 
-def fit_nonnegative(features: FloatArray, seconds: FloatArray) -> FloatArray:
+def fit_nonnegative(
+    features: FloatArray, seconds: FloatArray, weights: FloatArray | None = None
+) -> FloatArray:
     """Return the costs >= 0 that explain measured times best, by least squares.
 
     Args:
         features: shape (n, k), what was counted in each of n slices, such as rows and pairs.
         seconds: shape (n,), how long they took.
+        weights: shape (n,), how much each error counts; None: all alike.
 
     Raises:
         SettingError: nothing was measured.
     """
     if not len(features):
         raise SettingError("no slice was measured, so there is nothing to fit costs to")
+    if weights is not None:
+        features, seconds = features * weights[:, None], seconds * weights
     scale = np.maximum(np.abs(features).max(axis=0), 1e-300)
     free = list(range(features.shape[1]))
     found = np.zeros(features.shape[1])
@@ -159,6 +169,55 @@ def fit_nonnegative(features: FloatArray, seconds: FloatArray) -> FloatArray:
             break
         free.pop(int(np.argmin(part)))
     return found
+
+
+def fit_slices(
+    features: FloatArray, seconds: FloatArray, rows: FloatArray, *, most_fixed_s: float
+) -> FloatArray:
+    """Return the costs >= 0 of slices whose rows each vary, and the slices besides.
+
+    The spread of a slice's time is taken to be s · (g + rows): of rows alone where g is 0, of
+    slices alone where it is large. The g of `SPREADS` under which all times are likeliest counts.
+    So a row that takes long by chance does not become a fixed part.
+
+    Args:
+        features: shape (n, k), the first being 1 for each slice, or 0 where there is no fixed part.
+        seconds: shape (n,), how long they took.
+        rows: shape (n,), how many rows each had.
+        most_fixed_s: of the shortest slice, which had the fixed part, too.
+
+    Raises:
+        SettingError: nothing was measured.
+    """
+    best, likeliest, weights = np.zeros(features.shape[1]), -np.inf, np.ones(len(seconds))
+    for spread in SPREADS:
+        variance = spread + np.maximum(rows, 1.0)
+        found = fit_nonnegative(features, seconds, variance**-0.5)
+        off = (seconds - features @ found) ** 2 / variance
+        scale = max(float(off.mean()), 1e-30)
+        likely = -(len(seconds) * np.log(scale) + np.log(variance).sum()) / 2
+        if likely > likeliest + 1e-9:
+            best, likeliest, weights = found, likely, (scale * variance) ** -0.5
+    fixed_s = float(best[0])
+    if fixed_s * features[:, 0].sum() < (features[:, 1:] @ best[1:]).sum():
+        # Rows took most: what may be chance of the fixed part is theirs, too.
+        fixed_s = max(fixed_s - _error(features[:, best > 0], weights, best), 0.0)
+    fixed_s = min(fixed_s, most_fixed_s * SHORTEST)
+    if fixed_s == best[0]:
+        return best
+    left_s = seconds - fixed_s * features[:, 0]
+    rest = fit_nonnegative(features[:, 1:], left_s, weights)
+    told_s = float((features[:, 1:] @ rest).sum())
+    return np.concatenate([[fixed_s], rest * (left_s.sum() / told_s if told_s > 0 else 1.0)])
+
+
+def _error(features: FloatArray, weights: FloatArray, found: FloatArray) -> float:
+    """Return the standard error of the first cost, if it is not 0."""
+    if found[0] <= 0:
+        return 0.0
+    scale = np.abs(features).max(axis=0)
+    known = features / scale * weights[:, None]
+    return float(np.sqrt(np.linalg.pinv(known.T @ known)[0, 0]) / scale[0])
 
 
 def _before(events: FloatArray, within_s: float, width_s: float) -> FloatArray:

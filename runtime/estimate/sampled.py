@@ -13,8 +13,9 @@ from typing import Protocol
 
 import numpy as np
 
+from runtime.config import Limits
 from runtime.errors import SettingError
-from runtime.estimate.curves import fit_nonnegative
+from runtime.estimate.curves import fit_slices
 from runtime.estimate.query_graph import FloatArray
 from runtime.measure.report import StageReport
 from runtime.model import NS_PER_SECOND
@@ -30,6 +31,8 @@ __all__ = [
     "spans_of",
 ]
 
+LEAST_ROWS, MOST_ROWS = Limits.min_slice_rows, Limits.max_slice_rows
+
 
 @dataclass(frozen=True)
 class StageCost:
@@ -40,10 +43,19 @@ class StageCost:
     more_s: float = 0.0
 
     def in_full_slices(self, slice_s: float) -> StageCost:
-        """Return what rows cost in slices that are full by time: their share of the fixed part."""
-        room_s = max(slice_s - self.fixed_s, slice_s / 10)  # so much of a slice is rows at least
-        part = 1 + self.fixed_s / room_s
-        return StageCost(0.0, self.row_s * part, self.more_s * part)
+        """Return what rows cost in slices that are full by time: their share of the fixed part.
+
+        Where the fixed part is the longer one, a slice is not cut below so many rows as take as
+        long, `min_slice_rows` at most (`runtime/schedule/slice_size.py`).
+        """
+        fixed_s, row_s = self.fixed_s, self.row_s
+        if row_s <= 0:  # as many rows as there may be, if it is not too long by itself
+            rows = LEAST_ROWS if fixed_s >= slice_s else MOST_ROWS
+            return StageCost(0.0, fixed_s / rows, self.more_s)
+        more = fixed_s / (slice_s - fixed_s) if fixed_s < slice_s else np.inf
+        more = min(more, max(1.0, fixed_s / (LEAST_ROWS * row_s)))
+        row_s = max(row_s * (1 + more), row_s + fixed_s / MOST_ROWS)
+        return StageCost(0.0, row_s, self.more_s * (1 + more))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,27 +114,39 @@ class SampledStage:
         Args:
             more: of each slice, what else may cost: pairs or results; none: rows alone.
         """
-        if not len(self.slice_rows):
+        count = len(self.slice_rows)
+        if not count:
             return StageCost(0.0, 0.0)
         rows, seconds = np.asarray(self.slice_rows, float), np.asarray(self.slice_s, float)
-        let_go = np.asarray(self.slice_in if len(self.slice_in) else np.zeros(len(rows)), float)
-        others = np.asarray(more if len(more) else np.zeros(len(rows)), float)
-        features = np.stack([np.ones(len(rows)), rows, let_go, others], axis=1)
-        if len(rows) > 8:
+        let_go = np.asarray(self.slice_in if len(self.slice_in) else np.zeros(count), float)
+        others = np.asarray(more if len(more) else np.zeros(count), float)
+        features = np.stack([np.ones(count), rows, let_go, others], axis=1)
+        if count > 8:
             features, seconds = features[2:], seconds[2:]
         if any(np.ptp(each) == 0 and each.any() for each in features[:, 1:3].T):
             features[:, 0] = 0.0  # nothing tells a slice from its rows: all of it is theirs
-        found = fit_nonnegative(features, seconds)
+        found = _fitted(features, seconds)
         # Whatever interrupts a slice makes it longer, never shorter. One or two that are far off
         # are left out, if they are little of the whole: else it is the work that varies.
         off = seconds - features @ found
         odd = off > 10 * np.median(np.abs(off)) + 1e-12
         if 0 < odd.sum() <= 2 and len(off) > 8 and off[odd].sum() <= 0.1 * seconds.sum():
-            found = fit_nonnegative(features[~odd], seconds[~odd])
-        if not found[1:].any():  # longer slices took no longer
-            return StageCost(0.0, float(seconds.sum() / max(features[:, 1:3].max(axis=1).sum(), 1)))
+            found = _fitted(features[~odd], seconds[~odd])
         # A row costs as it comes and as it is let go, sooner or later both.
         return StageCost(float(found[0]), float(found[1] + found[2]), float(found[3]))
+
+
+def _fitted(features: FloatArray, seconds: FloatArray) -> FloatArray:
+    """Return the costs of a slice, of a row that comes, of one let go, and of what else there is.
+
+    Messages without rows do not ask the operator, so they say nothing of its fixed part.
+    """
+    if features[:, 2].any():
+        asked = (features[:, 1] > 1) | (features[:, 2] > 0)
+        features, seconds = features[asked], seconds[asked]
+    worked = features[:, 2] > 0 if features[:, 2].any() else np.ones(len(seconds), bool)
+    rows = features[:, 1:3].max(axis=1)
+    return fit_slices(features, seconds, rows, most_fixed_s=float(seconds[worked].min()))
 
 
 class SliceSeen(Protocol):

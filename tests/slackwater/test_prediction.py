@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import select
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,15 @@ def test_a_sample_finds_what_a_row_costs_and_how_many_come_of_it() -> None:
     assert costs["numbers"] == pytest.approx(0, abs=1e-9)
     assert costs["out"] == pytest.approx(0, abs=1e-6)
     assert [one.selectivity for one in sample.graph.operators] == [(1.0,), (1.0,), (1.0,)]
+
+
+def test_code_that_waits_costs_as_long_as_it_waits() -> None:
+    def asks(columns: Any) -> Any:
+        select.select([], [], [], 0.001 * len(columns["n"]))  # a service that answers in 1 ms
+        return {"n": columns["n"]}
+
+    sample = sample_flow(working(asks, times(40)))
+    assert 0.001 <= max(one.cost_s[0] for one in sample.graph.operators) < 0.003
 
 
 def test_a_sample_calls_no_sink_and_writes_nothing(tmp_path: Path) -> None:

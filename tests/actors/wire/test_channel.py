@@ -114,6 +114,14 @@ def test_link_time_is_summed_over_messages(link: Link) -> None:
     assert receiver.least_link_ns == 50
 
 
+def test_no_message_is_said_to_have_travelled_for_less_than_no_time(link: Link) -> None:
+    """It was sent after the receiver had looked at its clock, and came before it looked for it."""
+    receiver = link.receiver()
+    link.sender(receiver).send(message(1), 7_300_250)
+    until(lambda: bool(receiver.receive(250)), [receiver])
+    assert (receiver.link_ns, receiver.least_link_ns) == (0, 0)
+
+
 def test_a_message_too_long_for_a_frame_goes_in_pieces(link: Link) -> None:
     receiver = link.receiver(codec=codec(max_bytes=1_000))
     sender = link.sender(receiver, codec=codec(max_bytes=1_000))
