@@ -10,7 +10,6 @@ from typing import NamedTuple
 
 from runtime.patterns.normal import Asked, Normal, Place, Sequence
 
-
 MOST_ROLES = 1 << 16
 """Roles that are remembered of each sequence: with many predicates there may be no end of them."""
 

@@ -40,7 +40,7 @@ def fitting(asked: list[Asked], batch: Batch) -> list[tuple[int, ...]]:
 @pytest.mark.parametrize("has_types", [True, False], ids=["types", "no types"])
 @pytest.mark.parametrize("many", [1, 30, 31, 61, 64, 150])
 def test_no_number_of_types_and_predicates_is_too_many(many: int, has_types: bool) -> None:
-    of = Random(many)
+    of = Random(many)  # noqa: S311 - a seeded stream
     asked = [
         Asked(f"a{k}", (f"t{k}",) if has_types else None, where=col("v") > k) for k in range(many)
     ]
@@ -56,7 +56,7 @@ def test_no_number_of_types_and_predicates_is_too_many(many: int, has_types: boo
 def test_what_is_remembered_of_signatures_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(room, "_MOST_KNOWN", 50)
     asked = [Asked(f"a{k}", where=col("v") > k) for k in range(100)]
-    fits, of = Fits(asked, type_column=None, step="many"), Random(7)
+    fits, of = Fits(asked, type_column=None, step="many"), Random(7)  # noqa: S311 - likewise
     for _ in range(20):
         batch = batch_of(of, 30, types=1)
         places, kinds = fits.of(batch)

@@ -35,7 +35,7 @@ class DedupeMachine(ByEventTime):
     Args:
         step: what it looks at.
         most_kept_rows: beyond so many rows known the oldest are forgotten, as far as rows in
-            order do not need them.
+            order do not need them. What these need is looked for once for each eighth more.
 
     Attributes:
         duplicates: rows so far that were like one that had left.
@@ -55,6 +55,7 @@ class DedupeMachine(ByEventTime):
         self._newest = GrowableArray(np.int64, fill=START_NS)  # by code: when its newest happened
         self._by_code: dict[int, list[int]] | None = None  # their times; made for late rows
         self._horizon_ns = START_NS  # who happened before this is not known any more
+        self._looks_at = self._most_kept_rows  # more rows than this: some are to be forgotten
         self._tidied = 0  # how many there were when the forgotten ones were last cleared away
         self._late: list[LateRows] = []
         self.duplicates = self.let_go = self.late_dropped = 0
@@ -181,9 +182,12 @@ class DedupeMachine(ByEventTime):
         is_end = self._horizon_ns == END_NS
         if is_end or len(self._times) > 2 * self._tidied + 1024:
             self._tidy()
-        if len(self._times) > self._most_kept_rows:
+        if len(self._times) > self._looks_at:
+            # It takes time in proportion to all that are known: so not for each read.
             self._tidy()
             self._let_go(self._before(released.watermark_ns))
+            more = len(self._times) + self._most_kept_rows // 8
+            self._looks_at = max(more, self._most_kept_rows)
 
     def _before(self, passed_ns: int) -> int:
         """Return before what time nobody is needed by rows from this time on."""
@@ -193,7 +197,7 @@ class DedupeMachine(ByEventTime):
         """Forget the oldest, down to a little less than the most, as far as that is allowed."""
         before = len(self._times)
         excess = before - self._most_kept_rows + self._most_kept_rows // 16
-        if excess <= 0:
+        if excess <= 0 or most_ns <= self._horizon_ns:
             return
         oldest = np.partition(self._times.values, excess - 1)
         self._horizon_ns = max(self._horizon_ns, min(oldest.item(excess - 1) + 1, most_ns))
@@ -223,6 +227,7 @@ class DedupeMachine(ByEventTime):
             "newest": self._newest.values.copy(),
             "horizon_ns": self._horizon_ns,
             "tidied": self._tidied,
+            "looks_at": self._looks_at,
             "late_dropped": self.late_dropped,
             "duplicates": self.duplicates,
             "let_go": self.let_go,
@@ -236,7 +241,7 @@ class DedupeMachine(ByEventTime):
         self._times.replace(state["times"])
         self._newest.replace(state["newest"])
         self._horizon_ns = state["horizon_ns"]
-        self._tidied = state["tidied"]
+        self._tidied, self._looks_at = state["tidied"], state["looks_at"]
         self.late_dropped = state["late_dropped"]
         self.duplicates = state["duplicates"]
         self.let_go = state["let_go"]

@@ -1,0 +1,70 @@
+"""What deduping costs when more rows are known than are to be kept."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from runtime.model import READY_ONLY, START_NS, Batch, GateRead
+from runtime.operators.dedupe.machine import DedupeMachine
+from runtime.operators.dedupe.step import DedupeStep
+
+MOST = 1024
+
+
+class Counting(DedupeMachine):
+    """A machine that counts how often it goes through all that it knows."""
+
+    looks = 0
+
+    def _tidy(self) -> None:
+        self.looks += 1
+        super()._tidy()
+
+
+def machine(*, within_ns: int) -> Counting:
+    step = DedupeStep(
+        name="once",
+        inputs=("rows",),
+        schema=pa.schema([("k", pa.int64())]),
+        on=("k",),
+        within_ns=within_ns,
+        release=READY_ONLY,
+    )
+    return Counting(step, most_kept_rows=MOST)
+
+
+def read_of(begin: int, end: int, *, frontier_ns: int) -> GateRead:
+    times = np.arange(begin, end)
+    batch = Batch(times, times, {"k": times})
+    return GateRead([batch], [None], end, 0, frontier_ns)
+
+
+@pytest.mark.parametrize("is_silent", [True, False], ids=["needed by late rows", "needed by all"])
+def test_beyond_the_most_a_read_costs_no_more_than_before(is_silent: bool) -> None:
+    """Rows in order need the last `within`; what only late rows need is forgotten beyond the most."""
+    one = machine(within_ns=3000 if is_silent else 10**9)
+    for begin in range(0, 8000, 10):
+        frontier_ns = START_NS if is_silent else begin + 10
+        assert one.process(read_of(begin, begin + 10, frontier_ns=frontier_ns), 0) is not None
+        needed = min(begin + 10, 3000) if is_silent else begin + 10
+        assert one.rows_held <= max(needed, MOST) + MOST // 8 + 10
+    assert (one.let_go > 0) is is_silent
+    assert one.looks < 2 * 8000 / (MOST / 8)
+
+
+def test_forgetting_goes_on_from_a_snapshot_as_before() -> None:
+    first, other = machine(within_ns=2000), machine(within_ns=2000)
+    counts: list[Any] = []
+    for begin in range(0, 6000, 50):
+        for one in (first, other):
+            one.process(read_of(begin, begin + 50, frontier_ns=START_NS), 0)
+        state = other.snapshot()
+        other = machine(within_ns=2000)
+        other.restore(state)
+        assert (other.rows_held, other.let_go) == (first.rows_held, first.let_go)
+        counts.append(first.let_go)
+    assert counts[-1] > 0
