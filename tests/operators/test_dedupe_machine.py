@@ -45,7 +45,7 @@ def read_of(begin: int, end: int, *, frontier_ns: int) -> GateRead:
 
 @pytest.mark.parametrize("is_silent", [True, False], ids=["needed by late rows", "needed by all"])
 def test_beyond_the_most_a_read_costs_no_more_than_before(is_silent: bool) -> None:
-    """Rows in order need the last `within`; what only late rows need is forgotten beyond the most."""
+    """Rows in order need the last `within`; what only late rows need is forgotten."""
     one = machine(within_ns=3000 if is_silent else 10**9)
     for begin in range(0, 8000, 10):
         frontier_ns = START_NS if is_silent else begin + 10
