@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import pyarrow as pa
 
 from runtime.errors import DuplicateName, FlowError, SettingError
+from runtime.plan.event_time_type import event_time_type
 from runtime.plan.step import NO_LATE, GatedStep, Side, Step
 from runtime.plan.steps import LateStep
 
@@ -34,7 +35,8 @@ def late_step(steps: Mapping[str, Step], of: str, *, side: Side | None, name: st
     ports = behind.late_columns(inputs, side=side, who=name)
     fields = _fields(ports, inputs)
     ours = {"late_step": pa.string(), "late_side": pa.string()}
-    ours |= {"late_event_time": pa.timestamp("ns"), "late_by_ns": pa.int64()}
+    time = event_time_type(steps, behind.inputs)
+    ours |= {"late_event_time": time, "late_by_ns": pa.int64()}
     ours |= {"late_dropped": pa.bool_()}
     if len(ports) == 1:
         del ours["late_side"]

@@ -2,8 +2,8 @@
 
 ```
 buses ──▶ filter ──▶ counts ──▶ …      filter  as it came: a promise of 7 is one of 7
-          PASSES     ends of windows   counts  the end of the next window: one of 7 is one of 10,
-                                               and stays that till the input has promised 10
+          PASSES     ends of windows   counts  the last moment in the window that is open: one of
+                                               7 is one of 9, till the input has promised 10
 ```
 
 A source's `OutputTraits` is known from its settings. That of a step follows from those of its
@@ -34,10 +34,10 @@ class Summary:
     from_ns: int = 0
 
     def promise_ns(self, promise_ns: int) -> int:
-        """Return what is promised where that has been promised: never less."""
+        """Return the first of the times to which it moves that is not older than a promise."""
         if not self.every_ns or promise_ns in (START_NS, END_NS):
             return promise_ns
-        turns = (promise_ns - self.from_ns) // self.every_ns + 1
+        turns = -((self.from_ns - promise_ns) // self.every_ns)
         return min(turns * self.every_ns + self.from_ns, END_NS)
 
 

@@ -275,7 +275,7 @@ class LiteralAggregate:
             for key, rows in self.windows.pop(k).items():
                 found = [self._aggregate(name, rows) for name in self.step.aggregates]
                 stimulus = max(row.stimulus for row in rows)
-                self.leaves.append(tuple(map(repr, (end, stimulus, *key, start, end, *found))))
+                self.leaves.append(tuple(map(repr, (end - 1, stimulus, *key, start, end, *found))))
 
     def _aggregate(self, name: str, rows: Sequence[Row]) -> Any:
         aggregate = self.step.aggregates[name]

@@ -172,20 +172,21 @@ def test_stimulus_time_is_the_latest_of_the_rows_and_of_what_closed_the_window()
     assert second.stimulus_time_ns.tolist() == [950]
 
 
-def test_event_time_of_a_result_is_the_end_of_its_window() -> None:
+def test_event_time_of_a_result_is_the_last_moment_in_its_window() -> None:
     result = AggregateMachine(COUNT).process(read(rows_at([-1]), END_NS), now_ns=0)
     assert result is not None
-    assert result.event_time_ns.tolist() == [0]
+    assert result.event_time_ns.tolist() == [-1]
     assert result.columns["window_start"].tolist() == [-10]
+    assert result.columns["window_end"].tolist() == [0]
 
 
 @pytest.mark.parametrize("window", WINDOWS, ids=str)
-def test_promise_is_the_end_of_the_earliest_open_window(window: Window) -> None:
+def test_promise_is_the_last_moment_in_the_earliest_open_window(window: Window) -> None:
     machine = AggregateMachine(replace(COUNT, window=window))
     for watermark in range(-25, 25):
         promise = machine.promise_ns(watermark)
-        assert watermark < promise <= watermark + window.slide_ns
-        assert (promise - window.size_ns) % window.slide_ns == 0
+        assert watermark <= promise < watermark + window.slide_ns
+        assert (promise + 1 - window.size_ns) % window.slide_ns == 0
     assert machine.promise_ns(END_NS) == END_NS
     assert machine.promise_ns(START_NS) == START_NS
 

@@ -26,7 +26,7 @@ class GatedOperator:
         rule: when its gate lets rows go.
         makes: what it makes of them.
         within_s: of pairs: how far apart in event time.
-        slide_s, from_s: of windows: from end to end, and one of the ends.
+        slide_s, from_s: of windows: from one to the next, and the last moment in one of them.
         origin: the step's name, as the user wrote it.
         is_tuned: its rule follows from the deadline.
         gate: a replica's: the stage that is its gate; None: it has one of its own.

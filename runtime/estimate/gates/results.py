@@ -18,12 +18,15 @@ import numpy as np
 from runtime.estimate.gates.release import GateTimes
 from runtime.estimate.gates.streams import Promises, Rows, gathered
 from runtime.estimate.query_graph import FloatArray
+from runtime.model import NS_PER_SECOND
 
 __all__ = ["MOST_WINDOWS", "pairs_of", "time_bound", "windows_of"]
 
 PARTNERS = 33
 """Partners that are looked at for each row, from the oldest in reach to the newest."""
 MOST_WINDOWS = 20_000
+_MOMENT_S = 1 / NS_PER_SECOND
+"""From the last moment in a window to its end."""
 
 
 def pairs_of(left: Rows, right: Rows, within_s: float) -> Rows:
@@ -62,34 +65,42 @@ def windows_of(gate: GateTimes, *, slide_s: float, from_s: float) -> Rows:
 
     Args:
         gate: of the aggregate.
-        slide_s: from the end of one window to the next.
-        from_s: the end of one of them.
+        slide_s: from one window to the next.
+        from_s: the last moment in one of them: the event time of its results.
     """
-    ends_s = window_ends_s(gate.inputs[0].rows, slide_s, from_s)
-    closes_s = gate.passed_s(ends_s)
+    lasts_s = window_lasts_s(gate.inputs[0].rows, slide_s, from_s)
+    closes_s = gate.passed_s(_whole_ns(lasts_s + _MOMENT_S))
     known = np.isfinite(closes_s)
-    ends_s, closes_s = ends_s[known], closes_s[known]
+    lasts_s, closes_s = lasts_s[known], closes_s[known]
     stimulus_s = np.max([one.promises.known_stimulus_s(closes_s) for one in gate.inputs], axis=0)
-    return Rows(ends_s, stimulus_s, closes_s, closes_s, np.ones(len(ends_s)))
+    return Rows(lasts_s, stimulus_s, closes_s, closes_s, np.ones(len(lasts_s)))
 
 
-def window_ends_s(rows: Rows, slide_s: float, from_s: float) -> FloatArray:
-    """Return the ends of windows over some rows, every one or every so many."""
+def window_lasts_s(rows: Rows, slide_s: float, from_s: float) -> FloatArray:
+    """Return the last moments in windows over some rows, of every one or every so many."""
     if not len(rows.event_s):
         return np.zeros(0)
     first = np.ceil((rows.event_s.min() - from_s) / slide_s)
     last = np.floor((rows.event_s.max() - from_s) / slide_s)
     every = max(1.0, np.ceil((last - first) / MOST_WINDOWS))
-    return np.asarray(np.arange(first, last + 1, every) * slide_s + from_s)
+    return _whole_ns(np.arange(first, last + 1, every) * slide_s + from_s)
 
 
 def window_promises(promises: Promises, *, slide_s: float, from_s: float) -> Promises:
-    """Return what windows make of a promise: the end of the next one."""
-    ends_s = (np.floor((promises.event_s - from_s) / slide_s) + 1) * slide_s + from_s
-    moved = ends_s > np.concatenate([[-np.inf], ends_s[:-1]])
+    """Return what windows make of a promise: the last moment in the first that is open."""
+    # In whole nanoseconds: a promise of just the end of a window closes it.
+    ahead_ns = np.rint((promises.event_s - from_s) * NS_PER_SECOND)
+    turns = np.ceil(ahead_ns / np.rint(slide_s * NS_PER_SECOND))
+    lasts_s = _whole_ns(turns * slide_s + from_s)
+    moved = lasts_s > np.concatenate([[-np.inf], lasts_s[:-1]])
     return Promises(
-        ends_s[moved], promises.stimulus_s[moved], promises.left_s[moved], promises.at_s[moved]
+        lasts_s[moved], promises.stimulus_s[moved], promises.left_s[moved], promises.at_s[moved]
     )
+
+
+def _whole_ns(seconds: FloatArray) -> FloatArray:
+    """Return times such that two of the same nanosecond are equal."""
+    return np.asarray(np.rint(seconds * NS_PER_SECOND) / NS_PER_SECOND)
 
 
 def time_bound(gate: GateTimes, worked: Sequence[Rows]) -> Rows:

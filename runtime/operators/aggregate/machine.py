@@ -143,7 +143,7 @@ class AggregateMachine:
         return self._closer.waited_ns
 
     def promise_ns(self, frontier_ns: int) -> int:
-        """Return the end of the earliest window still open there: nothing older will leave."""
+        """Return the last moment in the earliest window still open: nothing older will leave."""
         return self._summary.promise_ns(self._closer.sure_ns(frontier_ns))
 
     def due_ns(self, now_ns: int) -> int | None:
@@ -311,7 +311,8 @@ class AggregateMachine:
                 marks = marked(REVISED, columns[REVISION] > 0, marks)
         columns = {name: columns[name] for name in self._step.schema.names}
         stimuli = np.maximum(self._stimuli.combined(pairs), by.stimuli_ns(ends))
-        return Batch(ends, stimuli, columns, None, marks)
+        # The last moment in the window, so that windows over windows count it where it belongs.
+        return Batch(ends - 1, stimuli, columns, None, marks)
 
     def _aggregated(self, pairs: Pairs, rows: Int64Array) -> Columns:
         """Return the aggregates of each result; `rows` has how many it is made of."""

@@ -18,9 +18,14 @@ MEAN, LOWEST, HIGHEST = "_mean", "_low", "_high"
 
 
 def aggregated_schema(
-    schema: pa.Schema, keys: Sequence[str], aggregates: Mapping[str, Aggregate], *, step: str
+    schema: pa.Schema,
+    keys: Sequence[str],
+    aggregates: Mapping[str, Aggregate],
+    *,
+    time: pa.DataType,
+    step: str,
 ) -> pa.Schema:
-    """Return the columns that leave: keys, window_start, window_end, aggregates.
+    """Return the columns that leave: keys, window_start, window_end (of type `time`), aggregates.
 
     Raises:
         FlowError: no aggregates.
@@ -30,7 +35,7 @@ def aggregated_schema(
     if not aggregates:
         raise FlowError(f"step {step!r}: there is nothing to aggregate; write n=count(), say")
     fields = [*zip(keys, key_types(schema, keys, step=step), strict=True)]
-    fields += [(name, pa.timestamp("ns")) for name in WINDOW_COLUMNS]
+    fields += [(name, time) for name in WINDOW_COLUMNS]
     for name, aggregate in aggregates.items():
         if not isinstance(aggregate, Aggregate):
             raise TypeMismatch(

@@ -83,10 +83,10 @@ class CloseInTime:
 class AggregateStep(GatedStep):
     """Aggregates per key and window. A row leaves per key and window that had events.
 
-    Columns that leave: the keys, `window_start` and `window_end` (timestamp[ns]), then the
-    aggregates. Its event time is the window's end, or, with drift, that of the last of the three
-    windows: the bound behind it. Rows leave by window end, then by key in
-    order of first appearance in the window's stream order.
+    Columns that leave: the keys, `window_start` and `window_end` (timestamp[ns], in the time zone
+    of the sources' event times), then the aggregates. Its event time is the last moment in the
+    window, end − 1 ns, or, with drift, in the last of the three windows: the bound later. Rows
+    leave by window end, then by key in order of first appearance in the window's stream order.
     """
 
     keys: tuple[str, ...]
@@ -137,8 +137,8 @@ class AggregateStep(GatedStep):
 
     @property
     def summaries(self) -> tuple[Summary, ...]:
-        """The end of the earliest window that is still open; with drift that of the high one."""
-        return (Summary(self.window.slide_ns, self.window.size_ns + self._wait_ns),)
+        """The last moment in the earliest window still open; with drift in the high one."""
+        return (Summary(self.window.slide_ns, self.window.size_ns + self._wait_ns - 1),)
 
     def names_before(self, column: str) -> tuple[str | None, ...]:
         """As here, if it is a key: the rows of a key make its results.

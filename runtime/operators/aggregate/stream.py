@@ -27,6 +27,7 @@ from runtime.operators.ground.streams import (
     names_of,
     refuse_revised,
 )
+from runtime.plan.event_time_type import event_time_type
 from runtime.plan.slack import AS_FLOW, Slack
 from runtime.plan.step import Share
 
@@ -86,7 +87,8 @@ class Aggregating(AnyStream):
         _refuse_share(share, step=name, stacklevel=3)
         replicas, _ = checks.replicas(replicas, "keys", keys=keys, step=name)
         refuse_revised(self.flow, self.name, step=name)
-        schema = aggregated_schema(self.schema, keys, aggregates, step=name)
+        time = event_time_type(self.flow.steps, self._in)
+        schema = aggregated_schema(self.schema, keys, aggregates, time=time, step=name)
         release = self.flow.release_of(slack, step=name)
         allowed = checked_drift(
             drift, [self.schema], span_ns=window.size_ns, span="window=", step=name

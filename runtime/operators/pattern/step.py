@@ -33,7 +33,7 @@ EVENTS = "events"
 class PatternStep(GatedStep):
     """Sequences of events of a key, as a pattern describes them.
 
-    Columns that leave: the keys; `window_start` (timestamp[ns]) if there are windows;
+    Columns that leave: the keys; `window_start` if there are windows;
     `<event>_<column>` for each event that is in every match just once (none with
     `selection="cumulative"`); `events`, text: JSON, a list
     of [event's name, its id]. Event time: of the last event; where a `no` ends the match, that end.

@@ -32,6 +32,7 @@ from runtime.patterns.language import OpenedBy, Part
 from runtime.patterns.normalise import normal_of
 from runtime.patterns.scopes import Within
 from runtime.patterns.settings import Selection
+from runtime.plan.event_time_type import event_time_type
 from runtime.plan.slack import AS_FLOW, Slack
 from runtime.shedding import Espice
 
@@ -131,6 +132,7 @@ class Patterning(AnyStream):
         refuse_revised(self.flow, self.name, step=name)
         once = () if selection == "cumulative" else sorted(normal.once)
         events = [normal.asked[number].name for number in once]
+        has_windows = not isinstance(scope, Within)
         return self._add(
             PatternStep(
                 name=name,
@@ -139,7 +141,7 @@ class Patterning(AnyStream):
                     self.schema,
                     keys,
                     events,
-                    has_windows=not isinstance(scope, Within),
+                    time=event_time_type(self.flow.steps, self._in) if has_windows else None,
                     has_drift=allowed is not None,
                     step=name,
                 ),
@@ -221,18 +223,18 @@ def _matched(
     keys: Sequence[str],
     events: Sequence[str],
     *,
-    has_windows: bool,
+    time: pa.DataType | None,
     has_drift: bool,
     step: str,
 ) -> pa.Schema:
-    """Return the columns that leave.
+    """Return the columns that leave; `time` is the type of `window_start`, None: no windows.
 
     Raises:
         DuplicateName: two would leave under one name.
     """
     fields = [schema.field(key) for key in keys]
-    if has_windows:
-        fields.append(pa.field(WINDOW_START, pa.timestamp("ns")))
+    if time is not None:
+        fields.append(pa.field(WINDOW_START, time))
     for event in events:
         fields += [one.with_name(f"{event}_{one.name}") for one in schema if one.name not in keys]
     fields.append(pa.field(EVENTS, pa.string()))

@@ -39,7 +39,8 @@ class KeyedProcessing(AnyKeyed[P]):
         * `on_rows(key, rows)`: all rows of its key at one event time, `rows.event_time_ns`, each
           {column: value}, times as whole nanoseconds. They leave with that time.
         * `on_time(key, t)`: called at the event time that it has set as `self.due_ns`, behind
-          the time of the call in which it sets it. Called once; it may set the next.
+          the time of the call in which it sets it, after `on_rows` with its key's rows of that
+          time, if there are any. Called once; it may set the next.
 
         What it knows is in its attributes: numbers, text, lists, dicts, arrays. The same rows make
         the same calls, wherever it runs. A row that comes when its time is done with is late:

@@ -1,0 +1,31 @@
+"""The type of a column of event times that a step makes, such as `window_start`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import pyarrow as pa
+
+from runtime.plan.step import Step
+from runtime.plan.steps import SourceStep
+
+
+def event_time_type(steps: Mapping[str, Step], inputs: Iterable[str]) -> pa.DataType:
+    """Return timestamp[ns] in the time zone of the event times of all sources upstream.
+
+    Sources of different zones, or of none beside one, meet in UTC, which is how times without a
+    zone are read. Whole numbers have none.
+
+    Args:
+        steps: {name: step} of a flow.
+        inputs: names of the steps whose rows come in.
+    """
+    names = list(dict.fromkeys(inputs))
+    zones: set[str | None] = set()
+    for name in names:  # grows while we go
+        step = steps[name]
+        names += [one for one in step.inputs if one not in names]
+        if isinstance(step, SourceStep):
+            zones.add(getattr(step.schema.field(step.source.event_time).type, "tz", None))
+    zone = zones.pop() if len(zones) == 1 else "UTC"
+    return pa.timestamp("ns", tz=zone)
