@@ -42,7 +42,8 @@ class BySequence:
             numbers, Eq. 3.11.
         learns_from_late: whether a row that came too late counts as one that was waited for as
             long, so that the next is. The thesis learns only from waits that were long enough.
-        farthest: a number that is further ahead begins a new numbering.
+        farthest: a number that is further ahead begins a new numbering. With `wraps` a number
+            that seems to be ahead by half of all, or more, is one that has been passed.
         least_ns: the shortest that a missing number is waited for, whatever Eq. 3.11 says. The
             thesis has none; without it a pause in the arrivals, longer than those of late, ends
             the wait (docs/benchmarks/order.md).
@@ -102,17 +103,24 @@ class BySequence:
                 f"by_sequence: farthest={self.farthest!r} must be a whole number, 1 or more: so "
                 "far ahead a number may be and still be waited for"
             )
-        if self.wraps is not None and self.farthest >= most // 2:
-            raise SettingError(
-                f"by_sequence: farthest={self.farthest!r} must be below half of all numbers, which "
-                f"with wraps={self.wraps} is {most // 2:,}: else nobody could tell ahead from "
-                "behind; give a smaller farthest="
-            )
 
     @property
     def numbers(self) -> int:
         """How many numbers there are."""
         return 1 << (63 if self.wraps is None else self.wraps)
+
+    @property
+    def reach(self) -> int:
+        """How far ahead a number may be: `farthest`, or as far as ahead is told from passed."""
+        return min(self.farthest, self.numbers // 2 - 1)
+
+    def unwrapped(self, number: int, highest: int) -> int:
+        """Return a number of the column as it goes on: the nearest to the highest so far.
+
+        Source: serial number arithmetic, RFC 1982; of half of all either way, the passed one.
+        """
+        half = self.numbers // 2
+        return highest + (number - highest + half) % self.numbers - half
 
     def told(self, number: int) -> int:
         """Return a number as its column has it; inside it goes on where that begins again."""

@@ -15,13 +15,14 @@ from typing import Any
 
 import numpy as np
 
-from runtime.model import END_NS, START_NS, Batch, BoolArray, Int64Array
+from runtime.model import END_NS, START_NS, Batch, Int64Array
 from runtime.order.newest import by_writer, newest_before, running_max
 from runtime.order.sequence import BySequence
+from runtime.order.sequence_fates import Fates, Piece
 from runtime.order.sequence_merge import SequenceMerge
 from runtime.order.sequence_pool import Leaving, Pool
 from runtime.order.sequence_silence import Ends, Silence
-from runtime.order.sequence_writer import Fates, Numbering, Piece
+from runtime.order.sequence_writer import Numbering
 from runtime.order.step_line import StepLine
 from runtime.order.steps import (
     DUPLICATE,
@@ -161,7 +162,7 @@ class SequenceOrder:
     ) -> tuple[Piece, Int64Array, list[tuple[int, int, int, int]]]:
         """Return the rows by writer, each row's writer, and runs of consecutive numbers.
 
-        A run is (writer, its first number, start, stop).
+        A run is (writer, its first number as the column has it, start, stop).
         """
         count = len(rows.number)
         ids = np.arange(self._next_id, self._next_id + count)
@@ -178,36 +179,21 @@ class SequenceOrder:
             most = min(count, 1)
         while len(self._writers) < most:
             self._writers.append(Numbering(len(self._writers), self._policy))
-        piece = Piece(order, ids, clock_ns, event_ns, before_ns, clock_ns.tolist())
+        moved = np.where(event_ns > before_ns, np.arange(count), -1)
+        newest_at = np.maximum.accumulate(moved).data
+        piece = Piece(order, ids, clock_ns, event_ns, before_ns, newest_at, clock_ns.tolist())
         if not count:
             return piece, writers, []
         is_first = np.append(True, writers[1:] != writers[:-1])
-        number = self._unwrapped(number, writers, is_first)
         is_run = is_first.copy()
-        is_run[1:] |= number[1:] != number[:-1] + 1
+        following = number[:-1] + 1
+        if self._policy.wraps is not None:
+            following &= self._policy.numbers - 1
+        is_run[1:] |= number[1:] != following
         starts = is_run.nonzero()[0]
         stops = np.append(starts[1:], count)
         columns = (writers[starts], number[starts], starts, stops)
         return piece, writers, list(zip(*(one.tolist() for one in columns), strict=True))
-
-    def _unwrapped(
-        self, number: Int64Array, writers: Int64Array, is_first: BoolArray
-    ) -> Int64Array:
-        """Return numbers that go on where those of the column begin again at 0."""
-        if self._policy.wraps is None:
-            return number
-        numbers = self._policy.numbers
-        starts = is_first.nonzero()[0]
-        expected = (self._writers[one].expected for one in writers[starts].tolist())
-        begun = [
-            int(number[start]) if told is None else told
-            for start, told in zip(starts, expected, strict=True)
-        ]
-        base = np.repeat(np.array(begun), np.diff(np.append(starts, len(number))))
-        half = numbers // 2
-        # Serial numbers: whichever is nearer, ahead or behind.
-        unwrapped: Int64Array = base + ((number - base + half) & (numbers - 1)) - half
-        return unwrapped
 
     # -- rows out -----------------------------------------------------------------------
 

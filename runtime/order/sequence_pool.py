@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from runtime.model import Batch, BoolArray, Int64Array, concat_batches
-from runtime.order.sequence_writer import Fates
+from runtime.order.sequence_fates import Fates
 from runtime.order.step_line import StepLine
 from runtime.order.steps import LATE, LATE_DROPPED, StepTally
 

@@ -13,68 +13,18 @@ timeout learns from them.
 from __future__ import annotations
 
 from bisect import bisect_right
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from runtime.model import START_NS, Int64Array
 from runtime.order.given_up import GivenUp
+from runtime.order.sequence_fates import Fates, Piece
 from runtime.order.timeout import Timeout
 
 if TYPE_CHECKING:
     from runtime.order.sequence import BySequence
-
-
-@dataclass(slots=True)
-class Piece:
-    """Some rows of the input, by writer, and in the order of their coming within each.
-
-    Attributes:
-        rows: shape (rows,), the place of each in the order of its coming.
-        ids: shape (rows,), a number for each row of the input, ascending as they came.
-        clock_ns: shape (rows,), the newest arrival up to each; `clock`, the same as integers.
-        event_ns: shape (rows,), event times.
-        before_ns: shape (rows,), the newest event time of its writer before each.
-    """
-
-    rows: Int64Array
-    ids: Int64Array
-    clock_ns: Int64Array
-    event_ns: Int64Array
-    before_ns: Int64Array
-    clock: list[int] = field(default_factory=list)
-
-
-@dataclass(slots=True)
-class Fates:
-    """What became of the rows of a piece, and when: at a row of it, or, below zero, at a moment.
-
-    Attributes:
-        released: (ids, one place for all of them or one for each), in the order of leaving.
-        moments: (when a wait ended, its writer); place −1 − n is the n-th of these.
-        late: (place, id) of each row whose number had been given up or lay behind the first.
-        unknown: places of rows behind all that is remembered.
-        duplicates: places of rows whose number had come before.
-        given_up: (place, how many numbers).
-        renumbered: places of rows with which a numbering began anew.
-        silent_ns: shape (rows,), by place: when its writer is silent if nothing follows; None: not
-            wanted.
-    """
-
-    released: list[tuple[Int64Array, Int64Array | int]] = field(default_factory=list)
-    moments: list[tuple[int, int]] = field(default_factory=list)
-    late: list[tuple[int, int]] = field(default_factory=list)
-    unknown: list[int] = field(default_factory=list)
-    duplicates: list[int] = field(default_factory=list)
-    given_up: list[tuple[int, int]] = field(default_factory=list)
-    renumbered: list[int] = field(default_factory=list)
-    silent_ns: Int64Array | None = None
-
-    def moment(self, ended_ns: int, writer: int) -> int:
-        """Add the moment at which a wait ended, and return its place."""
-        self.moments.append((ended_ns, writer))
-        return -len(self.moments)
 
 
 @dataclass(slots=True)
@@ -102,10 +52,13 @@ class Numbering:
     """
 
     __slots__ = (
+        "_before",
         "_began_ns",
         "_first",
         "_given_up",
         "_held",
+        "_highest",
+        "_older",
         "_policy",
         "_timer_ns",
         "due_ns",
@@ -123,24 +76,33 @@ class Numbering:
         self.expected: int | None = None
         self._first = 0
         self._began_ns = START_NS  # event time of the row with which the numbering began anew
+        self._before: int | None = None  # the highest number of the numbering before
+        self._highest: int | None = None  # the highest that has come of this one
+        self._older: int | None = None  # up to here numbers are of events older than the newest
         self._held: list[_Held] = []  # by number
         self._given_up = GivenUp()
         self._timer_ns = START_NS  # when it ends that each row put behind a gap starts again
 
     def take(self, number: int, start: int, stop: int, piece: Piece, fates: Fates) -> None:
-        """Take rows [start, stop) of a piece, whose numbers are consecutive."""
+        """Take rows [start, stop) of a piece, whose numbers are consecutive.
+
+        The first is as its column has it: where that begins again is seen here, row by row.
+        """
         clock = piece.clock
         while start < stop:
             self.pass_time(clock[start], fates)
             if self.expected is None:
                 self._begin(number)
-            elif number == self.expected:
+            if self._policy.wraps is not None:
+                number = self._policy.unwrapped(number, self._top)
+            assert self.expected is not None, "a row has come"
+            if number == self.expected:
                 end = self._in_order(number, start, stop, piece, fates)
                 number, start = number + end - start, end
             elif number > self.expected:
                 end = self._ahead(number, start, stop, piece, fates)
                 number, start = number + end - start, end
-            elif self._is_anew(start, piece):
+            elif self._is_anew(number, start, piece):
                 self._begin_anew(number, start, piece, fates)
             else:
                 self._behind(number, start, piece, fates)
@@ -164,7 +126,7 @@ class Numbering:
         return {
             "timeout": self.timeout.snapshot(),
             "given_up": self._given_up.snapshot(),
-            "numbers": (self.expected, self._first),
+            "numbers": (self.expected, self._first, self._before, self._highest, self._older),
             "times_ns": (self.due_ns, self._began_ns, self._timer_ns),
             "held": [
                 (
@@ -180,7 +142,8 @@ class Numbering:
         """Continue from a snapshot, in a new one."""
         self.timeout.restore(state["timeout"])
         self._given_up.restore(state["given_up"])
-        self.expected, self._first = state["numbers"]
+        self.expected, self._first, *others = state["numbers"]
+        self._before, self._highest, self._older = others
         self.due_ns, self._began_ns, self._timer_ns = state["times_ns"]
         self._held = [
             _Held(first, last, opened_ns, deadline_ns, [ids], [came_ns])
@@ -196,6 +159,7 @@ class Numbering:
             stop = min(stop, start + self._held[0].first - number)
             stop = bisect_right(clock, self.due_ns, start, stop)
         rows = piece.rows[start:stop]
+        self._came(number, start, stop, piece)
         fates.released.append((piece.ids[start:stop], rows))
         if fates.silent_ns is None:
             self.timeout.came_in_order(clock[start:stop])
@@ -232,17 +196,16 @@ class Numbering:
         """Hold rows whose number is behind a gap; return the position behind the last."""
         held, policy = self._held, self._policy
         assert self.expected is not None, "a row has come"
-        highest = held[-1].last if held else self.expected - 1
-        if number > highest and piece.event_ns[start] < self._began_ns:
-            # Of the numbering before: this one had not got so far.
+        highest = self._top
+        if number > highest and self._is_of_before(number, highest, piece.event_ns.item(start)):
             self._is_late(start, piece, fates)
             return start + 1
-        if number - highest > policy.farthest:
+        if number - highest > policy.reach:
             self._begin_anew(number, start, piece, fates)
             return start
         place = bisect_right(held, number, key=lambda one: one.first)
         if place and number <= held[place - 1].last:
-            if self._is_anew(start, piece):
+            if self._is_anew(number, start, piece):
                 self._begin_anew(number, start, piece, fates)
                 return start
             fates.duplicates.append(int(piece.rows[start]))
@@ -271,6 +234,7 @@ class Numbering:
             [piece.ids[start:stop]],
             [piece.clock_ns[start:stop]],
         )
+        self._came(number, start, stop, piece)
         self._hold(place, added)
         self._look_at_gap(piece.clock[start])
         self._spoke(piece.rows[start:stop], piece.clock_ns[start:stop], fates)
@@ -332,12 +296,39 @@ class Numbering:
 
     # -- a numbering begins -------------------------------------------------------------
 
-    def _is_anew(self, start: int, piece: Piece) -> bool:
+    def _is_anew(self, number: int, start: int, piece: Piece) -> bool:
         """Whether a number that was passed is of a new numbering: its event is the newest of all.
 
-        A row that is late, or comes twice, happened before others that have come.
+        A row that is late, or comes twice, happened before others that have come. One of the very
+        time of the newest, by a coarse clock, did so if that number's events are older.
         """
-        return bool(piece.event_ns[start] > piece.before_ns[start])
+        event_ns, newest_ns = piece.event_ns.item(start), piece.before_ns.item(start)
+        if event_ns == newest_ns:
+            return self._older is not None and number <= self._older
+        return event_ns > newest_ns
+
+    def _is_of_before(self, number: int, highest: int, event_ns: int) -> bool:
+        """Whether a number ahead is of the numbering before: this one had not got so far."""
+        if event_ns != self._began_ns or self._before is None:
+            return event_ns < self._began_ns
+        # By a coarse clock it may be of either, and is of the one that it is nearer to.
+        return abs(number - self._before) < min(number, self._before) - highest
+
+    def _came(self, number: int, start: int, stop: int, piece: Piece) -> None:
+        """Remember the highest number, and up to which all are of events older than the newest."""
+        at, highest = piece.newest_at[stop - 1], self._highest
+        if at > start:
+            self._older = number + at - start - 1
+        elif at == start:
+            self._older = None if highest is None else min(highest, number - 1)
+        last = number + stop - start - 1
+        self._highest = last if highest is None else max(highest, last)
+
+    @property
+    def _top(self) -> int:
+        """The highest number that is expected or held."""
+        assert self.expected is not None, "a row has come"
+        return self._held[-1].last if self._held else self.expected - 1
 
     def _begin_anew(self, number: int, start: int, piece: Piece, fates: Fates) -> None:
         at = int(piece.rows[start])
@@ -345,13 +336,14 @@ class Numbering:
         fates.renumbered.append(at)
         self._given_up = GivenUp()
         self._began_ns = int(piece.event_ns[start])
+        self._before, self._highest, self._older = self._highest, None, None
         self._begin(number)
 
     def _begin(self, number: int) -> None:
         policy, first = self._policy, number
         if policy.first is not None:
             ahead = policy.told(number) - policy.first
-            if 0 <= ahead < policy.farthest:
+            if 0 <= ahead < policy.reach:
                 first = number - ahead
         self.expected = self._first = first
 

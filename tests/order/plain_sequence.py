@@ -12,7 +12,7 @@ from runtime.order.sequence import BySequence
 @dataclass
 class Row:
     writer: int
-    number: int  # as it goes on, not as it wraps
+    number: int  # as it comes, and once it has been taken as it goes on
     event_ns: int
     clock_ns: int
     newest_ns: int = START_NS  # of its writer, before
@@ -63,6 +63,9 @@ class Writer:
         self.expected: int | None = None
         self.first = 0
         self.began_ns = START_NS
+        self.came: dict[int, int] = {}  # {number that has come of this numbering: its event time}
+        self.before: int | None = None  # the highest number of the numbering before
+        self.older: int | None = None  # up to here all is older than the newest event
         self.buffer: dict[int, tuple[int, int]] = {}  # {number: (row, when it came)}
         self.missing: dict[int, tuple[int, int]] = {}  # {number: (open since, until)}
         self.given_up: dict[int, int] = {}  # {number: open since}
@@ -83,9 +86,26 @@ class Writer:
         first = number
         if self.policy.first is not None:
             ahead = self.policy.told(number) - self.policy.first
-            if 0 <= ahead < self.policy.farthest:
+            if 0 <= ahead < self.policy.reach:
                 first = number - ahead
         self.first = self.expected = first
+
+    def note(self, row: Row) -> None:
+        """A row comes that is neither late nor a duplicate."""
+        if row.event_ns > row.newest_ns:  # a number as low as this had an older event, if any
+            self.older = min(max(self.came), row.number - 1) if self.came else None
+        self.came[row.number] = row.event_ns
+
+    def is_anew(self, row: Row) -> bool:
+        if row.event_ns == row.newest_ns:
+            return self.older is not None and row.number <= self.older
+        return row.event_ns > row.newest_ns
+
+    def is_of_before(self, row: Row, highest: int) -> bool:
+        if row.event_ns == self.began_ns and self.before is not None:
+            nearer = abs(row.number - self.before) < row.number - highest
+            return nearer and row.number - self.before < self.before - highest
+        return row.event_ns < self.began_ns
 
     def free(self) -> list[int]:
         """Take out what follows the expected number."""
@@ -130,6 +150,12 @@ class PlainSequence:
         left: list[int] = []
         if one.expected is None:
             one.begin(row.number)
+        assert one.expected is not None
+        if self.policy.wraps is not None:  # whichever is nearest to the highest
+            highest = max(one.buffer, default=one.expected - 1)
+            turns = (highest - row.number) // self.policy.numbers
+            near = [row.number + turn * self.policy.numbers for turn in range(turns - 1, turns + 3)]
+            row.number = min(near, key=lambda number: (abs(number - highest), number))
         left += self.place(at, row, one)
         silence_ns = self.policy.silent_ns or one.estimate.timeout_ns
         one.silent_ns, one.is_silent = row.clock_ns + silence_ns, False
@@ -144,6 +170,7 @@ class PlainSequence:
         assert one.expected is not None
         number, highest = row.number, max(one.buffer, default=one.expected - 1)
         if number == one.expected:
+            one.note(row)
             one.estimate.in_order(row.clock_ns)
             one.missing.pop(number, None)
             one.expected += 1
@@ -156,15 +183,16 @@ class PlainSequence:
                 one.head_ns = row.clock_ns
             return [at, *one.free()]
         if number > one.expected:
-            if number > highest and row.event_ns < one.began_ns:
+            if number > highest and one.is_of_before(row, highest):
                 return self.late(at)
-            if number - highest > self.policy.farthest:
+            if number - highest > self.policy.reach:
                 return self.anew(at, row, one)
             if number in one.buffer:
-                if row.event_ns > row.newest_ns:
+                if one.is_anew(row):
                     return self.anew(at, row, one)
                 self.counts["duplicates"] += 1
                 return []
+            one.note(row)
             timeout_ns = one.estimate.timeout_ns
             for gap in range(highest + 1, number):
                 one.missing[gap] = (row.clock_ns, row.clock_ns + timeout_ns)
@@ -174,7 +202,7 @@ class PlainSequence:
             one.buffer[number] = (at, row.clock_ns)
             one.timer_ns = row.clock_ns + timeout_ns
             return []
-        if row.event_ns > row.newest_ns:
+        if one.is_anew(row):
             return self.anew(at, row, one)
         if row.event_ns < one.began_ns:
             return self.late(at)
@@ -202,6 +230,7 @@ class PlainSequence:
         one.given_up = {}
         one.missing = {}
         one.began_ns = row.event_ns
+        one.before, one.older, one.came = max(one.came, default=None), None, {}
         self.counts["renumbered"] += 1
         one.begin(row.number)
         return left + self.place(at, row, one)
