@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from runtime.errors import FlowError
 from runtime.model import READY_ONLY, format_ns
+from runtime.plan.flow_fingerprints import why_results_vary
 from runtime.plan.graph import StepGraph
 from runtime.plan.step import Role
 from runtime.plan.steps import SourceStep
@@ -12,11 +13,15 @@ from runtime.plan.unpaced import unpaced_note
 
 def explain_graph(graph: StepGraph) -> str:
     """Return the steps of a flow, a paragraph for each, in topological order."""
+    varies = ""
     deadline = "" if graph.deadline_ns is None else f", deadline {format_ns(graph.deadline_ns)}"
     if graph.deadline_ns is None and graph.release == READY_ONLY:
         deadline = " (no deadline: gates release only what is ready)"
+        varies = why_results_vary(graph.steps)
     lines = [f"dataflow {graph.flow}: {graph.release.text}{deadline}"]
     sources = {s.name: s.source for s in graph.steps.values() if isinstance(s, SourceStep)}
+    if varies:
+        lines.append(f"note: results may differ from run to run, for {varies}")
     if note := unpaced_note(graph.deadline_ns, sources):
         lines.append(f"note: {note}")
     for step in graph.steps.values():

@@ -19,7 +19,7 @@ from runtime.plan.step import GatedStep, Step, release_of
 from runtime.plan.steps import SinkStep, SourceStep
 from runtime.sinks import CommitTraits, traits_of
 
-__all__ = ["FlowFingerprint", "check_sinks", "flow_fingerprints"]
+__all__ = ["FlowFingerprint", "check_sinks", "flow_fingerprints", "why_results_vary"]
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,7 @@ def _of_step(steps: Mapping[str, Step], name: str, behind: list[str]) -> str:
             what = "lets rows go as they come, for its windows close in time (close=)"
         return f"the gate of {name!r} {what}, so its order depends on the clock"
     if isinstance(step, SourceStep):
-        return _of_source(step)
+        return _why_uncertain(step, has_gate=_has_gate(steps, behind)) or _of_input(step)
     if not isinstance(step, GatedStep):
         return ""
     if step.has_time:
@@ -133,7 +133,22 @@ def _of_step(steps: Mapping[str, Step], name: str, behind: list[str]) -> str:
     return ""
 
 
-def _of_source(step: SourceStep) -> str:
+def why_results_vary(steps: Mapping[str, Step]) -> str:
+    """Return why results differ from run to run though every gate is ready-only; "": they do not.
+
+    Some source may send rows that are older than was promised: what they still find at a gate
+    depends on when they come there.
+    """
+    for name, step in steps.items():
+        if isinstance(step, SourceStep):
+            followers = [one for one in steps if name in _upstream(steps, one)]
+            if _has_gate(steps, followers) and (reason := _why_uncertain(step, has_gate=True)):
+                return reason
+    return ""
+
+
+def _why_uncertain(step: SourceStep, *, has_gate: bool) -> str:
+    """Return why a source's rows may be older than promised, or come by the clock; "": neither."""
     if step.source.idle_ns is not None:
         return f"source {step.name!r} has idle=, so what waits for it depends on the clock"
     if step.source.goes_by_clock:
@@ -143,6 +158,19 @@ def _of_source(step: SourceStep) -> str:
             f"source {step.name!r} goes on without silent writers, so what waits for them depends "
             "on the clock; merge=True puts them in order in the source"
         )
+    if step.source.reorder.passes_late and has_gate:
+        return (
+            f"source {step.name!r} passes late rows on (late='pass'), and what they still find at "
+            "a gate depends on when they come there; late='drop' leaves them out, and counts them"
+        )
+    return ""
+
+
+def _has_gate(steps: Mapping[str, Step], names: list[str]) -> bool:
+    return any(isinstance(steps[one], GatedStep) for one in names)
+
+
+def _of_input(step: SourceStep) -> str:
     if not hasattr(step.source.input, "fingerprint"):
         return (
             f"source {step.name!r} reads {step.source.input.describe()}, of which it cannot be "

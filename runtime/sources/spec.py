@@ -78,7 +78,8 @@ class SourceSpec:
         speed: replay arrivals this many times faster than they were; None: as fast as
             possible, in the order of the input.
         writer: the column that tells the writers of this source apart (a vehicle); each
-            writer's own events are in time order. None: the source is one writer.
+            writer's own events are in time order, or out by `disorder_ns` at most. None: the
+            source is one writer.
         promise: per row, in nanoseconds whatever `time_unit` says: from this row on, the
             source sends nothing older. None: the row's own event time (a source in order),
             or newest − disorder_ns where `out_of_order` is "sort" or "late".
