@@ -48,6 +48,13 @@ def test_mp_k_slack_releases_the_papers_example_in_its_order() -> None:
     assert rest(order) == [13]
 
 
+def test_a_row_that_left_at_once_can_make_one_late_that_the_paper_puts_in_order() -> None:
+    # The paper looks at its buffer when 12 comes, and lets 4 and 5 go then.
+    source = machine({"t": [1, 10, 5, 4, 12]}, out_of_order=sw.k_slack("2ns"))
+    assert times(drain(source)) == [1, 5, 10, 12]
+    assert source.late_dropped == 1
+
+
 def test_k_of_mp_k_slack_moves_with_the_newest_as_in_the_papers_example() -> None:
     newest = np.maximum.accumulate(np.array(FIG_2_6))
     k_ns = LargestDelay(1_000, "next").extend(np.array(FIG_2_6), newest)

@@ -151,6 +151,22 @@ def test_each_writer_must_be_in_order() -> None:
     assert source.late_dropped == 1
 
 
+@pytest.mark.parametrize("out_of_order", ["late", "error"])
+def test_a_writer_may_be_out_by_the_disorder_too(out_of_order: Any) -> None:
+    data = {"t": [10, 30, 21, 12, 31, 22], "w": ["a", "a", "b", "b", "a", "b"]}
+    source = machine(data, writer="w", out_of_order=out_of_order, disorder_ns=20)
+    assert times(drain(source, max_rows=2)) == data["t"]
+    assert source.late_dropped == 0
+
+
+def test_with_a_promise_beside_it_a_writer_may_be_out_by_the_disorder() -> None:
+    data = {"t": [10, 30, 21, 9, 31], "w": ["a"] * 5, "p": [0] * 5}
+    spec: dict[str, Any] = {"promise": col("p"), "out_of_order": "late", "disorder_ns": 20}
+    source = machine(data, writer="w", **spec)
+    assert times(drain(source, max_rows=2)) == [10, 30, 21, 31], "9 is 21 out"
+    assert source.late_dropped == 1
+
+
 def test_sort_puts_each_writer_in_order() -> None:
     source = machine(
         {"t": [5, 1, 4], "w": ["a", "b", "a"]}, writer="w", out_of_order="sort", disorder_ns=4
