@@ -12,8 +12,16 @@ with sw.Cluster.local(nodes=3) as cluster:
     print(cluster.submit(flow).wait().ledger)
 """
 
+import os
+import sys
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
+
+# Ray ends a process in mid-line that cannot write to its raylet and takes it for dead, by the
+# process of this number; unset, by whether the parent is process 1, as it is in many a container
+# and after `nohup`. Ray reads it once, as it is loaded; we are not dead, and say so before.
+if "ray._raylet" not in sys.modules:
+    os.environ["RAY_RAYLET_PID"] = str(os.getpid())
 
 from actors.sinks import callback_sink, collect_sink, jsonl_sink, parquet_sink
 from ingest import blocks, csv, jsonl, parquet, table

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 import ray
 from ray.exceptions import GetTimeoutError, RayError
 
+from actors.slot.actor import Piece
 from runtime.errors import ClusterError, SlackwaterError, WorkerDied
 from runtime.plan.plan import Plan
 
@@ -28,6 +31,7 @@ class Results:
         self._plan, self._actors = plan, actors
         self._kept: dict[str, bytes] = {}
         self._missing: dict[str, SlackwaterError] = {}  # {sink: why it is not kept}
+        self._lock = threading.Lock()  # one fetch at a time: a slot keeps the pieces of one
 
     @property
     def kept(self) -> list[str]:
@@ -46,9 +50,9 @@ class Results:
             ClusterError: it has not come within `FETCH_S`.
         """
         slot = self._plan.slots[sink]
-        call = self._actors[slot].call.remote("collected", sink)
         try:
-            return ray.get(call, timeout=FETCH_S)  # type: ignore[no-any-return]
+            with self._lock:
+                return _whole(self._actors[slot], sink)
         except GetTimeoutError as problem:
             raise ClusterError(
                 f"the results of sink {sink!r} did not come from slot {slot!r} within "
@@ -81,3 +85,14 @@ class Results:
             f"the results of sink {sink!r} are gone with the worker of slot "
             f"{self._plan.slots[sink]!r}; write them to a file sink where they must outlive it"
         )
+
+
+def _whole(actor: Any, sink: str) -> bytes:
+    until_s = time.monotonic() + FETCH_S
+    rows = bytearray()
+    while True:
+        call = actor.collected.remote(sink, len(rows))
+        piece: Piece = ray.get(call, timeout=max(until_s - time.monotonic(), 0))
+        rows += piece.data
+        if len(rows) >= piece.of_bytes:
+            return bytes(rows)

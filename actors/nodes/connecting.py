@@ -63,6 +63,17 @@ OPEN_RULE = (
 )
 
 
+def notes_on_the_raylet(environ: Mapping[str, str] = os.environ) -> list[str]:
+    """Return a note if Ray would end this process with its raylet; see `slackwater/__init__.py`."""
+    taken_for_raylet = environ.get("RAY_RAYLET_PID")
+    if taken_for_raylet == str(os.getpid()) or (taken_for_raylet is None and os.getppid() != 1):
+        return []
+    return [
+        "Ray was imported before slackwater, so Ray ends this process without a word if its raylet "
+        "dies; import slackwater first"
+    ]
+
+
 def refuse_a_second() -> None:
     """Raise ClusterError if this process is connected to a Ray cluster already."""
     if ray.is_initialized():

@@ -35,7 +35,14 @@ STOP_LIMIT_S = 30.0  # of which the supervisor uses 20 at most
 # /ray/session_2026-01-31_12-00-00_123456_1234567/sockets/plasma_store.12
 LONGEST_FOLDER = 36
 # What of the user's must not reach nodes of our own: another cluster's address, token, storage.
-FOREIGN = ("RAY_ADDRESS", "RAY_AUTH_TOKEN", "RAY_REDIS_ADDRESS", "RAY_NAMESPACE", "RAY_TMPDIR")
+FOREIGN = (
+    "RAY_ADDRESS",
+    "RAY_AUTH_TOKEN",
+    "RAY_NAMESPACE",
+    "RAY_RAYLET_PID",
+    "RAY_REDIS_ADDRESS",
+    "RAY_TMPDIR",
+)
 
 
 class LocalNodes:

@@ -46,6 +46,10 @@ SYSTEM_CONFIG = {
     "enable_metrics_collection": False,  # nobody collects
     "event_stats": False,
     "task_events_report_interval_ms": 0,  # else gcs_server keeps up to 100,000 past calls
+    # Answers up to here travel from process to process, and the reports of slots are such. What is
+    # longer (100 kB is Ray's default) lies in the raylet's store, and whoever reads it there when
+    # the raylet is gone is ended by Ray in mid-line: the user's process.
+    "max_direct_call_object_size": 2**20,
 }
 
 AGENTS = {  # {argument of raylet: what stands in for that agent of Ray's}

@@ -16,6 +16,7 @@ from actors.nodes.connecting import (
     Driver,
     check_cluster,
     find_address,
+    notes_on_the_raylet,
     refuse_a_second,
     settings_for,
 )
@@ -48,7 +49,7 @@ class RayNodes:
         self._local = local
         self._driver: Driver | None = None
         self.address = address
-        self.notes = notes
+        self.notes = [*notes, *notes_on_the_raylet()]
         try:
             self._driver = Driver(address, settings)
             self.nodes: list[NodeInfo] = []

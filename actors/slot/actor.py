@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from actors.slot.arrow_ahead import import_arrow_functions
 from actors.slot.host import SlotHost
@@ -14,6 +14,17 @@ from actors.slot.user_output import OutputLine, UserOutput, runs_users_code
 from actors.slot.without_pandas import leave_out_pandas, load_pandas
 from runtime.plan.plan import Stage
 from runtime.plan.slot_plan import SlotPlan
+
+PIECE_BYTES = 900_000
+"""Ray lays longer answers into its object store (1 MiB on local nodes), and ends the process that
+reads them there when the raylet is gone. So rows come in pieces."""
+
+
+class Piece(NamedTuple):
+    """A part of a collect sink's rows, an Arrow IPC stream, and how long all of it is."""
+
+    data: bytes
+    of_bytes: int
 
 
 class SlotActor:
@@ -28,6 +39,7 @@ class SlotActor:
             leave_out_pandas()
         import_arrow_functions(plan.stages)
         self._host = SlotHost(plan, **settings)
+        self._rows = b""  # of the collect sink that is being fetched
 
     def call(self, method: str, *args: Any) -> Any:
         """Call one of the slot's control methods; with the last report come the last lines."""
@@ -46,6 +58,15 @@ class SlotActor:
         if users and mention_pandas(users):
             load_pandas()
         import_arrow_functions(stages)
+
+    def collected(self, sink: str, at: int) -> Piece:
+        """Return a piece of what a collect sink has: at 0 of what it has now, then of the same."""
+        if at == 0:
+            self._rows = self._host.collected(sink)
+        rows = self._rows
+        if at + PIECE_BYTES >= len(rows):
+            self._rows = b""  # the last one: whoever fetches asks for pieces in order
+        return Piece(rows[at : at + PIECE_BYTES], len(rows))
 
     def said(self, within_s: float) -> list[OutputLine]:
         """Return what users' functions have printed here since the last time.

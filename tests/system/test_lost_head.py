@@ -1,8 +1,8 @@
-"""The head goes: its raylet, or all of the nodes with their supervisor. The user's process goes
-on."""
+"""The head goes: gcs_server, or the raylet of the user's process. That process goes on."""
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -25,11 +25,12 @@ ROOT = Path(__file__).resolve().parents[2]
 LIMIT_S = 90.0
 
 DRIVER = """
+import slackwater as sw
+import atexit
 import sys
 import time
 import actors.nodes.host_monitor
 import actors.nodes.placement
-import slackwater as sw
 from runtime.errors import SlackwaterError
 from tests.support.endless import EndlessInput
 from tests.support.processes import below, command_lines
@@ -42,11 +43,17 @@ def killed(wanted):
     assert len(found) == 1, found
     found[0].kill()
 
-def lose(*wanted):
-    with sw.Cluster.local(1) as cluster:
+def ignore(rows):
+    pass
+
+def lose(nodes, *wanted):
+    with sw.Cluster.local(nodes) as cluster:
         flow = sw.Dataflow("endless")
         numbers = flow.source("numbers", EndlessInput(), event_time="ts")
-        numbers.merge(name="gate").sink("lines", sw.jsonl_sink(sys.argv[1]))
+        merged = numbers.merge(name="gate")
+        merged.sink("lines", sw.jsonl_sink(sys.argv[1]))
+        for more in range(3):  # a report of 100 kB, which Ray would lay into the raylet's store
+            merged.sink(f"calls {more}", sw.callback_sink(ignore))
         job = cluster.submit(flow)
         while not job.report().sinks[0].rows:
             time.sleep(0.05)
@@ -60,22 +67,41 @@ def lose(*wanted):
             print(report.state, report.sinks[0].rows > 0, problem, flush=True)
         finally:
             print("finally", time.monotonic() - began_s < 10, flush=True)
-        try:
-            cluster.submit(flow)
-        except SlackwaterError as problem:
-            print("refused", type(problem).__name__, flush=True)
+        if nodes == 1:
+            try:
+                cluster.submit(flow)
+            except SlackwaterError as problem:
+                print("refused", type(problem).__name__, flush=True)
 
+atexit.register(lambda: print("at exit", flush=True))
 try:
-    lose(*sys.argv[2:])
+    lose(int(sys.argv[2]), *sys.argv[3:])
 finally:
     print("last", flush=True)
 sys.exit(7)
 """
 
 
-LOST = {  # {what is killed: the words on its command line}
-    "the head": ("gcs_server", "--node-ip-address"),
-    "the raylet": ("raylet", "--node-name=node-1", "--raylet_socket_name"),
+FLOW = """
+import os
+import psutil
+import slackwater as sw
+from tests.support.endless import EndlessInput
+from tests.support.processes import command_lines
+
+def lose(rows):
+    nodes = psutil.Process(os.getppid()).parent().children()
+    for node, line in command_lines(nodes).items():
+        if "--node-name=node-1" in line and "--raylet_socket_name" in line:
+            node.kill()
+
+flow = sw.Dataflow("endless")
+numbers = flow.source("numbers", EndlessInput(), event_time="ts")
+numbers.merge(name="gate").sink("calls", sw.callback_sink(lose))
+"""
+LOST = {  # {what is killed: how many nodes there are, and the words on its command line}
+    "the head": ("1", "gcs_server", "--node-ip-address"),
+    "the raylet": ("3", "raylet", "--node-name=node-1", "--raylet_socket_name"),
 }
 
 
@@ -84,14 +110,25 @@ def drivers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, subp
     """Each with a cluster of its own, side by side."""
     folder = tmp_path_factory.mktemp("lost")
     (folder / "driver.py").write_text(DRIVER, encoding="utf-8")
+    (folder / "flow.py").write_text(FLOW, encoding="utf-8")
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    # To Ray these are processes whose raylet is dead, as a child of process 1 is, or of a worker.
+    environ = {**os.environ, "PYTHONPATH": str(ROOT), "RAY_RAYLET_PID": str(ended.pid)}
+    commands = {
+        lost: [str(folder / "driver.py"), f"{folder}/{lost}.jsonl", *words]
+        for lost, words in LOST.items()
+    }
+    run = ["-m", "slackwater.cli.main", "run", f"{folder}/flow.py", "--out", f"{folder}/run"]
+    commands["the raylet of a run"] = [*run, "--quiet"]
     with ExitStack() as stack:
         started = {}
-        for lost, words in LOST.items():
+        for lost, command in commands.items():
             started[lost] = stack.enter_context(
                 subprocess.Popen(  # noqa: S603 our own program
-                    [sys.executable, str(folder / "driver.py"), f"{folder}/{lost}.jsonl", *words],
+                    [sys.executable, *command],
                     cwd=ROOT,
-                    env={**os.environ, "PYTHONPATH": str(ROOT)},
+                    env=environ,
                     stdout=subprocess.PIPE,
                     stderr=subprocess.PIPE,
                     text=True,
@@ -113,9 +150,22 @@ def test_a_head_that_dies_is_named_its_job_has_a_report_and_the_users_process_li
 ) -> None:
     out, errors = drivers[lost].communicate(timeout=LIMIT_S)
     assert drivers[lost].returncode == 7, errors
-    told, last_word, refused, last = out.splitlines()
+    told, last_word, *refused, last, at_exit = out.splitlines()
     assert told.startswith(f"failed True job 'endless' has failed: {said}")
-    assert (last_word, refused, last) == ("finally True", "refused ClusterError", "last")
+    assert (last_word, last, at_exit) == ("finally True", "last", "at exit")
+    assert refused == (["refused ClusterError"] if lost == "the head" else [])
+
+
+def test_a_run_whose_raylet_dies_says_so_and_its_record_says_failed(
+    drivers: dict[str, subprocess.Popen[str]],
+) -> None:
+    run = drivers["the raylet of a run"]
+    errors = run.communicate(timeout=LIMIT_S)[1]
+    assert run.returncode == 1
+    assert "slackwater: job 'endless' has failed: the raylet of node node-1" in errors
+    assert isinstance(run.args, list)
+    record = Path(str(run.args[run.args.index("--out") + 1])) / "report.json"
+    assert json.loads(record.read_text(encoding="utf-8"))["state"] == "failed"
 
 
 def test_a_raylet_that_hangs_is_offered_to_nobody_until_it_goes_on(

@@ -12,6 +12,7 @@ import ray
 import slackwater as sw
 from actors.jobs import results
 from actors.jobs.results import Results
+from actors.slot.actor import Piece
 from runtime.errors import ClusterError, WorkerDied
 from runtime.plan.plan import Plan
 from tests.support.flows import late_pair
@@ -28,12 +29,15 @@ class Collector:
     def __init__(self, how: str) -> None:
         self._how = how
 
-    def call(self, method: str, sink: str = "") -> bytes:
-        if method == "collected" and self._how == "never":
+    def is_there(self) -> bool:
+        return True
+
+    def collected(self, sink: str, at: int) -> Piece:
+        if self._how == "never":
             threading.Event().wait()
-        if method == "collected" and self._how == "dies":
+        if self._how == "dies":
             os._exit(1)
-        return sink.encode()
+        return Piece(sink.encode()[at : at + 2], len(sink))
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +50,7 @@ def results_of(plan: Plan, how: str) -> Results:
     (slot,) = plan.slot_names
     made: Any = ray.remote(Collector)
     actor = made.options(num_cpus=0).remote(how)
-    ray.get(actor.call.remote("identify"), timeout=SOON_S)
+    ray.get(actor.is_there.remote(), timeout=SOON_S)
     return Results(plan, {slot: actor})
 
 
