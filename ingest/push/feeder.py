@@ -53,14 +53,12 @@ class Query:
         columns: its Arrow schema.
         trigger: the arguments of Spark's `DataStreamWriter.trigger`.
         order_by: columns to sort each micro-batch by.
-        checkpoint: folder in which Spark keeps its place; None: one that goes with the query.
     """
 
     frame: DataFrame
     columns: pa.Schema
     trigger: dict[str, Any]
     order_by: tuple[str, ...]
-    checkpoint: str | None
 
 
 class Feeder:
@@ -80,7 +78,7 @@ class Feeder:
         self._source_at = ""
         self._task = b""  # routing id of the micro-batch that waits for its commit
         self._running: StreamingQuery | None = None
-        self._checkpoint = query.checkpoint or tempfile.mkdtemp(prefix="slackwater-stream-")
+        self._checkpoint = tempfile.mkdtemp(prefix="slackwater-stream-")  # goes with the query
         self._is_left = False  # the reader is gone, or wants no more
         self._stopping = threading.Event()
         self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
@@ -197,8 +195,7 @@ class Feeder:
         self._commits.close(0)
         self._door.stop()
         self._context.term()
-        if self._query.checkpoint is None:
-            shutil.rmtree(self._checkpoint, ignore_errors=True)
+        shutil.rmtree(self._checkpoint, ignore_errors=True)
 
     def _stop(self, query: StreamingQuery) -> None:
         """Stop a query. Spark cancels the job that runs, and then waits for one that began later.

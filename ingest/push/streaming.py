@@ -41,16 +41,23 @@ def spark_stream(
         frame: of a session that `SparkOnRay` started; `isStreaming`.
         order_by: sort each micro-batch by these columns.
         every: least time between two micro-batches; None: read what is there now, then end.
-        checkpoint: folder (that the executors reach too) in which Spark keeps its place over
-            runs; None: start at the beginning.
+        checkpoint: none can be kept yet; see SettingError.
         host: address of the source's node on which to listen; None: the one Ray has for it.
         max_epoch_bytes: a micro-batch with more fails the stream.
 
     Raises:
         SchemaError: a column whose type Arrow has not, or two columns of one name.
-        SettingError: `every` is no length of time, or max_epoch_bytes < 1.
+        SettingError: `every` is no length of time, max_epoch_bytes < 1, or a `checkpoint`: Spark
+            would go on after rows that no sink had published when the job died.
         IngestError: the frame is bounded, or of another session.
     """
+    if checkpoint is not None:
+        raise SettingError(
+            f"spark_stream: checkpoint={checkpoint!r} is refused: Spark counts a micro-batch as "
+            "done once the source has read it, so a run after a job that died would leave out the "
+            "rows that its sinks had not published yet. Without it each run reads the stream from "
+            "its beginning; let the sinks overwrite (overwrite=True)"
+        )
     owner = owner_of(frame, "spark_stream")
     if not frame.isStreaming:
         raise IngestError("spark_stream() reads unbounded frames and this one is not; use spark()")
@@ -65,7 +72,7 @@ def spark_stream(
     by = (order_by,) if isinstance(order_by, str) else tuple(order_by or ())
     ours, theirs = Keys.new(), Keys.new()
     feeder = Feeder(
-        Query(frame, columns, trigger, by, checkpoint),
+        Query(frame, columns, trigger, by),
         host=own_address(),
         keys=ours,
         peer=theirs.public,

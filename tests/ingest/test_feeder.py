@@ -11,8 +11,9 @@ import pytest
 import zmq
 
 from ingest.push.feeder import Feeder, Query
+from ingest.push.streaming import spark_stream
 from ingest.push.wire import Frame, Keys, Kind, close, connected
-from runtime.errors import IngestError
+from runtime.errors import IngestError, SettingError
 from tests.support.waiting import until
 
 HOST = "127.0.0.1"
@@ -73,7 +74,7 @@ def spark() -> FakeSpark:
 @pytest.fixture
 def feeder(spark: FakeSpark) -> Iterator[Feeder]:
     frame: Any = spark
-    query = Query(frame, pa.schema([("n", pa.int64())]), {}, (), None)
+    query = Query(frame, pa.schema([("n", pa.int64())]), {}, ())
     feeder = Feeder(query, host=HOST, keys=SPARK, peer=SOURCE.public)
     yield feeder
     feeder.stop()
@@ -103,3 +104,9 @@ def test_no_job_is_begun_for_a_source_that_has_gone(feeder: Feeder, spark: FakeS
     with pytest.raises(IngestError, match="was stopped, or its source has gone"):
         feeder._deliver(frame, 3)
     assert spark.jobs == 0
+
+
+def test_a_checkpoint_is_refused_since_a_read_row_is_not_yet_a_published_one() -> None:
+    frame: Any = FakeSpark()
+    with pytest.raises(SettingError, match=r"checkpoint='seen' is refused: .*overwrite=True"):
+        spark_stream(frame, checkpoint="seen")
