@@ -40,7 +40,7 @@ __all__ = ["ClockServer", "ClockSync", "SlotClock"]
 EXCHANGES = 8
 """Before the start. The first ones wake what sleeps; of the rest one is usually undisturbed."""
 EVERY_S = 1.0
-"""How often after it: 50 ppm of drift are 0.05 ms then, as little as half a round trip."""
+"""How often after it: 100 ppm of drift are 0.1 ms then, as little as half a round trip."""
 WITHIN_S = 10.0
 """How long the exchanges before the start may take; one of them must succeed."""
 ANSWER_S = 2.0

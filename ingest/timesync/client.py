@@ -40,7 +40,7 @@ class ClockOffset:
     offset_ns: int
     """What to add to its time to have the server's. [thesis] Eq. 3.13."""
     bound_ns: int
-    """How far off that can be: half of the round trip, and 50 ppm of its age. Eq. 3.14."""
+    """How far off that can be: half of the round trip, and 100 ppm of its age. Eq. 3.14."""
 
 
 class TimeSync:

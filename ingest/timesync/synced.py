@@ -37,8 +37,10 @@ def synced(
 
     It adds two int64 columns, for `clock=sw.clock_columns("clock_offset_ns", "clock_bound_ns",
     unit="ns")` of the source: what to add to that clock's time to have the server's, and how far
-    off that can be. Both are as known when the rows were read. That host is the one on which the
-    source is placed: its clock must be the one by which events get their times.
+    off that can be. Both are as known when the rows were read: the bound holds for rows that were
+    stamped since the clock was last set, not for one stamped before that and read after it. That
+    host is the one on which the source is placed: its clock must be the one by which events get
+    their times.
 
     Args:
         input: whose rows.
@@ -46,7 +48,7 @@ def synced(
         key: the file with its key, on the host where the source reads. The path travels, the key
             does not.
         every: how often the clocks are compared again. A server that no longer answers is asked
-            again as often; what is known ages, and its bound grows by 50 µs a second.
+            again as often; what is known ages, and its bound grows by 100 µs a second.
 
     Raises:
         SettingError: no input, no address, no path, or no length of time.

@@ -3,7 +3,7 @@
 ```
 ours        t1 ───────────────────── t4        round trip  (t4 − t1) − (t3 − t2)
               ╲                     ╱          offset      ((t2 − t1) + (t3 − t4)) / 2
-reference      t2 ─────────────── t3           error       half the round trip, and 50 ppm of age
+reference      t2 ─────────────── t3           error       half the round trip, and 100 ppm of age
 ```
 
 `actors/slot/clock_sync.py` carries the four times; `actors/slot/host.py` reads its time here, only
@@ -17,8 +17,8 @@ from dataclasses import dataclass
 
 from runtime.measure.report import ClockReport
 
-DRIFT_PPM = 50
-"""How fast two clocks may drift apart. Quartz is within 20 to 30 ppm, each of them."""
+DRIFT_PPM = 100
+"""How fast two clocks may drift apart. Quartz is within 20 to 50 ppm, each of them."""
 SLEW_BITS = 8
 """A correction is made at 2^-8 (0.4 %) of the passing time, 4 ms in a second: so a time span
 within one slot is off by less than a histogram's bucket is wide (0.8 %)."""
@@ -70,7 +70,7 @@ class OffsetEstimate:
 
     It takes the memory of one. All errors grow alike with age, so of two exchanges the better
     one stays the better one; a window of a minute would only forget it for a worse one. After
-    a minute it has 3 ms of age in its error, and any usual exchange is better.
+    a minute it has 6 ms of age in its error, and any usual exchange is better.
 
     Source: [thesis] §3.2.2, minimum filter. Differs: weighted by age.
     """

@@ -41,12 +41,15 @@ def aq_k_slack(
     delay_from: DelayFrom = "next",
     late: Late = "drop",
 ) -> AqKSlack:
-    """Return the policy that holds rows for as short as a wanted window coverage allows.
+    """Return the policy that steers the share of rows in order to about a wanted mean.
+
+    It keeps no bound: of single windows about half have less, more where delays change or have a
+    long tail, and the nearer `coverage` is to 1 the farther the mean is below it.
 
     Args:
         window: the length of the windows whose coverage counts, such as "1s".
-        coverage: θ_thr, the share of a window's rows that is to come in time, 0 < coverage < 1; or
-            `error_within(0.01)`, how far its result may be off.
+        coverage: θ_thr, the share of a window's rows that is to come in time, as a mean over
+            windows, 0 < coverage < 1; or `error_within(0.01)`, how far its result may be off.
         gains: K_p and K_d, both times 1 − θ_thr. So with (0.05, …) α loses 0.05 with a window that
             misses nothing, and gains 0.05 for each time that what misses is the allowed share
             once more.

@@ -27,7 +27,7 @@ def test_a_bound_grows_until_the_next_round() -> None:
     known = measured(np.random.default_rng(1), ahead_ns=0, until_ns=2 * EVERY_NS)
     first = int(known.from_ns[1])
     _, bound_ns = known.at(np.array([first, first + EVERY_NS // 2]))
-    assert bound_ns[1] - bound_ns[0] == pytest.approx(250_000, abs=2)  # 50 ppm of 5 s
+    assert bound_ns[1] - bound_ns[0] == pytest.approx(500_000, abs=2)  # 100 ppm of 5 s
 
 
 def test_a_row_is_older_than_any_before_it_not_just_than_its_neighbour() -> None:
