@@ -2,7 +2,8 @@
 
 It is slow, and short enough to be read beside the listings. Tests hold the machine to it. It
 differs from the listings where the machine does (docs/papers/probslack.md): windows without their
-end, the strict guard, several types, no closing before the first fit.
+end, the strict guard, several types, no closing before the first fit; and, where it is told to,
+the chance counts that nothing has come.
 """
 
 from __future__ import annotations
@@ -34,6 +35,11 @@ class Fit:
             for gap, count in self.gaps.items()
             if gap < alpha
         )
+
+    def known(self, alpha: int, beta: int) -> float:
+        """Return the same, given that the next event has not come: over P[g + d > β]."""
+        missing = self.chance(alpha, beta)
+        return missing / self.chance(max(self.gaps) + 1, beta) if missing else 0.0
 
     def cached(self, bound: float) -> Callable[[int, int], bool]:
         """Return P_miss(α, β) > δ by the poly-line of Listing 5, built as it says."""
@@ -71,6 +77,7 @@ def simulate(
     until: int,
     guard: str = "strict",
     cached: bool = False,
+    conditional: bool = False,
 ) -> Simulated:
     """Run ProbSlack tick by tick.
 
@@ -82,7 +89,8 @@ def simulate(
         fit_rows: T, over all types; the jumping window.
         until: the tick before which it stops.
         guard: as in `Budget`.
-        cached: whether P_miss is looked up in the poly-line.
+        cached: whether P_miss is looked up in the poly-line; not where it is conditional.
+        conditional: as in `Settings`.
     """
     last: dict[int, int] = {}  # e_l.gts of each type
     kept: list[tuple[int, int | None, int]] = []
@@ -114,7 +122,7 @@ def simulate(
             fits, above, kept = _fits(kept), None, []
         bound = 1 - (1 - share) ** (1 / len(last))
         if above is None and fits:
-            above = _asked(fits, bound, cached=cached)
+            above = _asked(fits, bound, cached=cached, conditional=conditional)
         sure = max(sure, (min(last.values()) - size) // slide + 1)
         while True:
             end = k * slide + size
@@ -148,7 +156,11 @@ def _fits(kept: Sequence[tuple[int, int | None, int]]) -> dict[int, Fit]:
     return of
 
 
-def _asked(fits: dict[int, Fit], bound: float, *, cached: bool) -> Callable[[int, int, int], bool]:
+def _asked(
+    fits: dict[int, Fit], bound: float, *, cached: bool, conditional: bool
+) -> Callable[[int, int, int], bool]:
+    if conditional:
+        return lambda kind, alpha, beta: fits[kind].known(alpha, beta) > bound + _TINY
     if cached:
         lines: dict[int, Callable[[int, int], bool]] = {}
 

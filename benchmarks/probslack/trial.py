@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -81,8 +81,13 @@ def simple_policies() -> dict[str, Closing]:
 
 
 def paper(miss: float) -> ProbSlack:
-    """Return ProbSlack as in the paper: T = 10⁴, jumping, ε 1; nothing before the first T."""
-    return ProbSlack(miss, fit_rows=T, first_rows=T)
+    """Return ProbSlack as in the paper: T = 10⁴, jumping, ε 1; P_miss as it is printed."""
+    return ProbSlack(miss, fit_rows=T, first_rows=T, conditional=False)
+
+
+def conditioned(miss: float) -> ProbSlack:
+    """Return the same, but with the chance given that nothing has come."""
+    return replace(paper(miss), conditional=True)
 
 
 def extensions(miss: float) -> dict[str, Closing]:

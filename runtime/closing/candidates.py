@@ -7,8 +7,9 @@ type 1       f1 ---------------------- f2 (past the end)
 lets go                [~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~
 may close              [~~)       [~~~~~~~~~~~~~~~~~~~~~~~~   sure from e3 on
 ```
-A span is the time from one event of a type to its next. In it the type lets a window go once β has
-reached what the poly-line asks for its α; for good, once an event past its end has come.
+A span is the time from one event of a type to its next. In it the type lets a window go while β is
+where the chance is small enough for its α, now and then; for good, once an event past its end has
+come.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import numpy as np
 
 from runtime.closing.lines import Lines
 from runtime.closing.spans import Spans
-from runtime.closing.windows import WindowEnds
+from runtime.closing.windows import WindowEnds, unfolded
 from runtime.model import Int64Array
 
 NONE = np.empty(0, dtype=np.int64)
@@ -79,13 +80,18 @@ def candidates_of(
     Source: [probslack] Listing 1 and line 8, 10 and 11 of Listing 3, for all ticks at once.
     """
     pending, first, last = asked.pending, asked.first, asked.last
-    index, window, at_ns = _let_go(spans, lines, windows, asked)
+    window, at_ns, until_ns = _let_go(spans, lines, windows, asked)
     if types == 1:
         sure_open = np.minimum(windows.firsts_after(spans.newest_ns), last + 1)
         before = np.maximum(np.concatenate([[pending], sure_open[:-1]]), pending)
         steps = np.flatnonzero((sure_open > before) & (spans.begin_ns < spans.end_ns[-1]))
+        by_time = np.lexsort((window, at_ns))
         return Candidates(
-            at_ns, window, spans.end_ns[index], spans.begin_ns[steps], sure_open[steps]
+            at_ns[by_time],
+            window[by_time],
+            until_ns[by_time],
+            spans.begin_ns[steps],
+            sure_open[steps],
         )
     passed_index, passed = _passed(spans, windows, first=pending, last=last)
     passed_at_ns = spans.begin_ns[passed_index]
@@ -94,7 +100,7 @@ def candidates_of(
     passed, passed_at_ns = passed[here], passed_at_ns[here]
     at, which, until = _all_let_go(
         np.concatenate([passed, window, window]),
-        np.concatenate([passed_at_ns, at_ns, spans.end_ns[index]]),
+        np.concatenate([passed_at_ns, at_ns, until_ns]),
         np.concatenate(
             [np.ones(len(passed) + len(window), dtype=np.int64), np.full(len(window), -1)]
         ),
@@ -110,21 +116,24 @@ def _let_go(
     windows: WindowEnds,
     asked: Asked,
 ) -> tuple[Int64Array, Int64Array, Int64Array]:
-    """Return (span, window, from which tick on) where a type lets go before it is sure."""
+    """Return (window, from, until) where a type lets go before it is sure; ticks in [from, until).
+
+    Those of a type and window may be several.
+    """
     first, last, tick_ns, lead_ns = asked.first, asked.last, asked.tick_ns, asked.lead_ns
-    if not lines:
-        return NONE, NONE, NONE
     low = np.maximum(windows.firsts_after(spans.newest_ns), first)
     high = np.minimum((spans.end_ns - 1 + lead_ns - windows.size_ns) // windows.slide_ns, last)
     counts = np.where(spans.end_ns > spans.begin_ns, np.maximum(high - low + 1, 0), 0)
-    index, window = unfolded(low, counts)
-    ends_ns = windows.ends_ns(window)
-    known_ns = spans.known_ns[index]
-    least_ns, ever = lines.least_beta_ns(spans.types[index], ends_ns - known_ns)
-    opens_ns = ((ends_ns - lead_ns) // tick_ns + 1) * tick_ns  # t > (k − 1)·f
-    at_ns = np.maximum(np.maximum(opens_ns, known_ns + least_ns), spans.begin_ns[index])
-    good = ever & (at_ns < spans.end_ns[index])
-    return index[good], window[good], at_ns[good]
+    span, window = unfolded(low, counts)
+    alpha_ns = windows.ends_ns(window) - spans.known_ns[span]
+    index, from_ns, until_ns = lines.ranges(spans.types[span], alpha_ns)
+    span, window = span[index], window[index]
+    opens_ns = ((windows.ends_ns(window) - lead_ns) // tick_ns + 1) * tick_ns  # t > (k − 1)·f
+    known_ns = spans.known_ns[span]
+    at_ns = np.maximum(np.maximum(opens_ns, known_ns + from_ns), spans.begin_ns[span])
+    ends_ns = np.minimum(spans.end_ns[span], known_ns + until_ns)
+    good = at_ns < ends_ns
+    return window[good], at_ns[good], ends_ns[good]
 
 
 def _passed(
@@ -178,11 +187,3 @@ def _all_let_go(
     at_ns, window, until = at_ns[good], window[good], until[good]
     by_time = np.lexsort((window, at_ns))
     return at_ns[by_time], window[by_time], until[by_time]
-
-
-def unfolded(low: Int64Array, counts: Int64Array) -> tuple[Int64Array, Int64Array]:
-    """Return for ranges that begin at `low` the range and the number of each that is in one."""
-    index = np.repeat(np.arange(len(low)), counts)
-    begins = np.cumsum(counts) - counts
-    numbers: Int64Array = np.arange(len(index)) + (low - begins)[index]
-    return index, numbers

@@ -39,7 +39,7 @@ class FitSettings:
         sliding: whether of the last T rows, often; else of each T rows, once.
         together: whether all types share histograms.
         tick_ns: the resolution of clocks.
-        at_most_ns: see `Histograms`.
+        at_most_ns, conditional: see `Histograms`.
     """
 
     rows: int
@@ -48,6 +48,7 @@ class FitSettings:
     together: bool
     tick_ns: int
     at_most_ns: int | None = None
+    conditional: bool = True
 
 
 Sample = tuple[Int64Array, Int64Array, Int64Array]
@@ -185,8 +186,8 @@ class HistogramFitting(Fitting):
         of_type = np.full(types, 0 if self.histograms else -1)
         of_type[: len(self._of_type)] = self._of_type
         if self._tables is None and self.histograms:
-            self._tables = Tables.of(self.histograms)
-        return Lines(self.histograms, self._tables, bound, of_type)
+            self._tables = Tables(self.histograms)
+        return Lines(self._tables, bound, of_type)
 
     def _make(self, sample: Sample) -> None:
         types, gaps, delays = sample
@@ -209,6 +210,7 @@ class HistogramFitting(Fitting):
             delays,
             tick_ns=self._settings.tick_ns,
             at_most_ns=self._settings.at_most_ns,
+            conditional=self._settings.conditional,
         )
 
     def snapshot(self) -> dict[str, Any]:

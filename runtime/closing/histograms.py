@@ -9,6 +9,8 @@ e_l, the last that came          next event e                     t, now
  |------------- α = end − e_l ------------)  in the window if g < α
  |------------- β = t − e_l --------------------------------------|  still to come if g + d > β
 ```
+When it is asked, e has not come. So the chance is P[g < α, g + d > β] / P[g + d > β]: it may rise
+with β, and a window for which it is small enough now may have to wait again a moment later.
 """
 
 from __future__ import annotations
@@ -22,14 +24,12 @@ from runtime.model import Int64Array
 
 MOST_VALUES = 256
 """Distinct values of g that are kept; beyond, neighbours share a bin, to the safe side."""
-_AT_ONCE = 1 << 20  # cells of a table computed at once
-_FILLED_AT_ONCE = 64  # so many entries of a line cost no more together than one does
-_MOST_KEPT = 1 << 14  # cells of a table that is kept
+_FEWEST_CELLS = 64  # of β, however many classes of α there are
+_DELAYS = 64  # of these quantiles coarse cells are made
+_LEAST_TAIL = 1e-4
 _FAR_NS = 2**60  # 36 years: longer gaps and delays count as that, so that sums fit in 64 bits
 ROUNDING = 1e-9
 """Sums of shares are off by less."""
-NEVER_NS = -(2**62)
-"""A β at and before which the chance is small enough: there is nothing to wait for."""
 
 
 class Histograms:
@@ -41,6 +41,8 @@ class Histograms:
         tick_ns: the resolution of both.
         at_most_ns: windows close so long after their end at the latest: what comes later is
             missed in any case, and nothing to wait for. None: without end.
+        conditional: whether it counts that the next event has not come. False: P_miss as
+            [probslack] prints it, for its experiments.
 
     Source: [probslack] §3.1, *on-line fitting of g and d*, with the counts of Listing 4. Above
     MOST_VALUES distinct g, a bin's lowest decides whether an event is in the window, and its
@@ -54,6 +56,7 @@ class Histograms:
         *,
         tick_ns: int,
         at_most_ns: int | None = None,
+        conditional: bool = True,
     ) -> None:
         values, counts = np.unique(np.clip(gaps_ns, 0, _FAR_NS), return_counts=True)
         self.low_ns = self.high_ns = values  # (bins,), ascending: of each bin of g
@@ -70,7 +73,7 @@ class Histograms:
         self._tail: FloatArray = np.concatenate([later, [0.0]])  # P[d > x] by the index of x
         self.tick_ns = tick_ns
         self._at_most_ns = at_most_ns
-        self._table: FloatArray | None = None
+        self._conditional = conditional
 
     @property
     def entries(self) -> int:
@@ -82,149 +85,90 @@ class Histograms:
         found: Int64Array = np.searchsorted(self.low_ns, alpha_ns, side="left")
         return found
 
-    def chance(self, classes: Int64Array, beta_ns: Int64Array) -> FloatArray:
-        """Return P_miss: that the next event is in the window, and has not come by t.
+    def cells_ns(self, most: int) -> Int64Array:
+        """Return where the cells of β begin: each chance holds for a cell; ascending.
 
-        Args:
-            classes: shape (n,), the class of each α (`classes`).
-            beta_ns: shape (n,), β.
-
-        Source: [probslack] §3.1, *P_miss efficient computation*: the sum over g of
-        pdf_g(g) · (1 − cdf_d(β − g)); with `at_most_ns`, §3.3, Eq. 8. Differs: windows end before
-        their end, so g < α; Eq. 8 counts what comes before t + mal, here before end + mal, after
-        which nobody waits.
+        Each tick has a cell of its own, as far as `most` cells of all classes allow. Else cells
+        are as likely as each other, and those of the last, unlikely β are thinner still.
         """
-        if not self.cells():
-            return self._chances(classes, beta_ns)
-        low, high = self.range_ticks()
-        beta = np.clip(beta_ns // self.tick_ns, low, high) - low
-        found: FloatArray = self.table()[classes, beta]
-        return found
+        low, high = self._range_ticks()
+        most = max(most // (len(self.low_ns) + 1), _FEWEST_CELLS)
+        if high - low < most:
+            return np.arange(low, high + 1) * self.tick_ns
+        levels = (np.arange(_DELAYS) + 0.5) / _DELAYS
+        delays = self.delays_ns[np.searchsorted(1.0 - self._tail[1:], levels)]
+        sums = (self.high_ns[:, None] + delays).ravel()
+        order = np.argsort(sums, kind="stable")
+        reached = np.cumsum(np.repeat(self.shares, _DELAYS)[order]) / _DELAYS
+        tails = 1.0 - np.geomspace(1.0, _LEAST_TAIL, most // 2 - 1)
+        wanted = np.concatenate([np.linspace(0.0, 1.0, most // 2 - 1), tails])
+        places = np.minimum(np.searchsorted(reached, wanted), len(sums) - 1)
+        ticks = sums[order][places] // self.tick_ns
+        return np.unique(np.concatenate([[low, high], np.clip(ticks, low, high)])) * self.tick_ns
 
-    def cells(self) -> int:
-        """Return how many cells the table of all chances has; 0: it would be too large."""
-        low, high = self.range_ticks()
-        cells = (high - low + 1) * (len(self.low_ns) + 1)
-        return cells if cells <= _MOST_KEPT else 0
-
-    def table(self) -> FloatArray:
-        """Return the chance of each class at each tick of `range_ticks`; shape (classes, ticks)."""
-        if self._table is None:
-            low, high = self.range_ticks()
-            beta_ns = np.arange(low, high + 1) * self.tick_ns
-            coming = self._later(beta_ns[:, None] - self.high_ns)  # (ticks, bins)
-            classes = np.arange(len(self.low_ns) + 1)
-            if self._at_most_ns is None:
-                added = (coming * self.shares).cumsum(axis=1)  # as in _chance, one by one
-                self._table = np.vstack([np.zeros(len(beta_ns)), added.T])
-            else:
-                every = np.repeat(classes, len(beta_ns))
-                chances = self._chances(every, np.tile(beta_ns, len(classes)))
-                self._table = chances.reshape(len(classes), len(beta_ns))
-        return self._table
-
-    def range_ticks(self) -> tuple[int, int]:
+    def _range_ticks(self) -> tuple[int, int]:
         """Return the ticks of β up to which all is still to come, and from which on nothing is."""
         low = (self.low_ns[0] + self.delays_ns[0]) // self.tick_ns - 1
         high = -(-(self.high_ns[-1] + self.delays_ns[-1]) // self.tick_ns)
         return int(low), int(high)
 
-    def _chances(self, classes: Int64Array, beta_ns: Int64Array) -> FloatArray:
-        chances = np.empty(len(classes))
-        step = max(1, _AT_ONCE // len(self.low_ns))
-        for begin in range(0, len(classes), step):
-            part = slice(begin, begin + step)
-            chances[part] = self._chance(classes[part], beta_ns[part])
-        return chances
+    def chances(self, cells_ns: Int64Array) -> FloatArray:
+        """Return the chance that a window misses something if it closes in each cell of β.
 
-    def _chance(self, classes: Int64Array, beta_ns: Int64Array) -> FloatArray:
-        most = int(classes.max(initial=0))
-        coming = self._later(beta_ns[:, None] - self.high_ns[None, :most])
-        if self._at_most_ns is not None:
-            # The greatest α of each class: the least that comes too late anyway.
-            alpha_ns = np.append(self.low_ns, 2**61)[classes]
-            too_late = self._later(alpha_ns[:, None] + self._at_most_ns - self.high_ns[None, :most])
-            coming = np.maximum(coming - too_late, 0.0)
-        coming *= self.shares[:most]
-        coming[np.arange(most) >= classes[:, None]] = 0.0
-        # Added up one by one: a sum must not depend on how many are asked for together.
-        total: FloatArray = coming.cumsum(axis=1)[:, -1] if most else np.zeros(len(classes))
-        return total
+        Where a cell has several ticks, it is the most that the chance may be there.
+
+        Args:
+            cells_ns: shape (cells,), where each begins.
+
+        Returns:
+            Shape (classes of α, cells).
+
+        Source: [probslack] §3.1, *P_miss efficient computation*: the sum over g of
+        pdf_g(g) · (1 − cdf_d(β − g)). Differs: windows end before their end, so g < α; and it is
+        divided by P[g + d > β], for nothing has come.
+        """
+        return self._given_nothing_came(self._coming(cells_ns), cells_ns)
+
+    def waits(self, cells_ns: Int64Array, chances: FloatArray) -> FloatArray:
+        """Return the chance that waiting longer spares a miss: what a bound is held against.
+
+        It is `chances`, less what comes too late anyway: [probslack] §3.3, Eq. 8. Differs: Eq. 8
+        counts what comes before t + mal, here before end + mal, after which nobody waits.
+        """
+        if self._at_most_ns is None:
+            return chances
+        coming = self._later(cells_ns[:, None] - self.high_ns)  # (cells, bins)
+        found = np.zeros((len(self.low_ns) + 1, len(cells_ns)))
+        # The greatest α of each class: the least that comes too late anyway.
+        alpha_ns = np.append(self.low_ns, 2**61)
+        for of in range(1, len(found)):
+            too_late = self._later(alpha_ns[of] + self._at_most_ns - self.high_ns[:of])
+            in_time = np.maximum(coming[:, :of] - too_late, 0.0) * self.shares[:of]
+            found[of] = in_time.cumsum(axis=1)[:, -1]
+        return self._given_nothing_came(found, cells_ns)
+
+    def _coming(self, cells_ns: Int64Array) -> FloatArray:
+        """Return P[g < α, g + d > β] of each class and cell."""
+        coming = self._later(cells_ns[:, None] - self.high_ns)  # (cells, bins)
+        added = (coming * self.shares).cumsum(axis=1)
+        return np.vstack([np.zeros(len(cells_ns)), added.T])
+
+    def _given_nothing_came(self, coming: FloatArray, cells_ns: Int64Array) -> FloatArray:
+        if not self._conditional:
+            return coming
+        lasts_ns = np.append(cells_ns[1:] - self.tick_ns, cells_ns[-1:])
+        # Of a bin its lowest g, of a cell its last β: the least that this may be.
+        later = self._later(lasts_ns[:, None] - self.low_ns)
+        nothing = (later * self.shares).cumsum(axis=1)[:, -1]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            found = np.minimum(coming / nothing, 1.0)
+        return np.where(coming > 0, found, 0.0)
 
     def _later(self, than_ns: Int64Array) -> FloatArray:
         """Return P[d > x] of each x; any shape."""
         index = np.searchsorted(self.delays_ns, than_ns, side="right")
         later: FloatArray = self._tail[index]
         return later
-
-    def least_beta_ns(self, classes: Int64Array, bound: float) -> Int64Array:
-        """Return the least β, in whole ticks, from which on the chance is at most `bound`.
-
-        Args:
-            classes: shape (n,), of α.
-            bound: above 0.
-
-        Returns:
-            Shape (n,); NEVER_NS where the chance is that small whatever β is.
-
-        Source: the poly-line of [probslack] Fig. 4, Listing 5, read from the other side: for each
-        α the first β outside the grey area, found by halving.
-        """
-        tick_ns = self.tick_ns
-        low, high = self.range_ticks()
-        lows, highs = np.full(len(classes), low), np.full(len(classes), high)
-        bound += ROUNDING
-        waits = self.chance(classes, lows * tick_ns) > bound
-        while bool((highs - lows > 1).any()):
-            middle = (lows + highs) // 2
-            waits_there = self.chance(classes, middle * tick_ns) > bound
-            lows, highs = np.where(waits_there, middle, lows), np.where(waits_there, highs, middle)
-        return np.where(waits, highs * tick_ns, NEVER_NS)
-
-
-class PolyLine:
-    """The least β of each class of α, computed when it is first asked for; short lines as a whole.
-
-    Args:
-        histograms: of a type.
-        bound: what the chance may be, above 0.
-
-    Source: [probslack] Listing 5 and its lazy version (§3.1, end). Differs: an entry is a β for
-    each class of α, not an α for each range of β: the same line, but it says when a window will
-    close, so nothing needs to be asked at every tick.
-    """
-
-    def __init__(self, histograms: Histograms, bound: float) -> None:
-        self.histograms = histograms
-        self._bound = bound
-        self._least_ns = np.zeros(len(histograms.low_ns) + 1, dtype=np.int64)
-        self._least_ns[0] = NEVER_NS  # no event is that soon
-        self._known = np.zeros(len(histograms.low_ns) + 1, dtype=np.bool_)
-        self._known[0] = True
-
-    @property
-    def entries(self) -> int:
-        """How many have been computed."""
-        return int(self._known[1:].sum())
-
-    def fill(self) -> None:
-        """Compute all: the cache as Listing 5 builds it."""
-        self._fill(np.arange(len(self._known)))
-
-    def least_beta_ns(self, alpha_ns: Int64Array) -> Int64Array:
-        """Return for each α the β from which on the chance is small enough; shape (n,)."""
-        classes = self.histograms.classes(alpha_ns)
-        if not self._known[classes].all():
-            few = len(self._known) <= _FILLED_AT_ONCE
-            self._fill(np.arange(len(self._known)) if few else np.unique(classes))
-        least: Int64Array = self._least_ns[classes]
-        return least
-
-    def _fill(self, classes: Int64Array) -> None:
-        unknown = classes[~self._known[classes]]
-        if len(unknown):
-            self._least_ns[unknown] = self.histograms.least_beta_ns(unknown, self._bound)
-            self._known[unknown] = True
 
 
 def plain_histograms(one: Histograms) -> dict[str, Any]:
@@ -236,6 +180,7 @@ def plain_histograms(one: Histograms) -> dict[str, Any]:
         "delays_ns": one.delays_ns,
         "tail": one._tail,
         "at_most_ns": one._at_most_ns,
+        "conditional": one._conditional,
         "tick_ns": one.tick_ns,
     }
 
@@ -247,5 +192,5 @@ def histograms_of(state: dict[str, Any]) -> Histograms:
     one.shares = state["shares"]
     one.delays_ns, one._tail = state["delays_ns"], state["tail"]
     one._at_most_ns, one.tick_ns = state["at_most_ns"], state["tick_ns"]
-    one._table = None
+    one._conditional = state["conditional"]
     return one

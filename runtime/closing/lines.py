@@ -1,65 +1,48 @@
-"""From which β on each type lets a window go, asked for many types at once."""
+"""When each type lets a window go, and at which chance: asked for many types at once."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from runtime.closing.histograms import Histograms, PolyLine
 from runtime.closing.policy import FloatArray
 from runtime.closing.spans import Spans, spans_at
 from runtime.closing.tables import Tables
-from runtime.model import BoolArray, Int64Array
+from runtime.model import Int64Array
 
 _PAIRS_AT_ONCE = 1 << 20  # of a window and a type
 
 
 class Lines:
-    """The poly-lines of all types, for one bound.
+    """What is known of all types, for one bound.
 
     Args:
-        histograms: of each line.
-        tables: of them all; None: too large, then entries are computed when they are asked for.
+        tables: of all lines; None: nothing is known yet.
         bound: what the chance may be, above 0.
         of_type: shape (types,), which line each type has; below 0: none yet.
     """
 
-    def __init__(
-        self,
-        histograms: list[Histograms],
-        tables: Tables | None,
-        bound: float,
-        of_type: Int64Array,
-    ) -> None:
-        self._histograms = histograms
-        self._of_type = of_type
+    def __init__(self, tables: Tables | None, bound: float, of_type: Int64Array) -> None:
         self._tables = tables
-        self._read: Int64Array | None = None  # off the tables
-        self._lines = [PolyLine(one, bound) for one in histograms] if tables is None else []
-        self._bound = bound
-
-    def __bool__(self) -> bool:
-        return bool(self._histograms)
+        self._let_go = None if tables is None else tables.let_go(bound)
+        self._of_type = of_type
 
     @property
     def entries(self) -> int:
         """How many entries the poly-lines have. Source: [probslack] Table 1."""
-        if self._tables is None or self._read is None:
-            return sum(one.entries for one in self._lines)
-        return self._tables.corners(self._read)
+        if self._tables is None or self._let_go is None:
+            return 0
+        return self._tables.edges(self._let_go)
 
-    def least_beta_ns(
+    def ranges(
         self, types: Int64Array, alpha_ns: Int64Array
-    ) -> tuple[Int64Array, BoolArray]:
-        """Return the β from which on each type lets go, and whether it ever does; both (n,)."""
+    ) -> tuple[Int64Array, Int64Array, Int64Array]:
+        """Return the ranges of β in which types let windows go; see `Tables.ranges`."""
         which = self._of_type[types]
-        if self._tables is not None:
-            if self._read is None:
-                self._read = self._tables.poly_lines(self._bound)
-            return self._tables.least_beta_ns(self._read, which, alpha_ns), which >= 0
-        least = np.zeros(len(types), dtype=np.int64)
-        for one, mine in _of_each(which, len(self._lines)):
-            least[mine] = self._lines[one].least_beta_ns(alpha_ns[mine])
-        return least, which >= 0
+        known = np.flatnonzero(which >= 0)
+        if self._tables is None or self._let_go is None or not len(known):
+            return known[:0], known[:0], known[:0]
+        index, from_ns, until_ns = self._tables.ranges(self._let_go, which[known], alpha_ns[known])
+        return known[index], from_ns, until_ns
 
     def chances(self, spans: Spans, ends_ns: Int64Array, at_ns: Int64Array) -> FloatArray:
         """Return the chance that windows that close now miss something: 1 − Π (1 − P_c).
@@ -91,26 +74,12 @@ class Lines:
         known_ns = spans.known_ns[span[open_still]]
         alpha_ns, beta_ns = of_ns[open_still] - known_ns, at_ns[open_still] - known_ns
         missing = np.zeros(len(type_of))
-        missing[open_still] = np.where(which >= 0, self._chance(which, alpha_ns, beta_ns), np.nan)
+        missing[open_still] = np.nan
+        if self._tables is not None:
+            told = np.flatnonzero(which >= 0)
+            missing[open_still[told]] = self._tables.chance(
+                which[told], alpha_ns[told], beta_ns[told]
+            )
         # Multiplied one by one: it must not depend on how many are asked for together.
         complete: FloatArray = np.cumprod(1.0 - missing.reshape(types, -1), axis=0)[-1]
         return complete
-
-    def _chance(self, which: Int64Array, alpha_ns: Int64Array, beta_ns: Int64Array) -> FloatArray:
-        if self._tables is not None:
-            return self._tables.chance(which, alpha_ns, beta_ns)
-        chances = np.zeros(len(which))
-        for one, mine in _of_each(which, len(self._histograms)):
-            histograms = self._histograms[one]
-            chances[mine] = histograms.chance(histograms.classes(alpha_ns[mine]), beta_ns[mine])
-        return chances
-
-
-def _of_each(which: Int64Array, lines: int) -> list[tuple[int, Int64Array]]:
-    """Return for each line that is asked for the indices at which it is."""
-    order = np.argsort(which, kind="stable")
-    bounds = np.searchsorted(which[order], np.arange(lines + 1))
-    return [
-        (one, order[bounds[one] : bounds[one + 1]])
-        for one in np.flatnonzero(np.diff(bounds)).tolist()
-    ]

@@ -319,7 +319,7 @@ class _InOrder:
     def __init__(self, policy: Settings, windows: WindowEnds) -> None:
         self._windows = windows
         self.fitting = HistogramFitting(policy.fit_settings)
-        self._lines = Lines([], None, 1.0, NOTHING)
+        self._lines = Lines(None, 1.0, NOTHING)
 
     @property
     def entries(self) -> tuple[int, int]:

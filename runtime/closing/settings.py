@@ -35,6 +35,8 @@ class Settings:
         first_rows: after how many the first is, at most T; T for [probslack] as it is.
         sliding: whether estimates are of the last T rows, renewed often; else of each T in turn.
         together: whether all types share histograms.
+        conditional: whether the chance counts that nothing has come until it is asked for. False:
+            P_miss as the paper prints it, for its experiments.
         tick_ns: ρ, the resolution of clocks.
 
     Raises:
@@ -57,6 +59,7 @@ class Settings:
     first_rows: int = FIRST_ROWS
     sliding: bool = False
     together: bool = False
+    conditional: bool = True
     tick_ns: int = TICK_NS
 
     def __post_init__(self) -> None:
@@ -103,6 +106,7 @@ class Settings:
             together=self.together,
             tick_ns=self.tick_ns,
             at_most_ns=self.at_most_ns,
+            conditional=self.conditional,
         )
 
 

@@ -1,93 +1,148 @@
-"""P_miss of several types in one array: all classes of α, all ticks of β, each asked in one step.
+"""The chances of several types in one array: all classes of α, all cells of β, asked in one step.
 
 ```
 line 0   class 0  [β: low … high]      line 1   class 0  [β: low … high]
          class 1  [.. .. .. .. .]               class 1  [.. .. .. .. .]
          …                                      …
+let go, by a bound:  ###......###                    # small enough: two ranges of β
 ```
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
-from runtime.closing.histograms import NEVER_NS, ROUNDING, Histograms
+from runtime.closing.histograms import ROUNDING, Histograms
 from runtime.closing.policy import FloatArray
+from runtime.closing.windows import unfolded
 from runtime.model import Int64Array
 
-MOST_CELLS = 1 << 20
-"""Larger tables are not kept: what is asked for is computed."""
+MOST_CELLS, MOST_OF_ONE, FEWEST_OF_ONE = 1 << 20, 1 << 16, 1 << 12
+"""Cells of all lines together, and of one: what is beyond makes cells of β longer."""
+NEVER_NS, FOR_EVER_NS = -(2**62), 2**62
+"""Before and after every β."""
+
+
+class LetGo(NamedTuple):
+    """The ranges of β in which each class of α may close; those of a class ascending.
+
+    Attributes:
+        first: shape (rows + 1,), the first range of each class of each line.
+        from_ns, until_ns: shape (ranges,), β in [from, until); NEVER_NS and FOR_EVER_NS at the
+            ends.
+    """
+
+    first: Int64Array
+    from_ns: Int64Array
+    until_ns: Int64Array
 
 
 class Tables:
     """The chances of all lines together.
 
     Args:
-        lines: the histograms of each; all with one tick, and each with a table (`Histograms`).
+        lines: the histograms of each, at least one; all with one tick.
 
     Source: [probslack] §3.1, *P_miss caching*: the whole area of Fig. 4 for each type, and the
-    poly-line of any bound read off it in one step, where Listing 5 goes along it.
+    poly-lines of any bound read off it in one step, where Listing 5 goes along it.
     """
 
     def __init__(self, lines: list[Histograms]) -> None:
-        self.lines = lines
-        self._tick_ns = lines[0].tick_ns
-        ranges = np.array([one.range_ticks() for one in lines])  # (lines, 2)
-        self._low, self._high = ranges[:, 0], ranges[:, 1]
+        most = max(min(MOST_CELLS // len(lines), MOST_OF_ONE), FEWEST_OF_ONE)
+        cells = [one.cells_ns(most) for one in lines]
+        sizes = np.array([len(one) for one in cells])
+        self._lines = lines
+        self._cells_ns = np.concatenate(cells)
+        self._first_cell = np.cumsum(sizes) - sizes  # (lines,)
         rows = np.array([len(one.low_ns) + 1 for one in lines])
         self._first_row = np.cumsum(rows) - rows  # (lines,)
-        widths = np.repeat(self._high - self._low + 1, rows)
-        self._row_start = np.cumsum(widths) - widths  # (rows,)
-        self._row_low = np.repeat(self._low, rows)
-        self._cells: FloatArray = np.concatenate([one.table().ravel() for one in lines])
-        low_ns = np.concatenate([one.low_ns for one in lines])
-        self._distinct_ns, rank = np.unique(low_ns, return_inverse=True)
-        self._base = len(self._distinct_ns) + 1
-        self._keys = np.repeat(np.arange(len(lines)) * self._base, rows - 1) + rank
-        self._first_key = self._first_row - np.arange(len(lines))
+        self._line_of_row = np.repeat(np.arange(len(lines)), rows)
+        self._row_start = np.cumsum(sizes.repeat(rows)) - sizes.repeat(rows)  # (rows,)
+        chances = [one.chances(at) for one, at in zip(lines, cells, strict=True)]
+        waits = [one.waits(at, told) for one, at, told in zip(lines, cells, chances, strict=True)]
+        self._chances: FloatArray = np.concatenate([one.ravel() for one in chances])
+        self._waits: FloatArray = np.concatenate([one.ravel() for one in waits])
+        self._alphas = _Ranks(np.concatenate([one.low_ns for one in lines]), rows - 1)
+        self._betas = _Ranks(self._cells_ns, sizes)
 
-    @staticmethod
-    def of(lines: list[Histograms]) -> Tables | None:
-        """Return the tables of some lines; None where they would be too large."""
-        cells = [one.cells() for one in lines]
-        if not all(cells) or sum(cells) > MOST_CELLS:
-            return None
-        return Tables(lines)
-
-    def classes(self, which: Int64Array, alpha_ns: Int64Array) -> Int64Array:
-        """Return the class of each α in its line (`Histograms.classes`); all of shape (n,)."""
-        if len(self.lines) == 1:
-            return self.lines[0].classes(alpha_ns)
-        rank = np.searchsorted(self._distinct_ns, alpha_ns, side="left")
-        found: Int64Array = np.searchsorted(self._keys, which * self._base + rank)
-        classes: Int64Array = found - self._first_key[which]
-        return classes
+    def _rows(self, which: Int64Array, alpha_ns: Int64Array) -> Int64Array:
+        """Return the class of each α in its line, by its number among all."""
+        rows: Int64Array = self._first_row[which] + self._alphas.below(which, alpha_ns)
+        return rows
 
     def chance(self, which: Int64Array, alpha_ns: Int64Array, beta_ns: Int64Array) -> FloatArray:
-        """Return P_miss of each α and β in its line (`Histograms.chance`); all of shape (n,)."""
-        row = self._first_row[which] + self.classes(which, alpha_ns)
-        low = self._low[which]
-        beta = np.clip(beta_ns // self._tick_ns, low, self._high[which]) - low
-        found: FloatArray = self._cells[self._row_start[row] + beta]
+        """Return the chance of each α and β in its line; all of shape (n,)."""
+        cell = np.maximum(self._betas.below(which, beta_ns + 1) - 1, 0)
+        found: FloatArray = self._chances[self._row_start[self._rows(which, alpha_ns)] + cell]
         return found
 
-    def poly_lines(self, bound: float) -> Int64Array:
-        """Return the least β of each class of each line, as `PolyLine` has them; shape (rows,)."""
-        waits = np.add.reduceat(
-            (self._cells > bound + ROUNDING).view(np.int8), self._row_start, dtype=np.int64
-        )
-        return np.where(waits > 0, (self._row_low + waits) * self._tick_ns, NEVER_NS)
+    def let_go(self, bound: float) -> LetGo:
+        """Return where the chance is at most `bound`, above 0.
 
-    def least_beta_ns(
-        self, poly_lines: Int64Array, which: Int64Array, alpha_ns: Int64Array
-    ) -> Int64Array:
-        """Return the least β of each α in its line; shape (n,)."""
-        row = self._first_row[which] + self.classes(which, alpha_ns)
-        least: Int64Array = poly_lines[row]
-        return least
+        Source: the grey area of [probslack] Fig. 4, of which Listing 5 keeps the edge: for each α
+        the ranges of β outside of it. One range where the chance falls with β.
+        """
+        good = self._waits <= bound + ROUNDING
+        is_first = np.zeros(len(good), dtype=np.bool_)
+        is_first[self._row_start] = True
+        begins = np.flatnonzero(good & (is_first | ~np.append(True, good[:-1])))
+        ends = np.flatnonzero(good & np.append(is_first[1:] | ~good[1:], True))
+        row = np.searchsorted(self._row_start, begins, side="right") - 1
+        # The cell of a place in a row: the rows of a line have the same cells.
+        shift = self._first_cell[self._line_of_row[row]] - self._row_start[row]
+        from_ns = np.where(is_first[begins], NEVER_NS, self._cells_ns[begins + shift])
+        is_last = np.append(is_first[1:], True)[ends]
+        after = np.minimum(ends + 1 + shift, len(self._cells_ns) - 1)
+        until_ns = np.where(is_last, FOR_EVER_NS, self._cells_ns[after])
+        first = np.searchsorted(row, np.arange(len(self._row_start) + 1), side="left")
+        return LetGo(first, from_ns, until_ns)
 
-    def corners(self, poly_lines: Int64Array) -> int:
-        """Return how many entries these poly-lines have: classes whose β is not the last one's."""
-        changes = poly_lines[1:] != poly_lines[:-1]
-        changes[self._first_row[1:] - 1] = False
-        return int(changes.sum())
+    def ranges(
+        self, let_go: LetGo, which: Int64Array, alpha_ns: Int64Array
+    ) -> tuple[Int64Array, Int64Array, Int64Array]:
+        """Return the ranges of β in which each α of a line may close.
+
+        Args:
+            let_go: where.
+            which: shape (n,), lines.
+            alpha_ns: shape (n,).
+
+        Returns:
+            All of shape (ranges,): the index of its α, from and until which β; those of an α
+            ascending.
+        """
+        rows = self._rows(which, alpha_ns)
+        index, number = unfolded(let_go.first[rows], let_go.first[rows + 1] - let_go.first[rows])
+        return index, let_go.from_ns[number], let_go.until_ns[number]
+
+    def edges(self, let_go: LetGo) -> int:
+        """Return how many different ranges there are, of each line, that do not begin at once."""
+        rows = np.repeat(np.arange(len(self._row_start)), np.diff(let_go.first))
+        columns = (self._line_of_row[rows], let_go.from_ns, let_go.until_ns)
+        later = np.stack(columns, axis=1)[let_go.from_ns > NEVER_NS]
+        return len(np.unique(later, axis=0))
+
+
+class _Ranks:
+    """How many values of a line are below one: of many lines in one step.
+
+    Args:
+        values: of each line, ascending; those of a line after those of the line before.
+        sizes: shape (lines,), how many each has.
+    """
+
+    def __init__(self, values: Int64Array, sizes: Int64Array) -> None:
+        self._distinct, rank = np.unique(values, return_inverse=True)
+        self._base = len(self._distinct) + 1
+        self._keys = np.repeat(np.arange(len(sizes)) * self._base, sizes) + rank
+        self._first = np.cumsum(sizes) - sizes
+
+    def below(self, which: Int64Array, values: Int64Array) -> Int64Array:
+        """Return how many values of each line are below each; all of shape (n,)."""
+        rank = np.searchsorted(self._distinct, values, side="left")
+        if len(self._first) == 1:
+            return rank
+        found: Int64Array = np.searchsorted(self._keys, which * self._base + rank)
+        return found - self._first[which]

@@ -82,6 +82,14 @@ def merged(firsts: Int64Array, lasts: Int64Array) -> tuple[Int64Array, Int64Arra
     return firsts[starts], lasts[np.append(starts[1:] - 1, -1)]
 
 
+def unfolded(low: Int64Array, counts: Int64Array) -> tuple[Int64Array, Int64Array]:
+    """Return for ranges that begin at `low` the range and the number of each that is in one."""
+    index = np.repeat(np.arange(len(low)), counts)
+    begins = np.cumsum(counts) - counts
+    numbers: Int64Array = np.arange(len(index)) + (low - begins)[index]
+    return index, numbers
+
+
 def exact_sum(values: Int64Array) -> int:
     """Return the sum of whole numbers, which may not fit in 64 bits; of fewer than 2³¹."""
     return (int((values >> 32).sum()) << 32) + int((values & 0xFFFF_FFFF).sum())

@@ -8,7 +8,7 @@ from unittest.mock import patch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.closing import Closing, WindowEnds, histograms, settling
+from runtime.closing import Closing, WindowEnds, settling
 from runtime.closing.probslack import ProbSlack
 from runtime.closing.simple import ByTime, EventDriven
 from tests.closing.streams import columns, drawn, ran
@@ -61,10 +61,7 @@ def test_no_shortcut_shows(name: str, draw: Random) -> None:
     windows = WindowEnds(draw.choice([10, 30]), draw.choice([3, 10]))
     with patch.object(settling, "_FEWEST_AT_ONCE", 1):
         short = ran(policy, windows, rows, until=rows[-1][2] + 50)
-    with (
-        patch.object(settling, "_FEWEST_AT_ONCE", len(rows) * 1_000),  # each window by itself
-        patch.object(histograms, "_MOST_KEPT", 0),  # no tables
-    ):
+    with patch.object(settling, "_FEWEST_AT_ONCE", len(rows) * 1_000):  # each window by itself
         assert ran(policy, windows, rows, until=rows[-1][2] + 50) == short
 
 

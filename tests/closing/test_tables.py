@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.closing.histograms import Histograms, PolyLine
+from runtime.closing.histograms import Histograms
 from runtime.closing.tables import Tables
 
 VALUES = st.lists(st.integers(0, 30), min_size=1, max_size=12)
@@ -26,34 +24,22 @@ def known(gaps: list[int], delays: list[int], at_most: int | None) -> Histograms
     st.sampled_from([0.01, 0.1, 0.5]),
     st.lists(st.tuples(st.integers(0, 3), st.integers(-9, 120), st.integers(-20, 250)), min_size=1),
 )
-def test_tables_answer_as_each_histogram_does(
+def test_tables_answer_as_that_of_each_line_does(
     lines: list[tuple[list[int], list[int]]],
     at_most: int | None,
     bound: float,
     asked: list[tuple[int, int, int]],
 ) -> None:
     each = [known(gaps, delays, at_most) for gaps, delays in lines]
-    tables = Tables.of(each)
-    assert tables is not None
+    tables, alone = Tables(each), [Tables([one]) for one in each]
     which, alpha, beta = (np.array(column) for column in zip(*asked, strict=True))
     which %= len(each)
-    poly_lines = tables.poly_lines(bound)
     chances = tables.chance(which, alpha, beta)
-    least = tables.least_beta_ns(poly_lines, which, alpha)
+    found = np.stack(tables.ranges(tables.let_go(bound), which, alpha))
     for at, one in enumerate(which.tolist()):
-        here = slice(at, at + 1)
-        classes = each[one].classes(alpha[here])
-        assert chances[at] == each[one]._chances(classes, beta[here])[0]
-        assert least[at] == PolyLine(each[one], bound).least_beta_ns(alpha[here])[0]
-
-
-@given(VALUES, VALUES, st.sampled_from([0.01, 0.1, 0.5]))
-def test_a_poly_line_read_off_a_table_has_its_corners(
-    gaps: list[int], delays: list[int], bound: float
-) -> None:
-    one = known(gaps, delays, None)
-    tables = Tables([one, one])
-    line = PolyLine(one, bound)
-    least = line.least_beta_ns(np.append(one.low_ns, 2**40)).tolist()
-    corners = sum(here != before for before, here in pairwise(least))
-    assert tables.corners(tables.poly_lines(bound)) == 2 * corners
+        here, own = slice(at, at + 1), alone[one]
+        assert chances[at] == own.chance(np.array([0]), alpha[here], beta[here])[0]
+        expected = np.stack(own.ranges(own.let_go(bound), np.array([0]), alpha[here]))
+        assert found[1:, found[0] == at].tolist() == expected[1:].tolist()
+    edges = [one.edges(one.let_go(bound)) for one in alone]
+    assert tables.edges(tables.let_go(bound)) == sum(edges)
