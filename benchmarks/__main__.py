@@ -73,6 +73,10 @@ BENCHMARKS = {  # {name: (module, what it measures)}; the first room of each mod
         "probslack.distributions",
         "windows closed early: Fig. 6, MER, slack",
     ),
+    "probslack-calibration": (
+        "probslack.calibration",
+        "the chance that is stated, beside what was missed",
+    ),
     "probslack-f": ("probslack.frequency", "the same over f, beside the oracle: Fig. 7"),
     "probslack-budget": ("probslack.budget", "the same over δ: Fig. 8"),
     "probslack-drift": ("probslack.drift", "the same while distributions change: Fig. 9"),

@@ -67,7 +67,7 @@ class Simulated:
     share_at: list[float]  # MER after each closing
 
 
-def simulate(
+def simulate(  # noqa: PLR0913 - the settings of the listings
     events: Sequence[Event],
     *,
     size: int,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -38,6 +38,11 @@ def zipf(alpha: float, low: int, high: int) -> Draw:
     return lambda rng, count: rng.choice(values, count, p=weights / weights.sum())
 
 
+def geometric(mean: float) -> Draw:
+    """Return whole ms from 1 on, each as many times less likely as the one before."""
+    return lambda rng, count: rng.geometric(1.0 / mean, count)
+
+
 def constant(value: int) -> Draw:
     """Return always the same."""
     return lambda _rng, count: np.full(count, value)
@@ -53,7 +58,7 @@ DELAYS: dict[str, Draw] = {"B": binomial(0.5, 1, 11), "Z": zipf(0.2, 1, 11)}
 
 def generated(name: str, seed: int, events: int = EVENTS) -> Stream:
     """Return the stream of a combination of distributions, "CB" to "ZZ"."""
-    return _stream([(GAPS[name[0]], DELAYS[name[1]], events)], seed)
+    return stream_of([(GAPS[name[0]], DELAYS[name[1]], events)], seed)
 
 
 def drifting(seed: int, events: int = EVENTS) -> Stream:
@@ -64,10 +69,11 @@ def drifting(seed: int, events: int = EVENTS) -> Stream:
         (binomial(0.25, 20, 40), binomial(0.5, 6, 15), third),
         (GAPS["B"], DELAYS["Z"], events - 2 * third),
     ]
-    return _stream(parts, seed)
+    return stream_of(parts, seed)
 
 
-def _stream(parts: list[tuple[Draw, Draw, int]], seed: int) -> Stream:
+def stream_of(parts: Sequence[tuple[Draw, Draw, int]], seed: int) -> Stream:
+    """Return a stream of one type: for each part its gaps, its delays, and how many events."""
     rng = np.random.default_rng(seed)
     gaps = np.concatenate([gap(rng, count) for gap, _, count in parts])
     delays = np.concatenate([delay(rng, count) for _, delay, count in parts])

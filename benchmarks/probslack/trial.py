@@ -13,6 +13,7 @@ from runtime.closing import Closing, WindowEnds
 from runtime.closing.oracle import oracle
 from runtime.closing.policy import FloatArray
 from runtime.closing.probslack import ProbSlack
+from runtime.closing.settings import FIRST_ROWS
 from runtime.closing.simple import ByTime, EventDriven
 from runtime.model import Int64Array
 
@@ -91,18 +92,19 @@ def conditioned(miss: float) -> ProbSlack:
 
 
 def extensions(miss: float) -> dict[str, Closing]:
-    """Return ProbSlack with each of what we add to it alone, and with all of it."""
+    """Return the paper's with each of what we add to its estimates alone, and with all of it."""
+    as_printed = paper(miss)
     return {
-        "+ early fit": ProbSlack(miss, fit_rows=T),
-        "+ sliding fit": ProbSlack(miss, fit_rows=T, first_rows=T, sliding=True),
-        "+ fitted ε": ProbSlack(miss, fit_rows=T, first_rows=T, scale=None),
+        "+ early fit": replace(as_printed, first_rows=FIRST_ROWS),
+        "+ sliding fit": replace(as_printed, sliding=True),
+        "+ fitted ε": replace(as_printed, scale=None),
         "extended": extended(miss),
     }
 
 
 def extended(miss: float) -> ProbSlack:
     """Return ProbSlack with a sliding fit that begins early, and ε fitted to the budget."""
-    return ProbSlack(miss, fit_rows=T, sliding=True, scale=None)
+    return replace(paper(miss), first_rows=FIRST_ROWS, sliding=True, scale=None)
 
 
 def followed(

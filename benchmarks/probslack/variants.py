@@ -68,10 +68,10 @@ def _one(seed: int) -> Found:
     found: Found = {}
     for most in MOST_MS:
         found[f"at most {most}"] = _came_to(
-            ProbSlack(MISS, at_most_ns=most * MS, fit_rows=T), stream
+            ProbSlack(MISS, at_most_ns=most * MS, fit_rows=T, conditional=False), stream
         )
     for slack in SLACKS_MS:
-        policy = ProbSlack(None, slack_ns=slack * MS, fit_rows=T)
+        policy = ProbSlack(None, slack_ns=slack * MS, fit_rows=T, conditional=False)
         found[f"slack {slack}"] = _came_to(policy, stream)
     for slack in range(31):
         outcome = tried(ByTime(slack * MS), stream, windows_of(FREQUENCY_MS))
