@@ -57,11 +57,15 @@ class Simulation(FlowHost):
 
         Raises:
             FlowError: the flow or the placement is wrong, or no slack can keep the deadline, or
-                the flow was not admitted.
+                the flow was not admitted, or something in it does not pickle: a cluster's slots
+                could not be sent it.
             SettingError: `tuning` is wrong, or the flow has no deadline for it; or a fault names
                 no slot of the plan.
         """
+        from actors.jobs.picklable import check_picklable  # noqa: PLC0415 (Ray's part of it)
+
         plan = self._ready(flow, how)
+        check_picklable(plan)
         job = SimulatedJob(
             plan,
             seed=self._seed,

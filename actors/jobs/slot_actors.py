@@ -6,7 +6,6 @@ that live can still be stopped in order: their sinks are closed, and their last 
 
 from __future__ import annotations
 
-import pickle
 import time
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
@@ -16,7 +15,7 @@ from ray.exceptions import GetTimeoutError, RayError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from actors.jobs.end_on_record import end_on_record
-from actors.jobs.picklable import not_picklable
+from actors.jobs.picklable import check_picklable
 from actors.jobs.ray_errors import unwrapped_ray_error
 from actors.nodes.cluster_monitor import ClusterMonitor
 from actors.nodes.placement import NodeInfo
@@ -64,8 +63,9 @@ def make_actors(
             )
             for name in nodes
         }
-    except (AttributeError, TypeError, pickle.PicklingError) as problem:
-        raise not_picklable(plan, problem) from problem
+    except Exception:
+        check_picklable(plan)
+        raise
 
 
 def ask_all(

@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import cycle
 from random import Random
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -42,13 +42,14 @@ from runtime.tune import Paths
 from tests.support.any_flow import MS, AnyHolds, any_flow
 from tests.support.orders import ORDERS
 from tests.support.readers import JitterInput
-from tests.support.restoring import outcomes, some
-from tests.support.states import canonical
+from tests.support.restoring import outcomes, renewed, some
+from tests.support.states import canonical, differences
 
 MANY = int(os.environ.get("RESTART_FLOWS", "0"))
 """Some hundred find what is rare; else a few that have, together, all that flows can have."""
 SEEDS = range(MANY) if MANY else (0, 10, 11, 13, 22, 24, 26, 28, 37)
 PARTS, RESTARTS, LOOKS = 3, 4, 2
+LOOKS_A_SLICE = 0.01
 
 
 class Kept(LoggedSlot):
@@ -67,6 +68,24 @@ class Kept(LoggedSlot):
         return self.came[-1]
 
 
+class Looking(Simulation):
+    """A run whose slots are compared with restored ones, now and then, attribute by attribute."""
+
+    looks = 0
+
+    def __init__(self, plan: Plan, *, seed: int, **options: Any) -> None:
+        self._chance = Random(seed)  # noqa: S311 - a draw, not a secret
+        super().__init__(plan, seed=seed, **options)
+
+    def _complete(self, name: str, done: Slice) -> None:
+        super()._complete(name, done)
+        if self._chance.random() < LOOKS_A_SLICE:
+            self.looks += 1
+            slot = self._slots[name]
+            found = differences(slot, renewed(slot, lambda: self._new_slot(name)))
+            assert found == [], f"slot {name!r} at {self.now_ns} of seed {self._seed}"
+
+
 class Keeping(Simulation):
     """A run of such slots."""
 
@@ -75,19 +94,26 @@ class Keeping(Simulation):
         return Kept.of(part, start_ns=self._start_ns)
 
 
-def ran(seed: int, order: Any = None) -> tuple[Plan, dict[str, Any]]:
-    """Run a flow at random; return its slots."""
-    plan = any_flow(seed)
-    plan = replace(plan, limits=replace(plan.limits, order=order))
+S = TypeVar("S", bound=Simulation)
+
+
+def run_of(kind: type[S], plan: Plan, seed: int) -> S:
     is_tuned = plan.deadline_ns is not None
-    one = Keeping(
-        replace(plan, limits=replace(plan.limits, log=10**6)),
+    return kind(
+        plan,
         egress=lambda *_: None,
         seed=seed,
         cost=CostModel(jitter=2.0),
         link=LinkModel(jitter_ns=20 * MS),
         policy=AnyHolds(Paths.of(FlowGraph.of(plan)).tuned, seed) if is_tuned else None,
     )
+
+
+def ran(seed: int, order: Any = None) -> tuple[Plan, dict[str, Any]]:
+    """Run a flow at random; return its slots."""
+    plan = any_flow(seed)
+    plan = replace(plan, limits=replace(plan.limits, order=order))
+    one = run_of(Keeping, replace(plan, limits=replace(plan.limits, log=10**6)), seed)
     assert imbalances(one.run()) == []
     assert one.logs().keys() == one._slots.keys()
     return plan, one._slots
@@ -140,6 +166,15 @@ def check(plan: Plan, slot: Any, chance: Random, *, who: str) -> None:
     told = [came for (what, *_), came in pairs if what in ("step", "samples")]
     assert told == [canonical(plainly(came)) for came in slot.came], who
     assert state == canonical(slot.snapshot()), who
+
+
+def test_every_attribute_of_a_restored_slot_is_that_of_the_slot() -> None:
+    looks = 0
+    for seed in range(max(40, MANY)):
+        one = run_of(Looking, any_flow(seed), seed)
+        one.run()
+        looks += one.looks
+    assert looks > 150
 
 
 @pytest.mark.parametrize("part", range(PARTS))

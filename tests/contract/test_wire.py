@@ -320,7 +320,7 @@ def test_what_leaves_an_operator_travels_as_it_is(
     monkeypatch.setattr(Ways, "wire", compared.wire)
     flow = flow_of(make)
     sinks = [name for name in flow.steps if name.startswith("out-")]
-    placement = {name: "node-2" for name in sinks}
+    placement = dict.fromkeys(sinks, "node-2")
     job = sw.Simulation(nodes=2).submit(flow, placement=placement)
     report = job.wait()
     assert report.state == "done"

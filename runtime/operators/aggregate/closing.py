@@ -346,6 +346,7 @@ class ByPolicy:
             "types": self._types.snapshot(),
             "held": to_plain(self._held),
             "has_begun": self._has_begun,
+            "waited_ns": self.waited_ns,
             "times": (self._passed_ns, self._closed_ns, self._final_ns, self._left_ns),
             "ends": [one.copy() for one in self._ends],
             "chances": [one.copy() for one in self._chances],
@@ -358,7 +359,7 @@ class ByPolicy:
         self._types.restore(state["types"])
         self._held = from_plain(state["held"])
         self.rows_held = sum(map(len, self._held))
-        self._has_begun = state["has_begun"]
+        self._has_begun, self.waited_ns = state["has_begun"], state["waited_ns"]
         self._passed_ns, self._closed_ns, self._final_ns, self._left_ns = state["times"]
         self._ends, self._chances = list(state["ends"]), list(state["chances"])
 

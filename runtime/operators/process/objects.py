@@ -64,10 +64,18 @@ class Objects:
         """Return the object of a key at an event time: a new one, if the old one's is over."""
         found = self.by_key.get(key)
         if found is None or time_ns - self._step.within_ns > found.last_row_ns:
-            found = Keyed(self._number, key, copy.deepcopy(self._step.operator))
+            found = Keyed(self._number, key, self._copied(key))
             self._number += 1
             self.by_key[key] = found
         return found
+
+    def _copied(self, key: Any) -> Any:
+        return called_about(
+            copy.deepcopy,
+            self._step.operator,
+            step=self._step.name,
+            shown=lambda: f"when {self._who} was copied for key {key!r}",
+        )
 
     def take_rows(self, one: Keyed, rows: KeyedRows, batch: Batch) -> list[Mapping[str, Any]]:
         """Hand an object its rows; return what it makes of them. `batch` is for the error."""

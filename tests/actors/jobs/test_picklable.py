@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 import threading
 from dataclasses import replace
 from typing import Any
@@ -11,8 +12,9 @@ import pytest
 
 import slackwater as sw
 from actors.jobs.picklable import pickled
-from runtime.errors import FlowError
+from runtime.errors import FlowError, SlackwaterError
 from runtime.schedule import StimulusOrder
+from tests.support.closings import EndAndAWhile
 
 
 class Locked(StimulusOrder):
@@ -39,3 +41,79 @@ def test_an_output_or_an_order_that_does_not_pickle_is_named_with_the_way_out() 
     with pytest.raises(FlowError, match=r"Limits\(order=\) \(Locked\) does not pickle"):
         pickled(plan)
     assert pickled(replace(plan, limits=sw.Limits()))
+
+
+class Connected:
+    """What holds a connection."""
+
+    def __init__(self) -> None:
+        self.base = sqlite3.connect(":memory:")
+        self.due_ns = None
+
+    def known(self, columns: Any) -> dict[str, Any]:
+        return {"n": columns["n"]}
+
+    def on_rows(self, key: Any, rows: Any) -> list[dict[str, Any]]:
+        return [{"n": key + len(rows)}]
+
+
+class ByLock(EndAndAWhile):
+    """Closes windows under a lock."""
+
+    def __init__(self) -> None:
+        object.__setattr__(self, "lock", threading.Lock())
+
+
+def locked(rows: sw.Stream) -> sw.Stream:
+    lock = threading.Lock()
+
+    def own(row: Any) -> dict[str, Any]:
+        with lock:
+            return {"n": row["n"]}
+
+    return rows.map_rows(own, {"n": "int64"}, name="own")
+
+
+def counts(rows: sw.Stream, close: Any) -> sw.Stream:
+    return rows.aggregate(window=sw.tumbling("1s"), n=sw.count(), close=close, name="counts")
+
+
+N = {"n": "int64"}
+
+
+@pytest.mark.parametrize(
+    ("made", "said"),
+    [
+        (
+            locked,
+            r"the function of step 'own' \(locked.<locals>.own\) .* because of 'lock', a lock",
+        ),
+        (
+            lambda rows: rows.map_batches(Connected().known, N, name="known"),
+            r"the function of step 'known' \(Connected.known\) .* because of 'self', a Connected",
+        ),
+        (
+            lambda rows: rows.key_by("n").process(Connected, N, within="1s", name="each"),
+            r"the operator of step 'each' \(Connected\) .* because of 'base', a Connection",
+        ),
+        (
+            lambda rows: counts(rows, ByLock()),
+            r"the close of step 'counts' .* does not pickle",
+        ),
+    ],
+)
+def test_the_simulator_refuses_what_a_cluster_cannot_send(made: Any, said: str) -> None:
+    flow = sw.Dataflow("sent")
+    data = sw.table({"ts": pa.array([1], pa.timestamp("ns")), "n": [1]})
+    made(flow.source("numbers", data, event_time="ts")).sink("out", sw.collect_sink())
+    with pytest.raises(FlowError, match=said + ".*make them where it runs"):
+        sw.Simulation().submit(flow)
+
+
+def test_an_operator_that_cannot_be_copied_is_named() -> None:
+    flow = sw.Dataflow("predicted")
+    data = sw.table({"ts": pa.array([1], pa.timestamp("ns")), "n": [1]})
+    rows = flow.source("numbers", data, event_time="ts")
+    rows.key_by("n").process(Connected, N, within="1s", name="each").sink("o", sw.collect_sink())
+    with pytest.raises(SlackwaterError, match="step 'each': .*cannot pickle"):
+        sw.Simulation().predict(flow, rates=10.0)
