@@ -234,10 +234,12 @@ class SparkOnRay:
             f"{name} {free.get(name, 0):g} of {there.get(name, 0):g}" for name in names
         )
         pinned = f" on nodes with {self.resource!r}" if self.resource else ""
+        one = {"CPU": float(self.cores), "memory": float(_bytes_of(self.memory))}
+        one |= {self.resource: PINNED} if self.resource else {}
         return (
             f"Spark session {self.app_name!r} {what} within {self._start_limit_s:g} s: it asks for "
             f"{self.executors} × ({self.cores} CPU, {self.memory}){pinned} and the cluster has "
-            f"free: {room}; add nodes, or ask for less. The log is {self.log_path}"
+            f"free: {room}; {way_out(free, one, self._start_limit_s)}. The log is {self.log_path}"
         )
 
     def _stop(self, *, keep_log: bool) -> None:
@@ -263,6 +265,29 @@ class SparkOnRay:
         if ray.is_initialized():
             with contextlib.suppress(Exception):
                 within(STOP_LIMIT_S, step)
+
+
+def way_out(free: Mapping[str, float], executor: Mapping[str, float], limit_s: float) -> str:
+    """Return what to do about a session that did not start in time.
+
+    Args:
+        free: {resource: how much of it no one holds}.
+        executor: {resource: how much of it one executor takes}.
+        limit_s: how long the start could take.
+    """
+    short = [name for name, wanted in executor.items() if free.get(name, 0) < wanted]
+    if short:
+        return f"there is too little {' and '.join(short)}: add nodes, or ask for less"
+    return (
+        "that is room for one more, so it was too slow, or failed: see its log; on a busy machine "
+        f"give it longer, cluster.spark(start_limit='{2 * limit_s:g}s')"
+    )
+
+
+def _bytes_of(memory: str) -> int:
+    """Return the bytes of a size like "512m" or "2g"."""
+    size = memory.lower().removesuffix("b")
+    return int(size[:-1]) << 10 * ("kmgt".index(size[-1]) + 1)
 
 
 def current() -> SparkOnRay | None:

@@ -68,8 +68,8 @@ def owner_of(frame: DataFrame, who: str) -> SparkOnRay:
     owner = current()
     if owner is None or frame.sparkSession.sparkContext is not owner.session.sparkContext:
         raise IngestError(
-            f"{who}() needs a frame of the SparkOnRay session that runs now; this one belongs to "
-            "another session or to one that has stopped. Make it with SparkOnRay(…).session"
+            f"{who}() needs a frame of the Spark session that runs now; this one belongs to "
+            "another session or to one that has stopped. Make it with cluster.spark().session"
         )
     return owner
 

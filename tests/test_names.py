@@ -6,10 +6,13 @@ A stage has its step and its part, a slot its node and its core, as fields.
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+import slackwater
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = ("runtime", "actors", "ingest", "slackwater")
@@ -83,3 +86,21 @@ def test_no_code_takes_the_name_of_a_stage_or_a_slot_apart() -> None:
 )
 def test_what_counts_as_taking_a_name_apart(line: str, is_found: bool) -> None:
     assert bool(list(taken_apart(ast.parse(line), "one.py"))) is is_found
+
+
+def test_no_message_advises_a_class_that_is_not_public() -> None:
+    """A message may name what `slackwater` exports, not what only our own files can import."""
+    ours, said = set(), []
+    for path in sorted(p for package in PACKAGES for p in (ROOT / package).rglob("*.py")):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        ours |= {node.name for node in ast.walk(tree) if isinstance(node, ast.ClassDef)}
+        said += [
+            (path.relative_to(ROOT), node.value)
+            for raised in ast.walk(tree)
+            if isinstance(raised, ast.Raise)
+            for node in ast.walk(raised)
+            if isinstance(node, ast.Constant) and isinstance(node.value, str)
+        ]
+    hidden = "|".join(sorted(ours - set(slackwater.__all__)))
+    advises = re.compile(rf"\b(?:{hidden})(?:\(|\.[a-z])")
+    assert not [(path, text) for path, text in said if advises.search(text)]

@@ -79,7 +79,7 @@ def refuse_a_second() -> None:
     if ray.is_initialized():
         raise ClusterError(
             "this process is connected to Ray already, and one process drives one cluster; "
-            "close that one first (RayNodes.close(), or ray.shutdown())"
+            "close that one first (Cluster.close(), or ray.shutdown())"
         )
 
 
@@ -102,11 +102,11 @@ def find_address(address: str | None = None) -> str:
         if found:
             raise ClusterError(
                 f"several Ray clusters have nodes on this host: {', '.join(found)}; "
-                "say which one: RayNodes.connect('host:port')"
+                "say which one: --address host:port, or Cluster.connect('host:port')"
             )
         raise ClusterError(
-            "no Ray cluster has a node on this host; start one with RayNodes.local() or "
-            "`ray start`, or give its address as 'host:port'"
+            "no Ray cluster has a node on this host; start one with `ray start` or "
+            "Cluster.local(), or give an address as 'host:port'"
         )
     assert address is not None
     host, _, port = address.removeprefix(CLIENT).rpartition(":")

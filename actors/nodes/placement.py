@@ -67,7 +67,7 @@ def list_nodes() -> list[NodeInfo]:
     if not ray.is_initialized():
         raise ClusterError(
             "no nodes to list: this process is not connected to Ray; "
-            "open RayNodes.local() or RayNodes.connect() first"
+            "open Cluster.local() or Cluster.connect() first"
         )
     return within(ASK_S, _list_nodes, what="which nodes there are")
 
