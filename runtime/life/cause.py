@@ -21,6 +21,10 @@ __all__ = [
 
 DEATH = "WorkerDied"
 """The kind of error by which a slot says that another is gone: never the cause by itself."""
+_WITH_HISTORY = {
+    *("ClusterError", "FrameError", "JobStopped", "LedgerError", "SlackwaterError", "WorkerDied")
+}
+"""Kinds that do not tell by themselves what went before: all others name what is to be mended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +57,15 @@ class Cause:
     slots: tuple[str, ...] = ()
 
     def error(self, heard: Iterable[str] = (), given: Iterable[str] = ()) -> SlackwaterError:
-        """Return the error to be raised; what the job heard last, and its slot, is its notes."""
+        """Return the error to be raised.
+
+        Its notes are what the job heard last, and its slot; none where a user's own function,
+        input or output is the cause. The report has them in any case.
+        """
         kind = getattr(errors, self.kind, SlackwaterError)
         made: SlackwaterError = kind(self.said)
+        if kind.__name__ not in _WITH_HISTORY:
+            return made
         if lines := list(heard):
             made.add_note("\n  ".join(["(the last that the job heard, in seconds:", *lines]) + ")")
         if lines := list(given):

@@ -287,7 +287,7 @@ class SimulatedLife:
                     made = cause.error(self.machine.heard, self.given)
                     own = self._raised.get(cause.slots[0]) if cause.slots else None
                     if own is not None and (type(own), str(own)) == (type(made), str(made)):
-                        own.__notes__ = made.__notes__
+                        own.__notes__ = getattr(made, "__notes__", [])
                         made = own  # its traceback leads into the user's function
                     self.error = made
         return []

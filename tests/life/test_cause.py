@@ -7,7 +7,14 @@ import pyarrow as pa
 import pytest
 
 import slackwater as sw
-from runtime.errors import OperatorError, SlackwaterError
+from runtime.errors import (
+    IngestError,
+    OperatorError,
+    SchemaError,
+    SinkError,
+    SlackwaterError,
+    WorkerDied,
+)
 from runtime.life import Cause, HomeNode, SlotEnded
 from runtime.life.cause import failure_report, silent_peers
 from runtime.placement.place import place
@@ -56,8 +63,14 @@ def test_an_obituary_names_slot_stages_host_and_what_to_do(plan: Plan) -> None:
 
 
 def test_an_error_is_of_its_kind_and_what_was_heard_last_travels_with_it() -> None:
-    made = Cause("OperatorError", "step 'halve': …").error(["1.000 this", "2.000 that"])
-    assert (type(made), str(made)) == (OperatorError, "step 'halve': …")
+    made = Cause("WorkerDied", "slot 'a' …").error(["1.000 this", "2.000 that"])
+    assert (type(made), str(made)) == (WorkerDied, "slot 'a' …")
     (note,) = made.__notes__
     assert note.splitlines()[1:] == ["  1.000 this", "  2.000 that)"]
     assert type(Cause("ZeroDivisionError", "a fault of ours").error()) is SlackwaterError
+
+
+@pytest.mark.parametrize("kind", [OperatorError, SinkError, IngestError, SchemaError])
+def test_an_error_of_the_users_own_has_nothing_after_it(kind: type[SlackwaterError]) -> None:
+    made = Cause(kind.__name__, "step 'halve': …").error(["1.000 this"], ["1.000 that"])
+    assert (type(made), getattr(made, "__notes__", [])) == (kind, [])
