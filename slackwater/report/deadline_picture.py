@@ -1,6 +1,6 @@
 """A run under a deadline as the paper draws it: latency, slack, slack-ready, results by second.
 
-Source: [ssg] Fig. 12 and 13, their four panels.
+Source: [ssg] Fig. 12 and 13, their four panels; late rows have one besides.
 """
 
 from __future__ import annotations
@@ -19,23 +19,33 @@ from slackwater.report.picture import INK, new_figure, plain_text, style_panel, 
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 _LINE, _LIMIT = "#0b7285", "#c92a2a"
 _GATES = ("#0b7285", "#e8590c", "#5f3dc4", "#2b8a3e", "#868e96")
 _Values = npt.NDArray[np.float64]
 
 
+_HEADROOM = 1.08
+"""How much higher a panel is than what is in it: a steady line must not lie on its edge."""
+
+
 def draw_deadline(tuning: TuningReport, path: Path, *, flow: str) -> None:
-    """Write a PNG of four panels over the seconds of a run.
+    """Write a PNG of five panels over the seconds of a run.
 
     Raises:
         SinkError: the file cannot be written.
     """
+    write_png(deadline_figure(tuning, flow=flow), path)
+
+
+def deadline_figure(tuning: TuningReport, *, flow: str) -> Figure:
+    """Return the five panels: latency, slack or hold, slack-ready, late rows, results."""
     figure = new_figure(
         f"{plain_text(flow)}: deadline {format_ns(tuning.deadline_ns)}, {plain_text(kept(tuning))}",
-        height_in=9,
+        height_in=11,
     )
-    latency, slack, ran_out, results = figure.subplots(4, 1, sharex=True)
+    latency, slack, ran_out, late, results = panels = figure.subplots(5, 1, sharex=True)
     spans = tuning.series.spans
     interval_s = tuning.interval_ns / NS_PER_SECOND
     at_s = np.array([span.second for span in spans], dtype=np.float64) * interval_s
@@ -44,22 +54,25 @@ def draw_deadline(tuning: TuningReport, path: Path, *, flow: str) -> None:
     _panel(latency, "latency, s", f"the worst path, the longest in each {each}: [ssg] Eq. 2")
     _steps(latency, at_s, _seconds([span.latency_ns for span in spans]), _LINE, "latency")
     latency.axhline(tuning.deadline_ns / NS_PER_SECOND, color=_LIMIT, ls="--", lw=1.2)
-    _panel(slack, "slack, s", "how far the newest event may run ahead (gap: ready-only)")
+    _panel(slack, "slack or hold, s", "how long a row may wait for older ones (gap: ready-only)")
     _panel(ran_out, "rows a second", "slack-ready: released before all that is older had come")
+    _panel(late, "rows a second", "late: older than what had been released")
     for number, gate in enumerate(tuning.gates):
         colour = _GATES[number % len(_GATES)]
         name = plain_text(gate.stage)
         _steps(slack, at_s, _slacks(spans, gate.stage), colour, name)
-        rows = [span.gates[gate.stage].slack_ready for span in spans]
-        _steps(ran_out, at_s, np.array(rows) / width_s, colour, name)
+        gates = [span.gates[gate.stage] for span in spans]
+        _steps(ran_out, at_s, np.array([one.slack_ready for one in gates]) / width_s, colour, name)
+        _steps(late, at_s, np.array([one.late for one in gates]) / width_s, colour, name)
     if tuning.gates:
         slack.legend(fontsize=8, frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
     _panel(results, "rows a second", "results at the sinks")
     _steps(results, at_s, np.array([span.results for span in spans]) / width_s, _LINE, "results")
-    for panel in (latency, slack, ran_out, results):
-        panel.set_ylim(bottom=0)
+    for panel in panels:
+        drawn = np.concatenate([np.zeros(1), *(line.get_ydata() for line in panel.lines)])
+        panel.set_ylim(0, _HEADROOM * np.nanmax(drawn) or 1.0)
     results.set_xlabel("seconds since the start of the sources", color=INK)
-    write_png(figure, path)
+    return figure
 
 
 def _panel(panel: Axes, unit: str, title: str) -> None:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from runtime.measure import JobReport, LatencySeries
-from slackwater.report.deadline_picture import draw_deadline
+from slackwater.report.deadline_picture import deadline_figure, draw_deadline
 from slackwater.report.picture import draw_latency, sparkline
 from tests.support.reports import MS, SECOND, START_NS, city_report, with_deadline
 
@@ -44,6 +44,17 @@ def test_any_run_under_a_deadline_has_its_panels(seconds: int, tmp_path: Path) -
     width, height = size_of(tmp_path / "deadline.png")
     assert width >= 800
     assert height >= 800
+
+
+def test_a_steady_hold_lies_below_its_panels_edge_and_late_rows_have_a_panel() -> None:
+    tuning = with_deadline(city_report(), seconds=30).tuning
+    assert tuning is not None
+    _, waits, _, late, _ = deadline_figure(tuning, flow="city").axes
+    held_s = waits.lines[0].get_ydata()
+    assert held_s.min() == held_s.max() == 4.0
+    assert waits.get_ylim()[1] > 4.1
+    assert "slack or hold" in waits.get_ylabel()
+    assert late.lines[0].get_ydata().tolist() == [1.0] * len(held_s)
 
 
 def series(p99_ms: list[int]) -> LatencySeries:
