@@ -200,7 +200,15 @@ class Looks:
     def on_rows(self, key: Any, rows: Any) -> list[dict[str, Any]]:
         self.due_ns = rows.event_time_ns + 4
         first = rows[0]
-        return [{**dict.fromkeys(MAPPED), "n": 1, "is": first["flag"], "at": first["ts"]}]
+        return [
+            {
+                **dict.fromkeys(MAPPED),
+                "n": 1,
+                "text": key if isinstance(key, str) else None,
+                "is": first["flag"],
+                "at": first["ts"],
+            }
+        ]
 
     def on_time(self, key: Any, t: int) -> list[dict[str, Any]]:
         return [{"n": len(str(key)), "x": 0.5, "is": True, "text": str(key), "at": t}]

@@ -115,5 +115,5 @@ def test_an_operator_that_cannot_be_copied_is_named() -> None:
     data = sw.table({"ts": pa.array([1], pa.timestamp("ns")), "n": [1]})
     rows = flow.source("numbers", data, event_time="ts")
     rows.key_by("n").process(Connected, N, within="1s", name="each").sink("o", sw.collect_sink())
-    with pytest.raises(SlackwaterError, match="step 'each': .*cannot pickle"):
+    with pytest.raises(SlackwaterError, match=r"step 'each': .*cannot pickle"):
         sw.Simulation().predict(flow, rates=10.0)
