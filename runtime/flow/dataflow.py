@@ -50,6 +50,7 @@ class SourceOptions(TypedDict, total=False):
     ahead: Duration | None
     clock: ClockColumns | None
     sequence: str | None
+    bad_times: Literal["error", "skip"]
     max_rows: int
 
 

@@ -25,6 +25,7 @@ from typing import Any, Protocol, overload
 
 __all__ = [
     "AT_STAGE",
+    "BAD_TIME",
     "DUPLICATE",
     "FILTERED",
     "GIVEN_UP",
@@ -275,6 +276,15 @@ DUPLICATE = registered(
         "duplicate",
         LedgerPlace.LEFT_OUT,
         "Had the sequence number of an event of its writer that had come already.",
+    )
+)
+BAD_TIME = registered(
+    Outcome(
+        "bad_time",
+        LedgerPlace.LEFT_OUT,
+        "Had no event time or arrival, or one outside the years 1823 to 2116.",
+        heading="bad time",
+        term="with bad times",
     )
 )
 GIVEN_UP = registered(

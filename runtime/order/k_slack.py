@@ -8,8 +8,8 @@ leaves       1   4   3   -   -  5 6  7   -   -  8 9 10   3 is late; 13 leaves at
 ```
 
 Fig. 2.6 releases 3 with 5 and 7 with 10, since its buffer is looked at only when the newest moves.
-Ours lets a row go as soon as it may. That can make a row late which waits in the paper: of 1, 10, 5,
-4, 12 with K = 2, 5 leaves when it comes, and 4 is late; the paper lets 4 and 5 go, in order, at 12.
+Ours lets a row go as soon as it may. That can make a row late which waits in the paper: of 1, 10,
+5, 4, 12 with K = 2, 5 leaves when it comes, and 4 is late; the paper lets 4 and 5 go at 12.
 """
 
 from __future__ import annotations

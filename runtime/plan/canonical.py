@@ -30,7 +30,7 @@ __all__ = ["canonical_step", "canonical_work"]
 _PLAIN = (type(None), bool, int, float, complex, str, bytes, np.generic)
 _PACE = frozenset({"input", "speed", "max_rows"})
 """Of a source: what its rows are, the input itself tells; how quickly they come is no matter."""
-_LATER = frozenset({"drift", "close", "sequence", "clock", "feature"})
+_LATER = frozenset({"drift", "close", "sequence", "clock", "feature", "bad_times"})
 """Settings that came later than output that we may go on with, which is of flows without them."""
 _NAMES = {"release": "slack_ns"}
 """What releases before that of rules called a setting: they wrote output that we may go on with."""
@@ -49,6 +49,11 @@ def canonical_work(step: Step) -> str:
     return _WorkWriter().settings(step, without=frozenset({"output", "release", "replica"}))
 
 
+def _is_unset(setting: Any) -> bool:
+    """Whether a setting is what it is unless told; `bad_times` is a word."""
+    return setting is None or (isinstance(setting, str) and setting == "error")
+
+
 class _Writer:
     """Writes values; each object once, so that what is large or a circle ends."""
 
@@ -60,7 +65,7 @@ class _Writer:
             f"{_NAMES.get(one.name, one.name)}={self.text(getattr(value, one.name))}"
             for one in fields(value)
             if one.name not in without
-            and not (one.name in _LATER and getattr(value, one.name) is None)
+            and not (one.name in _LATER and _is_unset(getattr(value, one.name)))
         ]
         return f"{type(value).__name__}({', '.join(told)})"
 

@@ -31,6 +31,8 @@ def times_text(spec: SourceSpec) -> str:
         words.append(f"idle after {format_ns(spec.idle_ns)}")
     if spec.ahead_ns is not None:
         words.append(f"held if ahead by more than {format_ns(spec.ahead_ns)}")
+    if spec.bad_times == "skip":
+        words.append("rows with bad times left out")
     words.append(spec.reorder.text)
     if spec.goes_by_clock:
         words.append("by the clock, so that results depend on it: arrival= would mend that")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from runtime.measure.outcomes import DUPLICATE, GIVEN_UP, SHED
+from runtime.measure.outcomes import BAD_TIME, DUPLICATE, GIVEN_UP, SHED
 from runtime.measure.report import StageReport
 from runtime.merge import ReplicaReads, SlackGate
 from runtime.sources.machine import SourceMachine
@@ -78,6 +78,7 @@ def count_source(report: StageReport, source: SourceMachine, now_ns: int) -> Non
     report.late = min(source.late, source.rows_out)
     report.ready = source.rows_out - report.late
     report.counts[GIVEN_UP] = source.given_up
+    report.counts[BAD_TIME] = source.bad_times
     if source.renumbered:
         report.counted["renumbered"] = source.renumbered
     report.in_flight = source.held

@@ -13,16 +13,18 @@ late?        -   -   -   -   late     6 < 7; while 4 >= 3 came as promised
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from runtime.errors import IngestError, OrderError
-from runtime.model import START_NS, Batch, Columns, Int64Array, format_ns
+from runtime.model import START_NS, Batch, Columns, Int64Array
 from runtime.order.newest import running_max
 from runtime.order.reorder import Reordering
 from runtime.sources.arrivals import ArrivalTeller
+from runtime.sources.bad_times import rows_with_times
 from runtime.sources.block import Block
 from runtime.sources.clock import SourceClock
 from runtime.sources.column_reader import ColumnReader
@@ -39,6 +41,7 @@ from runtime.sources.named_reader import CountingReader, open_named
 from runtime.sources.numbered import NumberedBlocks
 from runtime.sources.pacing import Pace
 from runtime.sources.promises import PromiseLine, spoken_promise_ns
+from runtime.sources.refusals import all_are_early, older_than_promised
 from runtime.sources.spec import EndOfInput, SourceSpec
 from runtime.sources.writers import WriterTable
 
@@ -60,6 +63,7 @@ class BlockReader:
 
     Attributes:
         has_ended: whether the input has said that nothing will follow.
+        bad_times: rows that were left out, having no time that can be.
         clock: what is known of the clocks of its writers.
 
     Raises:
@@ -79,6 +83,7 @@ class BlockReader:
     ) -> None:
         check_source_columns(source, spec, schema, sorted(needed or ()))
         self.has_ended = False
+        self.bad_times = 0
         self._source = source
         self._spec, self._reorder = spec, spec.reorder
         self._carried = [name for name in schema.names if needed is None or name in needed]
@@ -86,6 +91,7 @@ class BlockReader:
         self._uses_arrival = spec.uses_arrival or teller is not None
         arrival = spec.arrival if self._uses_arrival else None
         self._schema = schema_to_read(spec, schema, [*self._carried, arrival])
+        self._times = [spec.event_time] if arrival is None else [spec.event_time, arrival]
         roles = {  # of a column that has two, the last one here counts
             spec.sequence: "sequence",
             spec.writer: "writer",
@@ -138,12 +144,15 @@ class BlockReader:
             if rest is None:
                 return None if self._numbered is None else self._numbered.waited(now_ns)
             if self._early is not None and self._early.rows > MOST_ROWS:
-                raise OrderError(self._all_are_early(self._early))
+                raise OrderError(all_are_early(self._source, self._spec, self._early))
             if (few := self._few_rows(rest)) is not None:
                 return few
-            rows = self._read(rest.slice(0, _PIECE_ROWS))
-            self._rows_read += len(rows)
-            self._rest = rest.slice(len(rows)) if len(rows) < len(rest) else None
+            piece = rest.slice(0, _PIECE_ROWS)
+            rows = self._rows(piece, now_ns)
+            self._rows_read += len(piece)
+            self._rest = rest.slice(len(piece)) if len(piece) < len(rest) else None
+            if rows is None:
+                continue
             if self._early is not None:
                 if self._pace is not None:
                     self._pace.begin(int(rows.arrival_ns[0]))  # even if it is held
@@ -186,6 +195,7 @@ class BlockReader:
         return {
             "rows_read": self._rows_read,
             "has_ended": self.has_ended,
+            "bad_times": self.bad_times,
             "newest_ns": self._newest_ns,
             "promised_ns": self._promises.reached_ns,
             "pace": None if self._pace is None else self._pace.snapshot(),
@@ -200,6 +210,7 @@ class BlockReader:
         """Continue from a snapshot, in a new one: a new reader passes over what had been read."""
         self._rows_read = self._to_skip = state["rows_read"]
         self.has_ended, self._newest_ns = state["has_ended"], state["newest_ns"]
+        self.bad_times = state["bad_times"]
         self._promises.reached_ns = state["promised_ns"]
         for name, own in (
             ("pace", self._pace),
@@ -254,16 +265,30 @@ class BlockReader:
                 "start anew"
             )
 
-    def _read(self, arrow: pa.RecordBatch) -> Rows:
+    def _rows(self, arrow: pa.RecordBatch, now_ns: int) -> Rows | None:
+        """Return the rows that have times, all unless told; None: none has."""
+        good = None
+        if self._spec.bad_times == "skip":
+            good = rows_with_times(arrow, self._times, unit=self._spec.time_unit or "ns")
+        if good is None:
+            return self._read(arrow, now_ns)
+        there = good.nonzero()[0]
+        rows = self._read(arrow.filter(pa.array(good)), now_ns) if len(there) else None
+        self.bad_times += len(arrow) - len(there)
+        return None if rows is None else replace(rows, row=self._rows_read + there)
+
+    def _read(self, arrow: pa.RecordBatch, now_ns: int) -> Rows:
         """Convert what is needed. All that can be refused is refused here, before any change."""
         source, spec, row = self._source, self._spec, self._rows_read
         arrival = spec.arrival if self._uses_arrival else None
         columns = self._columns.read(arrow, row=row)
         event_time_ns = self._time_ns(columns, spec.event_time)
-        if row == 0 and spec.time_unit is None:
+        if row == self.bad_times and spec.time_unit is None:  # the first that have times
             is_whole = pa.types.is_integer(self._schema.field(spec.event_time).type)
             refuse_another_unit(source, spec.event_time, event_time_ns, is_whole=is_whole)
         arrival_ns = None if arrival is None else self._time_ns(columns, arrival)
+        if spec.ahead_ns is not None and spec.arrives_by_clock:
+            arrival_ns = np.full(len(arrow), now_ns, dtype=np.int64)
         spoken_ns = spoken_promise_ns(source, spec, columns, event_time_ns, row=row)
         right = self.clock.correct(columns, event_time_ns, spoken_ns, row=row)
         writers = None
@@ -314,9 +339,16 @@ class BlockReader:
             if not late.any():
                 late = None
             elif self._reorder.refuses:
-                refused_row = int(late.argmax())
-                refusal = self._refusal(rows, refused_row, floor_ns=int(floor_ns[refused_row]))
-
+                refused_row, writer = int(late.argmax()), None
+                if self._writers is not None and rows.writers is not None:
+                    writer = self._writers.name(int(rows.writers[refused_row]))
+                refusal = older_than_promised(
+                    self._source,
+                    row=int(rows.row[refused_row]),
+                    writer=writer,
+                    got_ns=int(event_time_ns[refused_row]),
+                    floor_ns=int(floor_ns[refused_row]),
+                )
         due_ns = None
         if self._pace is not None:
             due_ns = self._pace.due_ns(rows.arrival_ns, start_ns=start_ns)
@@ -366,32 +398,3 @@ class BlockReader:
         is_timestamp = pa.types.is_timestamp(self._schema.field(name).type)
         unit = "ns" if is_timestamp else self._spec.time_unit or "ns"
         return near_time_ns(self._source, name, columns[name], unit=unit, row=self._rows_read)
-
-    def _all_are_early(self, early: EarlyRows) -> str:
-        spec = self._spec
-        assert spec.ahead_ns is not None, "else nothing is held"
-        return (
-            f"source {self._source!r}: {early.rows:,} rows are held back, for their "
-            f"{spec.event_time!r} is more than {format_ns(spec.ahead_ns)} ahead of "
-            f"{spec.arrival!r}, that of the nearest by {format_ns(early.first_by_ns)}; at most "
-            f"{MOST_ROWS:,} are held. So many are no clock that runs ahead: look at the time zone "
-            "and the unit of both columns; or give an ahead= of at least that"
-        )
-
-    def _refusal(self, rows: Rows, position: int, *, floor_ns: int) -> str:
-        got_ns = int(rows.event_time_ns[position])
-        writer = ""
-        if self._writers is not None and rows.writers is not None:
-            writer = f" of writer {self._writers.name(int(rows.writers[position]))!r}"
-        return (
-            f"source {self._source!r}: row {rows.row[position]} (counted from 0){writer} "
-            f"has event time {_utc(got_ns)} (event_time_ns={got_ns}), and nothing older than "
-            f"{_utc(floor_ns)} ({floor_ns}) had been promised: it is "
-            f"{format_ns(floor_ns - got_ns)} behind. Sort the input; or let the source do it with "
-            "out_of_order='sort' and a disorder of at least that; or drop and count such rows "
-            "with out_of_order='late'"
-        )
-
-
-def _utc(event_time_ns: int) -> str:
-    return f"{np.datetime64(event_time_ns, 'ns')}Z"

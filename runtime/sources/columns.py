@@ -20,6 +20,10 @@ TimeUnit = Literal["ns", "us", "ms", "s"]
 UNIT_NS = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": NS_PER_SECOND}  # unit: nanoseconds
 
 
+_TIMES = frozenset({"arrival", "event time"})
+"""Roles of columns that `bad_times` looks at."""
+
+
 def check_source_columns(
     source: str, spec: SourceSpec, schema: pa.Schema, carried: Iterable[str]
 ) -> None:
@@ -125,6 +129,7 @@ def refuse_nulls(source: str, block: pa.RecordBatch, name: str, *, role: str, ro
         f"{len(values)} rows from row {row} on, first in row {row + first} (counted from 0); "
         f"an event without {role} has no place in the order: drop or fill such rows before "
         f"reading (Spark: df.na.drop(subset=[{name!r}]))"
+        + (", or leave them out with bad_times='skip'" if role in _TIMES else "")
     )
 
 
@@ -192,8 +197,9 @@ def refuse_far_times(source: str, name: str, times_ns: Int64Array, *, row: int) 
     raise SchemaError(
         f"source {source!r}: {name!r} is {times_ns[outside]} ns "
         f"({_utc(int(times_ns[outside]))}) in row {row + outside} (counted from 0), and times lie "
-        f"between {_utc(EARLIEST_NS)} and {_utc(LATEST_NS)}; drop such rows before reading, or "
-        "give those that stand for 'never' or 'unknown' a time of their own"
+        f"between {_utc(EARLIEST_NS)} and {_utc(LATEST_NS)}; drop such rows before reading, "
+        "leave them out with bad_times='skip', or give those that stand for 'never' or 'unknown' "
+        "a time of their own"
     )
 
 

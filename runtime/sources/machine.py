@@ -27,7 +27,7 @@ from runtime.sources.state import SourceState
 class SourceMachine(SourceState):
     """One source. The host passes the time in, and asks `due_ns` when to call `take` again.
 
-    `rows_in = rows handed over + late_dropped + duplicates + held` at all times.
+    `rows_in = rows handed over + late_dropped + duplicates + bad_times + held` at all times.
 
     Args:
         name: the source's name.

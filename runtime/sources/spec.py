@@ -100,10 +100,13 @@ class SourceSpec:
             None: any writer may always speak.
         ahead_ns: how far an event time may be ahead of the newest arrival. One that is further
             has not happened yet: it is held back, and moves neither promise nor newest, until
-            an event that is right has its time (or the input ends). Needs `arrival`. None: clocks
-            are right.
+            an event that is right has its time (or the input ends). Needs `arrival`, or a live
+            input, whose rows arrive by the clock when they are read. None: clocks are right.
         clock: the columns of how far its clock is off; each event time, and what `promise` says
             of it, is put right by them first of all (`clock.py`). None: its clock is ours.
+        bad_times: what to do with a row whose event time, or arrival where that is used, is null
+            or outside the years 1823 to 2116: "error" stop, naming it; "skip" leave it out, and
+            count it.
         max_rows: at most this many rows are handed over at a time.
     """
 
@@ -120,6 +123,7 @@ class SourceSpec:
     ahead_ns: int | None = None
     clock: ClockColumns | None = None
     sequence: str | None = None
+    bad_times: Literal["error", "skip"] = "error"
     max_rows: int = 65_536
 
     def __post_init__(self) -> None:
@@ -129,12 +133,18 @@ class SourceSpec:
                 "minute), or None for as fast as possible"
             )
         reorder_of(self.out_of_order, self.disorder_ns)
+        if self.bad_times not in ("error", "skip"):
+            raise SettingError(
+                f"bad_times={self.bad_times!r} must be 'error' (a row without a time that can be "
+                "ends the job) or 'skip' (it is left out, and counted)"
+            )
         if self.idle_ns is not None and self.idle_ns < 1:
             raise SettingError(f"idle_ns={self.idle_ns} must be more than zero, or None for never")
-        if self.ahead_ns is not None and self.arrival is None:
+        if self.ahead_ns is not None and self.arrival is None and not self.arrives_by_clock:
             raise SettingError(
                 "ahead='…' needs arrival='…', the column of when an event arrived: only beside "
-                "its arrival can an event time be seen to run ahead"
+                "its arrival can an event time be seen to run ahead; without it only rows of a "
+                "live input arrive, when they are read"
             )
         if self.ahead_ns is not None and self.ahead_ns < 0:
             raise SettingError(f"ahead_ns={self.ahead_ns} must be zero or more, or None")
@@ -175,6 +185,11 @@ class SourceSpec:
         when they are read.
         """
         return bool(getattr(self.input, "is_history", False))
+
+    @property
+    def arrives_by_clock(self) -> bool:
+        """Whether rows arrive when they are read: of a live input that says nothing else."""
+        return self.arrival is None and self.speed is None and not self.is_history
 
     @property
     def is_backlog(self) -> bool:

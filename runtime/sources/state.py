@@ -74,7 +74,12 @@ class SourceState:
     @property
     def rows_in(self) -> int:
         """Rows taken from the input so far."""
-        return self.taken + self.early_held
+        return self.taken + self.early_held + self.bad_times
+
+    @property
+    def bad_times(self) -> int:
+        """Rows that were left out, having no time that can be; they may be read ahead."""
+        return self._blocks.bad_times
 
     @property
     def early_held(self) -> int:
@@ -94,7 +99,7 @@ class SourceState:
     @property
     def held(self) -> int:
         """Rows held back as early or to be put in order, or released and not yet handed over."""
-        return self.rows_in - self.late_dropped - self.duplicates - self._rows_out
+        return self.taken + self.early_held - self.late_dropped - self.duplicates - self._rows_out
 
     @property
     def rows_out(self) -> int:

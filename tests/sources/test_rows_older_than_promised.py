@@ -34,12 +34,16 @@ IN_ORDER: dict[str, dict[str, Any]] = {
     "promise, writers": {"promise": sw.col("p"), "writer": "w", "out_of_order": "late"},
     "ahead": {"arrival": "a", "ahead_ns": 3, "out_of_order": "late"},
     "ahead, writers": {
-        **{"arrival": "a", "ahead_ns": 3, "writer": "w"},
-        **{"out_of_order": "late", "disorder_ns": 4},
+        "arrival": "a",
+        "ahead_ns": 3,
+        "writer": "w",
+        "out_of_order": "late",
+        "disorder_ns": 4,
     },
     "clock": {"clock": sw.clock_columns("o", unit="ns"), "out_of_order": "late"},
     "clock, promise": {
-        **{"clock": sw.clock_columns("o", unit="ns"), "promise": sw.col("p")},
+        "clock": sw.clock_columns("o", unit="ns"),
+        "promise": sw.col("p"),
         "out_of_order": "late",
     },
     "k": {"out_of_order": k_slack("4ns")},
@@ -49,7 +53,9 @@ IN_ORDER: dict[str, dict[str, Any]] = {
     "k, writers": {"out_of_order": k_slack("4ns"), "writer": "w"},
     "numbers": {"sequence": "n", "arrival": "a", "out_of_order": by_sequence(timeout="6ns")},
     "numbers, merged": {
-        **{"sequence": "n", "arrival": "a", "writer": "w"},
+        "sequence": "n",
+        "arrival": "a",
+        "writer": "w",
         "out_of_order": by_sequence(timeout="6ns", merge=True),
     },
 }
@@ -61,22 +67,27 @@ LATE: dict[str, dict[str, Any]] = {
     "ldop": {"out_of_order": ldop(window="3ns", late="pass")},
     "k, promise": {"out_of_order": k_slack("4ns", late="pass"), "promise": sw.col("p")},
     "numbers": {
-        **{"sequence": "n", "arrival": "a"},
+        "sequence": "n",
+        "arrival": "a",
         "out_of_order": by_sequence(timeout="6ns", late="pass"),
     },
     "numbers, silent writers": {
-        **{"sequence": "n", "arrival": "a", "writer": "w"},
+        "sequence": "n",
+        "arrival": "a",
+        "writer": "w",
         "out_of_order": by_sequence(timeout="6ns", silent="4ns"),
     },
     "numbers, merged": {
-        **{"sequence": "n", "arrival": "a", "writer": "w"},
+        "sequence": "n",
+        "arrival": "a",
+        "writer": "w",
         "out_of_order": by_sequence(timeout="6ns", merge=True, late="pass"),
     },
 }
 
 
 def rows(seed: int) -> pa.Table:
-    """60 rows of three writers, up to 12 ns late, whose clocks and promises are now and then off."""
+    """60 rows of three writers, up to 12 ns late; clocks and promises are off now and then."""
     rng = np.random.default_rng(seed)
     writers = rng.integers(0, 3, 60)
     times = 100 + np.cumsum(rng.integers(0, 3, 60))

@@ -87,6 +87,7 @@ def plain(case: Case) -> Run:
     of_writer: dict[str, int] = {}
     for row, (event_time, writer, promise) in enumerate(case.rows):
         own = of_writer.get(writer, START_NS) if settings["writer"] and not sorts else START_NS
+        own = max(own - settings["disorder_ns"], START_NS)
         is_late = event_time < max(promised, own)
         if is_late and settings["out_of_order"] == "error":
             run.refused = True

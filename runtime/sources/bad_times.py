@@ -1,0 +1,75 @@
+"""Rows without a time that can be: none at all, or one that is far from ours.
+
+`bad_times="skip"` leaves them out before anything else is decided, and counts them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from runtime.model import EARLIEST_NS, LATEST_NS, NS_PER_SECOND, BoolArray
+from runtime.model.arrow_functions import arrow_functions
+from runtime.sources.columns import UNIT_NS, TimeUnit
+
+__all__ = ["rows_with_times"]
+
+_DAY_NS = 86_400 * NS_PER_SECOND
+
+
+def rows_with_times(
+    block: pa.RecordBatch, names: Sequence[str], *, unit: TimeUnit
+) -> BoolArray | None:
+    """Return the rows whose times are there and between the years 1823 and 2116; None: all.
+
+    Args:
+        block: rows as the reader gave them.
+        names: of the columns of times; one that is not there, or is no time, is not looked at.
+        unit: of those that are whole numbers.
+
+    Returns:
+        Shape (rows,).
+    """
+    good: BoolArray | None = None
+    for name in names:
+        place = block.schema.get_field_index(name)
+        if place < 0:
+            continue
+        found = _good(block.column(place), unit)
+        if found is not None:
+            good = found if good is None else good & found
+    return good
+
+
+def _good(values: pa.Array, unit: TimeUnit) -> BoolArray | None:
+    if pa.types.is_dictionary(values.type):
+        values = values.dictionary_decode()
+    scale = _scale(values.type, unit)
+    if scale is None:
+        return None
+    is_there: BoolArray | None = None
+    if values.null_count:
+        is_there = np.asarray(values.is_valid().to_numpy(zero_copy_only=False))
+    if not pa.types.is_integer(values.type):
+        values = values.cast(pa.int32() if pa.types.is_date32(values.type) else pa.int64())
+    if values.null_count:
+        values = arrow_functions().fill_null(values, 0)
+    times = values.to_numpy(zero_copy_only=False)
+    least, most = -(-EARLIEST_NS // scale), LATEST_NS // scale
+    known = np.iinfo(times.dtype)
+    is_near = is_there
+    if least > known.min or most < known.max:
+        near = (times >= max(least, known.min)) & (times <= min(most, known.max))
+        is_near = near if is_there is None else near & is_there
+    return None if is_near is None or bool(is_near.all()) else is_near
+
+
+def _scale(kind: pa.DataType, unit: TimeUnit) -> int | None:
+    """Return a unit of the type in nanoseconds; None: it is no time."""
+    if pa.types.is_timestamp(kind):
+        return UNIT_NS[kind.unit]
+    if pa.types.is_date(kind):
+        return _DAY_NS if pa.types.is_date32(kind) else UNIT_NS["ms"]
+    return UNIT_NS[unit] if pa.types.is_integer(kind) else None

@@ -1,0 +1,60 @@
+"""Errors over a source's order: a row that is older than promised, or too many that are ahead."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from runtime.model import format_ns
+from runtime.sources.early import MOST_ROWS, EarlyRows
+from runtime.sources.spec import SourceSpec
+
+__all__ = ["all_are_early", "older_than_promised"]
+
+_FAR_NS = 3_600 * 10**9
+
+
+def older_than_promised(source: str, *, row: int, writer: Any, got_ns: int, floor_ns: int) -> str:
+    """Return what is said of a row that is refused.
+
+    Args:
+        source: its name.
+        row: the row's place in the input, from 0.
+        writer: its name; None: there is one writer.
+        got_ns: its event time.
+        floor_ns: nothing older had been promised.
+    """
+    late_ns = floor_ns - got_ns
+    of_writer = "" if writer is None else f" of writer {writer!r}"
+    text = (
+        f"source {source!r}: row {row} (counted from 0){of_writer} "
+        f"has event time {_utc(got_ns)} (event_time_ns={got_ns}), and nothing older than "
+        f"{_utc(floor_ns)} ({floor_ns}) had been promised: it is "
+        f"{format_ns(late_ns)} behind. Sort the input; or let the source do it with "
+        "out_of_order='sort' and a disorder of at least that; or drop and count such rows "
+        "with out_of_order='late'"
+    )
+    if late_ns < _FAR_NS:
+        return text
+    return (
+        f"{text}. If a row before it is to blame, by a clock that is ahead: ahead='…' beside "
+        "arrival= holds such rows back"
+    )
+
+
+def all_are_early(source: str, spec: SourceSpec, early: EarlyRows) -> str:
+    """Return what is said where more rows than may be held are ahead of their arrivals."""
+    assert spec.ahead_ns is not None, "else nothing is held"
+    arrival = "the clock" if spec.arrival is None else repr(spec.arrival)
+    return (
+        f"source {source!r}: {early.rows:,} rows are held back, for their "
+        f"{spec.event_time!r} is more than {format_ns(spec.ahead_ns)} ahead of "
+        f"{arrival}, that of the nearest by {format_ns(early.first_by_ns)}; at most "
+        f"{MOST_ROWS:,} are held. So many are no clock that runs ahead: look at the time zone "
+        "and the unit of both columns; or give an ahead= of at least that"
+    )
+
+
+def _utc(event_time_ns: int) -> str:
+    return f"{np.datetime64(event_time_ns, 'ns')}Z"
