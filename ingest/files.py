@@ -1,23 +1,23 @@
 """Files without Spark: parquet, JSON lines and CSV, read block by block.
 
 An input is a frozen description that pickles to whichever node reads it. The first file
-says which columns and types there are; every other file must agree.
+says which columns there are; every other file must have them.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import pyarrow as pa
-import pyarrow.csv as arrow_csv
-import pyarrow.json as arrow_json
 
-from ingest.inputs import FileInput
+from ingest.csv_input import CsvInput
+from ingest.jsonl_input import JsonLinesInput
+from ingest.parquet_input import ParquetInput
 from runtime.errors import IngestError, SettingError
 from runtime.local_path import NoLocalPath, local_path
+from runtime.model.type_names import arrow_type
 
 Path = str | os.PathLike[str]
 Types = Mapping[str, pa.DataType | str]
@@ -25,7 +25,11 @@ Types = Mapping[str, pa.DataType | str]
 
 
 def parquet(
-    path: Path, *, columns: Sequence[str] | None = None, batch_rows: int = 65_536
+    path: Path,
+    *,
+    columns: Sequence[str] | None = None,
+    batch_rows: int = 65_536,
+    types: Types | None = None,
 ) -> ParquetInput:
     """Return the rows of parquet files, file by file in order of their names.
 
@@ -34,11 +38,13 @@ def parquet(
             a relative one starts where this is called.
         columns: the columns to read; None: all.
         batch_rows: at most this many rows are read at a time.
+        types: of columns that are to be read as another type than they have.
 
     Raises:
-        SettingError: batch_rows < 1.
+        SettingError: batch_rows < 1, or a type that Arrow has not.
+        IngestError: the path has a scheme such as s3://.
     """
-    return ParquetInput(**_common("parquet", path, columns, batch_rows))
+    return ParquetInput(types=_typed(types), **_common("parquet", path, columns, batch_rows))
 
 
 def jsonl(
@@ -55,10 +61,10 @@ def jsonl(
         columns: the fields to read; None: those of the first file's first megabyte, and any
             other is an error.
         batch_rows: as for `parquet`.
-        types: of columns whose type the first megabyte does not show.
+        types: of columns whose type the first megabyte does not show, or shows wrong.
 
     Raises:
-        SettingError: batch_rows < 1.
+        SettingError, IngestError: as for `parquet`.
     """
     return JsonLinesInput(types=_typed(types), **_common("jsonl", path, columns, batch_rows))
 
@@ -76,119 +82,12 @@ def csv(
         path: as for `parquet`.
         columns: as for `parquet`.
         batch_rows: as for `parquet`.
-        types: of columns whose type the first megabyte does not show.
+        types: of columns whose type the first megabyte does not show, or shows wrong.
 
     Raises:
-        SettingError: batch_rows < 1.
+        SettingError, IngestError: as for `parquet`.
     """
     return CsvInput(types=_typed(types), **_common("csv", path, columns, batch_rows))
-
-
-@dataclass(frozen=True, kw_only=True)
-class ParquetInput(FileInput):
-    """Parquet files. Memory: one row group, and one block."""
-
-    kind = "parquet"
-    suffixes = (".parquet",)
-    untold = "leave it out with columns=[…], or write it with a type"
-
-    def schema(self) -> pa.Schema:
-        """Return the columns to read; their types are in each file's footer, so all must agree.
-
-        Raises:
-            IngestError: no file, or one that cannot be read.
-            SchemaError: a column is not there, or files differ.
-        """
-        files = self.files()
-        schema = self._schema_of(files)
-        for position, path in enumerate(files):
-            with self._naming(files, position):
-                self._check_agreement(path, self._whole_schema(path), schema)
-        return schema
-
-    def _whole_schema(self, path: str) -> pa.Schema:
-        from pyarrow.parquet import read_schema  # noqa: PLC0415 (slow to import)
-
-        return read_schema(path)
-
-    def _blocks(self, path: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-        from pyarrow.parquet import ParquetFile  # noqa: PLC0415
-
-        with ParquetFile(path) as file:
-            self._check_agreement(path, file.schema_arrow, schema)
-            yield from file.iter_batches(batch_size=self.batch_rows, columns=schema.names)
-
-
-@dataclass(frozen=True, kw_only=True)
-class TextInput(FileInput):
-    """Text files, whose types are told from their first megabyte.
-
-    Attributes:
-        types: ((column, type), …) known beforehand.
-    """
-
-    types: tuple[tuple[str, pa.DataType], ...]
-
-    untold: ClassVar[str] = "say them with types={'column': 'float64', …}"
-
-    def _schema_of(self, files: list[str]) -> pa.Schema:
-        if self.types and all(os.path.getsize(path) == 0 for path in files):
-            return self._chosen(pa.schema(self.types), files[0])
-        return super()._schema_of(files)
-
-
-@dataclass(frozen=True, kw_only=True)
-class JsonLinesInput(TextInput):
-    """One JSON object a line. A field that a line lacks is null there."""
-
-    kind = "jsonl"
-    suffixes = (".jsonl", ".ndjson", ".json", ".jsonl.gz", ".ndjson.gz", ".json.gz")
-
-    def _whole_schema(self, path: str) -> pa.Schema | None:
-        if os.path.getsize(path) == 0:
-            return None
-        types = pa.schema(self.types) if self.types else None
-        parse = arrow_json.ParseOptions(explicit_schema=types)
-        with arrow_json.open_json(path, parse_options=parse) as reader:
-            return reader.schema
-
-    def _blocks(self, path: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-        if os.path.getsize(path) == 0:
-            return
-        parse = arrow_json.ParseOptions(
-            explicit_schema=schema,
-            unexpected_field_behavior="error" if self.columns is None else "ignore",
-        )
-        with arrow_json.open_json(path, parse_options=parse) as reader:
-            yield from reader
-
-
-@dataclass(frozen=True, kw_only=True)
-class CsvInput(TextInput):
-    """CSV with a header line."""
-
-    kind = "csv"
-    suffixes = (".csv", ".csv.gz")
-
-    def _whole_schema(self, path: str) -> pa.Schema | None:
-        if os.path.getsize(path) == 0:
-            return None
-        convert = arrow_csv.ConvertOptions(column_types=dict(self.types))
-        with arrow_csv.open_csv(path, convert_options=convert) as reader:
-            return reader.schema
-
-    def _blocks(self, path: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-        if os.path.getsize(path) == 0:
-            return
-        convert = arrow_csv.ConvertOptions(column_types=schema, include_columns=self.columns)
-        try:
-            reader = arrow_csv.open_csv(path, convert_options=convert)
-        except pa.ArrowKeyError:  # a chosen column is missing
-            self._chosen(self._whole_schema(path) or schema, path)
-            raise
-        with reader:
-            self._check_agreement(path, reader.schema, schema)
-            yield from reader
 
 
 def _common(
@@ -214,11 +113,11 @@ def _local(kind: str, path: Path) -> str:
 def _typed(types: Types | None) -> tuple[tuple[str, pa.DataType], ...]:
     typed = []
     for name, given in (types or {}).items():
-        try:
-            typed.append((name, pa.type_for_alias(given) if isinstance(given, str) else given))
-        except ValueError as problem:
+        kind = arrow_type(given) if isinstance(given, str) else given
+        if not isinstance(kind, pa.DataType):
             raise SettingError(
                 f"types: {name!r} has type {given!r}, which is no Arrow type; use such as "
-                "'int64', 'float64', 'string', 'bool' or pa.timestamp('ms')"
-            ) from problem
+                "'int64', 'float64', 'string', 'bool', 'timestamp[ms]' or 'timestamp[ms, tz=UTC]'"
+            )
+        typed.append((name, kind))
     return tuple(typed)

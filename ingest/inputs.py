@@ -12,6 +12,7 @@ from typing import ClassVar
 import pyarrow as pa
 
 from ingest.paths import files_of, no_files, overlap, print_of
+from ingest.records import BadText
 from runtime.errors import IngestError, SchemaError, SettingError
 from runtime.expressions.nearest import listed, nearest
 from runtime.sources.spec import END_OF_INPUT, EndOfInput
@@ -26,19 +27,21 @@ class FileInput(ABC):
         folder: where a relative pattern starts.
         columns: to read; None: all.
         batch_rows: at most this many at a time.
+        types: ((column, type), …) said by the user.
     """
 
     pattern: str
     folder: str
     columns: tuple[str, ...] | None
     batch_rows: int
+    types: tuple[tuple[str, pa.DataType], ...] = ()
 
     reads_inline: ClassVar[bool] = True
     is_history: ClassVar[bool] = True
     kind: ClassVar[str]
     suffixes: ClassVar[tuple[str, ...]]
     untold: ClassVar[str]
-    """The way out when the type of a column cannot be told."""
+    """The way out when no file shows which columns there are."""
 
     def __post_init__(self) -> None:
         if self.batch_rows < 1:
@@ -63,11 +66,11 @@ class FileInput(ABC):
         return f"{self.kind} {self.pattern} ({count} file{'' if count == 1 else 's'})"
 
     def schema(self) -> pa.Schema:
-        """Return the columns to read, as the first file has them that shows all their types.
+        """Return the columns to read; one of which nothing but nulls are shown has type null.
 
         Raises:
             IngestError: no file, or one that cannot be read.
-            SchemaError: a column is not there, or its type cannot be told.
+            SchemaError: a column is not there or occurs twice, or no file has any.
         """
         return self._schema_of(self.files())
 
@@ -103,102 +106,158 @@ class FileInput(ABC):
         return overlap(self.pattern, part, folder=self.folder, suffixes=self.suffixes)
 
     @abstractmethod
-    def _whole_schema(self, path: str) -> pa.Schema | None:
-        """Return all columns of a file; None when it is empty and so shows none."""
+    def _shown(self, path: str) -> pa.Schema | None:
+        """Return all columns of a file, null ones where it shows no type; None: it is empty."""
 
     @abstractmethod
     def _blocks(self, path: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of a file, in blocks of any size.
+        """Yield the rows of a file, in blocks of any size, with the columns of `schema`.
 
         Raises:
             SchemaError: its columns are not those of `schema`.
+            BadText: a value cannot be read.
         """
 
     def _found(self) -> list[str]:
         return files_of(self.pattern, folder=self.folder, suffixes=self.suffixes)
 
     def _schema_of(self, files: list[str]) -> pa.Schema:
-        unclear = "no file has any rows"
+        """Return the columns to read: those of the first file, with the types that files show."""
+        whole: pa.Schema | None = None
+        first = files[0]
         for position, path in enumerate(files):
             with self._naming(files, position):
-                whole = self._whole_schema(path)
-            if whole is None:
+                shown = self._shown(path)
+            if shown is None:
                 continue
-            schema = self._chosen(whole, path)
-            nulls = [field.name for field in schema if pa.types.is_null(field.type)]
-            if not nulls:
-                return schema
-            unclear = f"nothing but nulls in column {nulls[0]!r} of {path}"
-        raise SchemaError(f"{self.describe()}: types cannot be told, {unclear}; {self.untold}")
+            if whole is None:
+                whole, first = shown, path
+            else:
+                whole = self._merged(whole, shown, path)
+            if self._is_settled(whole):
+                break
+        if whole is None:
+            raise SchemaError(
+                f"{self.describe()}: types cannot be told, no file has any rows; {self.untold}"
+            )
+        return self._chosen(self._said(whole, first), first)
+
+    def _merged(self, whole: pa.Schema, shown: pa.Schema, path: str) -> pa.Schema:
+        """Return the columns of the first file, with what a later one shows of their types."""
+        del path
+        fields = []
+        for field in whole:
+            at = shown.get_field_index(field.name)
+            is_shown = pa.types.is_null(field.type) and at >= 0
+            fields.append(shown.field(at) if is_shown else field)
+        return pa.schema(fields)
+
+    def _is_settled(self, whole: pa.Schema) -> bool:
+        """Return whether later files show nothing more."""
+        told = {name for name, _ in self.types}
+        return not any(pa.types.is_null(one.type) and one.name not in told for one in whole)
+
+    def _said(self, whole: pa.Schema, path: str) -> pa.Schema:
+        """Return the columns with the types that `types=` says."""
+        told = dict(self.types)
+        for name in told:
+            if name not in whole.names and name not in (self.columns or ()):
+                raise self._no_column(name, whole, path, option="types=: ")
+        return pa.schema([(one.name, told.get(one.name, one.type)) for one in whole])
 
     def _chosen(self, whole: pa.Schema, path: str) -> pa.Schema:
         fields = []
         for name in self.columns or whole.names:
-            index = whole.get_field_index(name)
-            if index < 0:
+            places = whole.get_all_field_indices(name)
+            if not places:
+                raise self._no_column(name, whole, path)
+            if len(places) > 1:
                 raise SchemaError(
-                    f"{self.kind} {path}: there is no column {name!r}; the nearest is "
-                    f"{nearest(name, whole.names)!r}; there are: {listed(whole.names)}"
+                    f"{self.kind} {path}: column name {name!r} occurs {len(places)} times, so it "
+                    "says nothing; rename all but one, or choose others with columns=[…]"
                 )
-            fields.append(whole.field(index))
+            fields.append(whole.field(places[0]))
         return pa.schema(fields)
 
-    def _read(self, files: list[str], schema: pa.Schema) -> Generator[pa.RecordBatch, None, None]:
+    def _no_column(
+        self, name: str, whole: pa.Schema, path: str, *, option: str = ""
+    ) -> SchemaError:
+        return SchemaError(
+            f"{self.kind} {path}: {option}there is no column {name!r}; the nearest is "
+            f"{nearest(name, whole.names)!r}; there are: {listed(whole.names)}"
+        )
+
+    def _read(
+        self, files: list[str], schema: pa.Schema
+    ) -> Generator[tuple[str, pa.RecordBatch], None, None]:
         for position, path in enumerate(files):
             with self._naming(files, position):
                 for block in self._blocks(path, schema):
                     for start in range(0, len(block), self.batch_rows):
-                        yield block.slice(start, self.batch_rows)
+                        yield path, block.slice(start, self.batch_rows)
 
-    def _check_agreement(self, path: str, found: pa.Schema, expected: pa.Schema) -> None:
+    def _check_names(self, path: str, found: pa.Schema, expected: pa.Schema) -> None:
         """Check that a file has the columns of the others; where all are read, no more."""
-        rule = "all files of an input need the same columns; rewrite it, or choose with columns=[…]"
-        for field in expected:
-            index = found.get_field_index(field.name)
-            if index < 0:
+        for name in expected.names:
+            places = found.get_all_field_indices(name)
+            if not places:
                 raise SchemaError(
-                    f"{self.kind} {path}: column {field.name!r} is missing, which the first file "
-                    f"has; there are: {listed(found.names)}; {rule}"
+                    f"{self.kind} {path}: column {name!r} is missing, which the first file "
+                    f"has; there are: {listed(found.names)}; {SAME_COLUMNS}"
                 )
-            if found.field(index).type != field.type:
-                raise SchemaError(
-                    f"{self.kind} {path}: column {field.name!r} has type "
-                    f"{found.field(index).type}, and {field.type} in the first file; {rule}"
-                )
+            if len(places) > 1:
+                self._chosen(found, path)
         extra = [name for name in found.names if expected.get_field_index(name) < 0]
         if extra and self.columns is None:
             raise SchemaError(
-                f"{self.kind} {path}: column {extra[0]!r} is not in the first file; {rule}"
+                f"{self.kind} {path}: column {extra[0]!r} is not in the first file; {SAME_COLUMNS}"
             )
 
     @contextmanager
     def _naming(self, files: list[str], position: int) -> Iterator[None]:
-        """Make an error of Arrow or the file system one that names the file."""
+        """Make an error of Arrow, the file system or a reader one that names the file."""
+        which = f"{self.kind} {files[position]} (file {position + 1} of {len(files)} of "
+        which += f"{self.pattern})"
         try:
             yield
-        except (pa.ArrowException, OSError) as problem:
+        except BadText as problem:
+            raise IngestError(f"{which}, {problem}") from problem
+        except (pa.ArrowException, OSError, UnicodeError) as problem:
             raise IngestError(
-                f"{self.kind} {files[position]} (file {position + 1} of {len(files)} of "
-                f"{self.pattern}) cannot be read: {problem}; write it anew, or move it away"
+                f"{which} cannot be read: {problem}; write it again, or move it away"
             ) from problem
 
 
-class FileReader:
-    """Files being read, one after the other; one is open at a time."""
+SAME_COLUMNS = "all files of an input need the same columns; rewrite it, or choose with columns=[…]"
 
-    def __init__(self, blocks: Generator[pa.RecordBatch, None, None]) -> None:
+
+class FileReader:
+    """Files being read, one after the other; one is open at a time.
+
+    Args:
+        blocks: (file, block) of each block.
+
+    Attributes:
+        place: the file of the last block.
+    """
+
+    def __init__(self, blocks: Generator[tuple[str, pa.RecordBatch], None, None]) -> None:
         self._blocks = blocks
         self._failure: IngestError | None = None
+        self.place = ""
 
     def poll(self) -> pa.RecordBatch | EndOfInput:
         """Return the next block, or END_OF_INPUT; a failed reader stays failed."""
         if self._failure is not None:
             raise self._failure
         try:
-            return next(self._blocks, END_OF_INPUT)
+            self.place, block = next(self._blocks)
+        except StopIteration:
+            return END_OF_INPUT
         except IngestError as failure:
             self._failure = failure
             raise
+        return block
 
     def close(self) -> None:
         """Close the file that is open. Safe to call twice."""

@@ -29,12 +29,39 @@ def table(data: pa.Table | Mapping[str, Any], *, batch_rows: int = 65_536) -> Bl
     if batch_rows < 1:
         raise SettingError(f"batch_rows={batch_rows} must be at least 1")
     try:
-        made = data if isinstance(data, pa.Table) else pa.table(dict(data))
+        made = data if isinstance(data, pa.Table) else pa.table(_columns(dict(data)))
     except (pa.ArrowInvalid, pa.ArrowTypeError) as problem:
         raise SchemaError(
             f"table: {problem}; every column needs as many values as the others, of one type"
         ) from problem
     return BlocksInput(tuple(made.to_batches(max_chunksize=batch_rows)), made.schema)
+
+
+def _columns(data: Mapping[str, Any]) -> dict[str, Any]:
+    """Return columns that Arrow takes as they are; others are named by it without their column.
+
+    Raises:
+        SchemaError: whole numbers beyond 64 bits, values of several types, or no UTF-8 text.
+    """
+    columns = {}
+    for name, values in data.items():
+        try:
+            columns[name] = _array(values)
+        except (pa.ArrowException, OverflowError, UnicodeError) as problem:
+            raise SchemaError(
+                f"table: column {name!r}: {problem}; every column needs as many values as the "
+                "others, of one type: whole numbers of 64 bits, floats, text that is UTF-8, …"
+            ) from problem
+    return columns
+
+
+def _array(values: Any) -> Any:
+    if isinstance(values, pa.Array | pa.ChunkedArray):
+        return values
+    try:
+        return pa.array(values)
+    except OverflowError:
+        return pa.array(values, pa.uint64())  # whole numbers from 2**63 on
 
 
 def blocks(parts: Sequence[pa.RecordBatch], *, schema: pa.Schema | None = None) -> BlocksInput:

@@ -6,6 +6,7 @@ import fnmatch
 import glob
 import hashlib
 import os
+import re
 from collections.abc import Sequence
 
 from runtime.errors import IngestError
@@ -16,7 +17,9 @@ _ENDS = 4_096
 
 
 def files_of(pattern: str, *, folder: str, suffixes: tuple[str, ...]) -> list[str]:
-    """Return the files, sorted by name; none where nothing matches.
+    """Return the files in the order of their names; none where nothing matches.
+
+    Numbers in names count as numbers: part-2 is before part-10.
 
     Args:
         pattern: a file; a folder, which means all below it with one of the suffixes, those
@@ -27,10 +30,17 @@ def files_of(pattern: str, *, folder: str, suffixes: tuple[str, ...]) -> list[st
     """
     path = os.path.join(folder, pattern)
     if os.path.isdir(path):
-        return sorted(_below(path, suffixes))
+        return sorted(_below(path, suffixes), key=_in_order)
     if os.path.exists(path):
         return [path]
-    return sorted(name for name in glob.glob(path, recursive=True) if os.path.isfile(name))
+    found = (name for name in glob.glob(path, recursive=True) if os.path.isfile(name))
+    return sorted(found, key=_in_order)
+
+
+def _in_order(path: str) -> tuple[list[list[str | int]], str]:
+    """Return what orders paths: folder by folder, text and numbers apart."""
+    parts = [re.split("([0-9]+)", part) for part in path.split(os.sep)]
+    return [[int(p) if p.isdecimal() else p for p in part] for part in parts], path
 
 
 def no_files(what: str, pattern: str, *, folder: str, suffixes: tuple[str, ...]) -> IngestError:

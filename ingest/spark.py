@@ -23,6 +23,7 @@ from ingest.session import SparkOnRay, current
 from ingest.spark_failure import user_cause
 from ingest.spark_process import within
 from runtime.errors import IngestError, SchemaError
+from runtime.expressions.nearest import listed, nearest
 from runtime.model.times import NS_PER_SECOND, Duration, duration_ns
 
 FETCHES_PER_EXECUTOR = 2
@@ -45,7 +46,8 @@ def spark(
         limit: how long Spark may take.
 
     Raises:
-        SchemaError: a column whose type Arrow has not, or two columns of one name.
+        SchemaError: a column whose type Arrow has not, two columns of one name, or no column to
+            order by.
         IngestError: Spark failed (with the user's own cause), took longer than `limit`, or
             the frame is unbounded or of another session.
     """
@@ -53,8 +55,9 @@ def spark(
     if frame.isStreaming:
         raise IngestError("spark() reads bounded frames and this one streams; use spark_stream()")
     schema = arrow_schema_of(frame)
-    if order_by is not None:
-        frame = frame.orderBy(*([order_by] if isinstance(order_by, str) else order_by))
+    by = order_columns(schema, order_by, who="spark")
+    if by:
+        frame = frame.orderBy(*by)
     refs = _stored(frame, owner, limit_s=duration_ns(limit, what="limit") / NS_PER_SECOND)
     return FrameInput(tuple(refs), schema)
 
@@ -91,8 +94,27 @@ def arrow_schema_of(frame: DataFrame) -> pa.Schema:
         return to_arrow_schema(frame.schema)
     except TypeError as problem:  # PySpark's UNSUPPORTED_DATA_TYPE_FOR_ARROW is one
         raise SchemaError(
-            f"the Spark frame does not fit Arrow: {problem}; cast that column"
+            f"the Spark frame does not fit Arrow: {problem}; cast that column, or drop it"
         ) from problem
+
+
+def order_columns(
+    schema: pa.Schema, order_by: str | Sequence[str] | None, *, who: str
+) -> tuple[str, ...]:
+    """Return the columns to order by.
+
+    Raises:
+        SchemaError: one is not there.
+    """
+    by = (order_by,) if isinstance(order_by, str) else tuple(order_by or ())
+    known = {each.casefold() for each in schema.names}
+    for column in by:
+        if not {column.casefold(), column.split(".")[0].casefold()} & known:
+            raise SchemaError(
+                f"{who}: order_by={column!r} is no column; the nearest is "
+                f"{nearest(column, schema.names)!r}; there are: {listed(schema.names)}"
+            )
+    return by
 
 
 def _stored(frame: DataFrame, owner: SparkOnRay, *, limit_s: float) -> list[Any]:

@@ -167,6 +167,11 @@ class ReadAhead:
         return end
 
     @property
+    def place(self) -> str:
+        """Not known: it is some blocks further on."""
+        return ""
+
+    @property
     def clock_counts(self) -> dict[str, int]:
         """What the reader has counted that compares clocks; see `NamedReader`."""
         return {} if self._reader is None else self._reader.clock_counts

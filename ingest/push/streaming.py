@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame
 from ingest.push.feeder import Feeder, Query
 from ingest.push.stream_input import StreamInput, own_address
 from ingest.push.wire import Keys
-from ingest.spark import arrow_schema_of, owner_of
+from ingest.spark import arrow_schema_of, order_columns, owner_of
 from runtime.errors import IngestError, SettingError
 from runtime.model.times import Duration, duration_ns
 
@@ -69,7 +69,7 @@ def spark_stream(
         interval_ms = duration_ns(every, what="every") // 1_000_000
         trigger = {"processingTime": f"{interval_ms} milliseconds"}
     columns = arrow_schema_of(frame)
-    by = (order_by,) if isinstance(order_by, str) else tuple(order_by or ())
+    by = order_columns(columns, order_by, who="spark_stream")
     ours, theirs = Keys.new(), Keys.new()
     feeder = Feeder(
         Query(frame, columns, trigger, by),

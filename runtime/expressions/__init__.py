@@ -5,7 +5,7 @@
 | `expressions.py` | what a user writes: `col("speed") < 8` |
 | `literals.py`, `notation.py` | what may stand in one as it is; how one is written as text |
 | `result_types.py` | which type leaves an operation |
-| `compute.py`, `kernels.py`, `whole.py` | from an operation to a function of a batch |
+| `compute.py`, `kernels.py`, `compared.py`, `whole.py` | what an operation computes |
 | `row_tests.py` | a predicate asked row by row, for a row or two |
 | `nearest.py` | the name that was probably meant, for errors |
 """

@@ -22,7 +22,7 @@ from runtime.expressions.kernels import MAY_WARN
 from runtime.expressions.literals import Writable, quoted, read_literal
 from runtime.expressions.nearest import no_column
 from runtime.expressions.notation import ATOM, UNARY, binding, written
-from runtime.expressions.result_types import Operand, Value, result_type, type_named
+from runtime.expressions.result_types import Operand, Value, result_type, type_named, type_read
 from runtime.model import Batch, Column, Duration, duration_ns
 
 
@@ -222,7 +222,7 @@ class ColumnRef(Expr):
         """Return the column's type."""
         if self.name not in schema.names:
             raise no_column(self.name, schema.names, step=step)
-        return schema.field(self.name).type
+        return type_read(schema.field(self.name), step=step)
 
     def evaluate(self, batch: Batch) -> Column:
         """Return the column itself."""

@@ -44,6 +44,7 @@ def read_literal(value: Any) -> tuple[Value, pa.DataType, str]:  # noqa: PLR0911
         case float():
             return value, pa.float64(), text
         case str():
+            _check_utf8(value)
             return value, pa.string(), text
     way_out = "; to ask whether it is null, write .is_null()" if value is None else ""
     if isinstance(value, list | tuple | set | frozenset):
@@ -52,6 +53,16 @@ def read_literal(value: Any) -> tuple[Value, pa.DataType, str]:  # noqa: PLR0911
         f"{value!r} cannot stand in an expression, which takes columns, numbers, text, "
         f"True, False, datetimes and timedeltas{way_out}"
     )
+
+
+def _check_utf8(value: str) -> None:
+    try:
+        value.encode()
+    except UnicodeEncodeError as problem:
+        raise TypeMismatch(
+            f"{value!r} has half a character ({problem.reason}), which UTF-8 has not, so no text "
+            "that is read equals it"
+        ) from None
 
 
 def quoted(value: object) -> str:

@@ -13,8 +13,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from runtime.errors import TypeMismatch
+from runtime.errors import SchemaError, TypeMismatch
 from runtime.expressions.nearest import nearest
+from runtime.model.schema import inside_type
 
 Value = bool | int | float | str
 
@@ -65,6 +66,20 @@ def type_named(name: str) -> pa.DataType:
             way_out = "say how wide: 'int32' or 'int64'"
         raise TypeMismatch(f"there is no type {name!r}; {way_out}; there are: {', '.join(TYPES)}")
     return TYPES[name]
+
+
+def type_read(field: pa.Field, *, step: str) -> pa.DataType:
+    """Return the type of a column that a step reads.
+
+    Raises:
+        TypeMismatch: one that does not travel.
+    """
+    try:
+        inside_type(field.name, field.type)
+    except SchemaError as problem:
+        raise TypeMismatch(f"step {step!r}: {problem}") from None
+    inside: pa.DataType = field.type
+    return inside
 
 
 def family(of: pa.DataType) -> str:

@@ -19,7 +19,7 @@ def source_schema(step: str, spec: SourceSpec) -> pa.Schema:
     """Return the columns that a source sends.
 
     Raises:
-        SchemaError: a type that does not travel, or a column that its role does not take.
+        SchemaError: a column that its role does not take.
         DuplicateName: two columns of one name.
         SettingError: time_unit is none of the four.
         TypeMismatch: the promise is no time.
@@ -32,10 +32,7 @@ def source_schema(step: str, spec: SourceSpec) -> pa.Schema:
             f"{type(outside).__name__}; it must return a pyarrow.Schema"
         )
     unique_columns(outside.names, step=step, way_out="rename one before it is read")
-    try:
-        schema = inside_schema(outside)
-    except SchemaError as problem:
-        raise SchemaError(f"source {step!r}: {problem}") from None
+    schema = inside_schema(outside)
     check_source_columns(step, spec, schema, schema.names)
     if spec.time_unit not in (None, "ns", "us", "ms", "s"):
         raise SettingError(

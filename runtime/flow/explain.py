@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from runtime.errors import FlowError
+from runtime.errors import FlowError, SchemaError
 from runtime.model import READY_ONLY, format_ns
 from runtime.plan.flow_fingerprints import why_results_vary
 from runtime.plan.graph import StepGraph
@@ -33,6 +33,6 @@ def explain_graph(graph: StepGraph) -> str:
             lines.append(f"    columns  {columns}")
     try:
         graph.check()
-    except FlowError as problem:
+    except (FlowError, SchemaError) as problem:
         lines += ["", f"cannot run yet: {problem}"]
     return "\n".join(lines)

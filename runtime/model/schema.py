@@ -6,11 +6,11 @@
 | bool | NumPy bool | |
 | timestamp, any unit | NumPy int64, nanoseconds since 1970 UTC | the schema keeps timestamp[ns] |
 | string, large_string, dictionary of string | Arrow string array | |
-| decimal | float64 | |
 """
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -31,8 +31,6 @@ def inside_type(name: str, outside: pa.DataType) -> pa.DataType:
         return outside
     if pa.types.is_float16(outside):
         return pa.float32()
-    if pa.types.is_decimal(outside):
-        return pa.float64()
     if pa.types.is_timestamp(outside) or pa.types.is_date(outside):
         return pa.timestamp("ns", tz=outside.tz if pa.types.is_timestamp(outside) else None)
     if (
@@ -43,20 +41,80 @@ def inside_type(name: str, outside: pa.DataType) -> pa.DataType:
         return pa.string()
     if pa.types.is_dictionary(outside):
         return inside_type(name, outside.value_type)
+    way_out = (
+        "cast it before it is read, or leave it out (files: "
+        f"types={{{name!r}: 'float64'}}, say, or columns=[…]; Spark, tables: select the others)"
+    )
+    if pa.types.is_null(outside):
+        raise SchemaError(f"column {name!r} shows nothing but nulls, so no type; {way_out}")
+    if pa.types.is_decimal(outside):
+        raise SchemaError(
+            f"column {name!r} has type {outside}, which does not travel, and a float would round "
+            f"it; {way_out}"
+        )
     raise SchemaError(
-        f"column {name!r} has type {outside}, which does not travel; "
-        "select plain numbers, booleans, timestamps and strings, or cast it before it is read"
+        f"column {name!r} has type {outside}, which does not travel: numbers, booleans, "
+        f"timestamps and text do; {way_out}"
     )
 
 
+def travels(outside: pa.DataType) -> bool:
+    """Return whether a column of this outside type can be read."""
+    try:
+        inside_type("", outside)
+    except SchemaError:
+        return False
+    return True
+
+
 def inside_schema(outside: pa.Schema) -> pa.Schema:
-    """Return the schema that rows of this outside schema have inside."""
-    return pa.schema([(field.name, inside_type(field.name, field.type)) for field in outside])
+    """Return the schema that rows of this outside schema have inside.
+
+    A column that does not travel keeps its type: it is refused where a step reads it.
+    """
+    return pa.schema(
+        [
+            (one.name, inside_type(one.name, one.type) if travels(one.type) else one.type)
+            for one in outside
+        ]
+    )
 
 
 def wire_type(inside: pa.DataType) -> pa.DataType:
     """Return the Arrow type that a column of this inside type has in a frame."""
     return pa.int64() if pa.types.is_timestamp(inside) else inside
+
+
+def is_sound(values: pa.Array) -> bool:
+    """Return whether text is UTF-8, and lies within its memory; numbers always do."""
+    return _unsound(values) is None
+
+
+def _unsound(values: pa.Array) -> str | None:
+    try:
+        values.validate(full=True)
+    except pa.ArrowInvalid as problem:
+        return str(problem)
+    return None
+
+
+def refuse_unsound(name: str, values: pa.Array, *, who: str) -> None:
+    """Check that text is UTF-8, and lies where its offsets say.
+
+    Raises:
+        SchemaError: it does not; with the first row that is no UTF-8, counted from 0.
+    """
+    problem = _unsound(values)
+    if problem is None:
+        return
+    match = re.search(r"Invalid UTF8 sequence at string index (\d+)", problem)
+    if match is None:  # not looked at any closer: it may lie anywhere
+        raise SchemaError(f"{who}: column {name!r} is damaged: {problem}; write it again")
+    place = "category" if pa.types.is_dictionary(values.type) else "row"
+    raise SchemaError(
+        f"{who}: column {name!r} is not UTF-8 text, first in {place} {match[1]} of these, counted "
+        "from 0; write it as UTF-8 before it is read, or leave it out (files: columns=[…])"
+    )
 
 
 def column_from_arrow(name: str, values: pa.Array, inside: pa.DataType, *, who: str) -> Column:
@@ -65,8 +123,11 @@ def column_from_arrow(name: str, values: pa.Array, inside: pa.DataType, *, who: 
     Nulls: NaN for floats, kept for strings, refused elsewhere.
 
     Raises:
-        SchemaError: nulls where they may not be, or values that do not fit the type.
+        SchemaError: nulls where they may not be, values that do not fit the type, or text that
+            is no UTF-8.
     """
+    if not pa.types.is_primitive(values.type):
+        refuse_unsound(name, values, who=who)
     try:
         cast = values if values.type == inside else values.cast(inside)
     except pa.ArrowInvalid as problem:

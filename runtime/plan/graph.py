@@ -6,9 +6,10 @@ import os.path
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from runtime.errors import CycleError, DuplicateName, FlowError, SettingError
+from runtime.errors import CycleError, DuplicateName, FlowError, SchemaError, SettingError
 from runtime.expressions.nearest import listed, nearest
 from runtime.model import LONGEST_NS, READY_ONLY, Release, ReleaseRule
+from runtime.model.schema import inside_type
 from runtime.plan.flow_fingerprints import check_sinks
 from runtime.plan.step import Step, release_of
 from runtime.plan.steps import LateStep, SinkStep, SourceStep
@@ -93,6 +94,7 @@ def check_runnable(flow: str, steps: Mapping[str, Step]) -> None:
         FlowError: no source, no sink, a step that feeds nothing, a sink that feeds a step,
             or two sinks that write to one place.
         SettingError: lengths of time of more than 73 years together.
+        SchemaError: a step reads a column of a source that does not travel.
     """
     sinks = [step for step in steps.values() if isinstance(step, SinkStep)]
     if not any(isinstance(step, SourceStep) for step in steps.values()):
@@ -110,6 +112,7 @@ def check_runnable(flow: str, steps: Mapping[str, Step]) -> None:
                 f"step {step.name!r} feeds nothing, so its rows would be lost; "
                 "give it a sink or leave it out"
             )
+    _check_travel(steps)
     longest = {step.name: _longest_ns(step) for step in steps.values()}
     if sum(longest.values()) > LONGEST_NS:
         most = max(longest, key=lambda name: longest[name])
@@ -127,6 +130,26 @@ def check_runnable(flow: str, steps: Mapping[str, Step]) -> None:
                     f"sinks {first!r} and {sink.name!r} both write to {place.path!r}; "
                     "each needs its own place"
                 )
+
+
+def _check_travel(steps: Mapping[str, Step]) -> None:
+    """Check that what is read of the sources can be: what is not may have any type."""
+    needed = needed_columns(steps)
+    for step in steps.values():
+        for position, name in enumerate(step.inputs):
+            source = steps[name]
+            if not isinstance(source, SourceStep):
+                continue
+            read = columns_read(steps, needed, step, position)
+            for field in source.schema:
+                if field.name not in read:
+                    continue
+                try:
+                    inside_type(field.name, field.type)
+                except SchemaError as problem:
+                    raise SchemaError(
+                        f"source {name!r}: {problem}. Step {step.name!r} reads it, or passes it on"
+                    ) from None
 
 
 def _longest_ns(step: Step) -> int:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from runtime.model import Release
+from runtime.model.schema import travels
 from runtime.order.policies import OURS
 from runtime.plan.promises import Summary
 from runtime.plan.settings_text import times_text
@@ -71,6 +72,9 @@ class SourceStep(Step):
         del steps
         yield f"reads    {self.source.input.describe()}"
         yield f"time     {times_text(self.source)}"
+        unread = [f"{one.name} ({one.type})" for one in self.schema if not travels(one.type)]
+        if unread:
+            yield f"not read {', '.join(unread)}: does not travel"
 
     def bare(self) -> SourceStep:
         """Return it without its input."""

@@ -37,7 +37,7 @@ from runtime.sources.columns import (
 from runtime.sources.early import MOST_ROWS, EarlyRows, Rows
 from runtime.sources.few_rows import FewRows, few_reader
 from runtime.sources.idle_writers import IdleWriters
-from runtime.sources.named_reader import CountingReader, open_named
+from runtime.sources.named_reader import CountingReader, open_named, placed
 from runtime.sources.numbered import NumberedBlocks
 from runtime.sources.pacing import Pace
 from runtime.sources.promises import PromiseLine, spoken_promise_ns
@@ -148,15 +148,15 @@ class BlockReader:
             if (few := self._few_rows(rest)) is not None:
                 return few
             piece = rest.slice(0, _PIECE_ROWS)
-            rows = self._rows(piece, now_ns)
+            with placed(self._reader):
+                rows = self._rows(piece, now_ns)
             self._rows_read += len(piece)
             self._rest = rest.slice(len(piece)) if len(piece) < len(rest) else None
             if rows is None:
                 continue
-            if self._early is not None:
-                if self._pace is not None:
-                    self._pace.begin(int(rows.arrival_ns[0]))  # even if it is held
-                rows = self._early.admit(rows)
+            if self._early is not None and self._pace is not None:
+                self._pace.begin(int(rows.arrival_ns[0]))  # even if it is held
+            rows = rows if self._early is None else self._early.admit(rows)
             if self._numbered is not None:
                 return self._put_in_order(rows, self._numbered, start_ns=start_ns, now_ns=now_ns)
             if len(rows):

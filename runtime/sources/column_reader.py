@@ -11,6 +11,7 @@ from collections.abc import Mapping
 import pyarrow as pa
 
 from runtime.model import Columns
+from runtime.model.schema import is_sound
 from runtime.sources.columns import read_columns, refuse_nulls
 
 __all__ = ["ColumnReader"]
@@ -63,6 +64,8 @@ class ColumnReader:
             if values.null_count:
                 return None
             if is_text:
+                if not is_sound(values):
+                    return None
                 columns[name] = values
                 continue
             if is_time:

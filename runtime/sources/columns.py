@@ -93,6 +93,10 @@ def read_columns(source: str, block: pa.RecordBatch, schema: pa.Schema, *, row: 
     who = f"source {source!r}, input rows {row} to {row + len(block) - 1}"
     for field in schema:
         index = block.schema.get_field_index(field.name)
+        if index < 0 and field.name in block.schema.names:
+            raise SchemaError(
+                f"{who}: column name {field.name!r} occurs twice, so it says nothing; rename one"
+            )
         if index < 0:
             raise SchemaError(
                 f"{who}: column {field.name!r} is missing; "

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Protocol
 
 import pyarrow as pa
@@ -19,6 +21,11 @@ class CountingReader(SourceReader, Protocol):
         """What it has counted of clocks; see `NamedReader`."""
         ...
 
+    @property
+    def place(self) -> str:
+        """Where the last block comes from; see `NamedReader`."""
+        ...
+
 
 def open_named(source: str, input: Input) -> CountingReader:  # noqa: A002 - as in SourceSpec
     """Open an input for reading by its source's name; errors: as `NamedReader`."""
@@ -26,6 +33,17 @@ def open_named(source: str, input: Input) -> CountingReader:  # noqa: A002 - as 
         named: CountingReader = called_by_name(source, input, "open")
         return named
     return NamedReader(source, input)
+
+
+@contextmanager
+def placed(reader: CountingReader | None) -> Iterator[None]:
+    """Say where rows are that are refused, such as their file, if their reader knows."""
+    try:
+        yield
+    except SchemaError as problem:
+        if reader is None or not reader.place:
+            raise
+        raise SchemaError(f"{problem} (in {reader.place})") from problem
 
 
 class NamedReader:
@@ -65,6 +83,11 @@ class NamedReader:
     def clock_counts(self) -> dict[str, int]:
         """What a reader that compares clocks has counted: {what: how often}; empty: it does not."""
         return dict(getattr(self._reader, "clock_counts", {}))
+
+    @property
+    def place(self) -> str:
+        """Where the last block comes from, such as its file; empty: it does not say."""
+        return str(getattr(self._reader, "place", ""))
 
     def close(self) -> None:
         """Close the reader."""

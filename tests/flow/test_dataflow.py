@@ -100,11 +100,34 @@ def test_a_promise_is_a_time() -> None:
         flow.source(f"s{number}", FakeInput(BUS), event_time="ts", promise=promise)
 
 
-def test_a_source_refuses_columns_that_do_not_travel_and_two_of_one_name() -> None:
+@pytest.mark.parametrize(
+    "kind", [pa.list_(pa.int64()), pa.decimal128(10, 2), pa.null(), pa.binary()], ids=str
+)
+def test_a_column_that_does_not_travel_is_refused_where_it_is_read(kind: pa.DataType) -> None:
     flow = sw.Dataflow("f")
-    lists = pa.schema([("ts", pa.int64()), ("stops", pa.list_(pa.int64()))])
-    said = message(SchemaError, lambda: flow.source("a", FakeInput(lists), event_time="ts"))
-    assert said.startswith("source 'a': column 'stops' has type list")
+    schema = pa.schema([("ts", pa.int64()), ("v", kind)])
+    made = flow.source("a", FakeInput(schema), event_time="ts", time_unit="s")
+    made.select("ts").sink("out", sw.collect_sink())
+    flow.check()
+    assert f"not read v ({kind})" in flow.explain()
+    for wrong in (
+        lambda: made.filter(sw.col("v") == 1),
+        lambda: made.key_by("v"),
+        lambda: made.select("v"),
+        lambda: made.key_by("ts").aggregate(window=sw.tumbling("1s"), x=sw.max("v")),
+    ):
+        said = message(TypeMismatch, wrong)
+        assert "column 'v'" in said
+        assert "columns=[" in said
+    made.filter(sw.col("ts") > 0).sink("all", sw.collect_sink())
+    said = message(SchemaError, flow.check)
+    assert said.startswith("source 'a': column 'v'")
+    assert "columns=[" in said
+    assert said in flow.explain()
+
+
+def test_a_source_refuses_two_columns_of_one_name() -> None:
+    flow = sw.Dataflow("f")
     twice = pa.schema([("ts", pa.int64()), ("ts", pa.int64())])
     said = message(DuplicateName, lambda: flow.source("a", FakeInput(twice), event_time="ts"))
     assert said.startswith("step 'a': two columns are named 'ts'")

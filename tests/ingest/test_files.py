@@ -167,10 +167,17 @@ def test_a_corrupt_file_is_named_with_its_place(tmp_path: Path) -> None:
     given = ingest.parquet(tmp_path)
     with pytest.raises(IngestError, match=r"b.parquet \(file 2 of 2 of .*cannot be read"):
         given.schema()
-    reader = given.open()
+    with pytest.raises(IngestError, match=r"b.parquet"):
+        given.open()
+
+
+def test_a_reader_that_failed_stays_failed(tmp_path: Path) -> None:
+    write(tmp_path / "a.csv", {"t": [1]})
+    (tmp_path / "b.csv").write_text("t\nword\n")
+    reader = ingest.csv(tmp_path).open()
     assert len(reader.poll()) == 1  # type: ignore[arg-type]
     for _ in range(2):  # a failure is not the end of the input
-        with pytest.raises(IngestError, match=r"b.parquet"):
+        with pytest.raises(IngestError, match=r"b.csv"):
             reader.poll()
 
 
@@ -240,7 +247,7 @@ def test_text_files_that_differ_are_refused_by_file(tmp_path: Path) -> None:
     write(tmp_path / "b.jsonl", {"t": [1], "y": [1]})
     with pytest.raises(SchemaError, match=r"b.csv: column 'x' is missing"):
         read_all(ingest.csv(tmp_path).open())
-    with pytest.raises(SchemaError, match=r"b.csv: there is no column 'x'"):
+    with pytest.raises(SchemaError, match=r"b.csv: column 'x' is missing"):
         read_all(ingest.csv(tmp_path, columns=["x"]).open())
     with pytest.raises(IngestError, match=r"b.jsonl"):
         read_all(ingest.jsonl(tmp_path).open())
@@ -265,8 +272,7 @@ def test_types_can_be_told_where_the_file_does_not_show_them(tmp_path: Path) -> 
     (tmp_path / "a.csv").write_text("t,x\n1,\n2,\n")
     (tmp_path / "a.jsonl").write_text('{"t": 1, "x": null}\n')
     for kind in ("csv", "jsonl"):
-        with pytest.raises(SchemaError, match=r"nothing but nulls in column 'x' of .*types="):
-            input_of(kind, tmp_path).schema()
+        assert input_of(kind, tmp_path).schema().field("x").type == pa.null()
         told = input_of(kind, tmp_path, types={"x": "float64", "t": pa.int32()})
         assert {field.name: str(field.type) for field in told.schema()} == {
             "t": "int32",

@@ -1,9 +1,10 @@
-"""Inputs that behave as badly as real ones may."""
+"""Inputs that behave as badly as real ones may, and inputs read to their end."""
 
 from __future__ import annotations
 
 import random
 from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 
@@ -58,3 +59,18 @@ class JitterReader:
     def close(self) -> None:
         self._rest = None
         self._inner.close()
+
+
+def rows_of(given: Input) -> list[dict[str, Any]]:
+    """Return all rows of an input, whose blocks have the schema that it says."""
+    rows, reader = [], given.open()
+    while (block := reader.poll()) is not END_OF_INPUT:
+        assert isinstance(block, pa.RecordBatch)
+        assert block.schema == given.schema()
+        rows += block.to_pylist()
+    return rows
+
+
+def types_of(given: Input) -> dict[str, str]:
+    """Return {column: type} of an input."""
+    return {field.name: str(field.type) for field in given.schema()}

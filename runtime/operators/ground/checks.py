@@ -13,8 +13,9 @@ import pyarrow as pa
 from runtime.errors import DuplicateName, FlowError, SchemaError, SettingError, TypeMismatch
 from runtime.expressions.expressions import Expr, lit
 from runtime.expressions.nearest import no_column
-from runtime.expressions.result_types import family, type_named
+from runtime.expressions.result_types import TYPES, family, type_named, type_read
 from runtime.model.schema import inside_type
+from runtime.model.type_names import arrow_type
 from runtime.plan.step import Share
 
 Declared: TypeAlias = Mapping[str, str | pa.DataType] | pa.Schema
@@ -68,7 +69,7 @@ def column_type(schema: pa.Schema, column: str, *, step: str) -> pa.DataType:
         raise TypeMismatch(f"step {step!r}: {column!r} is not a column's name; write it as text")
     if column not in schema.names:
         raise no_column(column, schema.names, step=step)
-    return schema.field(column).type
+    return type_read(schema.field(column), step=step)
 
 
 def unique_columns(names: Iterable[str], *, step: str, way_out: str) -> None:
@@ -105,7 +106,8 @@ def declared_schema(columns: Declared, *, step: str) -> pa.Schema:
     """Return the schema that a user's function declares.
 
     Args:
-        columns: {column: type}; a type of Arrow, or its name: those of `result_types.TYPES`.
+        columns: {column: type}; a type of Arrow, or its name: those of `result_types.TYPES`, and
+            those that `explain` prints, such as "timestamp[ns, tz=UTC]".
             "float" and "double" have 32 and 64 bits, as in Arrow; "int" and "long" are none.
         step: for the errors.
 
@@ -127,7 +129,10 @@ def declared_schema(columns: Declared, *, step: str) -> pa.Schema:
     fields = []
     for name, kind in columns.items():
         try:
-            inside = inside_type(name, kind) if isinstance(kind, pa.DataType) else type_named(kind)
+            known = arrow_type(kind) if isinstance(kind, str) and kind not in TYPES else kind
+            inside = (
+                inside_type(name, known) if isinstance(known, pa.DataType) else type_named(kind)
+            )
         except (TypeMismatch, SchemaError) as problem:
             raise TypeMismatch(f"step {step!r}: schema of {name!r}: {problem}") from None
         fields.append((name, inside))

@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from runtime.errors import ColumnError, OperatorError, SettingError, TypeMismatch
-from runtime.expressions.nearest import listed
+from runtime.expressions.nearest import listed, nearest
 from runtime.model import NS_PER_SECOND, Batch, Duration, Int64Array, duration_ns, format_ns
 from runtime.operators.ground.checks import column_type, is_whole
 from runtime.operators.ground.user_code import row_of
@@ -176,7 +176,8 @@ def _column(name: Any, schemas: Sequence[pa.Schema], *, step: str) -> str:
         if isinstance(name, str) and name not in schema.names:
             raise ColumnError(
                 f"step {step!r}: drift={name!r} is neither a length such as '5ms' nor a column "
-                f"that its rows have; there are: {listed(schema.names)}"
+                f"that its rows have; the nearest is {nearest(name, schema.names)!r}; there are: "
+                f"{listed(schema.names)}"
             )
         kind = column_type(schema, name, step=step)
         if not is_whole(kind):

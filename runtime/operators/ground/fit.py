@@ -11,7 +11,7 @@ import pyarrow as pa
 from runtime.errors import OperatorError, SchemaError
 from runtime.expressions.result_types import TYPES
 from runtime.model import Batch, Column
-from runtime.model.schema import column_from_arrow
+from runtime.model.schema import column_from_arrow, is_sound
 from runtime.operators.ground.user_code import row_of
 
 
@@ -79,7 +79,9 @@ def _first_of(values: Any, to: pa.DataType, rows: Batch | None) -> str:
         try:
             fitted(values[place : place + 1], to, name="", step="")
         except OperatorError:
-            return f"\nfirst {values[place]}, of the {row_of(rows, place)}"
+            is_damaged = isinstance(values, pa.Array) and not is_sound(values.slice(place, 1))
+            first = "text that cannot be shown" if is_damaged else values[place]
+            return f"\nfirst {first}, of the {row_of(rows, place)}"
     return ""
 
 

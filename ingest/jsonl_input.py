@@ -1,0 +1,315 @@
+"""JSON lines: types are guessed from the first megabyte, values read as they say."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.json as arrow_json
+
+from ingest.records import BadText, Piece, pieces
+from ingest.text_input import RE_ENCODE, SAY_TYPE, TextInput
+from runtime.model.schema import travels
+
+__all__ = ["JsonLinesInput"]
+
+_EXACT = 1 << 53
+"""Whole numbers up to here are the same as float64."""
+_BEYOND = pa.decimal256(76, 0)
+"""Of whole numbers that no type of ours holds: a step that reads them is refused."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class JsonLinesInput(TextInput):
+    """One JSON object a line. A field that a line lacks is null there."""
+
+    kind = "jsonl"
+    suffixes = (".jsonl", ".ndjson", ".json", ".jsonl.gz", ".ndjson.gz", ".json.gz")
+
+    def _shown(self, path: str) -> pa.Schema | None:
+        first = next(_pieces(path), None)
+        if first is None:
+            return None
+        told = dict(self.types)
+        _refuse_bytes(first, self.columns)
+        shown = _guess(first, told)
+        names = _names_of(first) if told else set(shown.names)
+        later = {name for name in self.columns or () if name in told}
+        return pa.schema([one for one in shown if one.name in names | later])
+
+    def _blocks(self, path: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        told = {name for name, _ in self.types}
+        floats = [f.name for f in schema if pa.types.is_floating(f.type) and f.name not in told]
+        known = pa.schema([one for one in schema if travels(one.type)])
+        for piece in _pieces(path):
+            _refuse_bytes(piece, known.names)
+            table = self._parsed(piece, known, schema)
+            for name in floats:
+                row = _first_rounded(piece, name, table.column(name))
+                if row is not None:
+                    raise BadText(
+                        f"column {name!r}: {row[1]} would be rounded as {table[name].type}",
+                        line=row[0],
+                        way_out=f"say types={{{name!r}: 'float64'}} where that is right",
+                    )
+            arrays = [
+                table.column(one.name).combine_chunks()
+                if travels(one.type)
+                else pa.nulls(len(table), one.type)
+                for one in schema
+            ]
+            yield pa.record_batch(arrays, schema=schema)
+
+    def _parsed(self, piece: Piece, known: pa.Schema, schema: pa.Schema) -> pa.Table:
+        """Return the columns of a piece that steps may read."""
+        if self.columns is not None or len(known) == len(schema):
+            behavior = "error" if self.columns is None else "ignore"
+            table = _read(piece, known, behavior)
+        else:  # columns of other types may be anything, but no further ones may be there
+            try:
+                table = _parse(piece.data, known, "infer")
+            except pa.ArrowInvalid:
+                table, names = _read(piece, known, "ignore"), _names_of(piece)
+            else:
+                names = set(table.column_names)
+            more = sorted(names - set(schema.names))
+            if more:
+                raise BadText(
+                    f"field {more[0]!r} is new", line=_line_with(piece, more[0]), way_out=_NEW_FIELD
+                )
+        if len(table) != _count_lines(piece):
+            _refuse_split(piece)
+        return table
+
+
+_NEW_FIELD = "say which fields to read: columns=[…], or rewrite the first file to have it"
+
+
+def _pieces(path: str) -> Iterator[Piece]:
+    for piece in pieces(path, has_quotes=False):
+        if piece.data.strip():
+            yield piece
+
+
+def _guess(first: Piece, told: dict[str, pa.DataType]) -> pa.Schema:
+    """Return the types of all fields that are shown."""
+    table, mixed = _inferred(first, told)
+    fields = [(name, kind) for name, kind in mixed.items()]
+    for field in table.schema:
+        kind = field.type
+        if field.name not in told and pa.types.is_floating(kind):
+            kind = _exact_type(first, field.name, table.column(field.name))
+        elif field.name not in told and pa.types.is_timestamp(kind):
+            kind = _finest(first, field.name, kind)
+        fields.append((field.name, kind))
+    return pa.schema(fields)
+
+
+def _inferred(
+    first: Piece, told: dict[str, pa.DataType]
+) -> tuple[pa.Table, dict[str, pa.DataType]]:
+    """Return the columns of one type, and {column: types} of those that have several."""
+    known, mixed = pa.schema(list(told.items())), dict[str, pa.DataType]()
+    while True:
+        left = first if not mixed else _without(first, mixed)
+        try:
+            return _parse(left.data, known, "infer"), mixed
+        except pa.ArrowInvalid as problem:
+            match = _CHANGED.search(str(problem))
+            name = "" if match is None else match[1].split("/")[0]
+            if match is None or not name or name in told or name in mixed:
+                return _read(first, known, "infer"), mixed  # which says more of it
+            kinds = [pa.field(match[2], pa.null()), pa.field(match[3], pa.null())]
+            mixed[name] = pa.dense_union(kinds)
+
+
+def _without(piece: Piece, names: Collection[str]) -> Piece:
+    kept = (
+        {name: value for name, value in fields.items() if name not in names}
+        for _, fields in _objects(piece)
+    )
+    return Piece("".join(f"{json.dumps(one)}\n" for one in kept).encode(), piece.line)
+
+
+def _finest(first: Piece, name: str, kind: pa.TimestampType) -> pa.DataType:
+    """Return times in nanoseconds, so that later ones may be finer; where they fit."""
+    finest = pa.timestamp("ns", kind.tz)
+    try:
+        _parse(first.data, pa.schema([(name, finest)]), "ignore")
+    except pa.ArrowInvalid:
+        return kind
+    return finest
+
+
+def _exact_type(first: Piece, name: str, column: pa.ChunkedArray) -> pa.DataType:
+    """Return the type of numbers: float64, if that rounds no whole number."""
+    if _first_rounded(first, name, column) is None:
+        return column.type
+    try:
+        _parse(first.data, pa.schema([(name, pa.uint64())]), "ignore")
+    except pa.ArrowInvalid:
+        return _BEYOND
+    return pa.uint64()
+
+
+def _first_rounded(piece: Piece, name: str, column: pa.ChunkedArray) -> tuple[int, int] | None:
+    """Return (line, number) of the first whole number that a float does not hold."""
+    values = np.abs(column.to_numpy())
+    if not (values >= _EXACT).any():
+        return None
+    for line, fields in _objects(piece):
+        number = fields.get(name)
+        if isinstance(number, int) and not isinstance(number, bool) and number != float(number):
+            return line, number
+    return None
+
+
+def _parse(data: bytes, known: pa.Schema, behavior: str) -> pa.Table:
+    return arrow_json.read_json(
+        pa.BufferReader(data),
+        read_options=arrow_json.ReadOptions(use_threads=False, block_size=len(data) + 1),
+        parse_options=arrow_json.ParseOptions(
+            explicit_schema=known, unexpected_field_behavior=behavior
+        ),
+    )
+
+
+def _read(piece: Piece, known: pa.Schema, behavior: str) -> pa.Table:
+    """Parse a piece.
+
+    Raises:
+        BadText: it cannot be; with the line, and the column where it is one that is at fault.
+    """
+    try:
+        return _parse(piece.data, known, behavior)
+    except pa.ArrowInvalid as problem:
+        reason = problem
+    for line, text in _lines(piece):
+        try:
+            _parse(text, known, behavior)
+        except pa.ArrowInvalid as problem:
+            raise _misread(problem, line, text, known) from None
+    raise _of_several(reason, piece) from None
+
+
+def _misread(problem: pa.ArrowInvalid, line: int, text: bytes, known: pa.Schema) -> BadText:
+    if "unexpected field" in str(problem):
+        more = _names_of(Piece(text, line)) - set(known.names)
+        return BadText(f"field {min(more)!r} is new", line=line, way_out=_NEW_FIELD)
+    for field in known:
+        try:
+            _parse(text, pa.schema([field]), "ignore")
+        except pa.ArrowInvalid as of_field:
+            if field.name not in _names_of(Piece(text, line)):
+                continue
+            return BadText(
+                f"column {field.name!r} is {field.type} so far, and here: {_said(of_field)}",
+                line=line,
+                way_out=SAY_TYPE.format(name=field.name),
+            )
+    return BadText(_said(problem), line=line, way_out="mend it: each line is one JSON object")
+
+
+def _said(problem: pa.ArrowInvalid) -> str:
+    return re.sub(r" in row \d+$", "", str(problem)).removeprefix("JSON parse error: ")
+
+
+_CHANGED = re.compile(r"Column\(/?(.*)\) changed from (\w+) to (\w+) in row (\d+)")
+
+
+def _of_several(problem: pa.ArrowInvalid, piece: Piece) -> BadText:
+    """Return the error of lines that are right, each by itself, and differ."""
+    match = _CHANGED.search(str(problem))
+    if match is None:
+        return BadText(_said(problem), line=piece.line, way_out="mend it from there on")
+    lines = [line for line, _ in _lines(piece)]
+    row = min(int(match[4]), len(lines) - 1)
+    return BadText(
+        f"column {match[1]!r} is {match[2]} so far, and {match[3]} here",
+        line=lines[row],
+        way_out="write it in one way, or choose others with columns=[…] and say all their types",
+    )
+
+
+def _lines(piece: Piece) -> Iterator[tuple[int, bytes]]:
+    """Yield (number, bytes) of the lines that are not blank."""
+    for number, text in enumerate(piece.data.splitlines(), piece.line):
+        if text.strip():
+            yield number, text
+
+
+def _count_lines(piece: Piece) -> int:
+    count = piece.data.count(b"\n") + (not piece.data.endswith(b"\n"))
+    return count - piece.data.count(b"\n\n")
+
+
+def _refuse_split(piece: Piece) -> None:
+    """Check that each line is whole: an object over two is read or not by where a piece ends."""
+    for line, text in _lines(piece):
+        try:
+            json.loads(text)
+        except ValueError as problem:
+            if "Extra data" not in str(problem):  # a second object
+                raise BadText(
+                    "an object goes on in the next line",
+                    line=line,
+                    way_out="write one JSON object a line (jq -c . does)",
+                ) from None
+
+
+def _objects(piece: Piece) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield (line, fields) of each object."""
+    for line, text in _lines(piece):
+        written, at = text.decode(errors="replace").strip(), 0
+        while at < len(written):
+            try:
+                fields, at = _DECODER.raw_decode(written, at)
+            except ValueError:
+                break
+            if isinstance(fields, dict):
+                yield line, fields
+            at += len(written[at:]) - len(written[at:].lstrip(" \t,"))
+
+
+_DECODER = json.JSONDecoder()
+
+
+def _names_of(piece: Piece) -> set[str]:
+    return {name for _, fields in _objects(piece) for name in fields}
+
+
+def _line_with(piece: Piece, name: str) -> int:
+    return next(line for line, fields in _objects(piece) if name in fields)
+
+
+def _is_utf8(piece: Piece) -> bool:
+    try:
+        piece.data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _refuse_bytes(piece: Piece, names: Collection[str] | None) -> None:
+    """Check that what is no UTF-8 text is in columns that are not read; names=None: all are."""
+    if _is_utf8(piece):
+        return
+    for line, text in _lines(piece):
+        if _is_utf8(Piece(text, line)):
+            continue
+        fields = next(_objects(Piece(text.decode("latin-1").encode(), line)), (line, {}))[1]
+        bad = [name for name, value in fields.items() if not _is_latin_of_utf8(name, value)]
+        read = [name for name in bad if names is None or name in names]
+        if read or not bad:
+            which = f"column {read[0]!r}" if read else "the line"
+            raise BadText(f"{which} is not UTF-8 text", line=line, way_out=RE_ENCODE)
+
+
+def _is_latin_of_utf8(name: str, value: Any) -> bool:
+    said = json.dumps([name, value], ensure_ascii=False)
+    return _is_utf8(Piece(said.encode("latin-1", errors="ignore"), 0))

@@ -1,0 +1,146 @@
+"""Numbers out of a CSV file's text: exact, or not taken for numbers.
+
+`00501`, `+48123` and `0x1F` are how people write codes, so a guess leaves them text. Whole numbers
+that no type holds exactly stay text too: as floats, ids would merge.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as of_arrow
+
+__all__ = ["Misfit", "guessed_type", "numbers_of"]
+
+NULLS = pa.array(
+    [
+        "",
+        "#N/A",
+        "#N/A N/A",
+        "#NA",
+        "-1.#IND",
+        "-1.#QNAN",
+        "-NaN",
+        "-nan",
+        "1.#IND",
+        "1.#QNAN",
+        "N/A",
+        "NA",
+        "NULL",
+        "NaN",
+        "n/a",
+        "nan",
+        "null",
+    ]
+)
+"""How a missing number is written: as Arrow has it, and pandas."""
+_EXACT = 1 << 53
+"""Whole numbers up to here are the same as float64."""
+_ZERO, _NINE, _PLUS, _MINUS, _X, _x = b"09+-Xx"
+
+
+class Misfit(NamedTuple):
+    """A value that is no number of its column's type.
+
+    Attributes:
+        row: its place, from 0.
+        why: what is wrong with it.
+    """
+
+    row: int
+    why: str
+
+
+def guessed_type(text: pa.StringArray, guess: pa.DataType) -> pa.DataType:
+    """Return the type of numbers of which Arrow guesses one: text where it is not exact.
+
+    Args:
+        text: as the file has it.
+        guess: int64 or float64.
+    """
+    if _first_code(text) is not None:
+        return pa.string()
+    if pa.types.is_integer(guess):
+        return guess
+    inexact = _first_inexact(text, numbers_of(text, guess, is_guess=False))
+    if inexact is None:
+        return guess
+    whole = numbers_of(text, pa.uint64(), is_guess=False)
+    return pa.string() if isinstance(whole, Misfit) else pa.uint64()
+
+
+def numbers_of(text: pa.StringArray, to: pa.DataType, *, is_guess: bool) -> pa.Array | Misfit:
+    """Return text as numbers, or the first that is none.
+
+    Args:
+        text: as the file has it.
+        to: a type of numbers.
+        is_guess: whether nobody has said that it is of that type; then nothing is rounded.
+    """
+    code = _first_code(text) if is_guess else None
+    if code is not None:
+        return Misfit(code, f"begins as a code does, and the column is {to} so far")
+    try:
+        numbers = text.cast(to)
+    except pa.ArrowInvalid:
+        trimmed = of_arrow.utf8_trim_whitespace(text)
+        is_null = of_arrow.is_in(trimmed, value_set=NULLS)
+        try:
+            numbers = of_arrow.if_else(is_null, None, trimmed).cast(to)
+        except pa.ArrowInvalid:
+            row = _first_refused(of_arrow.if_else(is_null, None, trimmed), to)
+            return Misfit(row, f"is no {to}")
+    inexact = _first_inexact(text, numbers) if is_guess and pa.types.is_floating(to) else None
+    return numbers if inexact is None else Misfit(inexact, f"would be rounded as {to}")
+
+
+def _first_refused(text: pa.StringArray, to: pa.DataType) -> int:
+    """Return the place of the first text that is no number; there is one."""
+    start, stop = 0, len(text)
+    while stop - start > 1:
+        middle = (start + stop) // 2
+        try:
+            text.slice(start, middle - start).cast(to)
+            start = middle
+        except pa.ArrowInvalid:
+            stop = middle
+    return start
+
+
+def _first_code(text: pa.StringArray) -> int | None:
+    """Return the first that begins with +, with 0 and a digit, or with 0x, a minus aside."""
+    if not len(text):
+        return None
+    _, ends, data = text.buffers()
+    if data is None or not data.size:
+        return None
+    places = np.frombuffer(ends, np.int32)[text.offset : text.offset + len(text) + 1]
+    starts, sizes = places[:-1], np.diff(places)
+    of_bytes = np.frombuffer(data, np.uint8)
+    first = of_bytes.take(starts, mode="clip")
+    is_code = (first == _PLUS) & (sizes > 1)
+    is_signed = first == _MINUS
+    for is_so, at in ((~is_signed, 0), (is_signed, 1)):
+        rows = is_so & (sizes > at + 1)
+        if rows.any():
+            zero = of_bytes.take(starts + at, mode="clip") == _ZERO
+            then = of_bytes.take(starts + at + 1, mode="clip")
+            is_code |= rows & zero & (_is_digit(then) | (then == _X) | (then == _x))
+    return int(is_code.argmax()) if is_code.any() else None
+
+
+def _is_digit(of_bytes: npt.NDArray[np.uint8]) -> npt.NDArray[np.bool_]:
+    return (of_bytes >= _ZERO) & (of_bytes <= _NINE)
+
+
+def _first_inexact(text: pa.StringArray, numbers: pa.Array) -> int | None:
+    """Return the first whole number that a float would round."""
+    values = np.abs(numbers.to_numpy(zero_copy_only=False))
+    for row in np.flatnonzero(values >= _EXACT).tolist():
+        written = text[row].as_py().strip()
+        if written.removeprefix("-").isdecimal() and int(written) != int(numbers[row].as_py()):
+            return int(row)
+    return None

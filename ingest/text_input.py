@@ -1,0 +1,30 @@
+"""Text files, whose types are guessed from their first megabyte, or said."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import ClassVar
+
+import pyarrow as pa
+
+from ingest.inputs import FileInput
+
+__all__ = ["RE_ENCODE", "SAY_TYPE", "TextInput"]
+
+RE_ENCODE = "write the file as UTF-8 (iconv -f latin1 -t utf-8), or choose others with columns=[…]"
+
+SAY_TYPE = "say its type: types={{{name!r}: 'string'}}, or 'float64' where rounding is right"
+"""The way out where a value is not of the type that earlier ones have shown."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextInput(FileInput):
+    """Text files, whose types are told from their first megabyte."""
+
+    untold: ClassVar[str] = "say them with types={'column': 'float64', …}"
+
+    def _schema_of(self, files: list[str]) -> pa.Schema:
+        if self.types and all(os.path.getsize(path) == 0 for path in files):
+            return self._chosen(pa.schema(self.types), files[0])
+        return super()._schema_of(files)

@@ -1,0 +1,59 @@
+"""Types that differ on the outside only, and the one that holds the values of both."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+__all__ = ["meeting_type"]
+
+_UNITS = ("s", "ms", "us", "ns")
+
+
+def meeting_type(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:  # noqa: PLR0911 - one for each kind
+    """Return the type that holds the values of two types unchanged; None: there is none.
+
+    Widths, units and encodings meet; a null column meets all. Whole numbers and floats do not.
+    """
+    one, other = _plain(one), _plain(other)
+    if one == other or pa.types.is_null(other):
+        return one
+    if pa.types.is_null(one):
+        return other
+    if pa.types.is_integer(one) and pa.types.is_integer(other):
+        return _whole(one, other)
+    if pa.types.is_floating(one) and pa.types.is_floating(other):
+        return max(one, other, key=lambda kind: kind.bit_width)
+    if pa.types.is_date(one) and pa.types.is_date(other):
+        return pa.date32()
+    if pa.types.is_timestamp(one) and pa.types.is_timestamp(other):
+        if (one.tz is None) != (other.tz is None):
+            return None
+        return pa.timestamp(max(one.unit, other.unit, key=_UNITS.index), one.tz)
+    if pa.types.is_decimal(one) and pa.types.is_decimal(other):
+        return _decimal(one, other)
+    return None
+
+
+def _plain(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_dictionary(kind):
+        return _plain(kind.value_type)
+    if pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+        return pa.string()
+    return kind
+
+
+def _whole(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
+    is_signed = pa.types.is_signed_integer(one)
+    if is_signed == pa.types.is_signed_integer(other):
+        return max(one, other, key=lambda kind: kind.bit_width)
+    signed, unsigned = (one, other) if is_signed else (other, one)
+    for kind in (pa.int8(), pa.int16(), pa.int32(), pa.int64()):
+        if kind.bit_width >= signed.bit_width and kind.bit_width > unsigned.bit_width:
+            return kind
+    return None
+
+
+def _decimal(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
+    scale = max(one.scale, other.scale)
+    digits = max(one.precision - one.scale, other.precision - other.scale) + scale
+    return pa.decimal256(digits, scale) if digits <= 76 else None

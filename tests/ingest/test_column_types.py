@@ -1,0 +1,162 @@
+"""Types of columns: said, met between files, or refused by the column's name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import ingest
+from runtime.errors import IngestError, SchemaError, SettingError
+from runtime.model.meeting_types import meeting_type
+from tests.support.readers import rows_of, types_of
+
+
+def csv_of(path: Path, text: str) -> Path:
+    path.write_text(text)
+    return path
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "timestamp[ms, tz=UTC]",
+        "timestamp[us]",
+        "timestamp",
+        "double",
+        "float",
+        "int32",
+        "string",
+        "bool",
+        "date32[day]",
+        "halffloat",
+        "uint64",
+        "large_string",
+    ],
+)
+def test_types_are_said_as_explain_prints_them(tmp_path: Path, said: str) -> None:
+    path = csv_of(tmp_path / "a.csv", "t,x\n1,\n")
+    assert types_of(ingest.csv(path, types={"x": said}))["x"] == (
+        "timestamp[ns]" if said == "timestamp" else said
+    )
+    for wrong in ("timestamp[h]", "real", "decimal128(99, 2)", 5):
+        with pytest.raises(SettingError, match="no Arrow type"):
+            ingest.csv(path, types={"x": wrong})  # type: ignore[dict-item]
+
+
+def test_a_setting_that_names_no_column_is_refused(tmp_path: Path) -> None:
+    csv_of(tmp_path / "a.csv", "t,speed\n1,2\n")
+    csv_of(tmp_path / "a.jsonl", '{"t": 1, "speed": 2}\n')
+    pq.write_table(pa.table({"t": [1], "speed": [2]}), tmp_path / "a.parquet")
+    for kind in (ingest.csv, ingest.jsonl, ingest.parquet):
+        for options in ({"types": {"sped": "string"}}, {"columns": ["sped"]}):
+            with pytest.raises(SchemaError, match="no column 'sped'; the nearest is 'speed'"):
+                kind(tmp_path, **options).schema()  # type: ignore[operator]
+    assert types_of(ingest.jsonl(tmp_path, columns=["t", "late"], types={"late": "double"})) == {
+        "t": "int64",
+        "late": "double",
+    }
+
+
+def test_a_name_that_occurs_twice_is_said_so(tmp_path: Path) -> None:
+    csv_of(tmp_path / "a.csv", "t,v,v\n1,2,3\n")
+    twice = pa.Table.from_arrays([pa.array([1])] * 3, names=["t", "v", "v"])
+    pq.write_table(twice, tmp_path / "a.parquet")
+    for of in (ingest.csv, ingest.parquet):
+        for columns in (None, ["v"]):
+            with pytest.raises(SchemaError, match="column name 'v' occurs 2 times"):
+                of(tmp_path, columns=columns).schema()  # type: ignore[operator]
+        assert rows_of(of(tmp_path, columns=["t"])) == [{"t": 1}]  # type: ignore[operator]
+
+
+# Parquet
+
+
+def test_parquet_files_that_differ_on_the_outside_are_one_schema(tmp_path: Path) -> None:
+    at = [1_700_000_000_000]
+    tables = [
+        {
+            "n": pa.array([1], pa.int32()),
+            "s": pa.array(["a"]),
+            "t": pa.array(at, pa.timestamp("ms")),
+        },
+        {
+            "n": pa.array([2**40]),
+            "s": pa.array(["b"], pa.large_string()),
+            "t": pa.array(at, pa.timestamp("ms")).cast(pa.timestamp("ns")),
+        },
+        {
+            "s": pa.array(["c"]).dictionary_encode(),
+            "n": pa.array([3], pa.uint8()),
+            "t": pa.nulls(1),
+        },
+    ]
+    for number, columns in enumerate(tables):
+        pq.write_table(pa.table(columns), tmp_path / f"part-{number + 9}.parquet")
+    given = ingest.parquet(tmp_path)
+    assert types_of(given) == {"n": "int64", "s": "string", "t": "timestamp[ns]"}
+    assert [row["n"] for row in rows_of(given)] == [1, 2**40, 3]
+    assert [row["s"] for row in rows_of(given)] == ["a", "b", "c"]
+
+
+def test_parquet_takes_another_type_that_is_said(tmp_path: Path) -> None:
+    pq.write_table(
+        pa.table({"x": pa.array([1.5]).cast(pa.decimal128(5, 2))}), tmp_path / "a.parquet"
+    )
+    pq.write_table(pa.table({"x": [2]}), tmp_path / "b.parquet")
+    with pytest.raises(SchemaError, match=r"b.parquet: column 'x' has type int64.*types="):
+        ingest.parquet(tmp_path).schema()
+    assert rows_of(ingest.parquet(tmp_path, types={"x": "float64"})) == [{"x": 1.5}, {"x": 2.0}]
+    with pytest.raises(IngestError, match=r"a.parquet .*column 'x' .*does not fit int64"):
+        rows_of(ingest.parquet(tmp_path, types={"x": "int64"}))
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "met"),
+    [
+        (pa.int8(), pa.uint8(), pa.int16()),
+        (pa.int64(), pa.uint32(), pa.int64()),
+        (pa.int64(), pa.uint64(), None),
+        (pa.int64(), pa.float64(), None),
+        (pa.float32(), pa.float64(), pa.float64()),
+        (pa.timestamp("us", "UTC"), pa.timestamp("ns", "UTC"), pa.timestamp("ns", "UTC")),
+        (pa.timestamp("us"), pa.timestamp("us", "UTC"), None),
+        (pa.null(), pa.dictionary(pa.int32(), pa.large_string()), pa.string()),
+        (pa.decimal128(5, 2), pa.decimal128(9, 0), pa.decimal256(11, 2)),
+        (pa.string(), pa.int64(), None),
+    ],
+    ids=str,
+)
+def test_two_types_meet_where_no_value_changes(
+    one: pa.DataType, other: pa.DataType, met: pa.DataType | None
+) -> None:
+    assert meeting_type(one, other) == meeting_type(other, one) == met
+
+
+@pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])
+def test_numbers_in_file_names_count_as_numbers(tmp_path: Path, kind: str) -> None:
+    for number in (10, 2, 1):
+        (tmp_path / f"day={number}").mkdir()
+        for part in (10, 9):
+            path = tmp_path / f"day={number}" / f"part-{part}.{kind}"
+            value = 100 * number + part
+            if kind == "parquet":
+                pq.write_table(pa.table({"t": [value]}), path)
+            else:
+                csv_of(path, f"t\n{value}\n" if kind == "csv" else f'{{"t": {value}}}\n')
+    ordered = [109, 110, 209, 210, 1009, 1010]
+    for pattern in (tmp_path, tmp_path / "*" / f"*.{kind}"):
+        given = getattr(ingest, kind)(pattern)
+        assert [row["t"] for row in rows_of(given)] == ordered
+
+
+# Memory
+
+
+def test_a_table_is_exact_or_refused_by_its_column() -> None:
+    assert types_of(ingest.table({"n": [2**63, 1]})) == {"n": "uint64"}
+    for wrong in ([2**64], [2**63, -1], [2**53 + 1, 0.5], ["\ud800"], [1, "a"]):
+        with pytest.raises(SchemaError, match=r"table: column 'n': .*every column needs"):
+            ingest.table({"t": [1] * len(wrong), "n": wrong})

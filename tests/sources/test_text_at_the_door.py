@@ -1,0 +1,71 @@
+"""Text of any input is UTF-8 and within its memory, or its column and row are named."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import slackwater as sw
+from runtime.errors import OperatorError, SchemaError, SlackwaterError
+from runtime.sources.spec import Input
+
+
+def text(data: bytes, ends: list[int]) -> pa.Array:
+    buffers = [None, pa.py_buffer(np.array(ends, np.int32)), pa.py_buffer(data)]
+    return pa.Array.from_buffers(pa.string(), len(ends) - 1, buffers)
+
+
+# As bytes and offsets: pytest prints what a test is given, and damaged text must not be printed.
+NO_UTF8 = b"acaf\xe9", [0, 1, 5]
+OUTSIDE = b"abc", [0, 2**30, 2]
+BACK = b"abc", [0, 3, 1]
+
+
+def run(given: Input, *columns: str) -> None:
+    flow = sw.Dataflow("f")
+    rows = flow.source("s", given, event_time="t", time_unit="s")
+    rows.select("t", *columns).sink("out", sw.collect_sink())
+    with sw.Simulation() as nodes:
+        nodes.submit(flow).wait()
+
+
+@pytest.mark.parametrize("damaged", [NO_UTF8, OUTSIDE, BACK], ids=["bytes", "outside", "back"])
+@pytest.mark.parametrize("is_encoded", [False, True], ids=["plain", "categories"])
+def test_damaged_text_is_refused_by_source_column_and_row(
+    damaged: tuple[bytes, list[int]], is_encoded: bool
+) -> None:
+    bad = text(*damaged)
+    if is_encoded:
+        bad = pa.DictionaryArray.from_arrays(pa.array([0, 1], pa.int8()), bad)
+    block = pa.record_batch({"t": pa.array([1, 2]), "name": bad})
+    with pytest.raises(SchemaError, match=r"source 's', input rows 0 to 1: column 'name' is"):
+        run(sw.blocks([block]), "name")
+    run(sw.blocks([block]))  # no step reads it
+
+
+def test_damaged_text_of_a_file_is_refused_with_the_file(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"t": [1], "name": ["a"]}), tmp_path / "part-2.parquet")
+    pq.write_table(pa.table({"t": [2, 3], "name": text(*NO_UTF8)}), tmp_path / "part-10.parquet")
+    with pytest.raises(SchemaError, match=r"column 'name' is not UTF-8 .*part-10\.parquet"):
+        run(sw.parquet(tmp_path), "name")
+
+
+def test_damaged_text_that_a_function_returns_is_refused() -> None:
+    flow = sw.Dataflow("f")
+    rows = flow.source("s", sw.table({"t": [1, 2]}), event_time="t", time_unit="s")
+    made = rows.map_batches(lambda _: {"name": text(*NO_UTF8)}, schema={"name": "string"})
+    made.sink("out", sw.collect_sink())
+    with (
+        pytest.raises(OperatorError, match=r"column 'name' .*is not UTF-8"),
+        sw.Simulation() as nodes,
+    ):
+        nodes.submit(flow).wait()
+
+
+def test_text_that_has_no_utf8_is_refused_in_an_expression() -> None:
+    with pytest.raises(SlackwaterError, match="UTF-8"):
+        _ = sw.col("name") == "\ud800"
