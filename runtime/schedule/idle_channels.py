@@ -9,9 +9,11 @@ read    ─▶ mark()      those hold nobody back until they speak again
 
 A silence counts only while its channel could speak and be heard: not while its rows wait to be
 taken in or the gate gives it no credit, and not while all inputs pause, as when the network does:
-who speaks first then is not the one that is right. Nor is the last one marked that could speak,
-unless rows of one that has ended wait for it. Only channels of sources with an `idle` are here;
-without one a gate waits for ever, as the paper's does, and the clock never shows in the results.
+who speaks first then is not the one that is right. Nor is the last of several marked that could
+speak, unless rows of one that has ended wait for it. The only input of a gate is: all that it has
+sent leaves then, up to the newest event, and nothing as new as that is late afterwards.
+Only channels of sources with an `idle` are here; without one a gate waits for ever, as the paper's
+does, and the clock never shows in the results.
 """
 
 from __future__ import annotations
@@ -103,7 +105,7 @@ class IdleChannels:
             if due_ns <= now_ns and self._names[writer] not in queued
         ]:
             for writer in silent:
-                if not _may_go_on(gate):
+                if not self._may_go_on(gate):
                     return
                 gate.mark_idle(writer)
                 source = self._sources[writer]
@@ -112,13 +114,20 @@ class IdleChannels:
     def _waited_for(self, gate: SlackGate) -> list[tuple[int, int]]:
         """Return (writer, wall clock at which it is idle) of those that hold the frontier."""
         waited_for: list[tuple[int, int]] = []
-        if not _may_go_on(gate):
+        if not self._may_go_on(gate):
             return waited_for
         for writer in gate.holders():
             idle_ns = self._idle_ns[writer]
             if idle_ns is not None and writer not in self._full:
                 waited_for.append((writer, self._since_ns[writer] + idle_ns))
         return waited_for
+
+    def _may_go_on(self, gate: SlackGate) -> bool:
+        """Whether anything is gained by a gate that does not wait for one more writer.
+
+        The only one there is may be marked: then all that has come leaves.
+        """
+        return len(self._names) == 1 or not gate.only_one_speaks or gate.ended_wait
 
     def snapshot(self) -> dict[str, Any]:
         """Return who spoke when, who could not, and how often each was marked."""
@@ -137,8 +146,3 @@ class IdleChannels:
         self._word_ns = state["word_ns"]
         self._full, self._excused = set(state["full"]), set(state["excused"])
         self.marks = dict(state["marks"])
-
-
-def _may_go_on(gate: SlackGate) -> bool:
-    """Whether anything is gained by a gate that does not wait for one more writer."""
-    return not gate.only_one_speaks or gate.ended_wait

@@ -368,3 +368,23 @@ def test_a_pause_costs_the_others_their_wait_for_it_and_no_more() -> None:
     assert worst[None] == pytest.approx(55, rel=0.05)
     # Its last word was at second 4, so it is idle at 14; what came at 5 has waited longest.
     assert worst["10s"] == pytest.approx(9, rel=0.05)
+
+
+def test_of_a_gates_only_input_all_leaves_once_it_is_silent_for_too_long() -> None:
+    flow = sw.Dataflow("alone")
+    rows = flow.source("left", sw.table(ROWS), event_time="ts", disorder="60ns", idle="100ns")
+    windows = rows.aggregate(window=sw.tumbling("10ns"), n=sw.count(), name="both")
+    windows.sink("out", sw.collect_sink())
+    plan = place("alone", plan_stages(flow.graph), ["a", "b"], placement={"*": "b", **HERE})
+    slot = Slot("a", plan.stages_of("a"), start_ns=0)
+    slot.deliver("left→both", message([5, 3, 14, 27], -33), 10)
+    assert out(slot, 10) == []
+    assert slot.wake_ns(10) == 110
+    assert len(out(slot, 110)) == 2, "the window of 27 may have more"
+    assert slot.wake_ns(110) is None
+    assert gate_report(slot, 110).idle_marks == {"left": 1}
+    slot.deliver("left→both", message([28, 6, 40], -20), 500)
+    slot.deliver("left→both", Message(None, END_NS, 0), 500)
+    assert len(out(slot, 500)) == 2
+    report = gate_report(slot, 500)
+    assert (report.late, report.late_dropped) == (0, 1), "6: its window has left"
