@@ -31,7 +31,7 @@ from slackwater.admission import (
 if TYPE_CHECKING:
     from runtime.estimate.rates import Rate
     from runtime.estimate.shared_cores import SharedCores
-    from runtime.simulate import LinkModel
+    from runtime.simulate import CostModel, LinkModel
     from slackwater.plan_choice import Ahead, PlanChoice
     from slackwater.prediction import Prediction
     from slackwater.recorded import History
@@ -72,6 +72,7 @@ class FlowHost(ABC):
     _free: Mapping[str, int] | None = None  # {node: how many of its slots have a free CPU}
     _hop_ns: int = HOP_NS  # what a message between two slots takes at least
     _link: LinkModel | None = None  # what lies between nodes, where that is known
+    _cost: CostModel | None = None  # what work costs; None: it takes what it takes
 
     def plan(
         self,
@@ -228,7 +229,9 @@ class FlowHost(ABC):
         running = self._running()
         placed = partial(self._placed, flow, limits=limits, tuning=tuning)
         plan = placed(placement=placement)
-        sample, rates = statistics(flow, rates, sample=sample, history=history, limits=limits)
+        sample, rates = statistics(
+            flow, rates, sample=sample, history=history, limits=limits, cost=self._cost
+        )
         horizon, width = ahead_of(rates, horizon, width)
         if link is not None:
             link.check_nodes(self.nodes)
@@ -321,7 +324,7 @@ class FlowHost(ABC):
         """
         from slackwater.plan_choice import choose_plan  # noqa: PLC0415 (as above)
 
-        return choose_plan(self, flow, rates, sample=sample, **ahead)
+        return choose_plan(self, flow, rates, sample=sample, cost=self._cost, **ahead)
 
     def _placed(
         self,

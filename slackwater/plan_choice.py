@@ -31,7 +31,7 @@ from runtime.plan.step import ChoosingStep
 from runtime.prepare import prepare
 from runtime.rewrite import FlowPlan, split_all
 from runtime.rewrite.search import Cost, Found, Price, far_up, search_plans
-from runtime.simulate import LinkModel
+from runtime.simulate import CostModel, LinkModel
 from slackwater.predicting import speed_of, subintervals
 from slackwater.prediction import Prediction, worst_text
 from slackwater.sampling import HERE, FlowSample, sample_flow
@@ -166,6 +166,7 @@ def choose_plan(
     *,
     sample: int | Sampler = 1_000,
     keep: int = 3,
+    cost: CostModel | None = None,
     **ahead: Unpack[Ahead],
 ) -> PlanChoice:
     """Return which plan of a flow is best here, of those whose results are the same to the byte.
@@ -180,6 +181,7 @@ def choose_plan(
         rates: as of `FlowHost.predict`.
         sample: rows of each source, or what makes a sample: (flow, limits) -> FlowSample.
         keep: how many rewritten plans to predict.
+        cost: what work costs where it is to run; None: as samples measure it here.
         ahead: `placement`, `limits`, `tuning`, `horizon`, `width`, `seed`, `speed` and `link`, as
             of `FlowHost.predict`. Plans without one of the stages that `placement` names are left
             out.
@@ -188,7 +190,7 @@ def choose_plan(
         FlowError, SettingError: as of `FlowHost.predict`.
     """
     limits = ahead.get("limits") or Limits()
-    sampled = _sampler(sample) if isinstance(sample, int) else sample
+    sampled = _sampler(sample, cost) if isinstance(sample, int) else sample
 
     def predicted(one: Dataflow) -> Prediction:
         return host.predict(one, rates, sample=sampled(one, limits), **ahead)
@@ -284,8 +286,8 @@ def _statistics(
     return sample, stages, found
 
 
-def _sampler(rows: int) -> Sampler:
-    return lambda flow, limits: sample_flow(flow, rows=rows, limits=limits)
+def _sampler(rows: int, cost: CostModel | None) -> Sampler:
+    return lambda flow, limits: sample_flow(flow, rows=rows, limits=limits, cost=cost)
 
 
 def _rank(one: Considered) -> tuple[float, float]:

@@ -37,6 +37,7 @@ from runtime.plan.plan import Plan
 from runtime.plan.stage_versions import other_stages, stage_versions
 from runtime.plan.steps import SourceStep
 from runtime.prepare import prepare
+from runtime.simulate import CostModel
 from runtime.sources.spec import SourceSpec
 from slackwater.sampling import HERE, FlowSample, as_sample
 
@@ -58,6 +59,7 @@ def statistics(
     sample: int | FlowSample,
     history: History | None,
     limits: Limits | None,
+    cost: CostModel | None = None,
 ) -> tuple[FlowSample, Mapping[str, Rate] | Rate]:
     """Return what a flow is predicted from: what its rows cost, and how many come.
 
@@ -67,6 +69,7 @@ def statistics(
         sample: as of `FlowHost.predict`, where there is no history.
         history: the folder of earlier jobs; None: a sample says what rows cost.
         limits: those it will be submitted with.
+        cost: what work costs where it is to run; None: as it is measured here.
 
     Raises:
         SettingError: there are no rates; or as of `as_sample`, or `sample_of_history`.
@@ -78,7 +81,7 @@ def statistics(
             f"flow {flow.name!r} has no rates: give rates=, events a second of each source or of "
             "all together, or history=, a folder that earlier jobs of it have kept samples in"
         )
-    sample = as_sample(sample, flow, limits=limits)
+    sample = as_sample(sample, flow, limits=limits, cost=cost)
     return sample, sample.recorded if rates is None else rates
 
 

@@ -36,7 +36,7 @@ from runtime.sources.spec import END_OF_INPUT, EndOfInput, Input, SourceReader
 from slackwater.sample_times import SeenTimes
 from slackwater.source_times import source_times
 
-__all__ = ["FlowSample", "as_sample", "sample_flow"]
+__all__ = ["FlowSample", "as_sample", "costs_of", "sample_flow"]
 
 BLOCKS = (50, 1, 200, 5, 1, 100, 20, 1, 400, 2, 10, 1)
 """Rows of the blocks that a sample is cut into by turns: what a slice costs, and what a row, is
@@ -191,9 +191,19 @@ def _row_bytes(report: JobReport) -> dict[tuple[str, str], float]:
 
 
 def as_sample(
-    sample: int | FlowSample, flow: Dataflow, *, limits: Limits | None = None
+    sample: int | FlowSample,
+    flow: Dataflow,
+    *,
+    limits: Limits | None = None,
+    cost: CostModel | None = None,
 ) -> FlowSample:
     """Return a sample of so many rows of each source, or the one that was taken before.
+
+    Args:
+        sample: rows of each source, or what `sample_flow` returned.
+        flow: as it will be submitted.
+        limits: those it will be submitted with.
+        cost: as of `sample_flow`.
 
     Raises:
         SettingError: it is neither; or as of `sample_flow`.
@@ -205,7 +215,30 @@ def as_sample(
             f"sample={sample!r} is no sample, and costs are known from nothing else: give a number "
             "of rows, or what sample_flow(flow) returned"
         )
-    return sample_flow(flow, rows=sample, limits=limits)
+    return sample_flow(flow, rows=sample, limits=limits, cost=cost)
+
+
+def costs_of(sample: FlowSample) -> CostModel:
+    """Return what work costs in the simulator by what a sample has shown."""
+    if not sample.stages:  # of a history: rows in full slices
+        each = {
+            one.name: one.cost_s[0] / sample.shares.get(one.name, 1.0) * NS_PER_SECOND
+            for one in sample.graph.operators
+        }
+        return CostModel(per_slice_ns=0, per_row_ns=0, released=each)
+    costs = {one.name: one.cost(one.more) for one in sample.stages}
+    fixed, row, more = (
+        {name: getattr(cost, part) * NS_PER_SECOND for name, cost in costs.items()}
+        for part in ("fixed_s", "row_s", "more_s")
+    )
+    joins = {one.name for one in sample.stages if one.within_s is not None}
+    return CostModel(
+        per_row_ns=0,
+        slices=fixed,
+        released=row,
+        compared={name: cost_ns if name in joins else 0.0 for name, cost_ns in more.items()},
+        results={name: 0.0 if name in joins else cost_ns for name, cost_ns in more.items()},
+    )
 
 
 def _leave(sink: str, batch: object, is_end: bool) -> None:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Unpack
 
 from runtime.flow.dataflow import Dataflow
 from runtime.plan.slots import slots_of_nodes
 from runtime.simulate import CostModel, Fault, LinkModel
+from slackwater.admission import check_admission
 from slackwater.flow_host import FlowHost
 from slackwater.simulated_job import SimulatedJob
 
 if TYPE_CHECKING:
+    from runtime.estimate.rates import Rate
+    from slackwater.prediction import Prediction
     from slackwater.submitted import Planned
 
 
@@ -22,7 +25,8 @@ class Simulation(FlowHost):
         nodes: how many it has.
         cores: of each node; its slots are `node-1/1`, `node-1/2` and so on, one alone is `node-1`.
         seed: of the costs and delays that are drawn.
-        cost: what work costs; None: the defaults of CostModel.
+        cost: what work costs, in what is predicted, too. None: what it takes here, as a sample
+            shows, of a flow that is submitted with rates; of others the defaults of CostModel.
         link: what distance costs.
     """
 
@@ -64,18 +68,32 @@ class Simulation(FlowHost):
         """
         from actors.jobs.picklable import check_picklable  # noqa: PLC0415 (Ray's part of it)
 
+        cost = self._cost
+        if cost is None and (rates := how.get("rates")) is not None:
+            # One cost in what is predicted and in what runs.
+            check_admission(how.get("admission"), rates)
+            how["rates"] = made = self._made(flow, rates, how)
+            from slackwater.sampling import costs_of  # noqa: PLC0415 (only who predicts needs it)
+
+            cost = costs_of(made.sample)
         plan = self._ready(flow, how)
         check_picklable(plan)
         job = SimulatedJob(
             plan,
             seed=self._seed,
-            cost=self._cost,
+            cost=cost,
             link=self._link,
             faults=faults,
             slots=self.slots,
         )
         self._jobs.append(job)
         return job
+
+    def _made(
+        self, flow: Dataflow, rates: Mapping[str, Rate] | Rate | Prediction, how: Planned
+    ) -> Prediction:
+        by = {name: how.get(name) for name in ("placement", "limits", "tuning")}
+        return self._predicted(flow, rates, how.get("sample", 1_000), **by)  # type: ignore[typeddict-item]
 
     def close(self) -> None:
         """Let go of the jobs' sinks."""

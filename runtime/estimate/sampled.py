@@ -106,6 +106,13 @@ class SampledStage:
         """σ: rows out for each row in."""
         return self.rows_out / self.rows_in if self.rows_in else 0.0
 
+    @property
+    def more(self) -> Sequence[int]:
+        """What costs beside rows: the results of its windows, the pairs of its join; else none."""
+        if self.window_s is not None:
+            return self.slice_out
+        return self.slice_pairs if self.within_s is not None else ()
+
     def cost(self, more: Sequence[int] = ()) -> StageCost:
         """Return what a slice costs, and each row of it; of a stage that had none, nothing.
 

@@ -25,6 +25,8 @@ class CostModel:
             an event and a window that it is not dropped of, >= 0; counted in `per_row_ns` as long
             as this is 0.
         jitter: each slice takes between 1 and 1 + jitter times as long, >= 0.
+        compared: the same for `per_comparison_ns`: {stage: ns}.
+        results: what a row that leaves costs besides: {stage: ns}.
         released: what a row costs when it goes on to a stage's operator, which a gate may let it do
             long after it came: {stage: ns}, beside what `stages` says of rows that come.
         load: what a stage's slices take changes over time: {stage: (virtual ns) -> how many times
@@ -36,13 +38,17 @@ class CostModel:
     stages: Mapping[str, float] = field(default_factory=dict)
     slices: Mapping[str, float] = field(default_factory=dict)
     per_comparison_ns: float = 0.0
+    compared: Mapping[str, float] = field(default_factory=dict)
+    results: Mapping[str, float] = field(default_factory=dict)
     released: Mapping[str, float] = field(default_factory=dict)
     jitter: float = 0.0
     load: Mapping[str, Callable[[int], float]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        costs = (self.per_slice_ns, self.per_row_ns, self.per_comparison_ns, self.jitter)
-        if min(*costs, *self.stages.values(), *self.slices.values(), *self.released.values()) < 0:
+        costs = [self.per_slice_ns, self.per_row_ns, self.per_comparison_ns, self.jitter]
+        for each in (self.stages, self.slices, self.compared, self.results, self.released):
+            costs += each.values()
+        if min(costs) < 0:
             raise SettingError(f"costs cannot be negative: {self}")
 
     def begin(self) -> None:
@@ -56,7 +62,8 @@ class CostModel:
         stage = done.stage
         cost = self.slices.get(stage, self.per_slice_ns)
         cost += done.rows * self.stages.get(stage, self.per_row_ns)
-        cost += done.comparisons * self.per_comparison_ns
+        cost += done.comparisons * self.compared.get(stage, self.per_comparison_ns)
+        cost += done.results * self.results.get(stage, 0.0)
         if stage in self.released:
             cost += done.released * self.released[stage]
         if stage in self.load:

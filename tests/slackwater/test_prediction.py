@@ -89,6 +89,23 @@ def test_bursts_are_predicted_as_the_simulator_then_measures_them(seed: int) -> 
     assert predicted.keeps_deadline is (measured_s <= 5) or abs(measured_s - 5) < 0.2
 
 
+def test_the_simulator_runs_at_the_costs_that_it_predicts_with() -> None:
+    """Those of the sample, or those that it was given."""
+    table = bursts(1)
+    row_ns = int(0.7 * 60e9 / len(table))
+    flow, sample = sampled(row_ns, table)
+    rates = {"numbers": counts_of(table)}
+    given = CostModel(per_slice_ns=0, per_row_ns=0, released={"gate": row_ns})
+    for host, by in (
+        (sw.Simulation(nodes=1), sample),
+        (sw.Simulation(nodes=1, cost=given), 1_000),
+    ):
+        made = host.predict(flow, rates, sample=by)
+        (sink,) = host.submit(flow, rates=rates, sample=by).wait().sinks
+        assert made.worst_s > 0.5
+        assert sink.latency.max_ns / 1e9 == pytest.approx(made.worst_s, rel=0.03)
+
+
 def pairs_of(work: Callable[[Any], Any], at_s: Any, keys: Any) -> sw.Dataflow:
     """Two streams with rows at these times, their pairs within a second, and work on each pair."""
     flow = sw.Dataflow("pairs")

@@ -68,6 +68,7 @@ class LiveEstimate:
             reach=round(max(windows_s.values(), default=0.0) / interval_s),
         )
         self._operators = {one.name: one for one in self._planned.operators}  # as they were seen
+        self._known: set[str] = set()  # the stages of which it was seen what rows cost
         self._spans: dict[int, PredictedSpan] = {}
         self._past: list[PredictedSpan] = []  # those that have left `_spans`, coarser
         self._origin: int | None = None  # the interval that the sources began in
@@ -103,6 +104,9 @@ class LiveEstimate:
         for one in self._planned.operators:
             if seen[one.name].cost_s:  # else what was seen last stands
                 self._operators[one.name] = as_seen(one, seen[one.name])
+                if one.name not in self._known:
+                    self._known.add(one.name)
+                    self._work.count_again()
         at_s = (self._newest + 1) * self._interval_ns / NS_PER_SECOND
         rates = {source: self._work.rate(source, WINDOW_S) for source in self._expected.rates}
         self._shifts.look(seen, rates, at_s=at_s)

@@ -32,7 +32,8 @@ LONG_S = 60.0
 """The same for results, of which some come now and then."""
 BUSY = 0.5
 """What rows cost is taken of intervals in which their slot was so busy: slices of an idle one are
-short, and a row in them costs more than one of a backlog will."""
+short, and a row in them costs more than one of a backlog will. That is a bound: where it is lower
+than what was predicted with, it counts."""
 LEAST_ROWS, LEAST_BUSY_S = 100, 0.2
 """Of a stage: what fewer rows have cost in less time is left to chance."""
 
@@ -111,17 +112,27 @@ class SeenStatistics:
         late = self._whole(operator, max(WINDOW_S, window_s))
         found = Seen(cores=self._needed_s(operator, late) / max(len(late) * self._interval_s, 1e-9))
         busy = [one for one in late if self._is_busy(self._slots[stage], one)]
-        worked, busy_s = _worked(stage, busy), _busy_s(stage, busy)
-        if worked >= LEAST_ROWS or busy_s >= LEAST_BUSY_S:
-            needed_s = self._needed_s(operator, busy)
-            planned_s = float(operator.load(self._fed(operator, busy), self._interval_s).sum())
-            found = replace(
-                found,
-                cost=needed_s / planned_s if planned_s > 0 else None,
-                cost_s=busy_s / max(worked, 1),
-                was_cost_s=planned_s / max(self._came(operator, busy), 1),
-            )
-        return self._with_results(operator, found, max(LONG_S, window_s))
+        with_cost = self._with_cost(operator, found, busy)
+        if not with_cost.cost_s:
+            # A row costs an idle slot more than it will in a backlog: a bound, if it is lower.
+            idle = self._with_cost(operator, found, late)
+            if idle.cost is not None and idle.cost < 1:
+                with_cost = idle
+        return self._with_results(operator, with_cost, max(LONG_S, window_s))
+
+    def _with_cost(self, operator: QueryOperator, found: Seen, seen: Sequence[Interval]) -> Seen:
+        """Return what is known of a stage with what rows cost in these intervals, if enough did."""
+        worked, busy_s = _worked(operator.name, seen), _busy_s(operator.name, seen)
+        if worked < LEAST_ROWS and busy_s < LEAST_BUSY_S:
+            return found
+        needed_s = self._needed_s(operator, seen)
+        planned_s = float(operator.load(self._fed(operator, seen), self._interval_s).sum())
+        return replace(
+            found,
+            cost=needed_s / planned_s if planned_s > 0 else None,
+            cost_s=busy_s / max(worked, 1),
+            was_cost_s=planned_s / max(self._came(operator, seen), 1),
+        )
 
     def _with_results(self, operator: QueryOperator, found: Seen, long_s: float) -> Seen:
         long = self._whole(operator, long_s)

@@ -68,6 +68,12 @@ class WorkSoFar:
         self._changed = number if self._changed is None else min(self._changed, number)
         self.first = number if self.first is None else min(self.first, number)
 
+    def count_again(self) -> None:
+        """Count all that is kept with the next costs: what it was counted with was a guess."""
+        if self._load:
+            first = min(self._load)
+            self._changed = first if self._changed is None else min(self._changed, first)
+
     def events(self, number: int) -> int:
         """Return how many rows arrived in an interval."""
         return sum(counts.get(number, 0) for counts in self._arrived.values())
