@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from runtime.errors import SlackwaterError
@@ -11,7 +11,6 @@ from runtime.rewrite import FlowPlan, rewrites_of
 from tests.support.filtered_flows import draw_filtered_flow, results_of
 
 MOST_REWRITES = 12
-fewer = settings(max_examples=settings().max_examples // 10)
 
 
 def walked(plan: FlowPlan, seed: int) -> FlowPlan:
@@ -25,7 +24,6 @@ def walked(plan: FlowPlan, seed: int) -> FlowPlan:
     return plan
 
 
-@fewer
 @given(seed=st.integers(0, 1 << 30), walk=st.integers(0, 1 << 30))
 def test_rewritten_flows_give_the_same_bytes(seed: int, walk: int) -> None:
     flow = draw_filtered_flow(seed, rows=40)

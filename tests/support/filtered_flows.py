@@ -83,7 +83,7 @@ def _source(rng: np.random.Generator, flow: sw.Dataflow, rows: int) -> sw.Stream
 def _step(rng: np.random.Generator, stream: sw.Stream, streams: list[sw.Stream]) -> sw.Stream:
     number = len(stream.flow.steps)
     other = streams[int(rng.integers(len(streams)))]
-    match int(rng.integers(8)):
+    match int(rng.integers(10)):
         case 0:
             made = stream.assign({"n": sw.col("k") * 2, f"m{number}": sw.col("k")})
         case 1:
@@ -100,9 +100,20 @@ def _step(rng: np.random.Generator, stream: sw.Stream, streams: list[sw.Stream])
             made = whole.drop("window_start", "window_end")
         case 6:
             made = stream.dedupe(on="k", within="1s")
+        case 7 | 8:
+            made = _matched(rng, stream, number)
         case _:
             made = stream.assign(k=sw.col("k") + 0) if rng.random() < 0.3 else stream
     return made
+
+
+def _matched(rng: np.random.Generator, stream: sw.Stream, number: int) -> sw.Stream:
+    """Return matches of a pattern: of two events, some with none in between."""
+    first, then = (
+        sw.event(f"{name}{number}", where=_predicate(rng, stream)) for name in ("a", "b")
+    )
+    sequence = sw.seq(first, then) if rng.random() < 0.6 else sw.seq(first, sw.no(then), then)
+    return stream.pattern(sequence, within="1s", by="k")
 
 
 def _joined(rng: np.random.Generator, stream: sw.Stream, other: sw.Stream) -> sw.Stream:

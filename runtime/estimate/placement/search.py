@@ -127,6 +127,8 @@ def replace_lost(
 ) -> FoundPlacement:
     """Return a placement without one node, from the last one: what ran elsewhere mostly stays.
 
+    Its benchmark (`placement`) alone calls it, until recovery does: a job whose slot is lost ends.
+
     The lost node's operators are placed anew, the one with the most work first, each where the
     node is least behind with it; then follow a few steps of hill climbing.
 
