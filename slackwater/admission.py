@@ -12,6 +12,7 @@ from runtime.plan.arrivals import closes_of
 from runtime.plan.plan import Plan
 from runtime.plan.steps import SourceStep
 from runtime.plan.verdict import Verdict
+from slackwater.coverage import not_held
 from slackwater.shed_outlook import shed_texts
 
 if TYPE_CHECKING:
@@ -117,6 +118,7 @@ def _not_known(made: Prediction) -> list[str]:
             f"the {made.sample.kind} shows no work of {', '.join(unseen)}, so it counts as none: "
             + ("predict with a larger sample" if is_sample else "give it costs=, or a sample")
         )
+    notes += not_held(made.plan)
     if closing := dict.fromkeys(s.origin for s in made.plan.stages if closes_of(s.step)):
         notes.append(
             f"what windows of {', '.join(map(repr, closing))} wait is not predicted, for close= "

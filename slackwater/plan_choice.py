@@ -21,8 +21,7 @@ from runtime.estimate import CostCurve, Workload
 from runtime.estimate.carried import StepStatistics, carried
 from runtime.estimate.excess import cumulative_excess
 from runtime.estimate.query_graph import FloatArray, arrivals_of
-from runtime.estimate.rates import Rate, series_of
-from runtime.estimate.sampled import as_shares
+from runtime.estimate.rates import Rate
 from runtime.estimate.step_curves import step_curves
 from runtime.flow.dataflow import Dataflow
 from runtime.model import NS_PER_SECOND, Duration
@@ -32,7 +31,7 @@ from runtime.prepare import prepare
 from runtime.rewrite import FlowPlan, split_all
 from runtime.rewrite.search import Cost, Found, Price, far_up, search_plans
 from runtime.simulate import CostModel, LinkModel
-from slackwater.predicting import speed_of, subintervals
+from slackwater.predicting import series_ahead, speed_of, subintervals
 from slackwater.prediction import Prediction, worst_text
 from slackwater.sampling import HERE, FlowSample, sample_flow
 
@@ -258,11 +257,13 @@ def _price(
         *_, further = _statistics(flow, up, sampled, limits)
         statistics = statistics.with_filters_of(further, up.atoms)
     width_s, d = subintervals(ahead.get("horizon", "60s"), ahead.get("width", "100ms"))
-    shares = as_shares(sample.rows)
-    series = series_of(rates, shares, d=d, width_s=width_s, seed=ahead.get("seed", 0))
-    arrivals = {arrivals_of(name): counts for name, counts in series.items()}
     speed = ahead.get("speed")
-    graph = sample.graph.at_speed(speed_of(flow.steps.values()) if speed is None else speed)
+    speed = speed_of(flow.steps.values()) if speed is None else speed
+    graph = sample.graph.at_speed(speed)
+    series = series_ahead(
+        sample, rates, d=d, width_s=width_s, seed=ahead.get("seed", 0), speed=speed
+    )
+    arrivals = {arrivals_of(name): counts for name, counts in series.items()}
     return price_of(
         statistics,
         arrivals,

@@ -11,7 +11,7 @@ from runtime.errors import SettingError
 from runtime.estimate import Workload
 from runtime.estimate.placement import PlacementProblem, SearchBudget, mace_hc
 from runtime.estimate.query_graph import FloatArray
-from runtime.estimate.rates import Rate, is_trace, series_of
+from runtime.estimate.rates import OwnTimes, Rate, is_trace, series_of
 from runtime.estimate.sampled import as_shares
 from runtime.estimate.shared_cores import SharedCores, with_shared_cores
 from runtime.model import NS_PER_SECOND, Duration, duration_ns
@@ -31,11 +31,14 @@ __all__ = [
     "on_machines",
     "predict",
     "searched_placement",
+    "series_ahead",
     "speed_of",
     "subintervals",
 ]
 
 MOST_SUBINTERVALS = 100_000
+MOST_NUMBERS = 20_000
+"""Rows of a record that show when they came, evenly of all."""
 SEARCH_MOVES = 20_000
 """Moves that a search for a placement may look at."""
 SEARCH_STEPS = 3_000
@@ -83,16 +86,17 @@ def predict(  # noqa: PLR0913 - each by name
             f"the sample is of another version of flow {plan.flow!r}: they differ in "
             f"{', '.join(odd)}; take the sample anew, with the same limits"
         )
-    series = series_of(rates, as_shares(sample.rows), d=d, width_s=width_s, seed=seed)
+    speed = speed_of(stage.step for stage in plan.stages) if speed is None else speed
+    graph = sample.graph.at_speed(speed)
+    series = series_ahead(sample, rates, d=d, width_s=width_s, seed=seed, speed=speed)
     outlook = Outlook(
         series=series,
         width_s=width_s,
-        speed=speed_of(stage.step for stage in plan.stages) if speed is None else speed,
+        speed=speed,
         network=network_of(link or LinkModel(delay_ns=0), sample),
         places={**places_by_name(slots or ()), **plan.places},
         machines=tuple(machines),
     )
-    graph = sample.graph.at_speed(outlook.speed)
     placed = estimate_placed(plan, sample, graph, outlook)
     busy = placed.work.load_s.sum(axis=1) / (d * width_s)
     made = Prediction(
@@ -109,6 +113,44 @@ def predict(  # noqa: PLR0913 - each by name
         is_trace=all(map(is_trace, rates.values() if isinstance(rates, Mapping) else [rates])),
     )
     return on_machines(made, machines)
+
+
+def series_ahead(
+    sample: FlowSample,
+    rates: Mapping[str, Rate] | Rate,
+    *,
+    d: int,
+    width_s: float,
+    seed: int,
+    speed: float | None,
+) -> dict[str, FloatArray]:
+    """Return {source: shape (d,), rows of each subinterval}; a number is spread as rows came.
+
+    Args:
+        sample: of the flow.
+        rates: as of `predict`.
+        d: how many subintervals.
+        width_s: how long each is.
+        seed: of what models of rates draw.
+        speed: how many times faster than the clock event time goes; None: rows come as they did,
+            but faster or slower by as much as the rate is higher or lower.
+    """
+    shares = as_shares(sample.rows)
+    asked = rates if isinstance(rates, Mapping) else dict.fromkeys(shares, rates)
+    own = {}
+    for name, times in sample.times.items():
+        rate = asked.get(name)
+        if isinstance(rates, (int, float)):
+            rate = float(rates) * shares.get(name, 0.0)
+        came_s = times.stimulus_s
+        if (recorded := sample.recorded.get(name)) is not None:
+            numbers = np.linspace(0, recorded.events - 1, min(recorded.events, MOST_NUMBERS))
+            came_s = recorded.nth_s(numbers) if recorded.events else came_s
+        came = times.rate if recorded is None else recorded.mean
+        if isinstance(rate, (int, float)) and 0 < rate < np.inf and came > 0 and np.ptp(came_s) > 0:
+            faster = rate / came if speed is None else speed / times.pace
+            own[name] = OwnTimes(np.maximum.accumulate(came_s) / faster)
+    return series_of(rates, shares, d=d, width_s=width_s, seed=seed, own=own)
 
 
 def on_machines(made: Prediction, machines: Sequence[SharedCores]) -> Prediction:

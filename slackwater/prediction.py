@@ -17,6 +17,7 @@ from runtime.estimate.sustainable import sustainable
 from runtime.model import NS_PER_SECOND, format_ns, format_s
 from runtime.plan.expected import ExpectedLatency, RateRange
 from runtime.plan.plan import Plan
+from slackwater.coverage import bounds_s, covered_lines, not_held
 from slackwater.fits import divided, why_it_does_not_fit
 from slackwater.gate_waits import GatePart, gate_lines, relief_by_slack
 from slackwater.outlook import Outlook
@@ -73,6 +74,11 @@ class Prediction:
     def worst_s(self) -> float:
         """The worst latency of any result, as far as it is bounded."""
         return self.estimate.worst_s
+
+    @cached_property
+    def bounds_s(self) -> tuple[float, float]:
+        """Between which two figures the worst latency lies, seconds."""
+        return bounds_s(self)
 
     @property
     def machines(self) -> tuple[SharedCores, ...]:
@@ -251,12 +257,12 @@ class Prediction:
     def to_json(self) -> dict[str, Any]:
         """Return plain values; times in seconds."""
         found = self.estimate
-        lower, upper = found.bounds_s
+        lower, upper = self.bounds_s
         return {
             "flow": self.plan.flow,
             "placement": dict(self.plan.slots),
             "rates": dict(self.rates),
-            "sample": {"rows": self.sample.rows, "took_s": round(self.sample.took_s, 3)},
+            "sample": self.sample.to_json(),
             "history": self.sample.origin or None,
             "unbounded": self.is_unbounded,
             "too_much": self.too_much,
@@ -304,7 +310,7 @@ def _range(rates: FloatArray, width_s: float) -> RateRange:
 
 def _lines(made: Prediction) -> list[str]:
     found, plan = made.estimate, made.plan
-    lower, upper = found.bounds_s
+    lower, upper = made.bounds_s
     rows = f"{sum(made.sample.rows.values()):,} rows"
     origin = made.sample.origin
     known = f"the history ({origin}, {rows})" if origin else f"a sample of {rows}"
@@ -312,6 +318,7 @@ def _lines(made: Prediction) -> list[str]:
         f"flow {plan.flow}: predicted from {known}; nothing was run on the nodes",
         "rates       " + ", ".join(f"{name} {rate:,.0f}/s" for name, rate in made.rates.items()),
     ]
+    lines += covered_lines(made.sample)
     span_s = len(found.mace_s) * found.width_s
     if found.is_unbounded and made.is_trace:
         lines.append(
@@ -354,7 +361,7 @@ def _lines(made: Prediction) -> list[str]:
         if not made.keeps_deadline and made.keeps_by_dropping:
             word = "is kept by dropping alone"
         lines.append(f"deadline    {format_ns(plan.deadline_ns)} {word}")
-    lines += ["", *_table(found)]
+    lines += [*(f"holds not   {one}" for one in not_held(plan)), "", *_table(found)]
     lines += [f"beside it   {one}" for one in made.breaks]
     most = found.bottleneck
     lines += [

@@ -1,12 +1,13 @@
 """A short run of a flow here, in this process, to learn what its stages cost.
 
-Inputs are opened anew and read from the start, at most so many rows of each; no sink is called,
-and nothing is written. The user's functions run, as they will.
+Inputs are opened twice: to look how rows come, and for so many rows of each, evenly over what was
+looked at. No sink is called, and nothing is written. The user's functions run, as they will.
 """
 
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field, replace
@@ -21,7 +22,7 @@ from runtime.estimate import QueryGraph
 from runtime.estimate.gates import SourceTimes
 from runtime.estimate.rates import RecordedRate
 from runtime.estimate.sample_statistics import query_graph_of_sample
-from runtime.estimate.sampled import SampledStage, sampled_stages, share_of
+from runtime.estimate.sampled import SampledStage, sampled_stages, share_of, spans_of
 from runtime.flow.dataflow import Dataflow
 from runtime.measure.report import JobReport
 from runtime.model import NS_PER_SECOND
@@ -35,6 +36,7 @@ from runtime.simulate import Simulation as SimulationRun
 from runtime.sources.spec import END_OF_INPUT, EndOfInput, Input, SourceReader
 from slackwater.sample_times import SeenTimes
 from slackwater.source_times import source_times
+from slackwater.stretches import Rows, Stretched, stretched, work_spread
 
 __all__ = ["FlowSample", "as_sample", "costs_of", "sample_flow"]
 
@@ -64,6 +66,11 @@ class FlowSample:
         origin_ns: the event time that counts as 0 in `times`.
         recorded: {source: what arrived there}, where an earlier job has shown all this.
         origin: which job of how many that was, in words; "" of a sample.
+        stretches: of how many stretches of time its rows are, evenly over what was looked at.
+        covers_s: how much event time these are together; 0: not known.
+        looked_s: over how much event time it was looked how rows come.
+        spread: standard error of what a row of the sources costs, as a share of it, by how
+            stretches differ; 0: there is one, and nothing is known of others.
         saved: {stage that sheds: the share of its work that is not done where all is dropped}, by
             two passes over the sample; empty: none sheds, or it is not known.
     """
@@ -80,11 +87,26 @@ class FlowSample:
     recorded: Mapping[str, RecordedRate] = field(default_factory=dict)
     origin: str = ""
     saved: Mapping[str, float] = field(default_factory=dict)
+    stretches: int = 1
+    covers_s: float = 0.0
+    looked_s: float = 0.0
+    spread: float = 0.0
 
     @property
     def kind(self) -> str:
         """What it is, in a word."""
         return "history" if self.recorded else "sample"
+
+    def to_json(self) -> dict[str, object]:
+        """Return what it is made of, as plain values; times in seconds."""
+        return {
+            "rows": self.rows,
+            "took_s": round(self.took_s, 3),
+            "stretches": self.stretches,
+            "covers_s": self.covers_s,
+            "looked_s": self.looked_s,
+            "spread": self.spread,
+        }
 
     def differs_from(self, plan: Plan) -> list[str]:
         """Return the stages that are not the same in a plan as they were in the sample, sorted."""
@@ -101,13 +123,15 @@ def sample_flow(
     clock_ns: Callable[[], int] | None = None,
     cost: CostModel | None = None,
 ) -> FlowSample:
-    """Run the first rows of each source through the flow, and measure.
+    """Run some rows of each source through the flow, and measure.
 
     Where a stage sheds, twice: with nothing dropped, and with all, which is what dropping saves.
 
     Args:
         flow: as it will be submitted.
-        rows: of each source, >= 1.
+        rows: of each source on average, >= 1: in stretches of the same event time, evenly over the
+            first 100 times as many; the first ones of a flow with numbered sources, or one that
+            looks back for longer than so many rows.
         limits: those it will be submitted with.
         clock_ns: by which slices are timed; unless told, how long they occupy this thread: its CPU,
             and what it waits of its own accord.
@@ -122,15 +146,21 @@ def sample_flow(
         raise SettingError(f"a sample of {rows} rows shows nothing; take 1,000 of each source")
     began_s = time.perf_counter()
     planned = prepare(flow, [HERE], limits=limits)
+    _check_can_be_read_twice(planned)
+    times, origin_ns = source_times(planned.stages, rows)
+    part = _stretched(planned, times, rows)
     seen: dict[str, SeenTimes] = {}
+    spread = 0.0
     occupied_ns = OccupiedClock()
 
     def ran(bound_ns: int, noted: dict[str, SeenTimes]) -> tuple[list[SampledStage], JobReport]:
-        plan = _sampled_plan(planned, rows, noted, bound_ns=bound_ns)
+        nonlocal spread
+        plan = _sampled_plan(planned, part, noted, bound_ns=bound_ns)
         costs = MeasuredCost(clock_ns or occupied_ns) if cost is None else NotedCost(cost)
         link = LinkModel(delay_ns=0)
         report = SimulationRun(plan, egress=_leave, cost=costs, link=link, weighs=True).run()
         by_name = {one.name: one for one in report.stages}
+        spread = spread or work_spread(costs.slices, part.rows, count=len(part.from_s))
         return sampled_stages(plan.stages, by_name, costs.slices), report
 
     with closing(occupied_ns):
@@ -142,7 +172,7 @@ def sample_flow(
     graph = query_graph_of_sample(
         stages,
         slice_s=slice_s,
-        times_s={name: times.seconds() for name, times in seen.items()},
+        times_s={name: part.without_pauses(name, one.seconds()) for name, one in seen.items()},
     )
     saved = {
         kept.name: _saved(kept, bare, slice_s)
@@ -151,7 +181,6 @@ def sample_flow(
     }
     read = {stage.name: found[stage.name].rows_in for stage in planned.stages if not stage.inputs}
     shares = {stage.name: share_of(stage, stages) for stage in stages}
-    times, origin_ns = source_times(planned.stages, read)
     return FlowSample(
         graph,
         read,
@@ -163,7 +192,36 @@ def sample_flow(
         times=times,
         origin_ns=origin_ns,
         saved=saved,
+        stretches=len(part.from_s),
+        covers_s=part.covers_s,
+        looked_s=part.looked_s,
+        spread=spread,
     )
+
+
+def _stretched(plan: Plan, times: Mapping[str, SourceTimes], rows: int) -> Stretched:
+    """Return which rows of its sources a sample of a plan is made of."""
+    spans = [spans_of(stage) for stage in plan.stages]
+    windows_s = [each.window_s for each in spans if each.window_s is not None]
+    within_s = [each.within_s for each in spans if each.within_s is not None]
+    sources = [stage.step.source for stage in plan.stages if isinstance(stage.step, SourceStep)]
+    return stretched(
+        times,
+        rows,
+        reach_s=max([0.0, *within_s, *(size + slide for size, slide in windows_s)]),
+        slide_s=max([0.0, *(slide for _, slide in windows_s)]),
+        is_whole=any(one.sequence is not None for one in sources),
+    )
+
+
+def _check_can_be_read_twice(plan: Plan) -> None:
+    for stage in plan.stages:
+        if isinstance(stage.step, SourceStep) and not (source := stage.step.source).is_history:
+            raise SettingError(
+                f"source {stage.name!r} reads {source.input.describe()}, which is live: to read a "
+                "sample of it would take rows from the run. Predict from the same flow on a file "
+                "of a former day"
+            )
 
 
 def _saved(kept: SampledStage, bare: SampledStage, slice_s: float) -> float:
@@ -246,12 +304,12 @@ def _leave(sink: str, batch: object, is_end: bool) -> None:
 
 
 def _sampled_plan(
-    plan: Plan, rows: int, seen: dict[str, SeenTimes], *, bound_ns: int = NEVER_NS
+    plan: Plan, part: Stretched, seen: dict[str, SeenTimes], *, bound_ns: int = NEVER_NS
 ) -> Plan:
     # Slices as the blocks come, not cut by time: of different lengths they tell a slice's fixed
     # part from what a row costs.
     limits = replace(plan.limits, slice_ns=UNCUT_NS)
-    stages = tuple(_sampled(_bounded(stage, bound_ns), rows, seen) for stage in plan.stages)
+    stages = tuple(_sampled(_bounded(stage, bound_ns), part, seen) for stage in plan.stages)
     return replace(plan, stages=stages, tuning=None, limits=limits)
 
 
@@ -264,33 +322,27 @@ def _bounded(stage: Stage, bound_ns: int) -> Stage:
     return replace(stage, step=replace(stage.step, shed=other))  # type: ignore[call-arg]
 
 
-def _sampled(stage: Stage, rows: int, seen: dict[str, SeenTimes]) -> Stage:
+def _sampled(stage: Stage, part: Stretched, seen: dict[str, SeenTimes]) -> Stage:
     if not isinstance(stage.step, SourceStep):
         return stage
     source = stage.step.source
-    if not source.is_history:
-        raise SettingError(
-            f"source {stage.name!r} reads {source.input.describe()}, which is live: to read a "
-            "sample of it would take rows from the run. Predict from the same flow on a file of a "
-            "former day"
-        )
     times = seen[stage.name] = SeenTimes(source)
-    first = replace(source, input=FirstRows(source.input, rows, times), speed=None)
+    first = replace(source, input=SomeRows(source.input, part.rows[stage.name], times), speed=None)
     return replace(stage, step=replace(stage.step, source=first))
 
 
 @dataclass(frozen=True)
-class FirstRows:
-    """The first rows of an input, in blocks of different lengths."""
+class SomeRows:
+    """Some rows of an input, in blocks of different lengths."""
 
     input: Input
-    rows: int
+    rows: Rows
     seen: SeenTimes
     reads_inline = True  # and no history: its slices, too, are to be as long as those of the run
 
     def describe(self) -> str:
         """Return what it is of."""
-        return f"the first {self.rows} rows of {self.input.describe()}"
+        return f"{sum(until - begin for begin, until in self.rows)} rows of {self.input.describe()}"
 
     def schema(self) -> pa.Schema:
         """Return the columns."""
@@ -298,30 +350,43 @@ class FirstRows:
 
     def open(self) -> SourceReader:
         """Open it from the start."""
-        return _FirstReader(self.input.open(), self.rows, self.seen)
+        return _PartReader(self.input.open(), self.rows, self.seen)
 
 
-class _FirstReader:
-    def __init__(self, reader: SourceReader, rows: int, seen: SeenTimes) -> None:
-        self._reader, self._left, self._seen = reader, rows, seen
+class _PartReader:
+    def __init__(self, reader: SourceReader, rows: Rows, seen: SeenTimes) -> None:
+        self._reader, self._seen = reader, seen
+        self._rows = deque(each for each in rows if each[1] > each[0])
+        self._read = 0  # rows of the input that have gone by
         self._lengths = cycle(BLOCKS)
         self._blocks: Iterator[pa.RecordBatch] = iter(())
 
     def poll(self) -> pa.RecordBatch | EndOfInput | None:
         while (block := next(self._blocks, None)) is None:
-            if self._left <= 0:
+            if not self._rows:
                 return END_OF_INPUT
             found = self._reader.poll()
             if not isinstance(found, pa.RecordBatch):
                 return found
-            found = found.slice(0, self._left)
-            self._left -= found.num_rows
-            self._seen.note(found)
-            self._blocks = self._cut(found)
+            parts = list(self._wanted(found))
+            for part in parts:
+                self._seen.note(part)
+            self._blocks = (block for part in parts for block in self._cut(part))
         return block
 
     def close(self) -> None:
         self._reader.close()
+
+    def _wanted(self, block: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """Yield the parts of the next block that belong to the sample."""
+        first, self._read = self._read, self._read + block.num_rows
+        while self._rows and self._rows[0][0] < self._read:
+            begin, until = self._rows[0]
+            at = max(begin, first)
+            yield block.slice(at - first, min(until, self._read) - at)
+            if until > self._read:
+                break
+            self._rows.popleft()
 
     def _cut(self, block: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         at = 0

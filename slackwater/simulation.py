@@ -14,6 +14,7 @@ from slackwater.simulated_job import SimulatedJob
 
 if TYPE_CHECKING:
     from runtime.estimate.rates import Rate
+    from slackwater.plan_choice import Ahead
     from slackwater.prediction import Prediction
     from slackwater.submitted import Planned
 
@@ -92,8 +93,12 @@ class Simulation(FlowHost):
     def _made(
         self, flow: Dataflow, rates: Mapping[str, Rate] | Rate | Prediction, how: Planned
     ) -> Prediction:
-        by = {name: how.get(name) for name in ("placement", "limits", "tuning")}
-        return self._predicted(flow, rates, how.get("sample", 1_000), **by)  # type: ignore[typeddict-item]
+        by: Ahead = {
+            "placement": how.get("placement"),
+            "limits": how.get("limits"),
+            "tuning": how.get("tuning"),
+        }
+        return self._predicted(flow, rates, how.get("sample", 1_000), **by)
 
     def close(self) -> None:
         """Let go of the jobs' sinks."""

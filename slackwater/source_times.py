@@ -1,15 +1,17 @@
 """When the first rows of a source came, what time they are of, and what they promise.
 
-No stage is run: the input is opened, read as far as the sample goes, and closed.
+No stage is run: the input is opened, read further than the sample goes, and closed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
+from runtime.errors import SlackwaterError
 from runtime.estimate.gates import SourceTimes
 from runtime.model import END_NS, NS_PER_SECOND, START_NS, Int64Array, Message
 from runtime.plan.plan import Stage
@@ -19,15 +21,18 @@ from runtime.sources.spec import SourceSpec
 
 __all__ = ["source_times"]
 
+LOOKS = 100
+"""Of so many rows for one of the sample: reading costs little beside what users' functions do."""
+LOOK_S = 1.0
+"""But for no longer than that at a source: one that is slow is looked at as far as it got."""
 TAKES = 4_000
-"""Rows of a source that are looked at, at most: of more every so many."""
+"""Rows of a source that are kept, at least, where there are as many: of twice as many every other
+goes, and each stands for twice as many."""
 FAR_NS = 2**62
 """A moment by which every row is due."""
 
 
-def source_times(
-    stages: Sequence[Stage], rows: Mapping[str, int]
-) -> tuple[dict[str, SourceTimes], int]:
+def source_times(stages: Sequence[Stage], rows: int) -> tuple[dict[str, SourceTimes], int]:
     """Return what the first rows of each source are like, and the event time that counts as 0, ns.
 
     A source that is to be read as fast as can be is looked at as it came: by its arrivals, or, it
@@ -35,12 +40,10 @@ def source_times(
 
     Args:
         stages: of the plan; sources can be opened again.
-        rows: {source: how many to read}.
+        rows: how many of each to read at least, if there are as many.
     """
     read = {
-        stage.name: _read(stage, rows[stage.name])
-        for stage in stages
-        if isinstance(stage.step, SourceStep)
+        stage.name: _read(stage, rows) for stage in stages if isinstance(stage.step, SourceStep)
     }
     origin_ns = min((int(one[1].min()) for one, _, _ in read.values() if one.size), default=0)
     found = {}
@@ -77,12 +80,15 @@ def _read(stage: Stage, rows: int) -> tuple[Int64Array, float, int]:
         start_ns=0,
         needed=frozenset(),
     )
-    each = max(1, -(-rows // TAKES))
+    most, until_s = rows * LOOKS, time.monotonic() + LOOK_S
+    each = 1
     taken: list[Int64Array] = []
     now_ns = START_NS
     try:
-        while machine.rows_in < rows and (due_ns := machine.due_ns(FAR_NS)) is not None:
-            message = machine.take(FAR_NS, max_rows=min(each, rows - machine.rows_in))
+        while machine.rows_in < most and (due_ns := machine.due_ns(FAR_NS)) is not None:
+            if machine.rows_in >= rows and time.monotonic() > until_s:
+                break
+            message = machine.take(FAR_NS, max_rows=min(each, most - machine.rows_in))
             if message is None or message.promise_ns == END_NS:
                 break
             if message.batch is not None:
@@ -90,9 +96,22 @@ def _read(stage: Stage, rows: int) -> tuple[Int64Array, float, int]:
                     came_ns = int(message.batch.stimulus_time_ns.max())
                     now_ns = max(now_ns, due_ns, came_ns)
                 taken.append(_times(message, now_ns, sorts=spec.reorder.sorts))
+                if len(taken) == 2 * TAKES:
+                    taken, each = taken[1::2], 2 * each
+    except SlackwaterError:
+        if machine.rows_in < rows:
+            raise  # else the run will say so, as it gets there
     finally:
         machine.close()
-    return (np.stack(taken, axis=1) if taken else np.zeros((5, 0), np.int64)), pace, each
+    found = np.stack(taken, axis=1) if taken else np.zeros((5, 0), np.int64)
+    return (_before_the_end(found) if spec.reorder.sorts else found), pace, each
+
+
+def _before_the_end(times: Int64Array) -> Int64Array:
+    """Return rows without those that are let go as the input ends: in a run they would wait."""
+    at_end = times[3] > times[1]
+    first = int(at_end.argmax())
+    return times[:, :first] if at_end.any() and 2 * first >= times.shape[1] else times
 
 
 def _times(message: Message, now_ns: int, *, sorts: bool) -> Int64Array:

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from runtime.errors import SettingError
-from runtime.estimate.query_graph import FloatArray
+from runtime.estimate.query_graph import CostCurve, FloatArray
 
-__all__ = ["DriftCurve", "JoinCurve", "WindowCurve", "fit_nonnegative", "fit_slices"]
+__all__ = ["DriftCurve", "JoinCurve", "ScaledCurve", "WindowCurve", "fit_nonnegative", "fit_slices"]
 
 SPREADS = (0.0, *np.geomspace(1.0, 65_536.0, 9).tolist())
 """What chance adds to a slice, in rows' worth of it."""
@@ -140,6 +140,33 @@ class DriftCurve:
     def at_speed(self, speed: float) -> DriftCurve:
         """Return the same where event time goes so many times faster than the clock."""
         return replace(self, from_s=tuple(at_s / speed for at_s in self.from_s))
+
+
+@dataclass(frozen=True)
+class ScaledCurve:
+    """A curve times factors.
+
+    Attributes:
+        curve: which.
+        cost: how many times its work.
+        results: how many times its events out.
+    """
+
+    curve: CostCurve
+    cost: float
+    results: float
+
+    def load_s(self, arrivals: FloatArray, width_s: float) -> FloatArray:
+        """Return the work in each subinterval, shape (d,)."""
+        return np.asarray(self.curve.load_s(arrivals, width_s) * self.cost)
+
+    def events_out(self, arrivals: FloatArray, width_s: float) -> FloatArray:
+        """Return how many events leave in each subinterval, shape (d,)."""
+        return np.asarray(self.curve.events_out(arrivals, width_s) * self.results)
+
+    def at_speed(self, speed: float) -> ScaledCurve:
+        """Return the same where event time goes so many times faster than the clock."""
+        return replace(self, curve=self.curve.at_speed(speed))
 
 
 def fit_nonnegative(

@@ -10,7 +10,7 @@ from runtime.errors import SettingError
 from runtime.estimate.query_graph import FloatArray
 from runtime.model import Int64Array
 
-__all__ = ["OnOff", "Rate", "RecordedRate", "constant", "is_trace", "series_of"]
+__all__ = ["OnOff", "OwnTimes", "Rate", "RecordedRate", "constant", "is_trace", "series_of"]
 
 
 def series_of(
@@ -20,6 +20,7 @@ def series_of(
     d: int,
     width_s: float,
     seed: int = 0,
+    own: Mapping[str, OwnTimes] | None = None,
 ) -> dict[str, FloatArray]:
     """Return what arrives at each source in each subinterval.
 
@@ -29,10 +30,15 @@ def series_of(
         d: how many subintervals.
         width_s: how long each is.
         seed: of what a model draws.
+        own: {source: when its rows came, by which a number is spread over time}; others are
+            constant.
 
     Raises:
         SettingError: a source without a rate, a rate for what is no source, or one that is none.
     """
+    own = own or {}
+    if not isinstance(rates, Mapping) and isinstance(rates, (int, float)):
+        rates = {source: float(rates) * share for source, share in shares.items()}
     if not isinstance(rates, Mapping):
         whole = _series(rates, np.random.default_rng(seed), d=d, width_s=width_s)
         return {source: np.asarray(whole * share) for source, share in shares.items()}
@@ -49,18 +55,32 @@ def series_of(
             "number for all together"
         )
     return {
-        source: _series(rates[source], np.random.default_rng([seed, n]), d=d, width_s=width_s)
+        source: _series(
+            rates[source],
+            np.random.default_rng([seed, n]),
+            d=d,
+            width_s=width_s,
+            own=own.get(source),
+        )
         for n, source in enumerate(shares)
     }
 
 
-def _series(rate: Rate, rng: np.random.Generator, *, d: int, width_s: float) -> FloatArray:
+def _series(
+    rate: Rate,
+    rng: np.random.Generator,
+    *,
+    d: int,
+    width_s: float,
+    own: OwnTimes | None = None,
+) -> FloatArray:
     if isinstance(rate, OnOff):
         return rate.series(rng, d=d, width_s=width_s)
     if isinstance(rate, RecordedRate):
         return rate.series(d=d, width_s=width_s)
     if isinstance(rate, (int, float)):
-        return constant(float(rate), d=d, width_s=width_s)
+        even = constant(float(rate), d=d, width_s=width_s)
+        return even if own is None else own.spread(even, width_s=width_s)
     found = np.asarray(rate, dtype=np.float64)
     if found.shape != (d,):
         raise SettingError(
@@ -211,6 +231,28 @@ class RecordedRate:
         turns, rest_s = np.divmod(np.arange(d + 1) * width_s, self.length_s)
         came = turns * self._until[-1] + self.until(rest_s)
         return np.diff(came)
+
+
+class OwnTimes:
+    """When rows of a source came: bursts and pauses, over and over, under whatever rate.
+
+    Args:
+        came_s: shape (k,), k >= 2, ascending; the last later than the first.
+    """
+
+    def __init__(self, came_s: FloatArray) -> None:
+        since_s = came_s - came_s[0]
+        count = len(since_s)
+        self._length_s = float(since_s[-1]) * count / (count - 1)
+        self._at_s = np.append(since_s, self._length_s)
+        self._share = np.arange(count + 1) / count
+
+    def spread(self, even: FloatArray, *, width_s: float) -> FloatArray:
+        """Return as many rows as a constant rate has in d subintervals, spread as these came."""
+        turns, rest_s = np.divmod(np.arange(len(even) + 1) * width_s, self._length_s)
+        each = np.diff(turns + np.interp(rest_s, self._at_s, self._share))
+        total = float(each.sum())
+        return even if total <= 0 else np.asarray(each * (float(even.sum()) / total))
 
 
 Rate = float | OnOff | RecordedRate | FloatArray | Sequence[float]

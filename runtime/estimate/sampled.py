@@ -31,6 +31,8 @@ __all__ = [
     "spans_of",
 ]
 
+EARLY = 0.05
+"""Of the rows of a sample: the slices that these come in show what is done at first alone."""
 LEAST_ROWS, MOST_ROWS = Limits.min_slice_rows, Limits.max_slice_rows
 
 
@@ -116,7 +118,8 @@ class SampledStage:
     def cost(self, more: Sequence[int] = ()) -> StageCost:
         """Return what a slice costs, and each row of it; of a stage that had none, nothing.
 
-        The first slices, in which code is loaded, are left out where there are enough others.
+        The first slices, in which code is loaded and windows fill, are left out where there are
+        enough others.
 
         Args:
             more: of each slice, what else may cost: pairs or results; none: rows alone.
@@ -129,7 +132,9 @@ class SampledStage:
         others = np.asarray(more if len(more) else np.zeros(count), float)
         features = np.stack([np.ones(count), rows, let_go, others], axis=1)
         if count > 8:
-            features, seconds = features[2:], seconds[2:]
+            early = np.cumsum(rows) < EARLY * rows.sum()
+            begin = min(max(int(early.sum()) + 1, 2), count // 2)
+            features, seconds = features[begin:], seconds[begin:]
         if any(np.ptp(each) == 0 and each.any() for each in features[:, 1:3].T):
             features[:, 0] = 0.0  # nothing tells a slice from its rows: all of it is theirs
         found = _fitted(features, seconds)

@@ -113,9 +113,7 @@ def test_a_slot_that_is_idle_shows_that_rows_cost_less_than_was_predicted(rows: 
 
 def test_an_idle_slot_does_not_show_that_rows_cost_more() -> None:
     """A row in a short slice bears more of its fixed part than one of a backlog will."""
-    report = fed(
-        LiveEstimate(GRAPH, EXPECTED), (second(n, rows=20, busy_s=0.4) for n in range(20))
-    )
+    report = fed(LiveEstimate(GRAPH, EXPECTED), (second(n, rows=20, busy_s=0.4) for n in range(20)))
     assert ("work", "cost") not in shifts_of(report)
 
 

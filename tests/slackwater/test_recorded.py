@@ -266,8 +266,9 @@ def test_a_deadline_that_would_break_by_the_history_refuses_the_flow(kept: Path)
 
 
 def test_the_fewest_nodes_are_found_from_a_history(kept: Path) -> None:
-    exact = fewest_nodes(three(), {"a": 60, "b": 20, "c": 20}, deadline_s=2.0, costs=EXACT)
-    found = fewest_nodes(three(), {"a": 60, "b": 20, "c": 20}, deadline_s=2.0, history=kept)
+    even = {name: [rate / 10] * 600 for name, rate in {"a": 60, "b": 20, "c": 20}.items()}
+    exact = fewest_nodes(three(), even, deadline_s=2.0, costs=EXACT)
+    found = fewest_nodes(three(), even, deadline_s=2.0, history=kept)
     assert found.nodes == exact.nodes == 2
     assert fewest_nodes(three(), deadline_s=60.0, history=kept).nodes == 1
 

@@ -15,8 +15,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from runtime.estimate.curves import ScaledCurve
 from runtime.estimate.query_graph import (
-    CostCurve,
     FloatArray,
     QueryGraph,
     QueryOperator,
@@ -207,24 +207,6 @@ def _busy_s(stage: str, seen: Sequence[Interval]) -> float:
     return sum(one[stage].busy_ns for one in seen) / 1e9
 
 
-@dataclass(frozen=True)
-class _Scaled:
-    """A curve times factors."""
-
-    curve: CostCurve
-    cost: float
-    results: float
-
-    def load_s(self, arrivals: FloatArray, width_s: float) -> FloatArray:
-        return np.asarray(self.curve.load_s(arrivals, width_s) * self.cost)
-
-    def events_out(self, arrivals: FloatArray, width_s: float) -> FloatArray:
-        return np.asarray(self.curve.events_out(arrivals, width_s) * self.results)
-
-    def at_speed(self, speed: float) -> CostCurve:
-        return _Scaled(self.curve.at_speed(speed), self.cost, self.results)
-
-
 def as_seen(operator: QueryOperator, by: Seen) -> QueryOperator:
     """Return an operator with what is seen in place of what was predicted with."""
     cost = 1.0 if by.cost is None else by.cost
@@ -237,5 +219,5 @@ def as_seen(operator: QueryOperator, by: Seen) -> QueryOperator:
         inputs=operator.inputs,
         cost_s=tuple(cost_s * cost + seen_s for cost_s in operator.cost_s),
         selectivity=tuple(rows * results for rows in operator.selectivity),
-        curve=None if operator.curve is None else _Scaled(operator.curve, cost, results),
+        curve=None if operator.curve is None else ScaledCurve(operator.curve, cost, results),
     )

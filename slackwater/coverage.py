@@ -1,0 +1,87 @@
+"""How far a prediction reaches: what its sample covers, what it may be off, what it is not of."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from runtime.estimate.curves import ScaledCurve
+from runtime.estimate.query_graph import QueryGraph
+from runtime.model import format_s
+from runtime.plan.plan import Plan
+from runtime.plan.steps import SourceStep
+from slackwater.outlook import estimate_placed
+
+if TYPE_CHECKING:
+    from slackwater.prediction import Prediction
+    from slackwater.sampling import FlowSample
+
+__all__ = ["bounds_s", "covered_lines", "not_held"]
+
+ERRORS = 2
+"""Standard errors of what work costs that the stated range leaves room for."""
+
+
+def bounds_s(made: Prediction) -> tuple[float, float]:
+    """Return between which two figures the worst latency lies, if costs are off as they may be.
+
+    Where stretches of the sample differ in what a row costs, costs may be so far off.
+    """
+    least_s, most_s = made.estimate.bounds_s
+    off = min(ERRORS * made.sample.spread, 0.9)
+    for factor in (1 - off, 1 + off) if off > 0 else ():
+        graph = _times(made.graph, factor)
+        found = estimate_placed(made.plan, made.sample, graph, made.outlook).latency.bounds_s
+        least_s, most_s = min(least_s, found[0]), max(most_s, found[1])
+    return least_s, most_s
+
+
+def _times(graph: QueryGraph, factor: float) -> QueryGraph:
+    """Return a graph whose work takes so many times as long."""
+    operators = [
+        replace(
+            one,
+            cost_s=tuple(cost_s * factor for cost_s in one.cost_s),
+            curve=None if one.curve is None else ScaledCurve(one.curve, factor, 1.0),
+        )
+        for one in graph.operators
+    ]
+    return QueryGraph(graph.sources, tuple(operators))
+
+
+def covered_lines(sample: FlowSample) -> list[str]:
+    """Return how much time a sample covers, for people; none: it is not known."""
+    if sample.covers_s <= 0:
+        return []
+    each, over = format_s(sample.covers_s / sample.stretches), format_s(sample.looked_s)
+    if sample.stretches == 1:
+        more = "" if sample.covers_s >= sample.looked_s else f"; when rows come, of {over}"
+        return [f"sample      costs of the first {each} of event time{more}"]
+    off = f"{ERRORS * sample.spread:.0%}"
+    return [
+        f"sample      costs of {sample.stretches} stretches of {each} each, evenly over {over} of "
+        f"event time: work may be off by {off}"
+    ]
+
+
+def not_held(plan: Plan) -> list[str]:
+    """Return what a prediction is not of, in a run of this plan."""
+    found = []
+    unpaced = [
+        stage.name
+        for stage in plan.stages
+        if isinstance(stage.step, SourceStep)
+        and stage.step.source.speed is None
+        and stage.step.source.is_history
+    ]
+    if unpaced:
+        found.append(
+            f"{', '.join(unpaced)} without speed=: a run reads that as fast as it goes, so what is "
+            "predicted holds for rows that come at these rates, and not for that run"
+        )
+    if plan.limits.order is not None:
+        found.append(
+            "order= of the limits is another order of work: what is predicted holds where the "
+            "earliest stimulus goes first"
+        )
+    return found
