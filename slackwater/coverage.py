@@ -3,35 +3,43 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from runtime.estimate.curves import ScaledCurve
 from runtime.estimate.query_graph import QueryGraph
 from runtime.model import format_s
 from runtime.plan.plan import Plan
 from runtime.plan.steps import SourceStep
-from slackwater.outlook import estimate_placed
+from slackwater.outlook import Outlook, estimate_placed
+from slackwater.sampling import FlowSample
 
-if TYPE_CHECKING:
-    from slackwater.prediction import Prediction
-    from slackwater.sampling import FlowSample
-
-__all__ = ["bounds_s", "covered_lines", "not_held"]
+__all__ = ["covered_lines", "not_held", "widened_s"]
 
 ERRORS = 2
 """Standard errors of what work costs that the stated range leaves room for."""
 
 
-def bounds_s(made: Prediction) -> tuple[float, float]:
+def widened_s(
+    bounds_s: tuple[float, float],
+    plan: Plan,
+    sample: FlowSample,
+    graph: QueryGraph,
+    outlook: Outlook,
+) -> tuple[float, float]:
     """Return between which two figures the worst latency lies, if costs are off as they may be.
 
     Where stretches of the sample differ in what a row costs, costs may be so far off.
+
+    Args:
+        bounds_s: with costs as they are predicted.
+        plan: every stage in a slot.
+        sample: of the same flow.
+        graph: the sample's, at the speed of event time.
+        outlook: what is ahead.
     """
-    least_s, most_s = made.estimate.bounds_s
-    off = min(ERRORS * made.sample.spread, 0.9)
+    least_s, most_s = bounds_s
+    off = min(ERRORS * sample.spread, 0.9)
     for factor in (1 - off, 1 + off) if off > 0 else ():
-        graph = _times(made.graph, factor)
-        found = estimate_placed(made.plan, made.sample, graph, made.outlook).latency.bounds_s
+        found = estimate_placed(plan, sample, _times(graph, factor), outlook).latency.bounds_s
         least_s, most_s = min(least_s, found[0]), max(most_s, found[1])
     return least_s, most_s
 

@@ -17,7 +17,7 @@ from runtime.estimate.sustainable import sustainable
 from runtime.model import NS_PER_SECOND, format_ns, format_s
 from runtime.plan.expected import ExpectedLatency, RateRange
 from runtime.plan.plan import Plan
-from slackwater.coverage import bounds_s, covered_lines, not_held
+from slackwater.coverage import covered_lines, not_held, widened_s
 from slackwater.fits import divided, why_it_does_not_fit
 from slackwater.gate_waits import GatePart, gate_lines, relief_by_slack
 from slackwater.outlook import Outlook
@@ -78,7 +78,7 @@ class Prediction:
     @cached_property
     def bounds_s(self) -> tuple[float, float]:
         """Between which two figures the worst latency lies, seconds."""
-        return bounds_s(self)
+        return widened_s(self.estimate.bounds_s, self.plan, self.sample, self.graph, self.outlook)
 
     @property
     def machines(self) -> tuple[SharedCores, ...]:
