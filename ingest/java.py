@@ -17,7 +17,7 @@ from pathlib import Path
 
 from runtime.errors import JavaError
 
-SUPPORTED = (8, 11, 17)
+SUPPORTED = (8, 11, 17, 21)
 """Majors that Spark 3.5 runs on."""
 START_LIMIT_S = 30
 """How long `java -version` may take; on a busy machine a JVM takes seconds to start."""

@@ -143,7 +143,10 @@ class RayStore:
         """Return the keys that begin so."""
         ask = _kv()._internal_kv_list
         what = f"which {prefix} there are"
-        return [key.decode() for key in within(ASK_S, ask, prefix, namespace=_NAMESPACE, what=what)]
+        return [
+            key.decode(errors="replace")
+            for key in within(ASK_S, ask, prefix, namespace=_NAMESPACE, what=what)
+        ]
 
 
 class Records:
@@ -168,14 +171,24 @@ class Records:
         return None if data is None else _record(job_id, data)
 
     def all(self) -> list[JobRecord]:
-        """Return all records, the newest job first.
-
-        Raises:
-            ClusterError: one of them is no record.
-        """
-        found = [self.read(key.removeprefix(_RECORD)) for key in self._store.keys(_RECORD)]
+        """Return all records, the newest job first; one that cannot be read is a lost job's."""
+        found = [self._read_or_lost(key.removeprefix(_RECORD)) for key in self._store.keys(_RECORD)]
         there = [record for record in found if record is not None]  # one may go as we read
         return sorted(there, key=lambda record: (-record.submitted_ns, record.id))
+
+    def _read_or_lost(self, job_id: str) -> JobRecord | None:
+        try:
+            return self.read(job_id)
+        except ClusterError as problem:  # the other jobs have records
+            return JobRecord(
+                id=job_id,
+                flow="?",
+                state="lost",
+                submitter="?",
+                submitted_ns=0,
+                error=str(problem),
+                error_type="ClusterError",
+            )
 
     def report(self, job_id: str) -> JobReport | None:
         """Return a job's last report; None: it never wrote one.

@@ -13,6 +13,7 @@ from ray.exceptions import RayError
 from actors.jobs.periodic_calls import WITHIN_S, PeriodicCalls
 from actors.slot.user_output import OutputLine, runs_users_code
 from runtime.plan.plan import Plan
+from runtime.terminal_text import sanitized
 
 __all__ = ["UserOutputRelay"]
 
@@ -59,11 +60,12 @@ class UserOutputRelay:
     def show(self, lines: Iterable[OutputLine]) -> None:
         """Print lines on stderr: what is on stdout is the driver's own, perhaps one JSON object.
 
+        They may hold what came in with the data, so that no terminal may obey them.
         Where nobody reads it any more (`2>&1 | head`), they are in the worker's log.
         """
         with contextlib.suppress(OSError, ValueError):  # the pipe is broken, the stream is closed
             for line in lines:
-                print(line.text, file=sys.stderr, flush=True)  # noqa: T201 the user's own words
+                print(sanitized(line.text), file=sys.stderr, flush=True)  # noqa: T201 the user's own words
 
 
 def _speakers(plan: Plan, actors: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Reading a file that somebody else may have put there: no links, no pipes, no end of bytes."""
+"""Files of ours, for our user alone; and those that others may have put there, read with care."""
 
 from __future__ import annotations
 
@@ -6,7 +6,12 @@ import os
 import stat
 from pathlib import Path
 
-__all__ = ["read_plain"]
+__all__ = ["private", "read_plain"]
+
+
+def private(path: str | Path, flags: int) -> int:
+    """Open a file that, if it is new, only our user may read: an `opener` of Python's `open`."""
+    return os.open(path, flags | os.O_NOFOLLOW, 0o600)
 
 
 def read_plain(path: Path, *, most_bytes: int, is_own: bool = False) -> bytes:

@@ -10,6 +10,7 @@ What is decided (where a part ends, what may be replaced, who may go on) is in `
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import time
@@ -340,11 +341,16 @@ class FileSink:
             usage = shutil.disk_usage(path if path.exists() else path.parent)
             free = f"{usage.free / 2**20:.1f} MiB free there"
         reason = os.strerror(problem.errno) if problem.errno else str(problem)
+        mend = "Make room or choose another path"
+        if problem.errno in (errno.EMFILE, errno.ENFILE):  # no path and no room mends that
+            free = "its process or its host has too many files open"
+            mend = "Close what the flow's functions open, or raise the limit (ulimit -n)"
+            way_out = way_out and mend
         if way_out is None:
             told = self.progress
             way_out = (
                 f"{told.parts} part(s) with {self._manifest.rows:,} rows are published and safe, "
-                f"{told.waiting:,} rows behind them are not visible. Make room or choose another "
-                "path, and submit again (resume=True goes on behind what is published)"
+                f"{told.waiting:,} rows behind them are not visible. {mend}, and submit again "
+                "(resume=True goes on behind what is published)"
             )
         return f"sink {self._name!r} could not write {path}: {reason} ({free}); {way_out}"

@@ -21,7 +21,7 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from actors.kernel.plain_files import read_plain
+from actors.kernel.plain_files import private, read_plain
 from runtime.errors import SinkError
 from runtime.sinks.manifest import Manifest, Part
 from runtime.sinks.open_decision import ExistingOutput
@@ -152,7 +152,7 @@ class OutputPath:
         """Put a manifest in the place of the older one, at once."""
         aside = self.manifest_path.with_name(f"{self.manifest_path.name}.{self.token}")
         try:
-            with aside.open("w", encoding="utf-8") as file:
+            with open(aside, "w", encoding="utf-8", opener=private) as file:
                 json.dump(manifest.to_json(), file)
                 file.flush()
                 os.fsync(file.fileno())
@@ -204,12 +204,13 @@ class OutputPath:
 
 
 def make_folder(path: Path) -> None:
-    """Make a folder, and what of its parents is missing, and have their names on disk.
+    """Make a folder, and what of its parents is missing, for our user; have their names on disk.
 
     Else what is synced in it may be lost with it, when the host loses its power.
     """
     missing = [one for one in (path, *path.parents) if not one.exists()]
-    path.mkdir(parents=True, exist_ok=True)
+    for one in reversed(missing):
+        one.mkdir(mode=0o700, exist_ok=True)
     for one in missing:
         with suppress(PermissionError):  # of a parent that may be written and not read
             sync(one.parent)

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from actors.kernel.plain_files import private
 from actors.sinks.output_path import sync
 from runtime.model.arrow_functions import arrow_functions
 from runtime.sinks.rolling import GROUP_ROWS
@@ -88,6 +89,7 @@ class ParquetPart:
 
     def _write_group(self, table: pa.Table) -> None:
         if self._writer is None:
+            os.close(private(self._path, os.O_WRONLY | os.O_CREAT))  # Arrow's would be for all
             self._writer = pq.ParquetWriter(self._path, self._schema, compression="zstd")
         # In one piece: where pages end must not show where batches ended.
         if len(table):
@@ -99,8 +101,7 @@ class JsonLinesPart:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
-        self._file = os.open(path, flags, 0o644)
+        self._file = private(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
         self._bytes = 0
 
     def write(self, rows: pa.RecordBatch) -> int:

@@ -11,13 +11,15 @@ Used from the slot's loop, once it runs.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import zmq
 
 from actors.slot.peers import codec_of
 from actors.wire.channel import ChannelKeys, ChannelPoller, Receiver, Sender, Waker
+from actors.wire.frames import MAX_BYTES, FrameTooLongError
 from actors.wire.local_sockets import host_identity
+from runtime.errors import FrameError
 from runtime.measure.report import ChannelReport
 from runtime.model import Message
 from runtime.plan.plan import Channel, Stage
@@ -132,8 +134,15 @@ class ChannelEnds:
                     slot.credit(name, rows)
 
     def send(self, channel: Channel, message: Message, now_ns: int) -> None:
-        """Send a message to the stage in another slot."""
-        self.senders[channel.name].send(message, now_ns)
+        """Send a message to the stage in another slot.
+
+        Raises:
+            FrameError: one row is too long; names the steps and the column.
+        """
+        try:
+            self.senders[channel.name].send(message, now_ns)
+        except FrameTooLongError as problem:
+            raise _row_too_long(channel, message) from problem
 
     def grant(self, channel: Channel, rows: int) -> None:
         """Give credit back; at the end of a stream nobody needs it."""
@@ -187,6 +196,22 @@ def count_received(channel: ChannelReport, receiver: Receiver) -> None:
     channel.link_ns += receiver.link_ns
     least = [one for one in (channel.least_link_ns, receiver.least_link_ns) if one is not None]
     channel.least_link_ns = min(least, default=None)
+
+
+def _row_too_long(channel: Channel, message: Message) -> FrameError:
+    columns = {} if message.batch is None else message.batch.columns
+    sizes = {name: max(map(_bytes_of, values)) for name, values in columns.items() if len(values)}
+    longest = max(sizes, key=lambda name: sizes[name], default="")
+    return FrameError(
+        f"step {channel.source!r} gave step {channel.target!r} a row that is too long for the way "
+        f"between their slots, {MAX_BYTES / 2**20:.0f} MiB: its column {longest!r} has a value of "
+        f"{sizes.get(longest, 0):,} bytes; drop or shorten it before, or keep both steps in one "
+        "slot (placement=)"
+    )
+
+
+def _bytes_of(value: Any) -> int:
+    return len(value) if isinstance(value, bytes) else len(str(value).encode(errors="replace"))
 
 
 def is_drained(passed: Iterable[Mapping[str, Passed]]) -> bool:

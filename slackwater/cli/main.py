@@ -290,7 +290,7 @@ def _new_folder(flow: str) -> Path:
     for number in range(1, 1_000):
         folder = RUNS / (name if number == 1 else f"{name}-{number}")
         try:
-            folder.mkdir(parents=True)
+            folder.mkdir(mode=0o700, parents=True)
         except FileExistsError:
             continue
         except OSError as problem:

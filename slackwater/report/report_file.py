@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from actors.kernel.plain_files import read_plain
+from actors.kernel.plain_files import private, read_plain
 from runtime.errors import SinkError, SlackwaterError
 from runtime.measure import JobReport
 
@@ -49,9 +49,10 @@ def replace_file(path: Path, content: bytes) -> None:
     """
     half_made = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         try:
-            half_made.write_bytes(content)
+            with open(half_made, "wb", opener=private) as file:
+                file.write(content)
             half_made.replace(path)
         finally:
             half_made.unlink(missing_ok=True)

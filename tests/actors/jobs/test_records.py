@@ -93,9 +93,20 @@ def test_what_is_no_record_is_named(found: bytes) -> None:
     store.put("job:city-000001", found)
     store.put("report:city-000001", found)
     with pytest.raises(ClusterError, match=r"record of job 'city-000001'.*cannot be read"):
-        Records(store).all()
+        Records(store).read("city-000001")
     with pytest.raises(ClusterError, match=r"report of job 'city-000001'.*cannot be read"):
         Records(store).report("city-000001")
+
+
+def test_a_record_that_cannot_be_read_is_listed_as_lost_beside_the_others() -> None:
+    store = Shelf()
+    Records(store).write(record())
+    store.put("job:city-00000\x1b[2J", b"\x80\x04")
+    whole, lost = Records(store).all()
+    assert whole == record()
+    assert (lost.id, lost.state, lost.has_ended) == ("city-00000\x1b[2J", "lost", True)
+    assert lost.error is not None
+    assert "cannot be read" in lost.error
 
 
 def test_the_newest_hundred_are_kept_and_those_that_live() -> None:

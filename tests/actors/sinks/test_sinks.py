@@ -241,3 +241,27 @@ def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     ):
         with pytest.raises(SinkError, match="choose a path that can be written on the node"):
             opened(spec)
+
+
+@pytest.mark.parametrize("of", [parquet_sink, jsonl_sink])
+@pytest.mark.parametrize("name", ["deep/out", "deep/one.parquet"])
+def test_what_is_written_is_for_its_owner_alone(tmp_path: Path, of: Any, name: str) -> None:
+    sink = opened(of(tmp_path / name))
+    sink.write(rows())
+    sink.close()
+    made = [one for one in tmp_path.rglob("*") if not one.name.endswith(".lock")]
+    assert made
+    assert {one.stat().st_mode & 0o77 for one in made} == {0}
+
+
+def test_without_file_descriptors_left_the_way_out_is_not_another_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def exhausted(*_: object, **__: object) -> int:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    sink = opened(jsonl_sink(tmp_path / "out"))
+    monkeypatch.setattr(parts, "private", exhausted)
+    with pytest.raises(SinkError, match=r"Too many open files .*ulimit -n") as caught:
+        sink.write(rows())
+    assert "another path" not in str(caught.value)

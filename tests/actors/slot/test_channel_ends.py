@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
-from actors.slot.channel_ends import Passed, is_drained
+import numpy as np
+import pyarrow as pa
+import pytest
+import zmq
+
+import slackwater as sw
+from actors.slot.channel_ends import ChannelEnds, Passed, is_drained
+from actors.wire.channel import ChannelKeys, Waker
+from actors.wire.frames import MAX_BYTES
+from runtime.errors import FrameError
+from runtime.model import Message, batch_of
 
 
 def test_a_channel_is_drained_when_both_ends_have_seen_the_same() -> None:
@@ -13,3 +23,32 @@ def test_a_channel_is_drained_when_both_ends_have_seen_the_same() -> None:
 
 def test_a_channel_within_a_slot_has_no_ends_and_nothing_is_under_way_on_it() -> None:
     assert is_drained([{}, {}])
+
+
+def test_a_row_too_long_for_its_way_is_told_with_its_steps_and_column() -> None:
+    flow = sw.Dataflow("long")
+    rows = sw.table({"ts": [1], "short": ["a"], "long": ["b"]})
+    flow.source("pages", rows, event_time="ts").merge(name="gate").sink("out", sw.collect_sink())
+    with sw.Simulation(2) as nodes:
+        plan = nodes.plan(flow, placement={"pages": "node-1", "gate": "node-2"})
+    context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
+    ends = [
+        ChannelEnds(keys=ChannelKeys.generate(), context=context, host="127.0.0.1", waker=Waker())
+        for _ in range(2)
+    ]
+    try:
+        there = ends[1].bind(plan.stages_of("node-2"), dict.fromkeys(plan.slots))
+        ends[0].connect(plan.stages_of("node-1"), there)
+        (channel,) = (one for one in plan.channels if one.name in there)
+        times = np.array([1])
+        columns = {"ts": times, "short": pa.array(["a"]), "long": pa.array(["é" * MAX_BYTES])}
+        message = Message(batch_of(times, columns), 1, 1)
+        with pytest.raises(FrameError) as caught:
+            ends[0].send(channel, message, 0)
+    finally:
+        for end in (*ends[0].all.values(), *ends[1].all.values()):
+            end.close(linger_s=0)
+        context.term()
+    said = str(caught.value)
+    assert "step 'pages' gave step 'gate' a row that is too long" in said
+    assert f"its column 'long' has a value of {2 * MAX_BYTES:,} bytes" in said

@@ -1,0 +1,24 @@
+"""Text of others for our terminal: names, notes, logs, prints may hold what a terminal obeys.
+
+An escape can set a title, move the cursor over what we said, or have the terminal type. So each
+such character is shown by its picture: `␛[2J` for one that would have cleared the screen.
+"""
+
+from __future__ import annotations
+
+__all__ = ["PICTURES", "sanitized"]
+
+_KEPT = "\n\t"
+# Directions, isolates, joiners and line separators: they make a name look like another.
+_HIDDEN = [*range(0x200B, 0x2010), *range(0x2028, 0x202F), *range(0x2060, 0x2070), 0x61C, 0xFEFF]
+PICTURES = {
+    **{code: 0x2400 + code for code in range(0x20) if chr(code) not in _KEPT},
+    0x7F: 0x2421,
+    **dict.fromkeys([*range(0x80, 0xA0), *_HIDDEN, *range(0xD800, 0xE000)], 0xFFFD),
+}
+"""{code: code of what is shown in its place}."""
+
+
+def sanitized(text: str) -> str:
+    """Return a text of the same length that no terminal obeys; lines and tabs stay."""
+    return text.translate(PICTURES)

@@ -1,0 +1,19 @@
+"""What users' functions print is shown, and no terminal obeys it."""
+
+from __future__ import annotations
+
+import pytest
+
+import slackwater as sw
+from actors.jobs.user_output_relay import UserOutputRelay
+from actors.slot.user_output import OutputLine
+from tests.support.flows import late_pair
+
+
+def test_escapes_in_what_a_function_prints_are_shown_and_not_done(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with sw.Simulation(1) as nodes:
+        relay = UserOutputRelay(nodes.plan(late_pair("late", seconds=1)), {})
+    relay.show([OutputLine(False, "[clean] \x1b]0;owned\x07 \u202edone")])
+    assert capsys.readouterr().err == "[clean] ␛]0;owned␇ \ufffddone\n"
