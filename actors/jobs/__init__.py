@@ -13,6 +13,6 @@
 | `picklable.py` | what of a plan cannot be sent, named |
 | `logs.py`, `user_output_relay.py` | what its processes have printed: later, and at once |
 | `latest_reports.py` | what each slot last said of itself |
-| `failure_report.py`, `ray_errors.py` | how an end is explained; Ray's errors as ours |
+| `deaths.py`, `ray_errors.py` | how a process died; Ray's errors as ours |
 | `periodic_calls.py` | calls to slots, made now and then |
 """

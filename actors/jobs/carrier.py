@@ -24,6 +24,7 @@ from typing import Any
 import ray
 from ray.exceptions import RayError
 
+from actors.jobs.deaths import death_of
 from actors.jobs.latest_reports import LatestReports
 from actors.jobs.results import Results
 from actors.jobs.slot_actors import end_actors, final_reports
@@ -111,11 +112,11 @@ class JobCarrier:
     ) -> None:
         self._plan, self._actors = plan, actors
         self._cluster_monitor, self._hosts, self._tuner = cluster_monitor, hosts, tuner
-        homes = {
+        self._homes = {
             slot: HomeNode(nodes[slot].node_id, nodes[slot].name, nodes[slot].ip)
             for slot in plan.slot_names
         }
-        self.life = JobLife(plan, homes, time_limits=TIME_LIMITS)
+        self.life = JobLife(plan, self._homes, time_limits=TIME_LIMITS)
         self.reports: dict[str, SlotReport] = {}
         self.results = Results(plan, actors)
         self.notes: list[str] = []
@@ -194,9 +195,9 @@ class JobCarrier:
     def _relocate(self, found: Relocation, nodes: Mapping[str, NodeInfo]) -> None:
         plan = found.new
         own = {slot: nodes[plan.places[slot].node] for slot in found.new_slots}
-        self.life.moved(
-            plan, {slot: HomeNode(one.node_id, one.name, one.ip) for slot, one in own.items()}
-        )
+        homes = {slot: HomeNode(one.node_id, one.name, one.ip) for slot, one in own.items()}
+        self._homes |= homes
+        self.life.moved(plan, homes)
         self._hosts.ask_too(own.values())
         self._joins = {end: slot for end, slot in self._joins.items() if slot not in own}
         with self.lock:
@@ -293,7 +294,11 @@ class JobCarrier:
         try:
             report: SlotReport = ray.get(ref, timeout=CALL_TIMEOUT_S)
         except RayError as problem:
-            return SlotDied(name, str(problem).strip().splitlines()[0].rstrip("."))
+            death = death_of(problem, self._homes[name])
+            said = [str(problem).strip().splitlines()[0].rstrip(".")]
+            if death is not None and str(death):
+                said = [str(death)] if death.by else [*said, str(death)]
+            return SlotDied(name, "; ".join(said), is_own=death is not None and bool(death.by))
         with self.lock:
             self.reports[name] = report
         if self._relay is not None:

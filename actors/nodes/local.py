@@ -127,6 +127,11 @@ class LocalNodes:
 
     def _start_supervisor(self, plan: dict[str, Any]) -> subprocess.Popen[str]:
         environment = {k: v for k, v in os.environ.items() if k not in FOREIGN} | self.environment
+        # What a JVM lays into its temp folder (libraries, blocks) goes with ours.
+        java = f"-XX:-UsePerfData -Djava.io.tmpdir={self._folder}"
+        environment["JDK_JAVA_OPTIONS"] = (
+            f"{environment.get('JDK_JAVA_OPTIONS', '')} {java}".strip()
+        )
         with (self._folder / "supervisor.log").open("w", encoding="utf-8") as log:
             return subprocess.Popen(  # noqa: S603 our own file, no shell
                 [sys.executable, "-P", str(SUPERVISOR), "start", json.dumps(plan)],

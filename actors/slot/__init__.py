@@ -12,6 +12,7 @@
 | `moving_stages.py`, `handover.py` | how it holds still, and gives stages to other slots |
 | `peers.py` | whether the slots at the other ends are there |
 | `read_ahead.py` | inputs of the user's own, read in threads |
+| `last_words.py` | how its process ends, for who asks when it is gone |
 | `user_output.py` | what users' functions print |
 | `arrow_ahead.py` | what Arrow will need, imported before the job begins |
 | `without_pandas.py` | what Arrow would load in case of need, left out |

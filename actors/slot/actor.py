@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from actors.slot.arrow_ahead import import_arrow_functions
 from actors.slot.host import SlotHost
 from actors.slot.keep_memory import keep_freed_memory
+from actors.slot.last_words import LastWords
 from actors.slot.pandas_in_code import mention_pandas
 from actors.slot.report import SlotReport
 from actors.slot.user_output import OutputLine, UserOutput, runs_users_code
@@ -32,6 +33,7 @@ class SlotActor:
 
     def __init__(self, plan: SlotPlan, **settings: Any) -> None:
         keep_freed_memory()
+        LastWords.install()
         self._output: UserOutput | None = None
         if plan.limits.order is not None or any(map(runs_users_code, plan.stages)):
             self._output = UserOutput.install()

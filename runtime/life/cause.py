@@ -105,7 +105,12 @@ def silent_peers(
 
 
 def failure_report(
-    plan: Plan, deaths: Mapping[str, str], homes: Mapping[str, HomeNode], *, lost: Collection[str]
+    plan: Plan,
+    deaths: Mapping[str, str],
+    homes: Mapping[str, HomeNode],
+    *,
+    lost: Collection[str],
+    own: Collection[str] = (),
 ) -> str:
     """Return what the user is told of slots that died.
 
@@ -114,6 +119,7 @@ def failure_report(
         deaths: {slot: what is known of its end}.
         homes: {slot: its node}.
         lost: ids of nodes that do not answer.
+        own: slots that their own code has ended.
     """
     lines = []
     for name, reason in deaths.items():
@@ -130,6 +136,8 @@ def failure_report(
             f"{said}Bring {', '.join(gone)} back, or do without (`ray status` tells which nodes "
             "are up; place its stages elsewhere with placement=), and submit the flow again"
         )
+    if set(deaths) <= set(own):
+        return f"{said}Mend the code that did it, or do without it, and submit the flow again"
     return (
         f"{said}If it was short of memory or killed by hand, mend that, and submit the flow again"
     )

@@ -96,6 +96,7 @@ class JobLife:
         self._time_limits, self._began_ns = time_limits or TimeLimits(), 0
         self._ended: dict[str, SlotEnded] = {}
         self._deaths: dict[str, str] = {}  # {slot: why}
+        self._own_deaths: set[str] = set()  # of these, by their own code
         self._lost: set[str] = set()  # ids of nodes that do not answer
         self._gone: str | None = None  # the cluster, and why
         self._is_unwanted = self._is_answered = False
@@ -182,9 +183,11 @@ class JobLife:
             case SlotEnded(slot=slot):
                 if slot in self.living:
                     self._ended[slot] = stimulus
-            case SlotDied(slot, reason):
+            case SlotDied(slot, reason, is_own):
                 if slot in self.living:
                     self._deaths[slot] = reason
+                    if is_own:
+                        self._own_deaths.add(slot)
             case HostSilent(node_id, reason):
                 self._record_death({node_id: reason})
             case DeadNodes(reasons):
@@ -317,7 +320,9 @@ class JobLife:
         silent = silent_peers(self._plan, self._failed, self.living, self._homes)
         self._record_death({self._homes[slot].node_id: reason for slot, reason in silent.items()})
         if self._deaths:
-            said = failure_report(self._plan, self._deaths, self._homes, lost=self._lost)
+            said = failure_report(
+                self._plan, self._deaths, self._homes, lost=self._lost, own=self._own_deaths
+            )
             self.cause = Cause(DEATH, said, tuple(self._deaths))
         else:
             first = self._failed[0]

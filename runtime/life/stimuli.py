@@ -54,10 +54,15 @@ class SlotEnded:
 
 @dataclass(frozen=True, slots=True)
 class SlotDied:
-    """A slot's process is gone; for what reason, as far as its host knows."""
+    """A slot's process is gone; for what reason, as far as its host knows.
+
+    Attributes:
+        is_own: whether code in it has ended it, as the reason says, and nobody else.
+    """
 
     slot: str
     reason: str
+    is_own: bool = False
 
     def __str__(self) -> str:
         return f"slot {self.slot!r} died: {_short(self.reason)}"

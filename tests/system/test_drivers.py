@@ -34,12 +34,11 @@ numbers.sink("folder", sw.parquet_sink("{folder}/out"))
 """
 KILLS_ITSELF = """
 import os
-import signal
 import slackwater as sw
 from tests.support.endless import EndlessInput
 
 def die(rows):
-    os.kill(os.getpid(), signal.SIGKILL)
+    os._exit(3)
 
 flow = sw.Dataflow("dies")
 flow.source("numbers", EndlessInput(), event_time="ts").sink("calls", sw.callback_sink(die))
@@ -147,12 +146,15 @@ def test_a_killed_driver_leaves_no_process_and_no_half_result(drivers: dict[str,
         pq.read_table(part)
 
 
-def test_with_json_stdout_is_one_object_though_a_worker_was_killed(
+def test_with_json_stdout_is_one_object_and_a_worker_that_left_is_told_with_its_exit_code(
     drivers: dict[str, Driver],
 ) -> None:
     driver = drivers["loses"]
     out, errors = driver.process.communicate(timeout=WHOLE_RUN_S)
     assert driver.process.returncode == 1
-    assert json.loads(out)["error"]["kind"] == "WorkerDied"
+    error = json.loads(out)["error"]
+    assert error["kind"] == "WorkerDied"
+    by = "its process was ended by exit code 3 (os._exit); the last code of yours that ran"
+    assert f"{by} there is that of 'calls'" in error["message"]
     assert errors.startswith("slackwater: the worker of slot 'node-1'")
     assert "raylet" not in errors

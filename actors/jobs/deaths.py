@@ -1,0 +1,92 @@
+"""How a slot's process died, by what it left on its host: Ray knows that it is gone, no more."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import ray
+from ray.exceptions import RayError
+
+from actors.nodes.gateway import on_node
+from actors.slot.last_words import read_last_words
+from runtime.life import HomeNode
+
+__all__ = ["Death", "death_of"]
+
+WITHIN_S = 5.0
+"""For a process on another host to read there."""
+MOST_BYTES = 65_536
+"""Of a log, from its end."""
+_PID = re.compile(r"^\s*pid: (\d+)$", re.MULTILINE)
+_SIGNAL = re.compile(r"^\*\*\* (SIG\w+) received", re.MULTILINE)
+_FATAL = re.compile(r"^Fatal Python error: (.+)$", re.MULTILINE)
+_FRAME = re.compile(r'^  File "(.+)", line (\d+) in (.+)$', re.MULTILINE)
+
+
+class Death(NamedTuple):
+    """What is known of it.
+
+    Attributes:
+        by: the signal, or the exit code; "" if it left no word, as one that was killed.
+        at: ", at file, line 3, in function", of the user's code; or "".
+        step: whose code ran last; "" if none of the user's did.
+    """
+
+    by: str
+    at: str
+    step: str
+
+    def __str__(self) -> str:
+        by = f"its process was ended by {self.by}{self.at}" if self.by else ""
+        step = f"the last code of yours that ran there is that of {self.step!r}"
+        return "; ".join([*filter(None, [by]), *([step] if self.step else [])])
+
+
+def death_of(problem: RayError, home: HomeNode) -> Death | None:
+    """Return how the process died that Ray's error is about; None: there is nothing to be read."""
+    pid = _PID.search(str(problem))
+    if pid is None:  # it is the node that is gone
+        return None
+    here: Any = ray.util.get_node_ip_address()  # type: ignore[no-untyped-call]
+    if home.ip == here:
+        return _read_here(int(pid[1]))
+    call = on_node(_read_here, int(pid[1]), node_id=home.node_id)
+    try:
+        return ray.get(call, timeout=WITHIN_S)  # type: ignore[no-any-return]
+    except RayError:  # the end of its host, too, is no end without a word
+        return None
+
+
+def _read_here(pid: int) -> Death | None:
+    inside: Any = ray
+    folder = Path(inside._private.worker._global_node.get_logs_dir_path())
+    logs = sorted(folder.glob(f"worker-*-{pid}.err"), key=lambda one: one.stat().st_mtime_ns)
+    if not logs:
+        return None
+    step, words = read_last_words(logs[-1])  # process ids are used again
+    text = logs[-1].read_bytes()[-MOST_BYTES:].decode(errors="replace")
+    by, at = told_by(text, [sys.prefix, sys.base_prefix, str(Path(__file__).parents[2])])
+    return Death(words or by, at, step)
+
+
+def told_by(log: str, not_users: Iterable[str]) -> tuple[str, str]:
+    """Return what a log says of the end of its process, and at which line of the user's code.
+
+    Args:
+        log: what it wrote to stderr.
+        not_users: folders whose files are not the user's.
+    """
+    fatal = _FATAL.search(log)
+    if fatal is None:
+        return "", ""
+    number = _SIGNAL.search(log)
+    by = f"{number[1]} ({fatal[1]})" if number else fatal[1]
+    own = tuple(not_users)
+    for path, line, function in _FRAME.findall(log[fatal.end() :]):
+        if not path.startswith(own):
+            return by, f", at {path}, line {line}, in {function}"
+    return by, ""

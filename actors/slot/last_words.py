@@ -1,0 +1,106 @@
+"""How a slot's process ends, for who asks when it is gone: a small file beside Ray's log of it.
+
+```
+code of a step begins ──▶ its name     in a mapped page, which the kernel keeps however we end
+os._exit(3)           ──▶ a line
+SIGALRM, SIGUSR1, …   ──▶ a line       (of SIGSEGV and its like Ray and Python write into the log)
+```
+
+`actors/jobs/deaths.py` reads it.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import signal
+import threading
+from pathlib import Path
+from typing import Any
+
+from actors.kernel.plain_files import private
+from runtime.model.whose_code import RUNNING
+
+__all__ = ["LastWords", "read_last_words"]
+
+ENDING = ".last"
+STEP_BYTES, WORDS_BYTES = 512, 512
+SIGNALS = ("ALRM", "VTALRM", "PROF", "USR1", "USR2", "HUP", "QUIT", "XCPU", "POLL")
+"""They end a process that has not said otherwise, and nothing writes of it anywhere."""
+
+
+class LastWords:
+    """The page of one process."""
+
+    def __init__(self, path: Path) -> None:
+        file = private(path, os.O_RDWR | os.O_CREAT)
+        try:
+            os.ftruncate(file, STEP_BYTES + WORDS_BYTES)
+            self._page = mmap.mmap(file, STEP_BYTES + WORDS_BYTES)
+        finally:
+            os.close(file)
+
+    def runs(self, step: str) -> None:
+        """Note whose code begins to run."""
+        self._page[:STEP_BYTES] = step.encode()[:STEP_BYTES].ljust(STEP_BYTES, b"\0")
+
+    def say(self, words: str) -> None:
+        """Note what is about to end the process."""
+        self._page[STEP_BYTES:] = words.encode()[:WORDS_BYTES].ljust(WORDS_BYTES, b"\0")
+
+    @classmethod
+    def install(cls) -> None:
+        """Keep the page of this process, if Ray keeps its log. In its main thread, once."""
+        log = Path(os.readlink("/proc/self/fd/2"))
+        if log.suffix != ".err":
+            return
+        last = cls(log.with_suffix(ENDING))
+        RUNNING.tell = last.runs
+        last._tell_exits()
+        last._tell_signals()
+
+    def _tell_exits(self) -> None:
+        inside: Any = os
+        leave, pid = os._exit, os.getpid()
+
+        def told(status: int) -> Any:
+            if os.getpid() == pid:  # not in a child that was forked, which shares the page
+                self.say(f"exit code {status} (os._exit)")
+            leave(status)
+
+        inside._exit = told
+
+    def _tell_signals(self) -> None:
+        ours = [
+            number
+            for name in SIGNALS
+            if (number := getattr(signal, f"SIG{name}", None)) is not None
+            and signal.getsignal(number) is signal.SIG_DFL
+        ]
+        heard, told = os.pipe()
+        os.set_blocking(told, False)
+        signal.set_wakeup_fd(told, warn_on_full_buffer=False)
+        for number in ours:
+            signal.signal(number, lambda *_: None)  # the thread below ends us, and says why
+
+        def end() -> None:
+            while (number := os.read(heard, 1)[0]) not in ours:
+                pass
+            self.say(f"signal {signal.Signals(number).name}")
+            os.kill(os.getpid(), signal.SIGKILL)
+
+        threading.Thread(target=end, name="last words", daemon=True).start()
+
+
+def read_last_words(log: Path) -> tuple[str, str]:
+    """Return the step whose code ran last, and what the process said as it ended; "" for neither.
+
+    Args:
+        log: Ray's, of what the process wrote to stderr.
+    """
+    try:
+        page = log.with_suffix(ENDING).read_bytes()[: STEP_BYTES + WORDS_BYTES]
+    except OSError:
+        return "", ""
+    step, words = page[:STEP_BYTES], page[STEP_BYTES:]
+    return tuple(one.rstrip(b"\0").decode(errors="replace") for one in (step, words))  # type: ignore[return-value]

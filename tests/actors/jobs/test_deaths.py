@@ -1,0 +1,77 @@
+"""What is told of a process that has died, by what it left."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from actors.jobs.deaths import Death, told_by
+from actors.slot.last_words import read_last_words
+
+ROOT = Path(__file__).resolve().parents[3]
+LOG = """:job_id:01000000
+*** SIGSEGV received at time=1795665905 on cpu 1 ***
+Fatal Python error: Segmentation fault
+
+Stack (most recent call first):
+  File "/usr/lib/python3.11/ctypes/__init__.py", line 519 in string_at
+  File "/flows/city.py", line 13 in crash
+  File "/usr/lib/python3.11/threading.py", line 982 in run
+"""
+DIES = """
+import os
+import signal
+import sys
+import time
+from actors.slot.last_words import LastWords
+from runtime.model.whose_code import RUNNING
+
+LastWords.install()
+RUNNING.reset(RUNNING.set("first"))
+token = RUNNING.set("bad")
+{dies}
+time.sleep(30)
+"""
+
+
+def test_a_signal_is_told_with_the_line_of_the_users_code() -> None:
+    by = told_by(LOG, ["/usr/lib/python3.11"])
+    assert by == ("SIGSEGV (Segmentation fault)", ", at /flows/city.py, line 13, in crash")
+    assert str(Death(*by, "bad")) == (
+        "its process was ended by SIGSEGV (Segmentation fault), at /flows/city.py, line 13, in "
+        "crash; the last code of yours that ran there is that of 'bad'"
+    )
+    assert told_by(":job_id:01000000\n", []) == ("", "")
+    assert str(Death("", "", "bad")) == "the last code of yours that ran there is that of 'bad'"
+    assert str(Death("", "", "")) == ""
+
+
+@pytest.mark.parametrize(
+    ("dies", "words"),
+    [
+        ("os._exit(3)", "exit code 3 (os._exit)"),
+        ("signal.setitimer(signal.ITIMER_REAL, 0.001)", "signal SIGALRM"),
+        ("os.kill(os.getpid(), signal.SIGUSR1)", "signal SIGUSR1"),
+        ("os.kill(os.getpid(), signal.SIGKILL)", ""),
+        ("os.fork() or os._exit(5); os.wait(); os.kill(os.getpid(), signal.SIGKILL)", ""),
+    ],
+)
+def test_a_process_leaves_the_step_that_ran_and_what_ended_it(
+    tmp_path: Path, dies: str, words: str
+) -> None:
+    log = tmp_path / "worker-1.err"
+    with log.open("wb") as errors:
+        code = DIES.format(dies=dies)
+        ended = subprocess.run(  # noqa: S603 our own program
+            [sys.executable, "-c", code], stderr=errors, cwd=ROOT, timeout=30, check=False
+        )
+    assert ended.returncode != 0
+    assert read_last_words(log) == ("bad", words), log.read_text()
+    assert log.with_suffix(".last").stat().st_mode & 0o77 == 0
+
+
+def test_a_process_that_left_nothing_has_no_words(tmp_path: Path) -> None:
+    assert read_last_words(tmp_path / "worker-1.err") == ("", "")
