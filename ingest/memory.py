@@ -29,7 +29,7 @@ def table(data: pa.Table | Mapping[str, Any], *, batch_rows: int = 65_536) -> Bl
     if batch_rows < 1:
         raise SettingError(f"batch_rows={batch_rows} must be at least 1")
     try:
-        made = data if isinstance(data, pa.Table) else pa.table(_columns(dict(data)))
+        made = data if isinstance(data, pa.Table) else pa.table(_columns(data))
     except (pa.ArrowInvalid, pa.ArrowTypeError) as problem:
         raise SchemaError(
             f"table: {problem}; every column needs as many values as the others, of one type"
@@ -43,8 +43,14 @@ def _columns(data: Mapping[str, Any]) -> dict[str, Any]:
     Raises:
         SchemaError: whole numbers beyond 64 bits, values of several types, or no UTF-8 text.
     """
+    names = list(data)
+    for name in names:
+        if names.count(name) > 1:  # of a pandas frame
+            raise SchemaError(
+                f"table: column name {name!r} occurs {names.count(name)} times; rename all but one"
+            )
     columns = {}
-    for name, values in data.items():
+    for name, values in dict(data).items():
         try:
             columns[name] = _array(values)
         except (pa.ArrowException, OverflowError, UnicodeError) as problem:

@@ -117,8 +117,8 @@ def _first_and_last(data: bytes, line: int, *, has_quotes: bool) -> tuple[int, i
     if has_quotes and b'"' in data:
         ends = _record_ends(data, line)
         return (int(ends[0]) + 1, int(ends[-1]) + 1) if len(ends) else (len(data), 0)
-    end = b"\n" if b"\n" in data else b"\r"
-    return data.find(end) + 1 or len(data), data.rfind(end) + 1
+    end, stop = (b"\n", len(data)) if b"\n" in data else (b"\r", len(data) - 1)
+    return data.find(end, 0, stop) + 1 or len(data), data.rfind(end, 0, stop) + 1
 
 
 def _too_long(data: bytes, line: int, *, has_quotes: bool) -> BadText:
@@ -141,7 +141,7 @@ def _line_ends(data: bytes) -> _Places:
     """Return where lines end; in a file of an old Mac, by carriage returns."""
     of_bytes = np.frombuffer(data, np.uint8)
     ends = np.flatnonzero(of_bytes == _LF)
-    return ends if len(ends) else np.flatnonzero(of_bytes == _CR)
+    return ends if len(ends) else np.flatnonzero(of_bytes[:-1] == _CR)  # a last one may go on
 
 
 def _record_ends(data: bytes, line: int) -> _Places:

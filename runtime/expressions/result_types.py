@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from runtime.errors import SchemaError, TypeMismatch
 from runtime.expressions.nearest import nearest
-from runtime.model.schema import inside_type
+from runtime.model.schema import OF_SOURCE, inside_type, travels
 
 Value = bool | int | float | str
 
@@ -72,13 +72,16 @@ def type_read(field: pa.Field, *, step: str) -> pa.DataType:
     """Return the type of a column that a step reads.
 
     Raises:
-        TypeMismatch: one that does not travel.
+        SchemaError: one that does not travel; with the source that has it.
     """
-    try:
-        inside_type(field.name, field.type)
-    except SchemaError as problem:
-        raise TypeMismatch(f"step {step!r}: {problem}") from None
     inside: pa.DataType = field.type
+    if not travels(inside):
+        source = (field.metadata or {}).get(OF_SOURCE, b"").decode()
+        who = f"source {source!r}: " if source else ""
+        try:
+            inside_type(field.name, inside)
+        except SchemaError as problem:
+            raise SchemaError(f"{who}{problem}. Step {step!r} reads it") from None
     return inside
 
 

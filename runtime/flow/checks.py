@@ -32,7 +32,7 @@ def source_schema(step: str, spec: SourceSpec) -> pa.Schema:
             f"{type(outside).__name__}; it must return a pyarrow.Schema"
         )
     unique_columns(outside.names, step=step, way_out="rename one before it is read")
-    schema = inside_schema(outside)
+    schema = inside_schema(outside, source=step)
     check_source_columns(step, spec, schema, schema.names)
     if spec.time_unit not in (None, "ns", "us", "ms", "s"):
         raise SettingError(

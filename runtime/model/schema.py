@@ -21,6 +21,14 @@ from runtime.model.batch import Batch, Column
 from runtime.model.made_ahead import FEW_ROWS, RowsMadeAhead
 
 
+def _is_text(kind: pa.DataType) -> bool:
+    if pa.types.is_dictionary(kind):
+        return _is_text(kind.value_type)
+    return bool(
+        pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
+    )
+
+
 def inside_type(name: str, outside: pa.DataType) -> pa.DataType:
     """Return the type that a column of this outside type has inside.
 
@@ -33,14 +41,10 @@ def inside_type(name: str, outside: pa.DataType) -> pa.DataType:
         return pa.float32()
     if pa.types.is_timestamp(outside) or pa.types.is_date(outside):
         return pa.timestamp("ns", tz=outside.tz if pa.types.is_timestamp(outside) else None)
-    if (
-        pa.types.is_string(outside)
-        or pa.types.is_large_string(outside)
-        or pa.types.is_string_view(outside)
-    ):
-        return pa.string()
     if pa.types.is_dictionary(outside):
         return inside_type(name, outside.value_type)
+    if _is_text(outside):
+        return pa.string()
     way_out = (
         "cast it before it is read, or leave it out (files: "
         f"types={{{name!r}: 'float64'}}, say, or columns=[…]; Spark, tables: select the others)"
@@ -67,14 +71,20 @@ def travels(outside: pa.DataType) -> bool:
     return True
 
 
-def inside_schema(outside: pa.Schema) -> pa.Schema:
+OF_SOURCE = b"source"
+"""Of a column that does not travel, the key under which its field has the name of its source."""
+
+
+def inside_schema(outside: pa.Schema, *, source: str = "") -> pa.Schema:
     """Return the schema that rows of this outside schema have inside.
 
     A column that does not travel keeps its type: it is refused where a step reads it.
     """
     return pa.schema(
         [
-            (one.name, inside_type(one.name, one.type) if travels(one.type) else one.type)
+            (one.name, inside_type(one.name, one.type))
+            if travels(one.type)
+            else pa.field(one.name, one.type, metadata={OF_SOURCE: source})
             for one in outside
         ]
     )
@@ -128,6 +138,9 @@ def column_from_arrow(name: str, values: pa.Array, inside: pa.DataType, *, who: 
     """
     if not pa.types.is_primitive(values.type):
         refuse_unsound(name, values, who=who)
+    is_text = _is_text(values.type) or pa.types.is_null(values.type)
+    if is_text != _is_text(inside) and values.null_count < len(values):  # no 501 of 00501
+        raise SchemaError(f"{who}: column {name!r} has type {values.type}, and {inside} was said")
     try:
         cast = values if values.type == inside else values.cast(inside)
     except pa.ArrowInvalid as problem:

@@ -6,10 +6,10 @@ import os.path
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from runtime.errors import CycleError, DuplicateName, FlowError, SchemaError, SettingError
+from runtime.errors import CycleError, DuplicateName, FlowError, SettingError
 from runtime.expressions.nearest import listed, nearest
+from runtime.expressions.result_types import type_read
 from runtime.model import LONGEST_NS, READY_ONLY, Release, ReleaseRule
-from runtime.model.schema import inside_type
 from runtime.plan.flow_fingerprints import check_sinks
 from runtime.plan.step import Step, release_of
 from runtime.plan.steps import LateStep, SinkStep, SourceStep
@@ -142,14 +142,8 @@ def _check_travel(steps: Mapping[str, Step]) -> None:
                 continue
             read = columns_read(steps, needed, step, position)
             for field in source.schema:
-                if field.name not in read:
-                    continue
-                try:
-                    inside_type(field.name, field.type)
-                except SchemaError as problem:
-                    raise SchemaError(
-                        f"source {name!r}: {problem}. Step {step.name!r} reads it, or passes it on"
-                    ) from None
+                if field.name in read:
+                    type_read(field, step=step.name)
 
 
 def _longest_ns(step: Step) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pandas
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -153,6 +154,12 @@ def test_numbers_in_file_names_count_as_numbers(tmp_path: Path, kind: str) -> No
 
 
 # Memory
+
+
+def test_a_frame_with_two_columns_of_one_name_is_refused() -> None:
+    twice = pandas.DataFrame([[1, 2, 3]], columns=["t", "v", "v"])
+    with pytest.raises(SchemaError, match="column name 'v' occurs 2 times"):
+        ingest.table(twice)
 
 
 def test_a_table_is_exact_or_refused_by_its_column() -> None:

@@ -85,6 +85,24 @@ def test_values_with_line_ends_are_read_wherever_a_piece_ends(
     assert [list(row.values()) for row in found] == rows
 
 
+@given(
+    st.lists(st.sampled_from(["x,y", '"q",z', '"m\nn",k', '5" p,y', '"a""b",c\r', 'u,"', '"', ""])),
+    st.integers(1, 40),
+)
+def test_where_a_piece_ends_decides_nothing(parts: list[str], size: int) -> None:
+    found = []
+    with TemporaryDirectory() as folder:
+        path = csv_of(Path(folder) / "a.csv", "\n".join(["a,b", "1,2", *parts]))
+        for piece_bytes in (size, 10**6):
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(records, "PIECE_BYTES", piece_bytes)
+                try:
+                    found.append(rows_of(ingest.csv(path, types={"a": "string", "b": "string"})))
+                except IngestError:
+                    found.append([])
+    assert found[0] == found[1]
+
+
 @pytest.mark.parametrize("start", [0, 1, 17, 63])
 def test_a_long_value_is_read_or_refused_by_its_length_alone(tmp_path: Path, start: int) -> None:
     for size, is_read in ((400, True), (600, False)):
