@@ -7,7 +7,8 @@ place B         3 6      latest start  2 4          3 follows 1 and 2, so at bes
 place C         5 7      latest start  2 4          5 ends a match of every scope from 1 or 2 on
 ```
 
-Both rows of a place ascend, so what a scope may use of a place is one range of its list.
+Both rows of a place ascend, so what a scope may use of a place is one range of its list. An event
+that is used up leaves the lists; what followed it follows the one before it then, or nothing.
 Source: the compact form of partial matches of Bucchi et al., CORE, PVLDB 15 (2022), §5, in
 lists in place of union nodes.
 """
@@ -15,11 +16,11 @@ lists in place of union nodes.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections import deque
 from collections.abc import Collection
 from typing import Any, NamedTuple
 
 from runtime.patterns.rules import Kind, Roles, Rules
+from runtime.patterns.several import Several
 
 
 class Ends(NamedTuple):
@@ -29,50 +30,18 @@ class Ends(NamedTuple):
     """Their numbers, ascending."""
     start: list[int]
     """The greatest number that such a match begins with, ascending."""
+    since: list[int]
+    """The greatest number that its own place begins with then, ascending."""
 
-
-class Several:
-    """What has come for a place that takes several events in any order.
-
-    Attributes:
-        at: numbers of the events that fit it.
-        label: of each what must differ: the number of what it fits, or the value of a column.
-    """
-
-    __slots__ = ("_counts", "_latest", "at", "label")
-
-    def __init__(self) -> None:
-        self.at: list[int] = []
-        self.label: list[Any] = []
-        self._latest: deque[tuple[int, Any]] = deque()  # the shortest stretch with all labels
-        self._counts: dict[Any, int] = {}  # {label: how often in that stretch}
-
-    def add(self, number: int, label: Any, count: int) -> int:
-        """Take an event; return from which number on there are `count` labels, 0: too few.
-
-        A stretch that ends here and has them all is shortest when it begins there; this only grows.
-        """
+    def add(self, number: int, start: int, since: int) -> None:
+        """Take the next one."""
         self.at.append(number)
-        self.label.append(label)
-        latest, counts = self._latest, self._counts
-        latest.append((number, label))
-        counts[label] = counts.get(label, 0) + 1
-        while counts[latest[0][1]] > 1 or len(counts) > count:
-            _, gone = latest.popleft()
-            counts[gone] -= 1
-            if not counts[gone]:
-                del counts[gone]
-        return latest[0][0] if len(counts) == count else 0
+        self.start.append(start)
+        self.since.append(since)
 
-    def forget(self, below: int) -> None:
-        """Let go of events with lower numbers."""
-        gone = bisect_left(self.at, below)
-        del self.at[:gone], self.label[:gone]
-        while self._latest and self._latest[0][0] < below:
-            _, label = self._latest.popleft()
-            self._counts[label] -= 1
-            if not self._counts[label]:
-                del self._counts[label]
+    def cut(self, begin: int, end: int) -> None:
+        """Let some go."""
+        del self.at[begin:end], self.start[begin:end], self.since[begin:end]
 
 
 class Chain:
@@ -86,22 +55,39 @@ class Chain:
         fit: of each place that is repeated all events that fit it.
         several: of each place that takes several in any order.
         barred: of each place the numbers of what may not come in front of it.
-        used: numbers of events that are used up: they bar, and stand at no place.
+        after: numbers of what may surely not come behind the last event.
+        watched: {what is asked: numbers of what fits it}, of what may perhaps not come: if a
+            predicate that reads earlier events is true of it.
+        used: numbers of events that are used up and still bar: they stand at no place.
     """
 
-    __slots__ = ("barred", "copies", "ends", "fit", "rules", "several", "used")
+    __slots__ = (
+        "after",
+        "barred",
+        "copies",
+        "ends",
+        "fit",
+        "rules",
+        "several",
+        "used",
+        "watched",
+    )
 
     def __init__(self, rules: Rules) -> None:
         self.rules = rules
         places = rules.places
         self.copies = [
-            [Ends([], []) for _ in range(place.least if kind is Kind.REPEATED else 1)]
+            [Ends([], [], []) for _ in range(place.least if kind is Kind.REPEATED else 1)]
             for place, kind in zip(places, rules.kinds, strict=True)
         ]
         self.ends = [copies[-1] for copies in self.copies]
         self.fit: list[list[int]] = [[] for _ in places]
-        self.several = [Several() for _ in places]
+        self.several = [
+            Several(place.count, is_distinct=place.distinct is not None) for place in places
+        ]
         self.barred: list[list[int]] = [[] for _ in places]
+        self.after: list[int] = []
+        self.watched: dict[int, list[int]] = {one: [] for one in rules.watched}
         self.used: set[int] = set()
 
     def take(self, number: int, roles: Roles, values: dict[str, Any] | None) -> int | None:
@@ -117,127 +103,206 @@ class Chain:
         rules = self.rules
         last = len(rules.places) - 1
         ended = None
-        for k, asked in roles.places:  # the last place first: no event stands behind itself
+        for k in roles.places:  # the last place first: no event stands behind itself
             kind = rules.kinds[k]
+            since = number
             if kind is Kind.ANY:
-                start = self._any(k, number, asked, values)
+                label = rules.label(k, roles.fits[k], values)
+                since = self.several[k].add(number, label)
+                start = self._start(k, 0, number, since) if since else None
             elif kind is Kind.REPEATED:
                 start = self._repeated(k, number)
             else:
-                start = self._start(k, number)
+                start = self._start(k, 0, number, number)
             if start is not None:
-                ends = self.ends[k]
-                ends.at.append(number)
-                ends.start.append(start)
+                self.ends[k].add(number, start, since)
                 if k == last:
                     ended = start
-        for k in roles.barred:
-            self.barred[k].append(number)
+        self._bar(number, roles)
         return ended
 
     def take_used(self, number: int, roles: Roles) -> None:
         """Take an event that is used up."""
-        self.used.add(number)
-        for k, _ in roles.places:
-            if self.rules.kinds[k] is Kind.REPEATED:
+        self._note_used(number, roles.places)
+        for k in roles.places:
+            if self.rules.kinds[k] is Kind.REPEATED and self.rules.is_strict[k]:
                 self.fit[k].append(number)
+        self._bar(number, roles)
+
+    def _bar(self, number: int, roles: Roles) -> None:
         for k in roles.barred:
             self.barred[k].append(number)
+        if roles.is_after:
+            self.after.append(number)
+        for asked in roles.watched:
+            self.watched[asked].append(number)
 
     def remove(self, gone: Collection[int]) -> None:
-        """Let go of events that are used up, in lists of a plain sequence.
+        """Let go of events that are used up; those that bar go on to do so.
 
         What followed one of them follows the one before it now, or nothing, and then goes, too. So
         only what lies between it and the next of its place changes.
         """
-        changed: list[int] = []  # numbers of what went, or begins elsewhere, of the place before
-        for k, ends in enumerate(self.ends):
-            own = [number for number in gone if _has(ends.at, number)]
-            if k:
-                before, after = self.ends[k - 1], changed
-                for number in after:
-                    following = bisect_right(before.at, number)
-                    last = before.at[following] if following < len(before.at) else None
-                    first = bisect_right(ends.at, number)
-                    end = len(ends.at) if last is None else bisect_right(ends.at, last)
-                    if first == end:
-                        continue
-                    # All of these have the same one before them now.
-                    newest = bisect_left(before.at, ends.at[first]) - 1
-                    start = before.start[newest] if newest >= 0 else None
-                    for place in range(first, end):
-                        if start is None:
-                            own.append(ends.at[place])
-                        elif ends.start[place] != start:
-                            ends.start[place] = start
-                            own.append(ends.at[place])
-                    if start is None:
-                        del ends.at[first:end], ends.start[first:end]
-            for number in gone:
-                place = bisect_left(ends.at, number)
-                if place < len(ends.at) and ends.at[place] == number:
-                    del ends.at[place], ends.start[place]
-            changed = sorted(set(own))
+        changed: list[int] = []  # numbers of what went, or begins elsewhere, of the list before
+        for k, copies in enumerate(self.copies):
+            several = self.several[k]
+            taken = [number for number in gone if several.has(number)]
+            several.remove(taken)
+            if self.rules.kinds[k] is Kind.REPEATED:
+                for number in gone:
+                    place = bisect_left(self.fit[k], number)
+                    if place < len(self.fit[k]) and self.fit[k][place] == number:
+                        self._note_used(number, (k,))
+                        if not self.rules.is_strict[k]:
+                            del self.fit[k][place]
+            for j in range(len(copies)):
+                changed = self._mended(k, j, gone, changed, taken)
 
-    def _start(self, k: int, number: int) -> int | None:
-        """Return the latest start of matches of all places before k that an event may follow."""
-        if not k:
-            return number
-        before = self.ends[k - 1]
-        if not before.at:
+    def _note_used(self, number: int, places: Collection[int]) -> None:
+        if any(self.rules.kinds[k] is Kind.REPEATED and self.rules.is_strict[k] for k in places):
+            self.used.add(number)
+
+    # -- where a match begins -------------------------------------------------------------
+
+    def _start(self, k: int, j: int, number: int, since: int) -> int | None:
+        """Return the latest start of what an event may follow: all before the j-th time of place k.
+
+        Args:
+            k: the place.
+            j: how often it came before.
+            number: of the event.
+            since: what comes before lies before this.
+        """
+        if j:
+            before = self.copies[k][j - 1]
+        elif k:
+            before = self.ends[k - 1]
+        else:
+            return since
+        at = before.at
+        newest = len(at) if at and at[-1] < since else bisect_left(at, since)
+        if not newest or self._is_between(k, j, at[newest - 1], number):
             return None
-        bars = self.barred[k]
-        return None if bars and bars[-1] > before.at[-1] else before.start[-1]
+        return before.start[newest - 1]
+
+    def _is_between(self, k: int, j: int, after: int, number: int) -> bool:
+        """Return whether something lies before the j-th time of a place that must not."""
+        if j and not self.rules.is_strict[k]:
+            return False
+        bars = self.fit[k] if j else self.barred[k]
+        if not bars:
+            return False
+        newest = len(bars) if bars[-1] < number else bisect_left(bars, number)
+        return newest > 0 and bars[newest - 1] > after
+
+    def _once_more(self, k: int, own: int, number: int) -> int | None:
+        """Return the start of what stands at index `own` of a place, which is repeated once more.
+
+        Barred as the first time, but once more is no harm.
+        """
+        ends, place = self.ends[k], self.rules.places[k]
+        if own < 0 or place.most == place.least or self._is_between(k, 1, ends.at[own], number):
+            return None
+        return ends.start[own]
 
     def _repeated(self, k: int, number: int) -> int | None:
-        copies, fit = self.copies[k], self.fit[k]
-        newest = fit[-1] if fit else 0
-        is_next = not self.rules.is_strict[k]
-        follows = [
-            copy.start[-1] if copy.at and (is_next or copy.at[-1] >= newest) else None
-            for copy in copies
-        ]
-        first = self._start(k, number)
-        if first is None and len(copies) == 1:
-            first = follows[0]  # barred as the first time, but once more is no harm
-        starts = [first, *follows[:-1]]
+        copies = self.copies[k]
+        starts = [self._start(k, j, number, number) for j in range(len(copies))]
+        if starts[-1] is None:
+            starts[-1] = self._once_more(k, len(copies[-1].at) - 1, number)
         for copy, start in zip(copies[:-1], starts[:-1], strict=True):
             if start is not None:
-                copy.at.append(number)
-                copy.start.append(start)
-        fit.append(number)
+                copy.add(number, start, number)
+        self.fit[k].append(number)
         return starts[-1]
 
-    def _any(self, k: int, number: int, asked: int, values: dict[str, Any] | None) -> int | None:
-        place = self.rules.places[k]
-        label = asked if place.distinct is None else (values or {})[place.distinct]
-        since = self.several[k].add(number, label, place.count)
-        if not since:
-            return None
-        if not k:
-            return since
-        before = self.ends[k - 1]
-        newest = bisect_left(before.at, since) - 1
-        return before.start[newest] if newest >= 0 else None
+    # -- what is used up ------------------------------------------------------------------
+
+    def _mended(
+        self, k: int, j: int, gone: Collection[int], changed: list[int], taken: list[int]
+    ) -> list[int]:
+        """Mend one list; return the numbers of what went of it, or begins elsewhere.
+
+        Args:
+            k: the place.
+            j: which time of it.
+            gone: what is used up.
+            changed: the same, of the list before.
+            taken: what is gone of a place that takes several.
+        """
+        ends = self.copies[k][j]
+        found: list[int] = []
+        for number in gone:
+            place = bisect_left(ends.at, number)
+            if place < len(ends.at) and ends.at[place] == number:
+                ends.cut(place, place + 1)
+                found.append(number)
+        may_repeat = self.rules.kinds[k] is Kind.REPEATED and ends is self.ends[k]
+        for begin, end in self._touched(k, j, changed, taken, found if may_repeat else []):
+            place, stop = begin, end
+            while place < min(stop, len(ends.at)):
+                number = ends.at[place]
+                since = self.several[k].since(number) if taken else ends.since[place]
+                start = self._start(k, j, number, since) if since else None
+                if start is None and may_repeat:
+                    start = self._once_more(k, place - 1, number)
+                if start is None:
+                    ends.cut(place, place + 1)
+                    stop -= 1
+                elif (start, since) != (ends.start[place], ends.since[place]):
+                    ends.start[place], ends.since[place] = start, since
+                    place += 1
+                else:
+                    place += 1
+                    continue
+                found.append(number)
+                if may_repeat:  # the next one may have followed it
+                    stop = max(stop, place + 1)
+        return sorted(set(found))
+
+    def _touched(
+        self, k: int, j: int, changed: list[int], taken: list[int], own: list[int]
+    ) -> list[tuple[int, int]]:
+        """Return which stretches of a list may change, the last one first."""
+        ends = self.copies[k][j]
+        before = self.copies[k][j - 1] if j else self.ends[k - 1] if k else None
+        found: list[tuple[int, int]] = []
+        for number in changed if before is not None else ():
+            assert before is not None
+            begin = bisect_right(ends.since, number)
+            after = bisect_right(before.at, number)
+            is_last = after == len(before.at)
+            end = len(ends.at) if is_last else bisect_right(ends.since, before.at[after])
+            found.append((begin, end))
+        for number in taken:
+            begin = bisect_left(ends.at, number)
+            found.append((begin, max(begin, bisect_right(ends.since, number))))
+        for number in own:
+            begin = bisect_left(ends.at, number)
+            found.append((begin, begin + 1))
+        joined: list[tuple[int, int]] = []
+        for begin, end in sorted(one for one in found if one[0] < one[1]):
+            if joined and begin <= joined[-1][1]:
+                joined[-1] = joined[-1][0], max(end, joined[-1][1])
+            else:
+                joined.append((begin, end))
+        return joined[::-1]
+
+    def is_end(self, number: int, low: int) -> bool:
+        """Return whether an event ends a match that begins with a number from `low` on."""
+        ends = self.ends[-1]
+        place = bisect_left(ends.at, number)
+        return place < len(ends.at) and ends.at[place] == number and ends.start[place] >= low
 
     def forget(self, below: int) -> None:
         """Let go of events with lower numbers: no scope reaches back to them."""
         for k, copies in enumerate(self.copies):
             for copy in copies:
-                gone = bisect_left(copy.start, below)  # what begins there, and so what lies there
-                del copy.at[:gone], copy.start[:gone]
+                copy.cut(0, bisect_left(copy.start, below))  # begins there, and so lies there
             del self.fit[k][: bisect_left(self.fit[k], below)]
             self.several[k].forget(below)
             bars = self.barred[k]
             del bars[: max(bisect_left(bars, below) - 1, 0)]
+        for numbers in (self.after, *self.watched.values()):
+            del numbers[: bisect_left(numbers, below)]
         self.used = {one for one in self.used if one >= below}
-
-    def is_clear(self, k: int, after: int, before: int) -> bool:
-        """Return whether nothing that is surely barred in front of place k lies between."""
-        bars = self.barred[k]
-        return not bars or bisect_left(bars, before) == bisect_right(bars, after)
-
-
-def _has(numbers: list[int], number: int) -> bool:
-    place = bisect_left(numbers, number)
-    return place < len(numbers) and numbers[place] == number

@@ -2,8 +2,8 @@
 
 A match is a tuple of parts (number of the event, its place, number of what it is there). `back`
 yields them the greatest first, compared from the last event back; `least` finds the least one,
-compared from the first event on. The lists of a `Chain` say which events can be at a place, so
-that, but for conditions, nearly nothing is tried in vain.
+compared from the first event on; `union` has the parts of all. The lists of a `Chain` say which
+events can be at a place, so that, but for conditions, nearly nothing is tried in vain.
 """
 
 from __future__ import annotations
@@ -11,21 +11,19 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, TypeAlias
 
+from runtime.patterns.assign import Together, with_label
 from runtime.patterns.chain import Chain
-from runtime.patterns.rules import Condition, Kind
+from runtime.patterns.naming import Holds, Match, Naming, Part
+from runtime.patterns.rules import Kind
 
-Part: TypeAlias = tuple[int, int, int]
-"""(number of the event, its place, number of what it is there)."""
-Match: TypeAlias = tuple[Part, ...]
-"""From the first event to the last one."""
-
-Holds: TypeAlias = Callable[[int, int, dict[str, int]], bool]
-"""Whether the predicate of what is asked is true of an event, given {name: event of that name}."""
+Accepts: TypeAlias = Callable[[Match], bool]
+"""Whether a match may leave."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Listing:
     """The matches of one sequence in one scope that end with one event.
 
@@ -36,6 +34,8 @@ class Listing:
         fits: {number: what the event fits}.
         values: {number: {column: value}} of columns that must differ.
         holds: of predicates that read earlier events.
+        accepts: which of them are looked for; None: all.
+        latest: the last event that they may begin with; None: any.
     """
 
     chain: Chain
@@ -44,32 +44,40 @@ class Listing:
     fits: dict[int, tuple[int, ...]]
     values: dict[int, dict[str, Any]]
     holds: Holds
+    accepts: Accepts | None = None
+    latest: int | None = None
+
+    @cached_property
+    def _naming(self) -> Naming:
+        return Naming(self.chain, self.fits, self.holds)
+
+    @cached_property
+    def _last(self) -> int:
+        return len(self.chain.rules.places) - 1
+
+    @property
+    def _is_free(self) -> bool:
+        """Whether what can follow a part depends on where it stands alone."""
+        return not self.chain.rules.conditions and self.accepts is None
 
     # -- from the last event back ---------------------------------------------------------
 
     def back(self) -> Iterator[Match]:
         """Yield all, the greatest first, compared from the last event back."""
-        rules = self.chain.rules
-        last = len(rules.places) - 1
-        end = self._part(self.end, last)
-        if rules.is_plain:
-            yield from self._plain_back(last, (end,))
-        elif self._may_back((end,)):
-            yield from self._back(end)
-
-    def _plain_back(self, k: int, behind: Match) -> Iterator[Match]:
-        if not k:
-            yield behind
+        end = self._part(self.end, self._last)
+        if not self._naming.may_back((end,)):
             return
-        ends = self.chain.ends[k - 1]
-        first = bisect_left(ends.start, self.low)
-        for i in range(bisect_left(ends.at, behind[0][0]) - 1, first - 1, -1):
-            yield from self._plain_back(k - 1, (self._part(ends.at[i], k - 1), *behind))
+        for match in self._back(end):
+            if (self.latest is None or match[0][0] <= self.latest) and (
+                self.accepts is None or self.accepts(match)
+            ):
+                yield match
 
     def _back(self, end: Part) -> Iterator[Match]:
-        # A stack, not recursion: what is repeated may make a match of thousands of events. Matches
-        # are kept back to front, so that one more costs no copy but when it leaves.
-        first = _Step(None, end, 1, frozenset([self._label(end)]))
+        # A stack, not recursion: a match may have thousands of events. Matches are kept back to
+        # front, so that one more costs no copy but when it leaves.
+        has_conditions = bool(self.chain.rules.conditions)
+        first = _Step(None, end, 1, self._beside(None, end))
         stack = [(first, self._options_back(first))]
         while stack:
             step, options = stack[-1]
@@ -77,40 +85,40 @@ class Listing:
             if part is None:
                 stack.pop()
                 if step.part[1] == 0 and self._is_full(step):
-                    yield tuple(step.parts())
+                    yield self._naming.named(tuple(step.parts()))
                 continue
-            new = step.with_part(part, self._label(part))
-            if not self.chain.rules.conditions or self._may_back(tuple(new.parts())):
+            new = self._with(step, part)
+            if not has_conditions or self._naming.may_back(tuple(new.parts())):
                 stack.append((new, self._options_back(new)))
 
     def _options_back(self, step: _Step) -> Iterator[Part]:
         number, k, _ = step.part
+        if self.chain.rules.kinds[k] is Kind.ONE:
+            return self._before(number, k) if k else iter(())
         before = self._before(number, k) if k and self._is_full(step) else iter(())
-        return _merged(self._more_back(number, k, step.taken, step.labels), before)
+        return _merged(self._more_back(step), before)
 
     def _is_full(self, step: _Step) -> bool:
         """Return whether its place has all that it needs."""
         place = self.chain.rules.places[step.part[1]]
         return step.taken >= (place.count if place.is_any else place.least)
 
-    def _more_back(self, number: int, k: int, taken: int, labels: frozenset[Any]) -> Iterator[Part]:
+    def _more_back(self, step: _Step) -> Iterator[Part]:
         """Yield what else may stand at a place, in front of an event of it; the latest first."""
         rules, chain = self.chain.rules, self.chain
+        number, k, _ = step.part
         place, kind = rules.places[k], rules.kinds[k]
-        if kind is Kind.ANY and taken < place.count:
-            several = chain.several[k]
-            top = bisect_left(several.at, number)
-            bottom = bisect_left(several.at, self._first_at(k))
-            is_latest, floor = True, bottom
-            for i in range(top - 1, bottom - 1, -1):
-                if several.label[i] in labels:
-                    continue
-                if not is_latest and i < floor:
+        if kind is Kind.ANY and step.taken < place.count:
+            several, wanted = chain.several[k], place.count - step.taken - 1
+            bottom = self._first_at(k) - 1
+            for i in range(bisect_left(several.at, number) - 1, -1, -1):
+                one = several.at[i]
+                if one <= bottom:
                     return
-                yield self._part(several.at[i], k)
-                if is_latest:  # all other labels lie below it; of those below others may lack some
-                    is_latest, floor = False, self._floor(k, bottom, i, place.count - taken, labels)
-        elif kind is Kind.REPEATED and (place.most is None or taken < place.most):
+                more = with_label(step.labels, several.label[i])
+                if more is not None and len(several.taken(bottom, one, more, wanted)) == wanted:
+                    yield self._part(one, k)
+        elif kind is Kind.REPEATED and (place.most is None or step.taken < place.most):
             fit, first = chain.fit[k], chain.copies[k][0]
             top = bisect_left(fit, number)
             for i in range(top - 1, -1, -1):
@@ -122,26 +130,23 @@ class Listing:
                 if rules.is_strict[k]:
                     return
 
-    def _floor(self, k: int, bottom: int, top: int, wanted: int, labels: frozenset[Any]) -> int:
-        """Return from which index on an event leaves enough other labels below it."""
-        seen: set[Any] = set()
-        for i in range(bottom, top):
-            label = self.chain.several[k].label[i]
-            if label not in labels:
-                seen.add(label)
-                if len(seen) == wanted:
-                    return i
-        return top
-
     def _before(self, number: int, k: int) -> Iterator[Part]:
         """Yield what the place before may end with, in front of the first event of place k."""
+        begin, end = self._range_before(number, k)
         ends = self.chain.ends[k - 1]
-        bars = self.chain.barred[k]
-        cut = bisect_left(bars, number)
-        after = bars[cut - 1] if cut else 0
-        first = max(bisect_left(ends.start, self.low), bisect_left(ends.at, after))
-        for i in range(bisect_left(ends.at, number) - 1, first - 1, -1):
+        if k == 1 and self.latest is not None and self.chain.rules.kinds[0] is Kind.ONE:
+            end = min(end, bisect_right(ends.at, self.latest))
+        for i in range(end - 1, begin - 1, -1):
             yield self._part(ends.at[i], k - 1)
+
+    def _range_before(self, number: int, k: int) -> tuple[int, int]:
+        """Return which of the ends of the place before an event that begins place k may follow."""
+        ends, bars = self.chain.ends[k - 1], self.chain.barred[k]
+        cut = bisect_left(bars, number) if bars else 0
+        begin = bisect_left(ends.start, self.low)
+        if cut:
+            begin = max(begin, bisect_left(ends.at, bars[cut - 1]))
+        return begin, bisect_left(ends.at, number)
 
     def _first_at(self, k: int) -> int:
         """Return the least number that an event of a place may have in this scope."""
@@ -155,87 +160,94 @@ class Listing:
 
     def least(self) -> Match | None:
         """Return the least, compared from the first event on; None: there is none."""
-        rules = self.chain.rules
-        last = len(rules.places) - 1
-        if rules.is_plain:
-            return (*self._earliest(last), self._part(self.end, last))
-        if rules.is_plain_up_to_any:
-            return self._least_of_any(last)
-        dead: set[tuple[int, int, int, frozenset[Any]]] = set()
+        if self._is_free and self.chain.rules.is_single:
+            kind = self.chain.rules.kinds[self._last]
+            if kind is not Kind.REPEATED or not self.chain.rules.is_strict[self._last]:
+                return self._least_single(kind)
+        return self._least_tried()
+
+    def _least_single(self, kind: Kind) -> Match | None:
+        """Return the least where each place but the last has one event.
+
+        What an event may follow is a range of the list before, and both of its ends ascend with the
+        event. So the earliest of each range, from the last event back, is the least match.
+        """
+        last, chain = self._last, self.chain
+        behind: list[int] = [self.end]
+        if kind is Kind.REPEATED:
+            first = chain.copies[last][0]
+            begin = first.at[bisect_left(first.start, self.low)]
+            fit, most = chain.fit[last], chain.rules.places[last].most
+            some = fit[bisect_left(fit, begin) : bisect_left(fit, self.end)]
+            behind = [*(some if most is None else some[: most - 1]), self.end]
+        parts: list[Part] = []
+        number = behind[0]
+        if kind is Kind.ANY:
+            ends = chain.ends[last]
+            number = ends.since[bisect_left(ends.at, self.end)]
+        for k in range(last, 0, -1):
+            begin, end = self._range_before(number, k)
+            if begin >= end:
+                return None
+            number = chain.ends[k - 1].at[begin]
+            parts.append(self._part(number, k - 1))
+        parts.reverse()
+        if kind is Kind.ANY:
+            place, several = chain.rules.places[last], chain.several[last]
+            state = with_label(several.nothing, self._label(self.end, last))
+            after = parts[-1][0] if parts else self.low - 1
+            behind = several.taken(after, self.end, state, place.count - 1)
+            if len(behind) < place.count - 1:
+                return None
+            behind = [*behind, self.end]
+        parts += [self._part(one, last) for one in behind]
+        return self._naming.named(tuple(parts))
+
+    def _least_tried(self) -> Match | None:
+        """Return the least: tried from the first event on, but not twice from the same part."""
+        dead: set[tuple[int, int, int, Together]] = set()
+        has_conditions = bool(self.chain.rules.conditions)
         stack: list[tuple[_Step | None, Iterator[Part]]] = [(None, self._on(self.low - 1, 0))]
         while stack:
             step, options = stack[-1]
             part = next(options, None)
             if part is None:
                 stack.pop()
-                if step is not None and not rules.conditions:
+                if step is not None and self._is_free:
                     dead.add(step.key)
                 continue
-            if step is None:
-                new = _Step(None, part, 1, frozenset([self._label(part)]))
-            else:
-                new = step.with_part(part, self._label(part))
+            new = self._with(step, part)
             if new.key in dead:
                 continue
-            if rules.conditions and not self._may_on(tuple(new.parts())[::-1]):
+            if has_conditions and not self._naming.may_on(tuple(new.parts())[::-1]):
                 continue
             if part[0] < self.end:
                 stack.append((new, self._options_on(new)))
-            elif part[1] == last and self._is_full(new):
-                return tuple(new.parts())[::-1]
+            elif part[1] == self._last and self._is_full(new):
+                match = self._naming.named(tuple(new.parts())[::-1])
+                if self.accepts is None or self.accepts(match):
+                    return match
         return None
-
-    def _earliest(self, places: int) -> list[Part]:
-        """Return the earliest events of the first places, of which each has one."""
-        parts: list[Part] = []
-        number = self.low - 1
-        for k in range(places):
-            at = self.chain.ends[k].at
-            number = at[bisect_right(at, number)]
-            parts.append(self._part(number, k))
-        return parts
-
-    def _least_of_any(self, last: int) -> Match | None:
-        """Return the least where the last place takes several: of each label the earliest event."""
-        parts, end = self._earliest(last), self._part(self.end, last)
-        several, count = self.chain.several[last], self.chain.rules.places[last].count
-        at, labels = several.at, several.label
-        taken = {self._label(end)}  # the last one is the end, so that no other has its label
-        for i in range(bisect_left(at, parts[-1][0] + 1 if parts else self.low), len(at)):
-            if len(taken) == count:
-                break
-            if labels[i] not in taken:
-                taken.add(labels[i])
-                parts.append(self._part(at[i], last))
-        return (*parts, end) if len(taken) == count else None
 
     def _options_on(self, step: _Step) -> Iterator[Part]:
         number, k, _ = step.part
-        is_on = k + 1 < len(self.chain.rules.places) and self._is_full(step)
+        is_on = k < self._last and self._is_full(step)
         on = self._on(number, k + 1) if is_on else iter(())
-        more = self._more_on(number, k, step.taken, step.labels)
-        return _merged(more, on, is_ascending=True)
+        return _merged(self._more_on(step), on, is_ascending=True)
 
-    def _more_on(self, number: int, k: int, taken: int, labels: frozenset[Any]) -> Iterator[Part]:
+    def _more_on(self, step: _Step) -> Iterator[Part]:
         """Yield what else may stand at a place, behind an event of it; the earliest first."""
         rules, chain = self.chain.rules, self.chain
+        number, k, _ = step.part
         place, kind = rules.places[k], rules.kinds[k]
-        if kind is Kind.ANY and taken < place.count:
+        if kind is Kind.ANY and step.taken < place.count:
             several = chain.several[k]
-            top = bisect_right(several.at, self.end)
-            is_last = k == len(rules.places) - 1
-            final = self._label(self._part(self.end, k)) if is_last else None
-            left = place.count - taken
-            for i in range(bisect_right(several.at, number), top):
-                label = several.label[i]
-                if label in labels:
-                    continue
-                if is_last and (several.at[i] == self.end) != (left == 1):
-                    continue  # the last one is the end, and no other is
-                if is_last and left > 1 and label == final:
-                    continue
-                yield self._part(several.at[i], k)
-        elif kind is Kind.REPEATED and (place.most is None or taken < place.most):
+            left = place.count - step.taken - 1
+            for i in range(bisect_right(several.at, number), bisect_right(several.at, self.end)):
+                labels = with_label(step.labels, several.label[i])
+                if labels is not None and self._may_close(several.at[i], k, labels, left):
+                    yield self._part(several.at[i], k)
+        elif kind is Kind.REPEATED and (place.most is None or step.taken < place.most):
             fit = chain.fit[k]
             for i in range(bisect_right(fit, number), bisect_right(fit, self.end)):
                 if fit[i] not in chain.used:
@@ -246,7 +258,7 @@ class Listing:
     def _on(self, number: int, k: int) -> Iterator[Part]:
         """Yield what a place may begin with, behind the last event of the place before it."""
         rules, chain = self.chain.rules, self.chain
-        kind = rules.kinds[k]
+        kind, place = rules.kinds[k], rules.places[k]
         if kind is Kind.ANY:
             at = chain.several[k].at
         elif kind is Kind.REPEATED:
@@ -256,72 +268,232 @@ class Listing:
         bars = chain.barred[k] if k else []
         cut = bisect_right(bars, number)
         until = min(self.end, bars[cut]) if cut < len(bars) else self.end
-        begin = bisect_right(at, number)
-        if k == len(rules.places) - 1 and kind is Kind.ONE:
+        if k == self._last and kind is Kind.ONE:
             if until == self.end:
                 yield self._part(self.end, k)
             return
-        for i in range(begin, bisect_right(at, until)):
-            if at[i] not in chain.used:
-                yield self._part(at[i], k)
+        floor = self._floors[k] if self._is_free else 0
+        for i in range(max(bisect_right(at, number), bisect_left(at, floor)), len(at)):
+            if at[i] > until:
+                return
+            if at[i] in chain.used:
+                continue
+            if kind is Kind.ANY:
+                several = chain.several[k]
+                labels = with_label(several.nothing, several.label[i])
+                if not self._may_close(at[i], k, labels, place.count - 1):
+                    continue
+            yield self._part(at[i], k)
 
-    # -- conditions -----------------------------------------------------------------------
+    @cached_property
+    def _floors(self) -> list[int]:
+        """Of each place the least number that its first event may have, as far as that is known."""
+        rules, chain = self.chain.rules, self.chain
+        floors = [self.low] * len(rules.places)
+        number = self.end
+        for k in range(self._last, -1, -1):
+            kind = rules.kinds[k]
+            if kind is Kind.ONE:
+                floors[k] = number
+            elif kind is Kind.REPEATED and not rules.is_strict[k]:
+                first = chain.copies[k][0]
+                at = bisect_left(first.start, self.low)
+                if at == len(first.at):
+                    return floors
+                floors[k] = number = first.at[at]
+            else:
+                return floors
+            if k:
+                begin, end = self._range_before(number, k)
+                if begin >= end:
+                    return floors
+                number = chain.ends[k - 1].at[begin]
+        return floors
+
+    def _may_close(self, number: int, k: int, labels: Together, left: int) -> bool:
+        """Return whether a place that takes several can be filled up behind an event of it.
+
+        Args:
+            number: of the event.
+            k: the place.
+            labels: of what stands there, the event included.
+            left: how many are missing.
+        """
+        several, alive = self.chain.several[k], self._alive[k]
+        if not left:
+            place = bisect_left(alive, number)
+            return place < len(alive) and alive[place] == number
+        seen: set[Any] = set()
+        for one in reversed(alive):
+            if one <= number:
+                return False
+            label = self._label(one, k)
+            if label in seen:
+                continue
+            seen.add(label)
+            more = with_label(labels, label)
+            if more is not None:  # what an earlier end of it allows this one allows, too
+                return len(several.taken(number, one, more, left - 1)) == left - 1
+        return False
+
+    @cached_property
+    def _alive(self) -> list[list[int]]:
+        """Of each place the events that may be its last one, so that a match ends with `end`.
+
+        Exact where each place has one event; else there may be more.
+        """
+        alive: list[list[int]] = [[] for _ in range(self._last)] + [[self.end]]
+        for k in range(self._last, 0, -1):
+            ends, bars = self.chain.ends[k - 1], self.chain.barred[k]
+            firsts = self._firsts(k, alive[k])
+            at = 0
+            for i in range(bisect_left(ends.start, self.low), bisect_left(ends.at, self.end)):
+                number = ends.at[i]
+                while at < len(firsts) and firsts[at] <= number:
+                    at += 1
+                if at == len(firsts):
+                    break
+                cut = bisect_right(bars, number)
+                if cut == len(bars) or bars[cut] >= firsts[at]:
+                    alive[k - 1].append(number)
+        return alive
+
+    def _firsts(self, k: int, alive: list[int]) -> list[int]:
+        """Return what a place may begin with that ends with one of these."""
+        kind, place = self.chain.rules.kinds[k], self.chain.rules.places[k]
+        if kind is Kind.ONE or not alive:
+            return alive
+        if kind is Kind.REPEATED:
+            some = self.chain.copies[k][0].at
+            most = alive[-1] if place.least == 1 else alive[-1] - 1
+        else:
+            some, most = self.chain.several[k].at, alive[-1] - (1 if place.count > 1 else 0)
+            ends = self.chain.ends[k]
+            latest = ends.since[bisect_left(ends.at, alive[-1])]
+            most = min(most, latest)
+        return some[bisect_left(some, self.low) : bisect_right(some, most)]
+
+    # -- all of them together -------------------------------------------------------------
+
+    def union(self) -> Match | None:
+        """Return one of the events of all of them; None: there are none.
+
+        Each is what it may be first of all that it is in some of them.
+        """
+        last, chain = self._last, self.chain
+        kind = chain.rules.kinds[last]
+        if not self._is_free or not chain.rules.is_single or kind is Kind.REPEATED:
+            return self._listed_union()
+        parts: list[Part] = []
+        if kind is Kind.ANY:
+            ends = chain.ends[last]
+            since = ends.since[bisect_left(ends.at, self.end)]
+            parts = self._union_of_any()
+        else:
+            since, parts = self.end, [self._part(self.end, last)]
+        alive = [since]
+        for k in range(last, 0, -1):
+            before = chain.ends[k - 1].at
+            found: dict[int, None] = {}
+            done = 0
+            for number in alive:
+                begin, end = self._range_before(number, k)
+                for i in range(max(begin, done), end):
+                    found[before[i]] = None
+                done = max(done, end)
+            alive = list(found)
+            parts += [self._part(number, k - 1) for number in alive]
+        return tuple(sorted(parts)) if not last or alive else None
+
+    def _union_of_any(self) -> list[Part]:
+        """Return the events of a last place that takes several which are in some match."""
+        last, rules = self._last, self.chain.rules
+        place, several = rules.places[last], self.chain.several[last]
+        bottom = self._first_at(last) - 1
+        own = self._label(self.end, last)
+        beside = with_label(several.nothing, own)
+        known: dict[Any, int | None] = {}
+        parts: list[Part] = []
+        for i in range(bisect_right(several.at, bottom), bisect_right(several.at, self.end)):
+            number, label = several.at[i], several.label[i]
+            is_end = number == self.end
+            if place.distinct is not None:
+                if is_end or with_label(beside, label) is not None:
+                    parts.append(self._part(number, last))
+                continue
+            key = (label, is_end)
+            if key not in known:
+                known[key] = self._first_role(label, () if is_end else (own,), bottom, place.count)
+            asked = known[key]
+            if asked is not None:
+                parts.append((number, last, asked))
+        return parts
+
+    def _first_role(
+        self, label: tuple[int, ...], own: tuple[Any, ...], bottom: int, count: int
+    ) -> int | None:
+        """Return the first thing that an event of a label is in some match; None: it is in none."""
+        several = self.chain.several[self._last]
+        end = bisect_right(several.at, self.end)
+        others = several.label[bisect_right(several.at, bottom) : end]
+        for asked in label:
+            state: Together | None = ((asked,),)
+            for one in own:
+                state = with_label(state, one)
+                if state is None:
+                    break
+            if state is None:
+                continue
+            left = dict.fromkeys(others, 0)
+            for one in others:
+                left[one] += 1
+            left[label] -= 1
+            for one in own:
+                left[one] -= 1
+            for one, many in left.items():
+                for _ in range(min(many, count)):
+                    more = with_label(state, one)
+                    if more is None:
+                        break
+                    state = more
+            if len(state) >= count:
+                return asked
+        return None
+
+    def _listed_union(self) -> Match | None:
+        found: dict[tuple[int, int], int] = {}
+        orders = self.chain.rules.orders
+        for match in self.back():
+            for number, k, asked in match:
+                had = found.setdefault((number, k), asked)
+                if orders[k].index(asked) < orders[k].index(had):
+                    found[number, k] = asked
+        return tuple(sorted((*at, asked) for at, asked in found.items())) or None
+
+    # -- parts ----------------------------------------------------------------------------
 
     def _part(self, number: int, k: int) -> Part:
         return number, k, self.chain.rules.roles(self.fits[number]).asked[k]
 
-    def _label(self, part: Part) -> Any:
-        number, k, asked = part
-        place = self.chain.rules.places[k]
-        return asked if place.distinct is None else self.values[number][place.distinct]
-
-    def _may_back(self, match: Match) -> bool:
-        """Return whether what can be checked now that the first part is known is true.
-
-        That are the conditions of which the earliest place that they read is that part's.
-        """
-        k = match[0][1]
-        return all(
-            self._is_true(one, match, range(len(match)))
-            for one in self.chain.rules.conditions
-            if one.reads[0] == k
-        )
-
-    def _may_on(self, match: Match) -> bool:
-        """Return whether what the last part is subject to is true."""
-        k = match[-1][1]
-        return all(
-            self._is_true(one, match, range(len(match) - 1, len(match)))
-            for one in self.chain.rules.conditions
-            if one.place == k
-        )
-
-    def _is_true(self, condition: Condition, match: Match, which: range) -> bool:
-        """Return whether a condition is true of those of these parts that stand at its place.
-
-        Args:
-            condition: what to check.
-            match: its parts so far, in order.
-            which: the parts to look at.
-        """
+    def _label(self, number: int, k: int) -> Any:
         rules = self.chain.rules
-        at = {k: number for number, k, _ in match}
-        read = {name: at[k] for name, k in rules.names.items() if k in at}
-        is_own = condition.asked in rules.places[condition.place].asked
-        for i in which:
-            number, k, asked = match[i]
-            if k != condition.place:
-                continue
-            if not condition.is_bar:
-                if asked == condition.asked and not self.holds(asked, number, read):
-                    return False
-            elif i and (match[i - 1][1] < k or is_own):
-                # Each event must be the next: so nothing between those of one place either.
-                for between, fits in self.fits.items():
-                    is_between = match[i - 1][0] < between < number and condition.asked in fits
-                    if is_between and self.holds(condition.asked, between, read):
-                        return False
-        return True
+        return rules.label(k, rules.roles(self.fits[number]).fits[k], self.values.get(number))
+
+    def _beside(self, step: _Step | None, part: Part) -> Together:
+        """Return the labels of a place with one more; of a place of one kind: none."""
+        number, k, _ = part
+        if self.chain.rules.kinds[k] is not Kind.ANY:
+            return ()
+        state = self.chain.several[k].nothing
+        if step is not None and step.part[1] == k:
+            state = step.labels
+        return with_label(state, self._label(number, k))
+
+    def _with(self, step: _Step | None, part: Part) -> _Step:
+        """Return a step with one more part, at its own place or another one."""
+        is_same = step is not None and step.part[1] == part[1]
+        taken = step.taken + 1 if step is not None and is_same else 1
+        return _Step(step, part, taken, self._beside(step, part))
 
 
 @dataclass(frozen=True, slots=True)
@@ -332,19 +504,13 @@ class _Step:
     part: Part
     taken: int
     """How many stand at its place."""
-    labels: frozenset[Any]
-    """Of those."""
+    labels: Together
+    """Of those, where several stand in any order."""
 
     @property
-    def key(self) -> tuple[int, int, int, frozenset[Any]]:
+    def key(self) -> tuple[int, int, int, Together]:
         """What can follow depends on this alone, where there are no conditions."""
         return (self.part[0], self.part[1], self.taken, self.labels)
-
-    def with_part(self, part: Part, label: Any) -> _Step:
-        """Return it with one more, at its own place or another one."""
-        if part[1] == self.part[1]:
-            return _Step(self, part, self.taken + 1, self.labels | {label})
-        return _Step(self, part, 1, frozenset([label]))
 
     def parts(self) -> Iterator[Part]:
         """Yield all parts, this one first."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
-from runtime.patterns.normal import Place
+from runtime.patterns.assign import assignable
 from runtime.patterns.possible import Needs
 from runtime.patterns.rules import MOST_ROLES, Condition, Kind, Rules
 from runtime.patterns.scopes import OpenedWindows, TimeWindows, WindowRule, Within
@@ -56,10 +56,6 @@ class Line:
     def waits(self) -> bool:
         """Whether what has yet to come may forbid a match."""
         return bool(self.bars or self.ends)
-
-    def asked(self, place: int, event: Stamped) -> int:
-        """Return the number of what an event is at a place of the sequence."""
-        return self.rules.roles(event.fits).asked[place]
 
 
 @dataclass(frozen=True, eq=False)
@@ -193,21 +189,30 @@ def _line(made: _Lanes, which: int, rules: Rules) -> Line:
         which,
         rules,
         0,
-        tuple(_needs(place, kind) for place, kind in zip(rules.places, rules.kinds, strict=True)),
+        tuple(_needs(rules, k) for k in range(len(rules.places))),
         tuple(made.of(frozenset(place.asked)) for place in rules.places),
         tuple(bars),
         tuple(ends),
     )
 
 
-def _needs(place: Place, kind: Kind) -> Needs:
-    if kind is Kind.ANY:
-        return Needs(place.count, place.count, _label(place))
-    return Needs(place.least, place.most, None)
-
-
-def _label(place: Place) -> Callable[[Stamped], Any]:
+def _needs(rules: Rules, k: int) -> Needs:
+    place = rules.places[k]
+    if rules.kinds[k] is not Kind.ANY:
+        return Needs(place.least, place.most, None)
     if place.distinct is not None:
         column = place.distinct
-        return lambda one: one.values[column]
-    return lambda one: next(asked for asked in place.asked if asked in one.fits)
+        return Needs(place.count, place.count, lambda one: one.values[column])
+
+    def fits(one: Stamped) -> tuple[int, ...]:
+        return rules.roles(one.fits).fits[k]
+
+    def label(one: Stamped) -> int:
+        """Return what it is, if it is one thing only; else it may be beside any other."""
+        some = fits(one)
+        return some[0] if len(some) == 1 else -one.turn
+
+    def are_together(some: Sequence[Stamped]) -> bool:
+        return assignable(tuple(fits(one) for one in some))
+
+    return Needs(place.count, place.count, label, are_together)

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
+from runtime.patterns.assign import assignable, assigned
 from runtime.patterns.case import Choice, Edges, Opened, Scope, Stretch
 from runtime.patterns.drift_case import Forbidding, Made
 from runtime.patterns.drift_layout import DriftLayout, Line
@@ -134,17 +135,47 @@ class DriftMatcher:
 
     def _are_right(self, line: Line, place: int, chosen: dict[int, tuple[Stamped, ...]]) -> bool:
         """Return whether predicates are true that can be told since a place was chosen."""
-        names = line.rules.names.items()
-        for one in line.conditions:
-            asks = {k + line.shift for k in (one.place, *one.reads)}
-            if place not in asks or not asks <= chosen.keys():
+        rules = line.rules
+        for k, conditions in rules.of_place.items():
+            asks = {at + line.shift for one in conditions.values() for at in (k, *one.reads)}
+            if place not in asks or k + line.shift not in chosen:
                 continue
-            read = {name: chosen[k + line.shift][0].turn for name, k in names if k in one.reads}
-            for event in chosen[one.place + line.shift]:
-                is_that = line.asked(one.place, event) == one.asked
-                if is_that and not self._holds(one.asked, event.turn, read):
-                    return False
+            choices = self._choices(line, k, chosen)
+            if not (assignable(choices) if rules.is_assigned(k) else all(choices)):
+                return False
         return True
+
+    def _choices(
+        self, line: Line, k: int, chosen: dict[int, tuple[Stamped, ...]]
+    ) -> tuple[tuple[int, ...], ...]:
+        """Return of each event of a place what it may be, as far as that can be told."""
+        conditions = line.rules.of_place.get(k, {})
+        found = []
+        for event in chosen[k + line.shift]:
+            fits = line.rules.roles(event.fits).fits[k]
+            for asked, one in conditions.items():
+                if asked not in fits or any(at + line.shift not in chosen for at in one.reads):
+                    continue
+                names = line.rules.names.items()
+                read = {
+                    name: chosen[at + line.shift][0].turn for name, at in names if at in one.reads
+                }
+                if not self._holds(asked, event.turn, read):
+                    fits = tuple(other for other in fits if other != asked)
+            found.append(fits)
+        return tuple(found)
+
+    def _parts(self, made: Made) -> tuple[tuple[int, int], ...]:
+        """Return of each event of a choice its place in the stream, and what it is."""
+        line = made.line
+        chosen = {k + line.shift: some for k, some in enumerate(made.choice)}
+        parts: list[tuple[int, int]] = []
+        for k, some in enumerate(made.choice):
+            choices = self._choices(line, k, chosen)
+            names = assigned(choices) if line.rules.is_assigned(k) else [one[0] for one in choices]
+            assert names is not None, "what was listed may be together"
+            parts += [(event.turn, asked) for event, asked in zip(some, names, strict=True)]
+        return tuple(parts)
 
     def _left(self, one: Waits, *, is_behind: bool = True) -> list[Found]:
         """Return a choice, if it is a match in some world."""
@@ -152,11 +183,6 @@ class DriftMatcher:
         is_certain = answer(self._forbidding.case(made))
         if is_certain is None:
             return []
-        parts = tuple(
-            (event.turn, made.line.asked(k, event))
-            for k, some in enumerate(made.choice)
-            for event in some
-        )
         return [
             Found(
                 one.due_ns,
@@ -164,7 +190,7 @@ class DriftMatcher:
                 one.turn,
                 one.order,
                 made.start_ns,
-                parts,
+                self._parts(made),
                 made.line.which,
                 is_certain,
             )

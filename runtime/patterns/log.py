@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from typing import Any
 
 _FEW = 64  # are not worth the copying
@@ -58,6 +58,14 @@ class Log:
         if index < len(self.numbers):
             return self.numbers[index]
         return self.numbers[-1] + 1 if self.numbers else 1
+
+    def time_of(self, number: int) -> int:
+        """Return the time of an event that is here."""
+        return self.times_ns[bisect_left(self.numbers, number)]
+
+    def last_at(self, time_ns: int) -> int:
+        """Return the greatest number of an event here that is not after a time; there is one."""
+        return self.numbers[bisect_right(self.times_ns, time_ns) - 1]
 
     def since(self, low: int) -> list[int]:
         """Return the numbers from one on."""

@@ -9,16 +9,19 @@ event ──▶ windows open, end ──▶ lists of each alternative ──▶ 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from bisect import bisect_right
 from collections.abc import Iterator, Set
+from functools import partial
 from typing import Any
 
 from runtime.patterns.chain import Chain
-from runtime.patterns.choose import Listing, Match
+from runtime.patterns.choose import Accepts, Listing
 from runtime.patterns.log import Log
+from runtime.patterns.naming import Match
 from runtime.patterns.rules import Roles
 from runtime.patterns.scopes import Window
 from runtime.patterns.settings import Found, HoldsOfTurns, Settings
-from runtime.patterns.waiting import WaitingMatches
+from runtime.patterns.waiting import Waiting, What
 
 NONE: frozenset[int] = frozenset()
 
@@ -32,14 +35,14 @@ class KeyMatcher(ABC):
 
     Attributes:
         log: the events that may be in a match to come.
-        waiting: matches that wait for the end of their scope.
+        waiting: what waits for the end of a scope.
     """
 
     def __init__(self, settings: Settings, holds: HoldsOfTurns) -> None:
         self._settings = settings
         self._holds_of_turns = holds
         self.log = Log()
-        self.waiting = WaitingMatches(settings.rules, holds)
+        self.waiting = Waiting(self._decide)
         self._chains = [Chain(one) for one in settings.rules]
         self._waits = any(one.barred_after for one in settings.rules)
         self._used: dict[int, set[int]] = {}  # {key of the window, 0 without: numbers}
@@ -66,7 +69,7 @@ class KeyMatcher(ABC):
 
     def turns_held(self) -> list[int]:
         """Return the places in the stream of events that may be in a match to leave."""
-        return [*self.log.turns.values(), *self.waiting.turns()]
+        return list(self.log.turns.values())
 
     @property
     def _keeps_used(self) -> bool:
@@ -79,7 +82,7 @@ class KeyMatcher(ABC):
         """Put an event into the lists; return what it ends: alternatives, their latest starts."""
         ended = []
         for which, chain in enumerate(self._chains):
-            if roles[which].places or roles[which].barred:
+            if chain.rules.matters(roles[which]):
                 start = chain.take(number, roles[which], values)
                 if start is not None:
                     ended.append((which, start))
@@ -99,14 +102,29 @@ class KeyMatcher(ABC):
                 else:
                     chain.take(number, chain.rules.roles(fits), values)
 
-    def _chosen(self, chain: Chain, number: int, low: int, used: Set[int]) -> Iterator[Match]:
-        """Yield what leaves of the matches of a scope that end with an event."""
+    def _chosen(
+        self,
+        chain: Chain,
+        number: int,
+        low: int,
+        used: Set[int],
+        accepts: Accepts | None = None,
+    ) -> Iterator[Match]:
+        """Yield what leaves of the matches of a scope that end with an event.
+
+        Args:
+            chain: the lists of one alternative.
+            number: of the event.
+            low: the lowest number that the scope has.
+            used: numbers of what is used up, and is in the lists all the same.
+            accepts: which of the matches may leave; None: all.
+        """
         settings = self._settings
-        listing = Listing(chain, number, low, self.log.fits, self.log.values, self._holds)
+        listing = self._listing(chain, number, low, accepts)
         if settings.selection == "first":
-            least = listing.least()
-            if least is not None:
-                yield least
+            match = listing.least()
+            if match is not None:
+                yield match
         elif settings.selection == "last":
             match = next(listing.back(), None)
             if match is not None and not any(one in used for one, _, _ in match):
@@ -117,9 +135,49 @@ class KeyMatcher(ABC):
                 if settings.consumes:
                     return  # all others end with this event, too
         else:
-            union = {part for match in listing.back() for part in match}
-            if union:
-                yield tuple(sorted(union))
+            match = listing.union()
+            if match is not None:
+                yield match
+
+    def _listing(
+        self,
+        chain: Chain,
+        number: int,
+        low: int,
+        accepts: Accepts | None = None,
+        latest: int | None = None,
+    ) -> Listing:
+        log = self.log
+        return Listing(chain, number, low, log.fits, log.values, self._holds, accepts, latest)
+
+    # -- what may not come behind a match ---------------------------------------------------
+
+    @abstractmethod
+    def _decide(self, due_ns: int, what: What) -> tuple[list[Found], tuple[int, What] | None]:
+        """Return what leaves now that a scope is over; see `Waiting`."""
+
+    def _accepts(self, chain: Chain) -> Accepts | None:
+        """Return which matches may leave, where predicates say what forbids them; None: all."""
+        return partial(self._is_free, chain) if chain.rules.depends else None
+
+    def _is_free(self, chain: Chain, match: Match) -> bool:
+        """Return whether nothing that has come behind a match forbids it by a predicate."""
+        rules = chain.rules
+        at = {k: number for number, k, _ in match}
+        read = {name: at[k] for name, k in rules.names.items() if k in at}
+        until_ns = self._until_ns(match)
+        for asked in rules.depends:
+            numbers = chain.watched[asked]
+            for number in numbers[bisect_right(numbers, match[-1][0]) :]:
+                if self.log.time_of(number) > until_ns:
+                    break
+                if self._holds(asked, number, read):
+                    return False
+        return True
+
+    @abstractmethod
+    def _until_ns(self, match: Match) -> int:
+        """Return up to when nothing may follow a match that it forbids."""
 
     def _holds(self, asked: int, number: int, read: dict[str, int]) -> bool:
         turns = self.log.turns
@@ -128,21 +186,21 @@ class KeyMatcher(ABC):
         )
 
     def _made(
-        self, match: Match, which: int, turn: int, time_ns: int, window: Window | None
+        self,
+        match: Match,
+        which: int,
+        turn: int,
+        time_ns: int,
+        window: Window | None,
+        *,
+        is_behind: bool = False,
     ) -> Found:
         turns = self.log.turns
         parts = tuple((turns[number], asked) for number, _, asked in match)
         self._orders += 1
         key, start_ns = (0, None) if window is None else (window.key, window.start_ns)
         order = (which, key, self._orders)
-        return Found(time_ns, False, turn, order, start_ns, parts, which)
-
-    def _left(self, made: Found, due_ns: int) -> list[Found]:
-        """Return a match, if it is decided; else it waits for the end of its scope."""
-        if not self._settings.rules[made.alternative].barred_after:
-            return [made]
-        self.waiting.add(made._replace(time_ns=due_ns, is_behind=True))
-        return []
+        return Found(time_ns, is_behind, turn, order, start_ns, parts, which)
 
     @abstractmethod
     def snapshot(self) -> dict[str, Any]:

@@ -32,11 +32,13 @@ class Needs:
         least: so many events at least.
         most: at most; None: any number.
         label: of an event, what must be different of each; None: any events will do.
+        are_together: whether events may be together, more than labels tell; None: always.
     """
 
     least: int
     most: int | None
     label: Callable[[Stamped], Any] | None
+    are_together: Callable[[Sequence[Stamped]], bool] | None = None
 
     @property
     def is_one(self) -> bool:
@@ -269,6 +271,9 @@ def _subsets(
                 taken.pop()
             continue
         taken.append(found[1])
+        if needs.are_together is not None and not needs.are_together(taken):
+            taken.pop()
+            continue
         if len(taken) >= needs.least:
             yield tuple(taken)
         if len(taken) < most:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_right
 from typing import Any
 
 from runtime.patterns.chain import Chain
-from runtime.patterns.choose import Match
 from runtime.patterns.matcher import NONE, KeyMatcher
+from runtime.patterns.naming import Match
 from runtime.patterns.scopes import Within
 from runtime.patterns.settings import Found, HoldsOfTurns, Settings
+from runtime.patterns.waiting import What
 
 
 class ReachMatcher(KeyMatcher):
@@ -20,7 +21,6 @@ class ReachMatcher(KeyMatcher):
         assert isinstance(settings.scope, Within)
         self._scope = settings.scope
         self._used[0] = set()
-        self._is_plain = all(one.is_plain for one in settings.rules)
 
     def take(
         self,
@@ -36,8 +36,6 @@ class ReachMatcher(KeyMatcher):
             return found
         self.log.add(number, time_ns, turn, fits, values)
         roles = self._settings.roles(fits)
-        if self._waits:
-            self.waiting.bar(turn, [one.ends for one in roles])
         ended = self._add(number, roles, values)
         if ended:
             found += self._in_reach(number, time_ns, turn, ended)
@@ -58,35 +56,95 @@ class ReachMatcher(KeyMatcher):
             ends = chain.ends[-1]
             if not ends.at or ends.at[-1] != number or ends.start[-1] < low:
                 continue  # out of reach, or used up by an alternative before
+            if chain.rules.barred_after:
+                due_ns = self._due_ns(which, number, low)
+                if due_ns is not None:
+                    self.waiting.add(due_ns, (number, which, low))
+                continue
             for match in self._chosen(chain, number, low, self._used[0]):
-                made = self._made(match, which, turn, time_ns, None)
-                found += self._left(made, self._due_ns(match))
+                found.append(self._made(match, which, turn, time_ns, None))
                 self._consume(match)
         return found
 
+    # -- what waits -------------------------------------------------------------------------
+
+    def _due_ns(self, which: int, number: int, low: int) -> int | None:
+        """Return when it is to be asked what leaves of the matches that an event ends."""
+        match = self._next(which, number, low)
+        return None if match is None else self._until_ns(match)
+
+    def _next(self, which: int, number: int, low: int) -> Match | None:
+        """Return the match with an event that is decided next, as far as can be told now.
+
+        That which begins first, as its scope is over first; but with "last" it is chosen when its
+        last event comes, whatever becomes of it.
+        """
+        chain = self._chains[which]
+        accepts = self._accepts(chain)
+        if self._settings.selection == "last":
+            return next(self._listing(chain, number, low).back(), None)
+        if self._settings.selection == "cumulative":
+            return self._listing(chain, number, low).union()
+        return self._listing(chain, number, low, accepts).least()
+
+    def _decide(self, due_ns: int, what: What) -> tuple[list[Found], tuple[int, What] | None]:
+        number, which, low = what
+        chain = self._chains[which]
+        if not chain.is_end(number, low):
+            return [], None  # used up, or what it followed is
+        match = self._next(which, number, low)
+        if match is None:
+            return [], None
+        until_ns = self._until_ns(match)
+        if until_ns > due_ns:
+            return [], (until_ns, what)  # what would have left now is used up, or forbidden
+        after = bisect_right(chain.after, number)
+        if after < len(chain.after) and self.log.time_of(chain.after[after]) <= until_ns:
+            return [], None  # and so are all others: they end later
+        return self._leave(what, match, until_ns)
+
+    def _leave(
+        self, what: What, match: Match, until_ns: int
+    ) -> tuple[list[Found], tuple[int, What] | None]:
+        number, which, low = what
+        settings, chain = self._settings, self._chains[which]
+        latest = self.log.last_at(until_ns - self._span_ns)
+        matches = [match]
+        if settings.selection == "each":
+            every = self._listing(chain, number, low, self._accepts(chain), latest).back()
+            matches = [next(every)] if settings.consumes else list(every)
+        elif settings.selection != "first" and not self._may_leave(chain, match):
+            return [], None
+        turn = self.log.turns[number]
+        found = [self._made(one, which, turn, until_ns, None, is_behind=True) for one in matches]
+        for one in matches:
+            self._consume(one)
+        if settings.consumes or settings.selection != "each":
+            return found, None
+        again_ns = self._due_ns(which, number, latest + 1)
+        return found, None if again_ns is None else (again_ns, (number, which, latest + 1))
+
+    def _may_leave(self, chain: Chain, match: Match) -> bool:
+        """Return whether what was chosen when its last event came may leave."""
+        is_used = self._settings.consumes and any(one in self._used[0] for one, _, _ in match)
+        return not is_used and self._is_free(chain, match)
+
+    @property
+    def _span_ns(self) -> int:
+        assert self._scope.span_ns is not None  # else nothing waits
+        return self._scope.span_ns
+
+    def _until_ns(self, match: Match) -> int:
+        return self.log.time_of(match[0][0]) + self._span_ns
+
     def _consume(self, match: Match) -> None:
-        settings = self._settings
-        if not settings.consumes:
+        if not self._settings.consumes:
             return
         gone = {number for number, _, _ in match}
-        if settings.selection == "last":
-            self._used[0].update(gone)
-            return
-        used = self._used[0]
-        used |= gone
-        if self._is_plain:
+        self._used[0] |= gone
+        if not self._keeps_used:
             for chain in self._chains:
                 chain.remove(gone)
-            return
-        self._chains = [Chain(one) for one in settings.rules]
-        self._replay(self._chains, 0, used)
-
-    def _due_ns(self, match: Match) -> int:
-        """Return up to when nothing may follow a match: as long as it may have lasted."""
-        if self._scope.span_ns is None:
-            return 0  # then nothing waits
-        log = self.log
-        return log.times_ns[bisect_left(log.numbers, match[0][0])] + self._scope.span_ns
 
     def snapshot(self) -> dict[str, Any]:
         """Return all state; see `KeyMatcher`."""

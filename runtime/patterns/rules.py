@@ -6,8 +6,9 @@ from collections.abc import Sequence as Several
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from runtime.patterns.assign import Label
 from runtime.patterns.normal import Asked, Normal, Place, Sequence
 
 MOST_ROLES = 1 << 16
@@ -38,14 +39,18 @@ class Condition(NamedTuple):
 class Roles(NamedTuple):
     """What an event is to a sequence, by the numbers of what it fits."""
 
-    places: tuple[tuple[int, int], ...]
-    """(place, number of what is asked there), the last place first."""
+    places: tuple[int, ...]
+    """Where it may stand, the last place first."""
     barred: tuple[int, ...]
     """The places in front of which it may not come."""
-    ends: tuple[int, ...]
-    """What it is of that which may not come behind the last event."""
+    is_after: bool
+    """Whether it may surely not come behind the last event."""
+    watched: tuple[int, ...]
+    """What it is of that which may perhaps not come: see `Rules.watched`."""
     asked: dict[int, int]
-    """{place: number of what is asked there}."""
+    """{place: number of the first that it fits there}."""
+    fits: dict[int, tuple[int, ...]]
+    """{place: numbers of all that it fits there, in their order}."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,6 +67,9 @@ class Rules:
         barred_after: numbers of what may not come behind its last event.
         depends: those of them that read earlier events.
         names: {name of an event that is read: its place}.
+        orders: of each place what is asked there; where several stand in any order by name, so that
+            the order in which they were written does not matter.
+        chosen: places of whose events it is to be found which of several they are.
     """
 
     places: tuple[Place, ...]
@@ -72,6 +80,8 @@ class Rules:
     barred_after: frozenset[int]
     depends: frozenset[int]
     names: dict[str, int]
+    orders: tuple[tuple[int, ...], ...]
+    chosen: frozenset[int]
     _roles: dict[tuple[int, ...], Roles] = field(default_factory=dict)
 
     @cached_property
@@ -90,30 +100,65 @@ class Rules:
         )
 
     @cached_property
-    def is_plain_up_to_any(self) -> bool:
-        """Whether its last place takes several in any order, and it is plain but for that."""
-        *before, last = self.kinds
-        return (
-            not self.conditions
-            and not any(self.barred)
-            and all(kind is Kind.ONE for kind in before)
-            and last is Kind.ANY
-        )
+    def of_place(self) -> dict[int, dict[int, Condition]]:
+        """{place: {what is asked there: what is to be true}}, of what reads earlier events."""
+        found: dict[int, dict[int, Condition]] = {}
+        for one in self.conditions:
+            if not one.is_bar:
+                found.setdefault(one.place, {})[one.asked] = one
+        return found
+
+    @cached_property
+    def watched(self) -> frozenset[int]:
+        """Numbers of what may not come if a predicate that reads earlier events is true of it."""
+        return self.depends | {one.asked for one in self.conditions if one.is_bar}
+
+    @cached_property
+    def is_single(self) -> bool:
+        """Whether each place but the last has one event, and there is no condition."""
+        return not self.conditions and all(kind is Kind.ONE for kind in self.kinds[:-1])
+
+    @cached_property
+    def has_any_inside(self) -> bool:
+        """Whether a place that is not the last takes several in any order."""
+        return Kind.ANY in self.kinds[:-1]
+
+    def is_assigned(self, k: int) -> bool:
+        """Return whether the events of a place are different things of those asked for there."""
+        return self.kinds[k] is Kind.ANY and self.places[k].distinct is None
+
+    def label(self, k: int, fits: tuple[int, ...], values: dict[str, Any] | None) -> Label:
+        """Return what an event is by, among those of a place that takes several.
+
+        Args:
+            k: the place.
+            fits: what of it the event fits.
+            values: of its columns that must differ.
+        """
+        column = self.places[k].distinct
+        return fits if column is None else (values or {})[column]
+
+    def matters(self, roles: Roles) -> bool:
+        """Return whether lists change with an event of these roles."""
+        return bool(roles.places or roles.barred or roles.is_after or roles.watched)
 
     def roles(self, fits: tuple[int, ...]) -> Roles:
         """Return what an event that fits these is; worked out once for each."""
         found = self._roles.get(fits)
         if found is None:
-            places = [
-                (place, next(one for one in asks.asked if one in fits))
-                for place, asks in enumerate(self.places)
-                if not set(asks.asked).isdisjoint(fits)
-            ]
+            found_at = {
+                k: some
+                for k, order in enumerate(self.orders)
+                if (some := tuple(one for one in order if one in fits))
+            }
             barred = [k for k, bars in enumerate(self.barred) if not bars.isdisjoint(fits)]
-            ends = [one for one in fits if one in self.barred_after]
+            is_after = not (self.barred_after - self.depends).isdisjoint(fits)
+            watched = tuple(one for one in fits if one in self.watched)
             if len(self._roles) >= MOST_ROLES:
                 self._roles.clear()
-            found = Roles(tuple(places[::-1]), tuple(barred), tuple(ends), dict(places))
+            asked = {k: some[0] for k, some in found_at.items()}
+            places = tuple(found_at)[::-1]
+            found = Roles(places, tuple(barred), is_after, watched, asked, found_at)
             self._roles[fits] = found
         return found
 
@@ -159,4 +204,19 @@ def _rules(sequence: Sequence, asked: Several[Asked], *, goes_next: bool) -> Rul
         frozenset(sequence.barred_after),
         frozenset(one for one in sequence.barred_after if asked[one].also is not None),
         names,
+        tuple(
+            tuple(sorted(place.asked, key=lambda one: asked[one].name))
+            if place.is_any
+            else place.asked
+            for place in places
+        ),
+        frozenset(
+            k
+            for k, place in enumerate(places)
+            if len(place.asked) > 1
+            and (
+                (place.is_any and place.distinct is None)
+                or any(asked[one].also is not None for one in place.asked)
+            )
+        ),
     )

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from typing import Any
 
 from runtime.patterns.chain import Chain
 from runtime.patterns.matcher import NONE, KeyMatcher
+from runtime.patterns.naming import Match
 from runtime.patterns.rules import Roles, Rules
 from runtime.patterns.scopes import Window, Within
 from runtime.patterns.settings import Found, HoldsOfTurns, Settings
+from runtime.patterns.waiting import What
 
 _FEW = 64
 
@@ -54,7 +57,6 @@ class WindowMatcher(KeyMatcher):
         super().__init__(settings, holds)
         assert not isinstance(settings.scope, Within)
         self.windows = settings.scope.begin()
-        self._is_plain = not self._keeps_used and all(one.is_plain for one in settings.rules)
         # Of windows: those up to this key have all their matches; counts of those behind it.
         self._full: int | None = None
         self._counts: dict[int, int] = {}
@@ -64,6 +66,7 @@ class WindowMatcher(KeyMatcher):
         # {key of a window: the number from which on no more matches of it are looked for}
         self._given_up: dict[int, int] = {}
         self._now = 0  # the number of the last event
+        self._closing: dict[int, Window] = {}  # {key: a window of which something waits}
 
     def open(self, number: int, time_ns: int, fits: tuple[int, ...]) -> None:
         """Let an event open and end windows, and do nothing else."""
@@ -101,10 +104,6 @@ class WindowMatcher(KeyMatcher):
         self.log.add(number, time_ns, turn, fits, values)
         if lost and not is_gone:
             self._lose(number, roles, lost)
-        if self._waits:
-            for key in self.waiting.bar(turn, [one.ends for one in roles], lost):
-                if key in self._counts:
-                    self._counts[key] -= 1  # its window waits for another match again
         self._orders = 0
         ended = [] if is_gone else self._add(number, roles, values)
         if self._own:
@@ -122,6 +121,9 @@ class WindowMatcher(KeyMatcher):
         found = []
         for which, start in ended:
             for window in list(self.windows.around(self._full, start, self.log)):
+                if self._settings.rules[which].barred_after:
+                    self._wait_for(window)
+                    continue
                 if window.key in self._own or self._is_full(window.key):
                     continue
                 if window.key in self._lost:
@@ -131,8 +133,7 @@ class WindowMatcher(KeyMatcher):
                     continue
                 used = self._used.setdefault(window.key, set()) if self._keeps_used else set()
                 for match in self._chosen(self._chains[which], number, window.low, used):
-                    made = self._made(match, which, turn, time_ns, window)
-                    found += self._left(made, _last_ns(window))
+                    found.append(self._made(match, which, turn, time_ns, window))
                     self._count(window)
                     if settings.consumes and settings.selection == "last":
                         used.update(one for one, _, _ in match)
@@ -143,6 +144,76 @@ class WindowMatcher(KeyMatcher):
                     if self._is_full(window.key):
                         break
         return found
+
+    # -- windows that wait for their end ----------------------------------------------------
+
+    def _wait_for(self, window: Window) -> None:
+        if window.key not in self._closing:
+            assert window.end_ns is not None
+            self._closing[window.key] = window
+            self.waiting.add(window.end_ns - 1, (window.key,))
+
+    def _decide(self, due_ns: int, what: What) -> tuple[list[Found], tuple[int, What] | None]:
+        """Return the matches of a window that is over that something could have forbidden.
+
+        Its events are all in the log yet, and no later one is.
+        """
+        (key,) = what
+        window = self._closing.pop(key)
+        settings, used = self._settings, self._used.setdefault(key, set())
+        if key in self._lost and key not in self._own:
+            self._make_own(window)
+        found: list[Found] = []
+        for number, which in self._ends_of(window):
+            if self._is_full(key):
+                break
+            own = self._own.get(key)
+            chain = (self._chains if own is None else own.chains)[which]
+            if not chain.is_end(number, window.low):
+                continue  # used up, or what it followed is
+            turn = self.log.turns[number]
+            for match in self._chosen(chain, number, window.low, used, self._accepts(chain)):
+                found.append(self._made(match, which, turn, due_ns, window, is_behind=True))
+                self._count(window)
+                if settings.consumes:
+                    used.update(one for one, _, _ in match)
+                    self._use(window, match)
+                    break
+                if self._is_full(key):
+                    break
+        self._own.pop(key, None)
+        self._used.pop(key, None)
+        self._lost.pop(key, None)
+        return found, None
+
+    def _ends_of(self, window: Window) -> list[tuple[int, int]]:
+        """Return (event, alternative) of what ends a match of a window, and nothing forbids it."""
+        own = self._own.get(window.key)
+        found = []
+        for which, chain in enumerate(self._chains if own is None else own.chains):
+            if chain.rules.barred_after:
+                ends = chain.ends[-1]
+                first = bisect_left(ends.start, window.low)
+                if chain.after:
+                    first = max(first, bisect_left(ends.at, chain.after[-1]))
+                found += [(number, which) for number in ends.at[first:]]
+        return sorted(found)
+
+    def _use(self, window: Window, match: Match) -> None:
+        """Take the events of a match out of the lists of its window."""
+        if self._keeps_used:
+            return
+        own = self._own.get(window.key)
+        if own is None:
+            self._make_own(window)  # without what is used up
+            return
+        gone = {one for one, _, _ in match}
+        for chain in own.chains:
+            chain.remove(gone)
+
+    def _until_ns(self, match: Match) -> int:
+        del match
+        return self.log.newest_ns  # all that has come is in the window
 
     @property
     def is_waiting(self) -> bool:
@@ -256,8 +327,6 @@ class WindowMatcher(KeyMatcher):
         own.chains = [Chain(one) for one in self._settings.rules]
         used = NONE if self._keeps_used else self._used[key]
         lost = self._lost.get(key, NONE) | (self._gone - own.kept)
-        if self._is_plain:  # what is used up is out of the lists, and bars nothing
-            used, lost = NONE, lost | used
         self._replay(own.chains, own.window.low, used, lost)
 
     def _in_own(
@@ -291,21 +360,18 @@ class WindowMatcher(KeyMatcher):
         window, used = own.window, self._used[own.window.key]
         found: list[Found] = []
         for which in ended:
+            if self._settings.rules[which].barred_after:
+                self._wait_for(window)
+                continue
             if self._is_full(window.key) or number in used:
-                break
+                continue
             barred = used if self._keeps_used else set()
             for match in self._chosen(own.chains[which], number, window.low, barred):
-                made = self._made(match, which, turn, time_ns, window)
-                found += self._left(made, _last_ns(window))
+                found.append(self._made(match, which, turn, time_ns, window))
                 self._count(window)
                 if self._settings.consumes:
-                    gone = {one for one, _, _ in match}
-                    used.update(gone)
-                    if self._is_plain:
-                        for chain in own.chains:
-                            chain.remove(gone)
-                    elif not self._keeps_used:
-                        self._fill(own)
+                    used.update(one for one, _, _ in match)
+                    self._use(window, match)
                     break
                 if self._is_full(window.key):
                     break
@@ -330,6 +396,7 @@ class WindowMatcher(KeyMatcher):
         oldest = self.windows.oldest()
         self._counts = {key: n for key, n in self._counts.items() if key >= oldest}
         self._given_up = {key: at for key, at in self._given_up.items() if key >= oldest}
+        self._closing = {key: one for key, one in self._closing.items() if key >= oldest}
 
     # -- state ----------------------------------------------------------------------------
 
@@ -347,6 +414,7 @@ class WindowMatcher(KeyMatcher):
             "used": [[key, sorted(gone)] for key, gone in self._used.items()],
             "lost": [[key, sorted(gone)] for key, gone in self._lost.items()],
             "waiting": self.waiting.snapshot(),
+            "closing": [list(one) for one in self._closing.values()],
         }
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -354,6 +422,7 @@ class WindowMatcher(KeyMatcher):
         self.log.restore(state["log"])
         self.windows.restore(state["windows"])
         self.waiting.restore(state["waiting"])
+        self._closing = {one[0]: Window(*one) for one in state["closing"]}
         self._full = state["full"]
         self._counts = dict(state["counts"])
         self._given_up, self._now = dict(state["given_up"]), state["now"]
@@ -365,8 +434,3 @@ class WindowMatcher(KeyMatcher):
             own = self._make_own(Window(*one))
             own.kept = set(kept)
             self._fill(own)
-
-
-def _last_ns(window: Window) -> int:
-    """Return the last moment that is in a window."""
-    return 0 if window.end_ns is None else window.end_ns - 1  # by count: then nothing waits

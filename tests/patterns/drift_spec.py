@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import combinations, pairwise
+from itertools import combinations, pairwise, product
 from typing import Any, NamedTuple
 
-from runtime.patterns.normal import Normal, Place
+from runtime.patterns.normal import Normal
 from runtime.patterns.normal import Sequence as Alternative
 from runtime.patterns.scopes import OpenedWindows, TimeWindows, WindowRule, Within
 
@@ -74,11 +74,7 @@ class DriftSpec:
                     told = self._told(events, one, choice, scope)
                     if told is not None:
                         time_ns = self._time_ns(one, choice, scope)
-                        parts = tuple(
-                            (event.number, self._asked(one.places[k], event))
-                            for k, some in enumerate(choice)
-                            for event in some
-                        )
+                        parts = next(self._namings(one, choice))
                         found.append(Match(time_ns, start_ns, which, parts, told))
         return found
 
@@ -88,7 +84,7 @@ class DriftSpec:
         self, events: Sequence[Event], alternative: Alternative, k: int, chosen: Choice
     ) -> Iterator[Choice]:
         if k == len(alternative.places):
-            if self._are_right(alternative, chosen):
+            if next(self._namings(alternative, chosen), None) is not None:
                 yield chosen
             return
         place = alternative.places[k]
@@ -101,24 +97,35 @@ class DriftSpec:
         sizes = [place.count] if place.is_any else range(place.least, most + 1)
         for size in sizes:
             for some in combinations(fitting, size):
-                if place.is_any and len({self._label(place, one) for one in some}) < size:
+                values = [one.values[place.distinct] for one in some if place.distinct is not None]
+                if len(set(values)) < len(values):
                     continue
                 yield from self._choices(events, alternative, k + 1, (*chosen, some))
 
-    def _asked(self, place: Place, event: Event) -> int:
-        return next(asked for asked in place.asked if asked in event.fits)
-
-    def _label(self, place: Place, event: Event) -> Any:
-        if place.distinct is None:
-            return self._asked(place, event)
-        return event.values[place.distinct]
-
-    def _are_right(self, alternative: Alternative, choice: Choice) -> bool:
-        return all(
-            self._is_true(self._asked(place, event), event, alternative, choice)
-            for place, some in zip(alternative.places, choice, strict=True)
-            for event in some
-        )
+    def _namings(
+        self, alternative: Alternative, choice: Choice
+    ) -> Iterator[tuple[tuple[int, int], ...]]:
+        """Yield all ways of saying which of the things asked for each event is."""
+        of_places = []
+        for place, some in zip(alternative.places, choice, strict=True):
+            order = list(place.asked)
+            if place.is_any:
+                order.sort(key=lambda one: self.normal.asked[one].name)
+            each = [[one for one in order if one in event.fits] for event in some]
+            is_each_another = place.is_any and place.distinct is None
+            of_places.append(
+                [
+                    names
+                    for names in product(*each)
+                    if not is_each_another or len(set(names)) == len(names)
+                ]
+            )
+        events = [event for some in choice for event in some]
+        for ways in product(*of_places):
+            names = [asked for some in ways for asked in some]
+            each_is = list(zip(events, names, strict=True))
+            if all(self._is_true(asked, event, alternative, choice) for event, asked in each_is):
+                yield tuple((event.number, asked) for event, asked in each_is)
 
     def _is_true(self, asked: int, event: Event, alternative: Alternative, choice: Choice) -> bool:
         if self.normal.asked[asked].also is None:

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import combinations, pairwise, product
 from typing import Any
 
-from runtime.patterns.normal import Asked, Normal
+from runtime.patterns.normal import Asked, Normal, Place
 from runtime.patterns.normal import Sequence as Alternative
 from runtime.patterns.scopes import CountWindows, OpenedWindows, TimeWindows, WindowRule, Within
 
@@ -40,54 +40,117 @@ class Spec:
     holds: Holds
     lost: frozenset[tuple[int, int]] = frozenset()
     """(key of a window, number): what is taken out of it."""
+    events: list[Event] = field(default_factory=list)
+    """All that came."""
 
     def run(self, events: Sequence[Event]) -> list[tuple[int, int | None, int, Choice]]:
         """Return (event time, start of the window, alternative, choice) of all that leave."""
-        found = []
+        self.events[:] = events
         if isinstance(self.scope, Within):
-            used: set[int] = set()
-            for end in events:
-                inside = [one for one in events if self._reaches(one, end)]
-                for which, choice in self._leave(inside, end, used, None):
-                    found.append((end, None, which, choice, None))
-        else:
-            for index, (start_ns, those, end_ns) in enumerate(self._windows(events)):
-                is_timed = isinstance(self.scope, TimeWindows)
-                key = start_ns // self.scope.slide_ns if is_timed else index  # type: ignore[union-attr]
-                inside = [one for one in those if (key, one.number) not in self.lost]
-                used = set()
-                kept: list[Any] = []
-                for end in inside:
-                    upto = [one for one in inside if one.number <= end.number]
-                    kept = [
-                        one
-                        for one in kept
-                        if not self._forbids(end, self.normal.alternatives[one[2]], one[3])
-                    ]
-                    room = None if self.most is None else self.most - len(kept)
-                    for which, choice in self._leave(upto, end, used, room):
-                        kept.append((end, start_ns, which, choice, end_ns))
-                found += kept
-            return sorted((self._time(one), one[1], one[2], one[3]) for one in found)
-        alive = []
-        for end, start_ns, which, choice, _ in found:
-            alternative = self.normal.alternatives[which]
-            assert isinstance(self.scope, Within)
-            until = None
-            if alternative.barred_after:
-                assert self.scope.span_ns is not None
-                first = next(one for one in events if one.number == choice[0][0])
-                until = first.time_ns + self.scope.span_ns
-                after = [one for one in events if one.number > end.number and one.time_ns <= until]
-                if any(self._forbids(one, alternative, choice) for one in after):
-                    continue
-            alive.append((until if until is not None else end.time_ns, start_ns, which, choice))
-        return sorted(alive, key=lambda one: (one[0], one[2], one[3]))
+            return sorted(self._in_reach(events))
+        found = []
+        for index, (start_ns, those, end_ns) in enumerate(self._windows(events)):
+            is_timed = isinstance(self.scope, TimeWindows)
+            key = start_ns // self.scope.slide_ns if is_timed else index  # type: ignore[union-attr]
+            inside = [one for one in those if (key, one.number) not in self.lost]
+            found += [(at, start_ns, *rest) for at, *rest in self._in_window(inside, end_ns)]
+        return sorted(found)
 
-    def _time(self, one: Any) -> int:
-        end, _, which, _, end_ns = one
-        is_behind = bool(self.normal.alternatives[which].barred_after)
-        return end_ns - 1 if is_behind else end.time_ns
+    def _in_window(self, inside: list[Event], end_ns: int) -> Iterator[tuple[int, int, Choice]]:
+        """Yield what leaves of a window: what a `no` ends after all else, as it leaves."""
+        used: set[int] = set()
+        left = 0
+        for waits in (False, True):
+            for end in inside:
+                upto = [one for one in inside if one.number <= end.number]
+                for which, alternative in enumerate(self.normal.alternatives):
+                    if bool(alternative.barred_after) is not waits:
+                        continue
+                    every = [
+                        one
+                        for one in self._ending(upto, end, alternative)
+                        if not any(self._forbids(bar, alternative, one) for bar in inside)
+                    ]
+                    for choice in self._leave(every, used, alternative):
+                        if self.most is None or left < self.most:
+                            left += 1
+                            used.update(part[0] for part in choice if self.consumes)
+                            yield end_ns - 1 if waits else end.time_ns, which, choice
+
+    def _in_reach(self, events: Sequence[Event]) -> Iterator[tuple[int, int | None, int, Choice]]:
+        """Yield what leaves as time goes by: what a `no` ends when nothing may follow it."""
+        used: set[int] = set()
+        waiting: list[tuple[Event, int, list[Choice]]] = []  # of which event and alternative
+
+        def decided(passed_ns: int | None) -> Iterator[tuple[int, int | None, int, Choice]]:
+            while True:
+                best = None
+                for at, (end, which, every) in enumerate(waiting):
+                    alternative = self.normal.alternatives[which]
+                    choice = self._next(events, every, used, alternative)
+                    if choice is not None:
+                        due_ns = self._until_ns(events, choice)
+                        key = (due_ns, end.number, which)
+                        if best is None or key < best[0]:
+                            best = (key, at, choice)
+                if best is None or (passed_ns is not None and best[0][0] >= passed_ns):
+                    return
+                (due_ns, *_), at, choice = best
+                _, which, every = waiting[at]
+                alternative = self.normal.alternatives[which]
+                is_last = self.selection in ("last", "cumulative")
+                is_used = self.consumes and any(part[0] in used for part in choice)
+                if not (is_last and (is_used or self._is_forbidden(events, alternative, choice))):
+                    used.update(part[0] for part in choice if self.consumes)
+                    yield due_ns, None, which, choice
+                if self.consumes or self.selection != "each":
+                    del waiting[at]
+                else:
+                    every.remove(choice)
+
+        for end in events:
+            yield from decided(end.time_ns)
+            inside = [one for one in events if self._reaches(one, end)]
+            for which, alternative in enumerate(self.normal.alternatives):
+                every = self._ending(inside, end, alternative)
+                if alternative.barred_after:
+                    waiting.append((end, which, every))
+                    continue
+                for choice in self._leave(every, used, alternative):
+                    used.update(part[0] for part in choice if self.consumes)
+                    yield end.time_ns, None, which, choice
+        yield from decided(None)
+
+    def _next(
+        self, events: Sequence[Event], every: list[Choice], used: set[int], alternative: Alternative
+    ) -> Choice | None:
+        """Return which of the choices with an event is decided next: that which begins first."""
+        if self.selection == "last":
+            return self._selected(every, alternative)[0] if every else None
+        taken = used if self.consumes else set()
+        may = [one for one in every if not any(part[0] in taken for part in one)]
+        if self.selection == "cumulative":
+            return self._selected(may, alternative)[0] if may else None
+        may = [one for one in may if not self._is_forbidden(events, alternative, one)]
+        if not may:
+            return None
+        until_ns = min(self._until_ns(events, one) for one in may)
+        now = [one for one in may if self._until_ns(events, one) == until_ns]
+        return self._selected(now, alternative)[0]
+
+    def _until_ns(self, events: Sequence[Event], choice: Choice) -> int:
+        assert isinstance(self.scope, Within)
+        assert self.scope.span_ns is not None
+        first = next(one for one in events if one.number == choice[0][0])
+        return first.time_ns + self.scope.span_ns
+
+    def _is_forbidden(
+        self, events: Sequence[Event], alternative: Alternative, choice: Choice
+    ) -> bool:
+        until_ns = self._until_ns(events, choice)
+        return any(
+            self._forbids(one, alternative, choice) for one in events if one.time_ns <= until_ns
+        )
 
     def _reaches(self, one: Event, end: Event) -> bool:
         scope = self.scope
@@ -123,27 +186,17 @@ class Spec:
                     end = one.time_ns + scope.span_ns
                     yield one.time_ns, [e for e in events[i:] if e.time_ns < end], end
 
-    def _leave(
-        self, inside: list[Event], end: Event, used: set[int], room: int | None
-    ) -> Iterator[tuple[int, Choice]]:
-        for which, alternative in enumerate(self.normal.alternatives):
-            all_of_it = self._ending(inside, end, alternative)
-            takes_used = not self.consumes or self.selection == "last"
-            may = [
-                one for one in all_of_it if takes_used or not any(part[0] in used for part in one)
-            ]
-            for choice in self._selected(may):
-                if room is not None and room <= 0:
-                    return
-                if self.consumes and any(part[0] in used for part in choice):
-                    continue
-                if self.consumes:
-                    used |= {part[0] for part in choice}
-                if room is not None:
-                    room -= 1
-                yield which, choice
+    def _leave(self, every: list[Choice], used: set[int], alternative: Alternative) -> list[Choice]:
+        """Return what leaves of the choices with an event; `used` is what has left before."""
+        if not self.consumes:
+            return self._selected(every, alternative)
+        if self.selection == "last":
+            chosen = self._selected(every, alternative)
+            return [one for one in chosen if not any(part[0] in used for part in one)]
+        may = [one for one in every if not any(part[0] in used for part in one)]
+        return self._selected(may, alternative)[:1]  # all others end with that event, too
 
-    def _selected(self, may: list[Choice]) -> list[Choice]:
+    def _selected(self, may: list[Choice], alternative: Alternative) -> list[Choice]:
         def forward(one: Choice) -> list[tuple[int, int]]:
             return [part[:2] for part in one]
 
@@ -158,67 +211,70 @@ class Spec:
             return [max(may, key=backward)]
         if self.selection == "each":
             return sorted(may, key=backward, reverse=True)
-        return [tuple(sorted({part for one in may for part in one}))]
+        roles: dict[tuple[int, int], list[int]] = {}
+        for one in may:
+            for named in self._namings(one, alternative):
+                for number, k, asked in named:
+                    roles.setdefault((number, k), []).append(asked)
+        orders = [self._order(place) for place in alternative.places]
+        return [
+            tuple(
+                (number, k, min(some, key=orders[k].index))
+                for (number, k), some in sorted(roles.items())
+            )
+        ]
 
     def _ending(self, inside: list[Event], end: Event, alternative: Alternative) -> list[Choice]:
-        return [
-            choice
-            for choice in self._choices(inside, alternative, 0, ())
-            if choice[-1][0] == end.number and self._is_right(choice, inside, alternative)
-        ]
+        """Return all choices that end with an event, whatever may follow, each with its names."""
+        found = []
+        for choice in self._choices(inside, alternative, 0, ()):
+            if choice[-1][0] == end.number and self._is_clear(choice, inside, alternative):
+                named = next(self._namings(choice, alternative), None)
+                if named is not None:
+                    found.append(named)
+        return found
 
     def _choices(
         self, inside: list[Event], alternative: Alternative, k: int, chosen: Choice
     ) -> Iterator[Choice]:
+        """Yield all choices of events that fit their places, whatever they are there."""
         if k == len(alternative.places):
             yield chosen
             return
         place = alternative.places[k]
-        if place.is_any:
-            for parts in self._several(inside, place, k, chosen, ()):
-                yield from self._choices(inside, alternative, k + 1, chosen + parts)
-            return
-        most = len(inside) if place.most is None else place.most
-        for parts in self._repeats(inside, place, k, chosen, (), most):
-            if len(parts) >= place.least:
-                yield from self._choices(inside, alternative, k + 1, chosen + parts)
+        most = place.count if place.is_any else len(inside) if place.most is None else place.most
+        least = place.count if place.is_any else place.least
+        after = chosen[-1][0] if chosen else 0
+        fitting = [one for one in inside if one.number > after and set(one.fits) & set(place.asked)]
+        for size in range(least, min(most, len(fitting)) + 1):
+            for some in combinations(fitting, size):
+                values = [one.values[place.distinct] for one in some if place.distinct is not None]
+                if len(set(values)) == len(values):
+                    parts = tuple((one.number, k, -1) for one in some)
+                    yield from self._choices(inside, alternative, k + 1, chosen + parts)
 
-    def _fitting(self, inside: list[Event], place: Any, after: int) -> Iterator[tuple[Event, int]]:
-        for one in inside:
-            if one.number > after:
-                for asked in place.asked:
-                    if asked in one.fits:
-                        yield one, asked
-                        break
+    def _order(self, place: Place) -> list[int]:
+        """Return in which order the names of a place are tried."""
+        by_name = sorted(place.asked, key=lambda one: self.normal.asked[one].name)
+        return by_name if place.is_any else list(place.asked)
 
-    def _repeats(
-        self, inside: list[Event], place: Any, k: int, chosen: Choice, parts: Choice, most: int
-    ) -> Iterator[Choice]:
-        if parts:
-            yield parts
-        if len(parts) == most:
-            return
-        after = (chosen + parts)[-1][0] if chosen + parts else 0
-        for one, asked in self._fitting(inside, place, after):
-            more = (*parts, (one.number, k, asked))
-            yield from self._repeats(inside, place, k, chosen, more, most)
-
-    def _several(
-        self, inside: list[Event], place: Any, k: int, chosen: Choice, parts: Choice
-    ) -> Iterator[Choice]:
-        if len(parts) == place.count:
-            yield parts
-            return
-        by_number = {one.number: one for one in inside}
-        seen = {self._label(by_number[part[0]], part[2], place) for part in parts}
-        after = (chosen + parts)[-1][0] if chosen + parts else 0
-        for one, asked in self._fitting(inside, place, after):
-            if self._label(one, asked, place) not in seen:
-                more = (*parts, (one.number, k, asked))
-                yield from self._several(inside, place, k, chosen, more)
-
-    def _label(self, one: Event, asked: int, place: Any) -> Any:
-        return asked if place.distinct is None else one.values[place.distinct]
+    def _namings(self, choice: Choice, alternative: Alternative) -> Iterator[Choice]:
+        """Yield all ways of saying which of the things asked for each event is."""
+        fits = {one.number: one.fits for one in self.events}
+        orders = [self._order(place) for place in alternative.places]
+        each = [[one for one in orders[k] if one in fits[number]] for number, k, _ in choice]
+        for names in product(*each):
+            named = tuple(
+                (number, k, asked) for (number, k, _), asked in zip(choice, names, strict=True)
+            )
+            if all(
+                self._true(asked, number, named, alternative) for number, _, asked in named
+            ) and all(
+                len({part[2] for part in named if part[1] == k}) == place.count
+                for k, place in enumerate(alternative.places)
+                if place.is_any and place.distinct is None
+            ):
+                yield named
 
     def _asked(self, number: int) -> Asked:
         return self.normal.asked[number]
@@ -230,13 +286,11 @@ class Spec:
         for part in choice:
             place = alternative.places[part[1]]
             if len(place.asked) == 1 and not place.is_any and not place.is_repeated:
-                names[self._asked(part[2]).name] = part[0]
+                names[self._asked(place.asked[0]).name] = part[0]
         return self.holds(asked, number, names)
 
-    def _is_right(self, choice: Choice, inside: list[Event], alternative: Alternative) -> bool:
-        for part in choice:
-            if not self._true(part[2], part[0], choice, alternative):
-                return False
+    def _is_clear(self, choice: Choice, inside: list[Event], alternative: Alternative) -> bool:
+        """Return whether nothing lies between its events that may not."""
         for before, part in pairwise(choice):
             place = alternative.places[part[1]]
             bars = set(place.barred) if before[1] < part[1] else set()

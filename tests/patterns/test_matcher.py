@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.patterns.normal import Place, Sequence
+from runtime.patterns.normal import Sequence
 from runtime.patterns.scopes import CountWindows, TimeWindows, Within
 from tests.patterns.spec import Event, Spec
 from tests.patterns.worlds import (
@@ -20,6 +20,7 @@ from tests.patterns.worlds import (
     A,
     B,
     C,
+    D,
     conditional,
     events_of,
     found_by,
@@ -148,13 +149,39 @@ SETTINGS: dict[str, Any] = {
 }
 
 
-def test_a_match_that_was_forbidden_has_used_its_events_up() -> None:
-    """Its window waits for another one, of other events: 2 and 3 are gone as 4 comes."""
-    any_two = Sequence((Place((A, B, C), count=2),), (C,))
-    spec = Spec(normal(any_two), TimeWindows(600, 600), "first", True, 1, "any", no_condition)
-    assert found_by(spec, events_of("abc")) == []
-    same(spec, events_of("abc"))
-    same(spec, events_of("abcad"))
+@pytest.mark.parametrize("scope", [TimeWindows(600, 600), Within(span_ns=600)])
+@pytest.mark.parametrize(
+    ("most", "text", "expected"),
+    [
+        (None, "abcb", [(1, 4)]),
+        (None, "aabcbb", [(1, 5), (2, 6)]),
+        (None, "abbcabb", [(1, 6), (5, 7)]),
+        (None, "aabb", [(1, 3), (2, 4)]),
+        (1, "abcabb", [(1, 5)]),
+        (2, "abbcabb", [(1, 6), (5, 7)]),
+    ],
+)
+def test_an_event_is_used_once_its_match_has_left(
+    most: int | None, text: str, expected: list[tuple[int, ...]], scope: Any
+) -> None:
+    """What a later c forbids uses nothing up, and takes no place among `matches=`."""
+    if most is not None and isinstance(scope, Within):
+        return  # it counts those of a window
+    pattern = normal(Sequence((one(A), one(B)), (C,)))
+    spec = Spec(pattern, scope, "first", True, most, "any", no_condition)
+    got = [tuple(turn for turn, _ in found.parts) for found in found_by(spec, events_of(text))]
+    assert got == expected
+    same(spec, events_of(text))
+
+
+def test_what_leaves_first_uses_events_up_first() -> None:
+    """(a, d) leaves at once; (a, b) would wait for the end of its window, and a is gone then."""
+    pattern = normal(Sequence((one(A), one(B)), (C,)), Sequence((one(A), one(D))))
+    spec = Spec(pattern, TimeWindows(600, 600), "first", True, None, "any", no_condition)
+    for text, expected in (("abd", [(1, 3)]), ("abdc", [(1, 3)]), ("aabd", [(1, 4), (2, 3)])):
+        found = found_by(spec, events_of(text))
+        assert [tuple(turn for turn, _ in one.parts) for one in found] == expected
+        same(spec, events_of(text))
 
 
 # -- put away, and with losses --------------------------------------------------------------

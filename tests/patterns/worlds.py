@@ -153,14 +153,22 @@ def conditional(draw: st.DrawFn, *, skip: str) -> Sequence:
     asked = st.sampled_from([B, C, D, GREATER, GREATER])
     some = [one(A)]
     for _ in range(draw(st.integers(1, 2))):
-        kinds = ["one", "repeat"] if skip == "next" else ["one", "repeat", "any"]
+        kinds = ["one", "repeat", "either"] + (["any", "distinct"] if skip == "any" else [])
         kind = draw(st.sampled_from(kinds))
         if kind == "any":
-            some.append(Place((GREATER, C, D), count=2))
+            some.append(Place(draw(st.sampled_from([(GREATER, C, D), (B, GREATER)])), count=2))
+            continue
+        if kind == "distinct":
+            some.append(Place((GREATER, C), count=2, distinct="v"))
             continue
         barred = draw(st.sampled_from([(), (), (C,), (GREATER,)]))
         least, most = (
-            (1, 1) if kind == "one" else draw(st.sampled_from([(1, 2), (2, 2), (1, None)]))
+            (1, 1)
+            if kind in ("one", "either")
+            else draw(st.sampled_from([(1, 2), (2, 2), (1, None)]))
         )
-        some.append(Place((draw(asked),), least=least, most=most, barred=barred))
+        either = draw(st.sampled_from([(GREATER, B), (GREATER, C), (C, GREATER, B)]))
+        is_either = kind == "either" or draw(st.integers(0, 3)) == 0
+        which = either if is_either else (draw(asked),)
+        some.append(Place(which, least=least, most=most, barred=barred))
     return Sequence(tuple(some), draw(st.sampled_from([(), (), (GREATER,)])))

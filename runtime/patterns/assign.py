@@ -1,0 +1,66 @@
+"""Which events of a place may be together: each must be another thing of those that are asked for.
+
+```
+all_of(A, B)    x fits A and B, y fits A      x is B, y is A
+```
+
+A set of events may be together if an assignment exists. Such sets are the independent sets of a
+matroid (a transversal one), so what is taken greedily, in any order, is never too little.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any, TypeAlias
+
+Label: TypeAlias = Any
+"""Of an event: the numbers of what it fits, ascending in their order; or a value of a column."""
+Together: TypeAlias = Any
+"""Labels that are together: sorted numbers, or a frozenset of values."""
+
+NO_FITS: tuple[tuple[int, ...], ...] = ()
+NO_VALUES: frozenset[Any] = frozenset()
+
+
+def with_label(state: Together, label: Label) -> Together | None:
+    """Return labels with one more; None: they cannot be together."""
+    if isinstance(state, frozenset):
+        return None if label in state else state | {label}
+    more = tuple(sorted((*state, label)))
+    return more if assignable(more) else None
+
+
+@lru_cache(maxsize=1 << 14)
+def assignable(choices: tuple[tuple[int, ...], ...]) -> bool:
+    """Return whether each can have one of its choices, all different."""
+    taken: dict[int, int] = {}
+
+    def place(one: int, tried: set[int]) -> bool:
+        for choice in choices[one]:
+            if choice not in tried:
+                tried.add(choice)
+                if choice not in taken or place(taken[choice], tried):
+                    taken[choice] = one
+                    return True
+        return False
+
+    return all(place(one, set()) for one in range(len(choices)))
+
+
+@lru_cache(maxsize=1 << 14)
+def assigned(choices: tuple[tuple[int, ...], ...]) -> tuple[int, ...] | None:
+    """Return what each has: the first one the first of its choices that the others allow, and on.
+
+    None: there is no assignment.
+    """
+    if not assignable(choices):
+        return None
+    found: list[tuple[int, ...]] = list(choices)
+    for i, some in enumerate(choices):
+        found[i] = next((one,) for one in some if _allows(found, i, one))
+    return tuple(one for (one,) in found)
+
+
+def _allows(choices: Sequence[tuple[int, ...]], i: int, one: int) -> bool:
+    return assignable((*choices[:i], (one,), *choices[i + 1 :]))

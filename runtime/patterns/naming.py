@@ -1,0 +1,136 @@
+"""Which of the things that are asked for the events of a match are, and whether they may be it."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable
+from typing import TypeAlias
+
+from runtime.patterns.assign import assignable, assigned
+from runtime.patterns.chain import Chain
+from runtime.patterns.rules import Condition
+
+Part: TypeAlias = tuple[int, int, int]
+"""(number of the event, its place, number of what it is there)."""
+Match: TypeAlias = tuple[Part, ...]
+"""From the first event to the last one."""
+
+Holds: TypeAlias = Callable[[int, int, dict[str, int]], bool]
+"""Whether the predicate of what is asked is true of an event, given {name: event of that name}."""
+
+
+class Naming:
+    """Tells it for the matches of one sequence.
+
+    An event is the first of what it fits at its place for which predicates are true. Where several
+    stand in any order it is that of an assignment: the first event has the first by name that
+    leaves one for the others, and so on. So no match depends on the order in which events of
+    `any_of` were written.
+
+    Args:
+        chain: the lists of the sequence.
+        fits: {number: what the event fits}.
+        holds: of predicates that read earlier events.
+    """
+
+    def __init__(self, chain: Chain, fits: dict[int, tuple[int, ...]], holds: Holds) -> None:
+        self._chain = chain
+        self._rules = chain.rules
+        self._fits = fits
+        self._holds = holds
+        self._known: dict[tuple[int, ...], bool] = {}
+
+    def named(self, match: Match) -> Match:
+        """Return a match with what each of its events is."""
+        if not self._rules.chosen:
+            return match
+        names: dict[int, int] = {}
+        for k in self._rules.chosen:
+            own = [number for number, place, _ in match if place == k]
+            choices = self._choices(match, k, 0)
+            if self._rules.is_assigned(k):
+                found = assigned(choices)
+                assert found is not None, "what was listed may be together"
+            else:
+                found = tuple(some[0] for some in choices)
+            names |= dict(zip(own, found, strict=True))
+        return tuple(
+            (number, k, names[number]) if k in self._rules.chosen else (number, k, asked)
+            for number, k, asked in match
+        )
+
+    def may_back(self, match: Match) -> bool:
+        """Return whether what can be checked now that the first part is known may be true.
+
+        That are the conditions of which the earliest place that they read is that part's.
+        """
+        rules = self._rules
+        if not rules.conditions:
+            return True
+        k = match[0][1]
+        here = [one for one in rules.conditions if one.reads[0] == k]
+        return self._are_true(match, here, k, range(len(match)))
+
+    def may_on(self, match: Match) -> bool:
+        """Return whether what the last part is subject to is true."""
+        k = match[-1][1]
+        here = [one for one in self._rules.conditions if one.place == k]
+        return self._are_true(match, here, 0, range(len(match) - 1, len(match)))
+
+    def _are_true(self, match: Match, here: list[Condition], first: int, which: range) -> bool:
+        """Return whether conditions hold, as far as they read places from `first` on.
+
+        Args:
+            match: its parts so far, in order.
+            here: the conditions.
+            first: the first place that is known.
+            which: the parts in front of which what is barred is looked for.
+        """
+        for k in dict.fromkeys(one.place for one in here if not one.is_bar):
+            choices = self._choices(match, k, first)
+            if not (assignable(choices) if self._rules.is_assigned(k) else all(choices)):
+                return False
+        return all(self._is_clear(one, match, which) for one in here if one.is_bar)
+
+    def _choices(self, match: Match, place: int, first: int) -> tuple[tuple[int, ...], ...]:
+        """Return of each event of a place what it may be."""
+        conditions = self._rules.of_place.get(place, {})
+        found = []
+        for number, k, _ in match:
+            if k != place:
+                continue
+            fits = self._rules.roles(self._fits[number]).fits[k]
+            if conditions:
+                fits = tuple(
+                    one
+                    for one in fits
+                    if one not in conditions
+                    or conditions[one].reads[0] < first
+                    or self._is_true(conditions[one], number, match)
+                )
+            found.append(fits)
+        return tuple(found)
+
+    def _is_clear(self, bar: Condition, match: Match, which: range) -> bool:
+        """Return whether nothing that is barred comes in front of some parts."""
+        is_own = bar.asked in self._rules.places[bar.place].asked
+        numbers = self._chain.watched[bar.asked]
+        for i in which:
+            number, k, _ = match[i]
+            # Each event must be the next: so nothing between those of one place either.
+            if k != bar.place or not i or not (match[i - 1][1] < k or is_own):
+                continue
+            after = bisect_right(numbers, match[i - 1][0])
+            for between in numbers[after : bisect_left(numbers, number)]:
+                if self._is_true(bar, between, match):
+                    return False
+        return True
+
+    def _is_true(self, one: Condition, number: int, match: Match) -> bool:
+        at = {k: other for other, k, _ in match if k in one.reads}
+        key = (one.asked, number, *(at[k] for k in one.reads))
+        known = self._known.get(key)
+        if known is None:
+            read = {name: at[k] for name, k in self._rules.names.items() if k in at}
+            known = self._known[key] = self._holds(one.asked, number, read)
+        return known

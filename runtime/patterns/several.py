@@ -1,0 +1,156 @@
+"""What has come for a place that takes several events in any order."""
+
+from __future__ import annotations
+
+import heapq
+from bisect import bisect_left, bisect_right
+from collections.abc import Collection
+
+from runtime.patterns.assign import NO_FITS, NO_VALUES, Label, Together, with_label
+
+_FEW = 16
+"""Events that are looked at one after the other, before those of each label are."""
+
+
+class Several:
+    """Events in order, and the latest of them that may be together.
+
+    Args:
+        count: so many of them are one match of the place.
+        is_distinct: whether labels are values that differ, not what events fit.
+
+    Attributes:
+        at: numbers of the events.
+        label: of each; see `Label`.
+        nothing: no labels yet.
+    """
+
+    __slots__ = ("_count", "_latest", "_of_label", "at", "label", "nothing")
+
+    def __init__(self, count: int, *, is_distinct: bool) -> None:
+        self._count = count
+        self.nothing: Together = NO_VALUES if is_distinct else NO_FITS
+        self.at: list[int] = []
+        self.label: list[Label] = []
+        self._of_label: dict[Label, list[int]] = {}
+        self._latest: list[tuple[int, Label]] = []  # may be together; none could be later
+
+    def add(self, number: int, label: Label) -> int:
+        """Take an event; return from which number on there are enough with it, 0: too few.
+
+        The oldest that the new one does not leave together with the others goes.
+        """
+        self.at.append(number)
+        self.label.append(label)
+        self._of_label.setdefault(label, []).append(number)
+        more = [*self._latest, (number, label)]
+        if len(more) > self._count or not self._are_together(more):
+            for i in range(len(more) - 1):
+                fewer = more[:i] + more[i + 1 :]
+                if self._are_together(fewer):
+                    more = fewer
+                    break
+        self._latest = more
+        return more[0][0] if len(more) == self._count else 0
+
+    def since(self, number: int) -> int:
+        """Return as `add` did, of an event that is here, as things are now."""
+        label = self.label[bisect_left(self.at, number)]
+        own = with_label(self.nothing, label)
+        others = self.taken(0, number, own, self._count - 1, latest=True)
+        if len(others) < self._count - 1:
+            return 0
+        return others[-1] if others else number
+
+    def taken(
+        self, after: int, before: int, state: Together, wanted: int, *, latest: bool = False
+    ) -> list[int]:
+        """Return events between two numbers that may be together with some labels.
+
+        Greedily the earliest, or the latest: so many, or as many as there are. Costs a look at each
+        label at most, not at each event.
+        """
+        found: list[int] = []
+        if wanted <= 0:
+            return found
+        first, end = bisect_right(self.at, after), bisect_left(self.at, before)
+        few = range(first, min(first + _FEW, end))
+        for i in range(end - 1, max(end - _FEW, first) - 1, -1) if latest else few:
+            more = with_label(state, self.label[i])
+            if more is not None:
+                state = more
+                found.append(self.at[i])
+                if len(found) == wanted:
+                    return found
+        if end - first <= _FEW:
+            return found
+        if latest:
+            before = self.at[end - _FEW]
+        else:
+            after = self.at[first + _FEW - 1]
+        return found + self._by_label(after, before, state, wanted - len(found), latest=latest)
+
+    def _by_label(
+        self, after: int, before: int, state: Together, wanted: int, *, latest: bool
+    ) -> list[int]:
+        step = -1 if latest else 1
+        heap: list[tuple[int, int, int]] = []  # (number, up or down; its label; its place)
+        labels = list(self._of_label)
+        for which, label in enumerate(labels):
+            numbers = self._of_label[label]
+            place = bisect_left(numbers, before) - 1 if latest else bisect_right(numbers, after)
+            if 0 <= place < len(numbers) and after < numbers[place] < before:
+                heap.append((step * numbers[place], which, place))
+        heapq.heapify(heap)
+        found: list[int] = []
+        while heap and len(found) < wanted:
+            number, which, place = heapq.heappop(heap)
+            more = with_label(state, labels[which])
+            if more is None:
+                continue  # nor may another event of this label
+            state = more
+            found.append(step * number)
+            numbers = self._of_label[labels[which]]
+            place += step
+            if 0 <= place < len(numbers) and after < numbers[place] < before:
+                heapq.heappush(heap, (step * numbers[place], which, place))
+        return found
+
+    def has(self, number: int) -> bool:
+        """Return whether an event is here."""
+        place = bisect_left(self.at, number)
+        return place < len(self.at) and self.at[place] == number
+
+    def remove(self, gone: Collection[int]) -> None:
+        """Let events go that are here."""
+        for number in gone:
+            place = bisect_left(self.at, number)
+            label = self.label[place]
+            del self.at[place], self.label[place]
+            numbers = self._of_label[label]
+            del numbers[bisect_left(numbers, number)]
+            if not numbers:
+                del self._of_label[label]
+        if any(number in gone for number, _ in self._latest):
+            end = self.at[-1] + 1 if self.at else 0
+            latest = self.taken(0, end, self.nothing, self._count, latest=True)
+            self._latest = [(one, self.label[bisect_left(self.at, one)]) for one in latest[::-1]]
+
+    def forget(self, below: int) -> None:
+        """Let go of events with lower numbers."""
+        gone = bisect_left(self.at, below)
+        for label in dict.fromkeys(self.label[:gone]):
+            numbers = self._of_label[label]
+            del numbers[: bisect_left(numbers, below)]
+            if not numbers:
+                del self._of_label[label]
+        del self.at[:gone], self.label[:gone]
+        self._latest = [one for one in self._latest if one[0] >= below]
+
+    def _are_together(self, some: list[tuple[int, Label]]) -> bool:
+        state = self.nothing
+        for _, label in some:
+            state = with_label(state, label)
+            if state is None:
+                return False
+        return True
