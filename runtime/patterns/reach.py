@@ -70,6 +70,8 @@ class ReachMatcher(KeyMatcher):
 
     def _due_ns(self, which: int, number: int, low: int) -> int | None:
         """Return when it is to be asked what leaves of the matches that an event ends."""
+        if not self._chains[which].is_end(number, low):
+            return None
         match = self._next(which, number, low)
         return None if match is None else self._until_ns(match)
 
