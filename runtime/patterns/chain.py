@@ -125,7 +125,7 @@ class Chain:
         """Take an event that is used up."""
         self._note_used(number, roles.places)
         for k in roles.places:
-            if self.rules.kinds[k] is Kind.REPEATED and self.rules.is_strict[k]:
+            if self.rules.kinds[k] is Kind.REPEATED and self.rules.goes_next:
                 self.fit[k].append(number)
         self._bar(number, roles)
 
@@ -153,13 +153,13 @@ class Chain:
                     place = bisect_left(self.fit[k], number)
                     if place < len(self.fit[k]) and self.fit[k][place] == number:
                         self._note_used(number, (k,))
-                        if not self.rules.is_strict[k]:
+                        if not self.rules.goes_next:
                             del self.fit[k][place]
             for j in range(len(copies)):
                 changed = self._mended(k, j, gone, changed, taken)
 
     def _note_used(self, number: int, places: Collection[int]) -> None:
-        if any(self.rules.kinds[k] is Kind.REPEATED and self.rules.is_strict[k] for k in places):
+        if self.rules.goes_next and any(self.rules.kinds[k] is Kind.REPEATED for k in places):
             self.used.add(number)
 
     # -- where a match begins -------------------------------------------------------------

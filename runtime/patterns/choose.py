@@ -2,70 +2,33 @@
 
 A match is a tuple of parts (number of the event, its place, number of what it is there). `back`
 yields them the greatest first, compared from the last event back; `least` finds the least one,
-compared from the first event on; `union` has the parts of all. The lists of a `Chain` say which
-events can be at a place, so that, but for conditions, nearly nothing is tried in vain.
+compared from the first event on. The lists of a `Chain` say which events can be at a place, so
+that, but for conditions, nearly nothing is tried in vain.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any
 
 from runtime.patterns.assign import Together, with_label
-from runtime.patterns.chain import Chain
-from runtime.patterns.naming import Holds, Match, Naming, Part
+from runtime.patterns.ending import Ending
+from runtime.patterns.naming import Match, Part
 from runtime.patterns.rules import Kind
 
-Accepts: TypeAlias = Callable[[Match], bool]
-"""Whether a match may leave."""
 
-
-@dataclass(frozen=True)
-class Listing:
-    """The matches of one sequence in one scope that end with one event.
-
-    Attributes:
-        chain: its lists.
-        end: the event they end with.
-        low: the lowest number that the scope has.
-        fits: {number: what the event fits}.
-        values: {number: {column: value}} of columns that must differ.
-        holds: of predicates that read earlier events.
-        accepts: which of them are looked for; None: all.
-        latest: the last event that they may begin with; None: any.
-    """
-
-    chain: Chain
-    end: int
-    low: int
-    fits: dict[int, tuple[int, ...]]
-    values: dict[int, dict[str, Any]]
-    holds: Holds
-    accepts: Accepts | None = None
-    latest: int | None = None
-
-    @cached_property
-    def _naming(self) -> Naming:
-        return Naming(self.chain, self.fits, self.holds)
-
-    @cached_property
-    def _last(self) -> int:
-        return len(self.chain.rules.places) - 1
-
-    @property
-    def _is_free(self) -> bool:
-        """Whether what can follow a part depends on where it stands alone."""
-        return not self.chain.rules.conditions and self.accepts is None
+class Listing(Ending):
+    """The matches of one sequence in one scope that end with one event."""
 
     # -- from the last event back ---------------------------------------------------------
 
     def back(self) -> Iterator[Match]:
         """Yield all, the greatest first, compared from the last event back."""
-        end = self._part(self.end, self._last)
-        if not self._naming.may_back((end,)):
+        end = self.part(self.end, self.last)
+        if not self.naming.may_back((end,)):
             return
         for match in self._back(end):
             if (self.latest is None or match[0][0] <= self.latest) and (
@@ -85,10 +48,10 @@ class Listing:
             if part is None:
                 stack.pop()
                 if step.part[1] == 0 and self._is_full(step):
-                    yield self._naming.named(tuple(step.parts()))
+                    yield self.naming.named(tuple(step.parts()))
                 continue
             new = self._with(step, part)
-            if not has_conditions or self._naming.may_back(tuple(new.parts())):
+            if not has_conditions or self.naming.may_back(tuple(new.parts())):
                 stack.append((new, self._options_back(new)))
 
     def _options_back(self, step: _Step) -> Iterator[Part]:
@@ -110,14 +73,14 @@ class Listing:
         place, kind = rules.places[k], rules.kinds[k]
         if kind is Kind.ANY and step.taken < place.count:
             several, wanted = chain.several[k], place.count - step.taken - 1
-            bottom = self._first_at(k) - 1
+            bottom = self.first_at(k) - 1
             for i in range(bisect_left(several.at, number) - 1, -1, -1):
                 one = several.at[i]
                 if one <= bottom:
                     return
                 more = with_label(step.labels, several.label[i])
                 if more is not None and len(several.taken(bottom, one, more, wanted)) == wanted:
-                    yield self._part(one, k)
+                    yield self.part(one, k)
         elif kind is Kind.REPEATED and (place.most is None or step.taken < place.most):
             fit, first = chain.fit[k], chain.copies[k][0]
             top = bisect_left(fit, number)
@@ -126,43 +89,26 @@ class Listing:
                 if fit[i] < self.low or newest < 0 or first.start[newest] < self.low:
                     return
                 if fit[i] not in chain.used:
-                    yield self._part(fit[i], k)
+                    yield self.part(fit[i], k)
                 if rules.is_strict[k]:
                     return
 
     def _before(self, number: int, k: int) -> Iterator[Part]:
         """Yield what the place before may end with, in front of the first event of place k."""
-        begin, end = self._range_before(number, k)
+        begin, end = self.range_before(number, k)
         ends = self.chain.ends[k - 1]
         if k == 1 and self.latest is not None and self.chain.rules.kinds[0] is Kind.ONE:
             end = min(end, bisect_right(ends.at, self.latest))
         for i in range(end - 1, begin - 1, -1):
-            yield self._part(ends.at[i], k - 1)
-
-    def _range_before(self, number: int, k: int) -> tuple[int, int]:
-        """Return which of the ends of the place before an event that begins place k may follow."""
-        ends, bars = self.chain.ends[k - 1], self.chain.barred[k]
-        cut = bisect_left(bars, number) if bars else 0
-        begin = bisect_left(ends.start, self.low)
-        if cut:
-            begin = max(begin, bisect_left(ends.at, bars[cut - 1]))
-        return begin, bisect_left(ends.at, number)
-
-    def _first_at(self, k: int) -> int:
-        """Return the least number that an event of a place may have in this scope."""
-        if not k:
-            return self.low
-        ends = self.chain.ends[k - 1]
-        first = bisect_left(ends.start, self.low)
-        return ends.at[first] + 1 if first < len(ends.at) else self.end + 1
+            yield self.part(ends.at[i], k - 1)
 
     # -- from the first event on ----------------------------------------------------------
 
     def least(self) -> Match | None:
         """Return the least, compared from the first event on; None: there is none."""
-        if self._is_free and self.chain.rules.is_single:
-            kind = self.chain.rules.kinds[self._last]
-            if kind is not Kind.REPEATED or not self.chain.rules.is_strict[self._last]:
+        if self.is_free and self.chain.rules.is_single:
+            kind = self.chain.rules.kinds[self.last]
+            if kind is not Kind.REPEATED or not self.chain.rules.is_strict[self.last]:
                 return self._least_single(kind)
         return self._least_tried()
 
@@ -172,7 +118,7 @@ class Listing:
         What an event may follow is a range of the list before, and both of its ends ascend with the
         event. So the earliest of each range, from the last event back, is the least match.
         """
-        last, chain = self._last, self.chain
+        last, chain = self.last, self.chain
         behind: list[int] = [self.end]
         if kind is Kind.REPEATED:
             first = chain.copies[last][0]
@@ -186,22 +132,22 @@ class Listing:
             ends = chain.ends[last]
             number = ends.since[bisect_left(ends.at, self.end)]
         for k in range(last, 0, -1):
-            begin, end = self._range_before(number, k)
+            begin, end = self.range_before(number, k)
             if begin >= end:
                 return None
             number = chain.ends[k - 1].at[begin]
-            parts.append(self._part(number, k - 1))
+            parts.append(self.part(number, k - 1))
         parts.reverse()
         if kind is Kind.ANY:
             place, several = chain.rules.places[last], chain.several[last]
-            state = with_label(several.nothing, self._label(self.end, last))
+            state = with_label(several.nothing, self.label(self.end, last))
             after = parts[-1][0] if parts else self.low - 1
             behind = several.taken(after, self.end, state, place.count - 1)
             if len(behind) < place.count - 1:
                 return None
             behind = [*behind, self.end]
-        parts += [self._part(one, last) for one in behind]
-        return self._naming.named(tuple(parts))
+        parts += [self.part(one, last) for one in behind]
+        return self.naming.named(tuple(parts))
 
     def _least_tried(self) -> Match | None:
         """Return the least: tried from the first event on, but not twice from the same part."""
@@ -213,25 +159,25 @@ class Listing:
             part = next(options, None)
             if part is None:
                 stack.pop()
-                if step is not None and self._is_free:
+                if step is not None and self.is_free:
                     dead.add(step.key)
                 continue
             new = self._with(step, part)
             if new.key in dead:
                 continue
-            if has_conditions and not self._naming.may_on(tuple(new.parts())[::-1]):
+            if has_conditions and not self.naming.may_on(tuple(new.parts())[::-1]):
                 continue
             if part[0] < self.end:
                 stack.append((new, self._options_on(new)))
-            elif part[1] == self._last and self._is_full(new):
-                match = self._naming.named(tuple(new.parts())[::-1])
+            elif part[1] == self.last and self._is_full(new):
+                match = self.naming.named(tuple(new.parts())[::-1])
                 if self.accepts is None or self.accepts(match):
                     return match
         return None
 
     def _options_on(self, step: _Step) -> Iterator[Part]:
         number, k, _ = step.part
-        is_on = k < self._last and self._is_full(step)
+        is_on = k < self.last and self._is_full(step)
         on = self._on(number, k + 1) if is_on else iter(())
         return _merged(self._more_on(step), on, is_ascending=True)
 
@@ -246,12 +192,12 @@ class Listing:
             for i in range(bisect_right(several.at, number), bisect_right(several.at, self.end)):
                 labels = with_label(step.labels, several.label[i])
                 if labels is not None and self._may_close(several.at[i], k, labels, left):
-                    yield self._part(several.at[i], k)
+                    yield self.part(several.at[i], k)
         elif kind is Kind.REPEATED and (place.most is None or step.taken < place.most):
             fit = chain.fit[k]
             for i in range(bisect_right(fit, number), bisect_right(fit, self.end)):
                 if fit[i] not in chain.used:
-                    yield self._part(fit[i], k)
+                    yield self.part(fit[i], k)
                 if rules.is_strict[k]:
                     return
 
@@ -268,11 +214,11 @@ class Listing:
         bars = chain.barred[k] if k else []
         cut = bisect_right(bars, number)
         until = min(self.end, bars[cut]) if cut < len(bars) else self.end
-        if k == self._last and kind is Kind.ONE:
+        if k == self.last and kind is Kind.ONE:
             if until == self.end:
-                yield self._part(self.end, k)
+                yield self.part(self.end, k)
             return
-        floor = self._floors[k] if self._is_free else 0
+        floor = self._floors[k] if self.is_free else 0
         for i in range(max(bisect_right(at, number), bisect_left(at, floor)), len(at)):
             if at[i] > until:
                 return
@@ -283,7 +229,7 @@ class Listing:
                 labels = with_label(several.nothing, several.label[i])
                 if not self._may_close(at[i], k, labels, place.count - 1):
                     continue
-            yield self._part(at[i], k)
+            yield self.part(at[i], k)
 
     @cached_property
     def _floors(self) -> list[int]:
@@ -291,7 +237,7 @@ class Listing:
         rules, chain = self.chain.rules, self.chain
         floors = [self.low] * len(rules.places)
         number = self.end
-        for k in range(self._last, -1, -1):
+        for k in range(self.last, -1, -1):
             kind = rules.kinds[k]
             if kind is Kind.ONE:
                 floors[k] = number
@@ -304,7 +250,7 @@ class Listing:
             else:
                 return floors
             if k:
-                begin, end = self._range_before(number, k)
+                begin, end = self.range_before(number, k)
                 if begin >= end:
                     return floors
                 number = chain.ends[k - 1].at[begin]
@@ -327,7 +273,7 @@ class Listing:
         for one in reversed(alive):
             if one <= number:
                 return False
-            label = self._label(one, k)
+            label = self.label(one, k)
             if label in seen:
                 continue
             seen.add(label)
@@ -342,8 +288,8 @@ class Listing:
 
         Exact where each place has one event; else there may be more.
         """
-        alive: list[list[int]] = [[] for _ in range(self._last)] + [[self.end]]
-        for k in range(self._last, 0, -1):
+        alive: list[list[int]] = [[] for _ in range(self.last)] + [[self.end]]
+        for k in range(self.last, 0, -1):
             ends, bars = self.chain.ends[k - 1], self.chain.barred[k]
             firsts = self._firsts(k, alive[k])
             at = 0
@@ -373,111 +319,7 @@ class Listing:
             most = min(most, latest)
         return some[bisect_left(some, self.low) : bisect_right(some, most)]
 
-    # -- all of them together -------------------------------------------------------------
-
-    def union(self) -> Match | None:
-        """Return one of the events of all of them; None: there are none.
-
-        Each is what it may be first of all that it is in some of them.
-        """
-        last, chain = self._last, self.chain
-        kind = chain.rules.kinds[last]
-        if not self._is_free or not chain.rules.is_single or kind is Kind.REPEATED:
-            return self._listed_union()
-        parts: list[Part] = []
-        if kind is Kind.ANY:
-            ends = chain.ends[last]
-            since = ends.since[bisect_left(ends.at, self.end)]
-            parts = self._union_of_any()
-        else:
-            since, parts = self.end, [self._part(self.end, last)]
-        alive = [since]
-        for k in range(last, 0, -1):
-            before = chain.ends[k - 1].at
-            found: dict[int, None] = {}
-            done = 0
-            for number in alive:
-                begin, end = self._range_before(number, k)
-                for i in range(max(begin, done), end):
-                    found[before[i]] = None
-                done = max(done, end)
-            alive = list(found)
-            parts += [self._part(number, k - 1) for number in alive]
-        return tuple(sorted(parts)) if not last or alive else None
-
-    def _union_of_any(self) -> list[Part]:
-        """Return the events of a last place that takes several which are in some match."""
-        last, rules = self._last, self.chain.rules
-        place, several = rules.places[last], self.chain.several[last]
-        bottom = self._first_at(last) - 1
-        own = self._label(self.end, last)
-        beside = with_label(several.nothing, own)
-        known: dict[Any, int | None] = {}
-        parts: list[Part] = []
-        for i in range(bisect_right(several.at, bottom), bisect_right(several.at, self.end)):
-            number, label = several.at[i], several.label[i]
-            is_end = number == self.end
-            if place.distinct is not None:
-                if is_end or with_label(beside, label) is not None:
-                    parts.append(self._part(number, last))
-                continue
-            key = (label, is_end)
-            if key not in known:
-                known[key] = self._first_role(label, () if is_end else (own,), bottom, place.count)
-            asked = known[key]
-            if asked is not None:
-                parts.append((number, last, asked))
-        return parts
-
-    def _first_role(
-        self, label: tuple[int, ...], own: tuple[Any, ...], bottom: int, count: int
-    ) -> int | None:
-        """Return the first thing that an event of a label is in some match; None: it is in none."""
-        several = self.chain.several[self._last]
-        end = bisect_right(several.at, self.end)
-        others = several.label[bisect_right(several.at, bottom) : end]
-        for asked in label:
-            state: Together | None = ((asked,),)
-            for one in own:
-                state = with_label(state, one)
-                if state is None:
-                    break
-            if state is None:
-                continue
-            left = dict.fromkeys(others, 0)
-            for one in others:
-                left[one] += 1
-            left[label] -= 1
-            for one in own:
-                left[one] -= 1
-            for one, many in left.items():
-                for _ in range(min(many, count)):
-                    more = with_label(state, one)
-                    if more is None:
-                        break
-                    state = more
-            if len(state) >= count:
-                return asked
-        return None
-
-    def _listed_union(self) -> Match | None:
-        found: dict[tuple[int, int], int] = {}
-        orders = self.chain.rules.orders
-        for match in self.back():
-            for number, k, asked in match:
-                had = found.setdefault((number, k), asked)
-                if orders[k].index(asked) < orders[k].index(had):
-                    found[number, k] = asked
-        return tuple(sorted((*at, asked) for at, asked in found.items())) or None
-
-    # -- parts ----------------------------------------------------------------------------
-
-    def _part(self, number: int, k: int) -> Part:
-        return number, k, self.chain.rules.roles(self.fits[number]).asked[k]
-
-    def _label(self, number: int, k: int) -> Any:
-        rules = self.chain.rules
-        return rules.label(k, rules.roles(self.fits[number]).fits[k], self.values.get(number))
+    # -- steps ---------------------------------------------------------------------------
 
     def _beside(self, step: _Step | None, part: Part) -> Together:
         """Return the labels of a place with one more; of a place of one kind: none."""
@@ -487,7 +329,7 @@ class Listing:
         state = self.chain.several[k].nothing
         if step is not None and step.part[1] == k:
             state = step.labels
-        return with_label(state, self._label(number, k))
+        return with_label(state, self.label(number, k))
 
     def _with(self, step: _Step | None, part: Part) -> _Step:
         """Return a step with one more part, at its own place or another one."""

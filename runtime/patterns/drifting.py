@@ -20,7 +20,7 @@ from runtime.patterns.drift_case import Forbidding, Made
 from runtime.patterns.drift_layout import DriftLayout, Line
 from runtime.patterns.possible import Listing
 from runtime.patterns.scopes import OpenedWindows, TimeWindows, Within
-from runtime.patterns.settings import Found, HoldsOfTurns
+from runtime.patterns.settings import Found, HoldsOfTurns, Limit
 from runtime.patterns.stamped import Lane, Stamped, stamped
 from runtime.patterns.undecided import Undecided, Waits
 from runtime.patterns.worlds import answer
@@ -32,14 +32,18 @@ class DriftMatcher:
     Args:
         layout: of all keys.
         holds: of predicates that read earlier events.
+        limit: how many events the matches of one read may have.
 
     Attributes:
         log: the events that may be in a match to come, or forbid one.
         waiting: matches that something which has yet to come may forbid.
     """
 
-    def __init__(self, layout: DriftLayout, holds: HoldsOfTurns) -> None:
+    def __init__(
+        self, layout: DriftLayout, holds: HoldsOfTurns, limit: Limit | None = None
+    ) -> None:
         self._layout = layout
+        self._limit = limit
         self._holds = holds
         self._lanes = [Lane() for _ in layout.lanes]
         self._forbidding = Forbidding(layout, self._lanes, holds)
@@ -70,7 +74,9 @@ class DriftMatcher:
         event = stamped(time_ns, turn, fits, values)
         self._add(event)
         made = [
-            made for line, listing in self._listings for made in self._made(line, listing, event)
+            self._counted(made)
+            for line, listing in self._listings
+            for made in self._made(line, listing, event)
         ]
         made.sort(key=_events_back, reverse=True)
         made.sort(key=lambda one: (one.line.which, one.window))
@@ -83,6 +89,17 @@ class DriftMatcher:
                 found += self._left(Waits(time_ns, turn, key, one), is_behind=False)
         self._forget(time_ns)
         return found
+
+    def _counted(self, made: Made) -> Made:
+        """Return a choice, which waits, or leaves: too many are told before they are listed."""
+        if self._limit is not None:
+            self._limit.take(sum(map(len, made.choice)))
+        return made
+
+    @property
+    def events_held(self) -> int:
+        """How many events are kept."""
+        return len(self.log.events)
 
     def turns_held(self) -> list[int]:
         """Return the places in the stream of events that may be in a match to leave."""

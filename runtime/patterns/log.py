@@ -5,8 +5,6 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from typing import Any
 
-_FEW = 64  # are not worth the copying
-
 
 class Log:
     """Events in order.
@@ -72,9 +70,9 @@ class Log:
         return self.numbers[bisect_left(self.numbers, low) :]
 
     def forget(self, below: int) -> bool:
-        """Let go of lower numbers, if they are many; return whether it did."""
+        """Let go of lower numbers, if they are half of all; return whether it did."""
         gone = bisect_left(self.numbers, below)
-        if gone < _FEW or 2 * gone < len(self.numbers):
+        if not gone or 2 * gone < len(self.numbers):
             return False
         for number in self.numbers[:gone]:
             del self.fits[number], self.turns[number]

@@ -15,12 +15,13 @@ from functools import partial
 from typing import Any
 
 from runtime.patterns.chain import Chain
-from runtime.patterns.choose import Accepts, Listing
+from runtime.patterns.ending import Accepts
 from runtime.patterns.log import Log
 from runtime.patterns.naming import Match
 from runtime.patterns.rules import Roles
 from runtime.patterns.scopes import Window
 from runtime.patterns.settings import Found, HoldsOfTurns, Settings
+from runtime.patterns.union import United
 from runtime.patterns.waiting import Waiting, What
 
 NONE: frozenset[int] = frozenset()
@@ -47,6 +48,7 @@ class KeyMatcher(ABC):
         self._waits = any(one.barred_after for one in settings.rules)
         self._used: dict[int, set[int]] = {}  # {key of the window, 0 without: numbers}
         self._orders = 0
+        self._low = 0  # the least number that may be in a match to come
 
     @abstractmethod
     def take(
@@ -67,9 +69,15 @@ class KeyMatcher(ABC):
             values: of the columns that must differ.
         """
 
+    @property
+    def events_held(self) -> int:
+        """How many events are kept."""
+        return len(self.log.numbers)
+
     def turns_held(self) -> list[int]:
         """Return the places in the stream of events that may be in a match to leave."""
-        return list(self.log.turns.values())
+        turns = self.log.turns
+        return [turns[number] for number in self.log.since(self._low)]
 
     @property
     def _keeps_used(self) -> bool:
@@ -146,9 +154,11 @@ class KeyMatcher(ABC):
         low: int,
         accepts: Accepts | None = None,
         latest: int | None = None,
-    ) -> Listing:
+    ) -> United:
         log = self.log
-        return Listing(chain, number, low, log.fits, log.values, self._holds, accepts, latest)
+        many = None if self._settings.many is None else self._hold
+        holds = self._holds
+        return United(chain, number, low, log.fits, log.values, holds, accepts, latest, many)
 
     # -- what may not come behind a match ---------------------------------------------------
 
@@ -175,15 +185,22 @@ class KeyMatcher(ABC):
                     return False
         return True
 
-    @abstractmethod
     def _until_ns(self, match: Match) -> int:
         """Return up to when nothing may follow a match that it forbids."""
+        del match
+        return self.log.newest_ns  # all that has come is in its window
 
     def _holds(self, asked: int, number: int, read: dict[str, int]) -> bool:
         turns = self.log.turns
         return self._holds_of_turns(
             asked, turns[number], {name: turns[one] for name, one in read.items()}
         )
+
+    def _hold(self, asked: int, number: int, name: str, read: list[int]) -> list[bool] | None:
+        """Return the same for many events that one name is of; None: ask one by one."""
+        turns, many = self.log.turns, self._settings.many
+        assert many is not None
+        return many(asked, turns[number], name, [turns[one] for one in read])
 
     def _made(
         self,
@@ -196,6 +213,8 @@ class KeyMatcher(ABC):
         is_behind: bool = False,
     ) -> Found:
         turns = self.log.turns
+        if self._settings.limit is not None:
+            self._settings.limit.take(len(match))
         parts = tuple((turns[number], asked) for number, _, asked in match)
         self._orders += 1
         key, start_ns = (0, None) if window is None else (window.key, window.start_ns)

@@ -18,6 +18,11 @@ Match: TypeAlias = tuple[Part, ...]
 Holds: TypeAlias = Callable[[int, int, dict[str, int]], bool]
 """Whether the predicate of what is asked is true of an event, given {name: event of that name}."""
 
+HoldsMany: TypeAlias = Callable[[int, int, str, list[int]], "list[bool] | None"]
+"""The same of many events that one name is of; None: they must be asked for one by one."""
+_FEW = 4
+"""Predicates that are asked for one by one, before those of all other events are."""
+
 
 class Naming:
     """Tells it for the matches of one sequence.
@@ -31,9 +36,20 @@ class Naming:
         chain: the lists of the sequence.
         fits: {number: what the event fits}.
         holds: of predicates that read earlier events.
+        many: of many at once; None: they are asked for one by one.
+        low: the lowest number that the scope has.
     """
 
-    def __init__(self, chain: Chain, fits: dict[int, tuple[int, ...]], holds: Holds) -> None:
+    def __init__(
+        self,
+        chain: Chain,
+        fits: dict[int, tuple[int, ...]],
+        holds: Holds,
+        many: HoldsMany | None = None,
+        low: int = 0,
+    ) -> None:
+        self._many, self._low = many, low
+        self._missed = 0
         self._chain = chain
         self._rules = chain.rules
         self._fits = fits
@@ -68,12 +84,16 @@ class Naming:
         if not rules.conditions:
             return True
         k = match[0][1]
+        if len(match) > 1 and not self._is_next(match[0], match[1]):
+            return False
         here = [one for one in rules.conditions if one.reads[0] == k]
         return self._are_true(match, here, k, range(len(match)))
 
     def may_on(self, match: Match) -> bool:
         """Return whether what the last part is subject to is true."""
         k = match[-1][1]
+        if len(match) > 1 and not self._is_next(match[-2], match[-1]):
+            return False
         here = [one for one in self._rules.conditions if one.place == k]
         return self._are_true(match, here, 0, range(len(match) - 1, len(match)))
 
@@ -111,6 +131,18 @@ class Naming:
             found.append(fits)
         return tuple(found)
 
+    def _is_next(self, before: Part, part: Part) -> bool:
+        """Return whether nothing lies between two of one place that must be next to each other.
+
+        Where predicates say what is the next, the lists do not know of what surely is, either.
+        """
+        k = part[1]
+        if before[1] != k or not self._rules.goes_next or self._rules.is_strict[k]:
+            return True
+        fit, sure = self._chain.fit[k], self._rules.barred[k] & set(self._rules.places[k].asked)
+        between = fit[bisect_right(fit, before[0]) : bisect_left(fit, part[0])]
+        return all(sure.isdisjoint(self._fits[one]) for one in between)
+
     def _is_clear(self, bar: Condition, match: Match, which: range) -> bool:
         """Return whether nothing that is barred comes in front of some parts."""
         is_own = bar.asked in self._rules.places[bar.place].asked
@@ -133,4 +165,21 @@ class Naming:
         if known is None:
             read = {name: at[k] for name, k in self._rules.names.items() if k in at}
             known = self._known[key] = self._holds(one.asked, number, read)
+            self._missed += 1
+            if self._missed >= _FEW and self._many is not None and len(one.reads) == 1:
+                self._ask_of_all(one, number)
         return known
+
+    def _ask_of_all(self, one: Condition, number: int) -> None:
+        """Ask whether a predicate is true of an event and of each that it may read."""
+        assert self._many is not None
+        self._missed = 0
+        (place,) = one.reads
+        ends = self._chain.ends[place]
+        begin, end = bisect_left(ends.start, self._low), bisect_left(ends.at, number)
+        names = [name for name, k in self._rules.names.items() if k == place]
+        numbers = ends.at[begin:end]
+        found = self._many(one.asked, number, names[0], numbers)
+        if found is not None:
+            keys = ((one.asked, number, read) for read in numbers)
+            self._known.update(zip(keys, found, strict=True))

@@ -39,7 +39,7 @@ class ReachMatcher(KeyMatcher):
         ended = self._add(number, roles, values)
         if ended:
             found += self._in_reach(number, time_ns, turn, ended)
-        low = self._scope.low(number, time_ns, self.log)
+        low = self._low = self._scope.low(number, time_ns, self.log)
         if self.log.forget(low):
             for chain in self._chains:
                 chain.forget(low)

@@ -13,6 +13,8 @@ from runtime.patterns.scopes import WindowRule, Within
 Selection: TypeAlias = Literal["first", "last", "each", "cumulative"]
 HoldsOfTurns: TypeAlias = Callable[[int, int, dict[str, int]], bool]
 """As `Holds`, by places in the whole stream."""
+HoldsOfMany: TypeAlias = Callable[[int, int, str, list[int]], "list[bool] | None"]
+"""The same of many events that one name is of; None: they must be asked for one by one."""
 
 
 class Found(NamedTuple):
@@ -44,6 +46,37 @@ class Found(NamedTuple):
         return self.order[1]
 
 
+class TooManyMatches(Exception):
+    """The matches of one read have more events than they may."""
+
+
+class Limit:
+    """Counts the events of the matches of one read.
+
+    Args:
+        most: so many are allowed.
+    """
+
+    __slots__ = ("_left", "_most")
+
+    def __init__(self, most: int) -> None:
+        self._most = self._left = most
+
+    def begin(self) -> None:
+        """Begin with a read."""
+        self._left = self._most
+
+    def take(self, events: int) -> None:
+        """Count the events of a match.
+
+        Raises:
+            TooManyMatches: it is one too many.
+        """
+        self._left -= events
+        if self._left < 0:
+            raise TooManyMatches
+
+
 @dataclass(frozen=True, eq=False)
 class Settings:
     """What is the same for all keys.
@@ -54,6 +87,8 @@ class Settings:
         selection: which matches of those that end with one event leave.
         consumes: whether an event that has left is used up in its scope.
         most: how many matches a window has; None: all.
+        many: tells predicates of many events at once; None: they are asked for one by one.
+        limit: how many events the matches of one read may have.
         drift: what is looked for where clocks may be off; None: they are not.
     """
 
@@ -63,6 +98,8 @@ class Settings:
     consumes: bool
     most: int | None = None
     drift: DriftLayout | None = None
+    many: HoldsOfMany | None = None
+    limit: Limit | None = None
     _roles: dict[tuple[int, ...], list[Roles]] = field(default_factory=dict)
 
     def roles(self, fits: tuple[int, ...]) -> list[Roles]:

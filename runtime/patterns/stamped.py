@@ -21,7 +21,6 @@ BELOW, ABOVE = -1, 2**63
 """Such numbers below and above the place of any event in the stream."""
 OFF = "#off"
 """Among the values of an event: how far its clock may be off, in ns."""
-_FEW = 64
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -87,7 +86,7 @@ class Lane:
         return self.events[self.since(low_ns) : self.since(high_ns + 1)]
 
     def forget_before(self, time_ns: int) -> None:
-        """Let go of those before a time, if they are many."""
+        """Let go of those before a time, if they are half of all."""
         gone = self.since(time_ns)
-        if gone >= _FEW and 2 * gone >= len(self.events):
+        if gone and 2 * gone >= len(self.events):
             del self.events[:gone], self.times_ns[:gone]

@@ -47,6 +47,9 @@ class Undecided:
         """When the next is decided; None: none waits."""
         return self._heap[0].due_ns if self._heap else None
 
+    def __len__(self) -> int:
+        return len(self._heap)
+
     def add(self, one: Waits) -> None:
         """Let one wait."""
         heapq.heappush(self._heap, one)

@@ -36,6 +36,9 @@ class Waiting:
         """When the next is decided, once all events up to this time have come; None: none waits."""
         return self._heap[0][0] if self._heap else None
 
+    def __len__(self) -> int:
+        return len(self._heap)
+
     def add(self, due_ns: int, what: What) -> None:
         """Let something wait for all events up to a time."""
         heapq.heappush(self._heap, (due_ns, what))

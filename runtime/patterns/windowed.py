@@ -5,45 +5,15 @@ from __future__ import annotations
 from bisect import bisect_left
 from typing import Any
 
-from runtime.patterns.chain import Chain
 from runtime.patterns.matcher import NONE, KeyMatcher
 from runtime.patterns.naming import Match
-from runtime.patterns.rules import Roles, Rules
+from runtime.patterns.own_lists import OwnLists
+from runtime.patterns.rules import Roles
 from runtime.patterns.scopes import Window, Within
 from runtime.patterns.settings import Found, HoldsOfTurns, Settings
 from runtime.patterns.waiting import What
 
 _FEW = 64
-
-
-class _Own:
-    """A window that has lists of its own: it lost events, or used them up.
-
-    `kept` are numbers of events that it has, and the windows that share lists have not.
-    """
-
-    __slots__ = ("chains", "kept", "window")
-
-    def __init__(self, window: Window, rules: tuple[Rules, ...]) -> None:
-        self.window = window
-        self.kept: set[int] = set()
-        self.chains = [Chain(one) for one in rules]
-
-    def take(self, number: int, roles: list[Roles], values: dict[str, Any] | None) -> list[int]:
-        """Take an event; return of which alternatives it ends a match."""
-        return [
-            which
-            for which, chain in enumerate(self.chains)
-            if chain.take(number, roles[which], values) is not None
-        ]
-
-    def ended(self, number: int) -> list[int]:
-        """Return of which alternatives an event that was taken last ends a match."""
-        return [
-            which
-            for which, chain in enumerate(self.chains)
-            if chain.ends[-1].at and chain.ends[-1].at[-1] == number
-        ]
 
 
 class WindowMatcher(KeyMatcher):
@@ -60,7 +30,7 @@ class WindowMatcher(KeyMatcher):
         # Of windows: those up to this key have all their matches; counts of those behind it.
         self._full: int | None = None
         self._counts: dict[int, int] = {}
-        self._own: dict[int, _Own] = {}  # {key of the window: its lists}
+        self._own: dict[int, OwnLists] = {}  # {key of the window: its lists}
         self._lost: dict[int, set[int]] = {}  # {key of the window: numbers of what it lost}
         self._gone: set[int] = set()  # numbers of what all windows that share lists lost
         # {key of a window: the number from which on no more matches of it are looked for}
@@ -206,14 +176,8 @@ class WindowMatcher(KeyMatcher):
         own = self._own.get(window.key)
         if own is None:
             self._make_own(window)  # without what is used up
-            return
-        gone = {one for one, _, _ in match}
-        for chain in own.chains:
-            chain.remove(gone)
-
-    def _until_ns(self, match: Match) -> int:
-        del match
-        return self.log.newest_ns  # all that has come is in the window
+        else:
+            own.remove({one for one, _, _ in match})
 
     @property
     def is_waiting(self) -> bool:
@@ -315,16 +279,16 @@ class WindowMatcher(KeyMatcher):
             oldest = self.windows.oldest()
             self._lost = {key: gone for key, gone in self._lost.items() if key >= oldest}
 
-    def _make_own(self, window: Window) -> _Own:
+    def _make_own(self, window: Window) -> OwnLists:
         """Give a window lists of its own, of the events that are left of it."""
-        own = self._own[window.key] = _Own(window, self._settings.rules)
+        own = self._own[window.key] = OwnLists(window, self._settings.rules)
         self._used.setdefault(window.key, set())
         self._fill(own)
         return own
 
-    def _fill(self, own: _Own) -> None:
+    def _fill(self, own: OwnLists) -> None:
         key = own.window.key
-        own.chains = [Chain(one) for one in self._settings.rules]
+        own.begin()
         used = NONE if self._keeps_used else self._used[key]
         lost = self._lost.get(key, NONE) | (self._gone - own.kept)
         self._replay(own.chains, own.window.low, used, lost)
@@ -354,7 +318,7 @@ class WindowMatcher(KeyMatcher):
         return found
 
     def _ends_in_own(
-        self, own: _Own, ended: list[int], number: int, time_ns: int, turn: int
+        self, own: OwnLists, ended: list[int], number: int, time_ns: int, turn: int
     ) -> list[Found]:
         """Return what leaves of a window where an event ends matches of some alternatives."""
         window, used = own.window, self._used[own.window.key]
@@ -379,9 +343,8 @@ class WindowMatcher(KeyMatcher):
 
     def _forget(self, number: int) -> None:
         """Let go of events that no window has, if there are many."""
-        low = self.windows.low(self.log)
-        if low is None:
-            low = number + 1
+        open_low = self.windows.low(self.log)
+        low = self._low = number + 1 if open_low is None else open_low
         if not self.log.forget(low):
             return
         for chain in self._chains:

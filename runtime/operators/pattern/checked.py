@@ -234,6 +234,41 @@ def check_meaning(
             )
 
 
+def check_distinct(
+    pattern: Normal,
+    schema: pa.Schema,
+    *,
+    keys: Several[str],
+    type_column: str | None,
+    step: str,
+) -> None:
+    """Check that there can be as many different values as `any_of(…, distinct=…)` asks for.
+
+    Raises:
+        FlowError: there are always fewer, so that the pattern can never match.
+    """
+    for place in _places(pattern):
+        column = place.distinct
+        if column is None:
+            continue
+        many, why = None, ""
+        if column in keys:
+            many, why = 1, f"rows of one key have one {column!r}"
+        elif pa.types.is_boolean(schema.field(column).type):
+            many, why = 3, f"{column!r} is true, false or null"
+        elif column == type_column:
+            types = [pattern.asked[one].types for one in place.asked]
+            named = {one for some in types for one in some or ()}
+            if None not in types:
+                many, why = len(named), f"its events are of {len(named)} types"
+        if many is not None and many < place.count:
+            raise FlowError(
+                f"step {step!r}: any_of({place.count}, …, distinct={column!r}) asks for "
+                f"{place.count} different values, and {why}: it can never match; ask for "
+                f"{many} or fewer, or for another column"
+            )
+
+
 def _least(place: Place) -> int:
     return place.count if place.is_any else place.least
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from runtime.errors import OperatorError
+from runtime.expressions.expressions import Expr
 from runtime.model import Batch, Columns
 from runtime.operators.ground.user_code import evaluated
 from runtime.operators.pattern.rows import Rows
@@ -33,8 +35,7 @@ class Conditions:
             turn: its place in the stream.
             read: {name of an earlier event: its place in the stream}.
         """
-        predicate = self._step.pattern.asked[asked].also
-        assert predicate is not None
+        predicate = self._predicate(asked)
         turns = np.array([turn, *read.values()], dtype=np.int64)
         rows = self._rows.at(turns)
         own = rows.slice(0, 1)
@@ -44,3 +45,28 @@ class Conditions:
             columns |= {f"{name}.{column}": value for column, value in event.columns.items()}
         batch = Batch(own.event_time_ns, own.stimulus_time_ns, columns)
         return bool(evaluated(predicate, batch, step=self._step.name)[0])
+
+    def hold_many(self, asked: int, turn: int, name: str, turns: list[int]) -> list[bool] | None:
+        """Return the same for many events that one name is of, computed together.
+
+        None: it cannot be computed of one of them. That is an error only if that one is asked for.
+        """
+        predicate = self._predicate(asked)
+        own = self._rows.at(np.full(len(turns), turn, dtype=np.int64))
+        rows = self._rows.at(np.array(turns, dtype=np.int64))
+        wanted = predicate.columns()
+        columns: Columns = {key: value for key, value in own.columns.items() if key in wanted}
+        named = {f"{name}.{key}": value for key, value in rows.columns.items()}
+        columns |= {key: value for key, value in named.items() if key in wanted}
+        batch = Batch(own.event_time_ns, own.stimulus_time_ns, columns)
+        try:
+            found = evaluated(predicate, batch, step=self._step.name)
+        except OperatorError:
+            return None
+        truths: list[bool] = np.asarray(found, dtype=np.bool_).tolist()
+        return truths
+
+    def _predicate(self, asked: int) -> Expr:
+        predicate = self._step.pattern.asked[asked].also
+        assert predicate is not None
+        return predicate

@@ -8,11 +8,11 @@ rows ──▶ which events each is ──▶ those of each key to its matcher �
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from runtime.errors import OperatorError
 from runtime.model import END_NS, START_NS, Batch, GateRead, Int64Array
 from runtime.operators.ground.contract import ByEventTime
 from runtime.operators.ground.keys import KeyIndex, any_null
@@ -20,6 +20,7 @@ from runtime.operators.ground.late_rows import LateRows
 from runtime.operators.pattern.conditions import Conditions
 from runtime.operators.pattern.fits import Fits
 from runtime.operators.pattern.leaving import Leaving
+from runtime.operators.pattern.limits import too_many_matches, too_many_rows
 from runtime.operators.pattern.matchers import Events, Matchers
 from runtime.operators.pattern.numbering import EventNumbers, with_openers
 from runtime.operators.pattern.rows import Rows
@@ -28,7 +29,7 @@ from runtime.operators.pattern.step import PatternStep
 from runtime.operators.pattern.values import Values
 from runtime.operators.pattern.what_if import Judged, Parts, Trial, judged
 from runtime.patterns.scopes import CountWindows, OpenedWindows
-from runtime.patterns.settings import Found
+from runtime.patterns.settings import Found, Limit, TooManyMatches
 from runtime.patterns.windowed import WindowMatcher
 from runtime.shedding.counts import SheddingCounts
 
@@ -48,7 +49,8 @@ class PatternMachine(ByEventTime):
 
     Args:
         step: what it does.
-        most_kept_rows: rows that may be in a match to come, at most.
+        most_kept_rows: rows that may be in a match to come, at most; and rows in the matches of
+            one read.
 
     Attributes:
         late_dropped: rows so far that came behind what was released.
@@ -57,7 +59,8 @@ class PatternMachine(ByEventTime):
     def __init__(self, step: PatternStep, *, most_kept_rows: int) -> None:
         self._step = step
         self._most_kept_rows = most_kept_rows
-        self._settings = step.compiled()
+        self._limit = Limit(most_kept_rows)
+        self._settings = replace(step.compiled(), many=self._hold_many, limit=self._limit)
         self._every = step.scope.every if isinstance(step.scope, CountWindows) else 0
         self._opens = step.scope.asked if isinstance(step.scope, OpenedWindows) else -1
         self._shedding = self._begin_shedding()
@@ -69,6 +72,9 @@ class PatternMachine(ByEventTime):
         if self._step.shed is None:
             return None
         return WindowShedding(self._step, self._settings, self._windowed)
+
+    def _hold_many(self, asked: int, turn: int, name: str, turns: list[int]) -> list[bool] | None:
+        return self._conditions.hold_many(asked, turn, name, turns)
 
     def _windowed(self, code: int) -> WindowMatcher | None:
         return self._matchers.windowed(code)
@@ -90,6 +96,7 @@ class PatternMachine(ByEventTime):
         )
         self._most_keys = _MANY_KEYS  # when there are more, those that are over are looked for
         self._most_rows = _MANY_ROWS  # likewise
+        self._looks_at = self._most_kept_rows  # when there are more rows, they are checked
         self._numbers = EventNumbers()
         self._touched: set[int] = set()  # keys of this read
         self._events = 0  # so far, where all are counted
@@ -99,7 +106,18 @@ class PatternMachine(ByEventTime):
         self.late_dropped = 0
 
     def process(self, released: GateRead, now_ns: int) -> Batch | None:
-        """Take rows; return the matches that they complete, or that are decided now."""
+        """Take rows; return the matches that they complete, or that are decided now.
+
+        Raises:
+            OperatorError: more rows are needed than may be kept, or these make too many matches.
+        """
+        self._limit.begin()
+        try:
+            return self._processed(released, now_ns)
+        except TooManyMatches:
+            raise too_many_matches(self._step, self._most_kept_rows) from None
+
+    def _processed(self, released: GateRead, now_ns: int) -> Batch | None:
         late, in_order = released.late[0], released.ports[0]
         if late is not None and len(late):
             self._miss(late)
@@ -158,8 +176,13 @@ class PatternMachine(ByEventTime):
 
     @property
     def rows_held(self) -> int:
-        """Rows that may be in a match to come."""
-        return len(self._rows)
+        """Rows that may be in a match to come, and those that are not forgotten yet."""
+        return max(len(self._rows), self._matchers.events_held)
+
+    @property
+    def waiting(self) -> int:
+        """Windows, or ends of matches, that wait until nothing can forbid them any more."""
+        return self._matchers.waiting
 
     def take_late(self) -> list[LateRows]:
         """Return the rows since the last call that came too late."""
@@ -291,17 +314,15 @@ class PatternMachine(ByEventTime):
     # -- state --------------------------------------------------------------------------
 
     def _check_size(self) -> None:
-        if len(self._rows) <= self._most_kept_rows:
+        if len(self._rows) <= self._looks_at:
             return
         self._forget()
         self._keep_rows()
+        # It takes time in proportion to all rows: so not for each read.
+        more = len(self._rows) + self._most_kept_rows // 8
+        self._looks_at = max(more, self._most_kept_rows)
         if len(self._rows) > self._most_kept_rows:
-            raise OperatorError(
-                f"step {self._step.name!r}: {len(self._rows):,} rows may be in a match to come, "
-                f"more than most_kept_rows={self._most_kept_rows:,}: its windows are long, or many "
-                "are open; make them shorter, let `where=` leave less, add replicas=, or allow "
-                "more with limits=sw.Limits(most_kept_rows=…)"
-            )
+            raise too_many_rows(self._step, len(self._rows), self._most_kept_rows)
 
     def _forget(self) -> None:
         """Let go of what is over: rows as time goes by, keys when there are twice as many."""
@@ -349,7 +370,7 @@ class PatternMachine(ByEventTime):
         return {
             "keys": self._keys.snapshot(),
             "of_key": self._matchers.snapshot(),
-            "most": [self._most_keys, self._most_rows],
+            "most": [self._most_keys, self._most_rows, self._looks_at],
             "numbers": self._numbers.counts.copy(),
             "rows": self._rows.snapshot(),
             "turn": self._turn,
@@ -366,7 +387,7 @@ class PatternMachine(ByEventTime):
         self._keys.restore(state["keys"])
         self._rows.restore(state["rows"])
         self._matchers.restore(state["of_key"])
-        self._most_keys, self._most_rows = state["most"]
+        self._most_keys, self._most_rows, self._looks_at = state["most"]
         self._numbers.counts = state["numbers"].copy()
         self._turn, self._passed_ns = state["turn"], state["passed_ns"]
         self._events = state["events"]

@@ -257,6 +257,16 @@ class Matchers:
 
     # -- state --------------------------------------------------------------------------
 
+    @property
+    def events_held(self) -> int:
+        """Events that matchers keep, those included that are soon to be forgotten."""
+        return sum(one.events_held for one in self.of_key.values())
+
+    @property
+    def waiting(self) -> int:
+        """What waits for the end of its scope: windows, or events that may end a match."""
+        return sum(len(one.waiting) for one in self.of_key.values()) if self._waits else 0
+
     def turns_held(self) -> list[list[int]]:
         """Return of each key the places in the stream of events that may be in a match to leave."""
         return [one.turns_held() for one in self.of_key.values()]

@@ -223,10 +223,11 @@ class PatternStep(GatedStep):
     def counters(self) -> tuple[str, ...]:
         """If it sheds: rows that were, and what was worked on: events, or pairs with windows.
 
-        Of bounds that were cut, if rows have their own.
+        Of bounds that were cut, if rows have their own; and what waits for the end of a scope.
         """
         bounds = () if self.drift is None else self.drift.counters
-        return bounds if self.shed is None else ("shed", "comparisons")
+        waits = () if self.leaves_with_rows else ("waiting",)
+        return (*waits, *(bounds if self.shed is None else ("shed", "comparisons")))
 
     @property
     def has_time(self) -> bool:

@@ -16,6 +16,7 @@ from runtime.operators.ground.streams import AnyKeyed, AnyStream, Names, names_o
 from runtime.operators.pattern.checked import (
     AnyWindow,
     check_columns,
+    check_distinct,
     check_feature,
     check_meaning,
     scope_of,
@@ -116,6 +117,7 @@ class Patterning(AnyStream):
         opener = window.event if isinstance(window, OpenedBy) else None
         normal = normal_of(pattern, step=name, opener=opener)
         check_columns(normal, self.schema, type_column=type, id_column=id, step=name)
+        check_distinct(normal, self.schema, keys=keys, type_column=type, step=name)
         scope = scope_of(normal, window, within, step=name)
         leaves = UNLESS_TOLD if drift is None else WITH_DRIFT
         selection = leaves.selection if selection is None else selection

@@ -1,0 +1,25 @@
+"""What is said where a pattern needs more than `most_kept_rows`."""
+
+from __future__ import annotations
+
+from runtime.errors import OperatorError
+from runtime.operators.pattern.step import PatternStep
+
+
+def too_many_rows(step: PatternStep, rows: int, most: int) -> OperatorError:
+    """Return the error for more rows than may be kept for matches to come."""
+    return OperatorError(
+        f"step {step.name!r}: {rows:,} rows may be in a match to come, more than "
+        f"most_kept_rows={most:,}: its windows are long, or many are open; make them shorter, let "
+        "`where=` leave less, add replicas=, or allow more with limits=sw.Limits(most_kept_rows=…)"
+    )
+
+
+def too_many_matches(step: PatternStep, most: int) -> OperatorError:
+    """Return the error for matches of one read that have more rows than may be kept."""
+    return OperatorError(
+        f"step {step.name!r}: the matches that one read makes have more than "
+        f"most_kept_rows={most:,} events between them, with selection={step.selection!r}; ask for "
+        "fewer with selection='first', skip='next' or matches=, make windows shorter, let `where=` "
+        "leave less, or allow more with limits=sw.Limits(most_kept_rows=…)"
+    )

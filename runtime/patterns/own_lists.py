@@ -1,0 +1,50 @@
+"""The lists of one window that differs from the others of its key."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+from runtime.patterns.chain import Chain
+from runtime.patterns.rules import Roles, Rules
+from runtime.patterns.scopes import Window
+
+
+class OwnLists:
+    """A window that has lists of its own: it lost events, or used them up.
+
+    `kept` are numbers of events that it has, and the windows that share lists have not.
+    """
+
+    __slots__ = ("_rules", "chains", "kept", "window")
+
+    def __init__(self, window: Window, rules: tuple[Rules, ...]) -> None:
+        self.window = window
+        self.kept: set[int] = set()
+        self._rules = rules
+        self.begin()
+
+    def begin(self) -> None:
+        """Let all events go."""
+        self.chains = [Chain(one) for one in self._rules]
+
+    def remove(self, gone: Collection[int]) -> None:
+        """Let events go that are used up."""
+        for chain in self.chains:
+            chain.remove(gone)
+
+    def take(self, number: int, roles: list[Roles], values: dict[str, Any] | None) -> list[int]:
+        """Take an event; return of which alternatives it ends a match."""
+        return [
+            which
+            for which, chain in enumerate(self.chains)
+            if chain.take(number, roles[which], values) is not None
+        ]
+
+    def ended(self, number: int) -> list[int]:
+        """Return of which alternatives an event that was taken last ends a match."""
+        return [
+            which
+            for which, chain in enumerate(self.chains)
+            if chain.ends[-1].at and chain.ends[-1].at[-1] == number
+        ]
