@@ -162,9 +162,4 @@ class ReachMatcher(KeyMatcher):
         self.waiting.restore(state["waiting"])
         used = set(state["used"])
         self._used = {0: used}
-        if self._keeps_used:
-            self._replay(self._chains, 0, NONE)
-        elif self._is_plain:  # what is used up is out of the lists, and bars nothing
-            self._replay(self._chains, 0, NONE, used)
-        else:
-            self._replay(self._chains, 0, used)
+        self._replay(self._chains, 0, NONE if self._keeps_used else used)
