@@ -152,6 +152,7 @@ class ReachMatcher(KeyMatcher):
         """Return all state; see `KeyMatcher`."""
         return {
             "log": self.log.snapshot(),
+            "low": self._low,
             "used": sorted(self._used[0]),
             "waiting": self.waiting.snapshot(),
         }
@@ -159,6 +160,7 @@ class ReachMatcher(KeyMatcher):
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from a snapshot."""
         self.log.restore(state["log"])
+        self._low = state["low"]
         self.waiting.restore(state["waiting"])
         used = set(state["used"])
         self._used = {0: used}

@@ -59,7 +59,7 @@ class Waiting:
 
     def snapshot(self) -> list[Any]:
         """Return all of it."""
-        return [[due_ns, list(what)] for due_ns, what in sorted(self._heap)]
+        return [[due_ns, list(what)] for due_ns, what in self._heap]
 
     def restore(self, state: list[Any]) -> None:
         """Continue from a snapshot."""

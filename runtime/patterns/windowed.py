@@ -371,7 +371,7 @@ class WindowMatcher(KeyMatcher):
             "full": self._full,
             "counts": [list(one) for one in self._counts.items()],
             "given_up": [list(one) for one in self._given_up.items()],
-            "now": self._now,
+            "now": [self._now, self._low],
             "own": [[list(own.window), sorted(own.kept)] for own in self._own.values()],
             "gone": sorted(self._gone),
             "used": [[key, sorted(gone)] for key, gone in self._used.items()],
@@ -388,7 +388,7 @@ class WindowMatcher(KeyMatcher):
         self._closing = {one[0]: Window(*one) for one in state["closing"]}
         self._full = state["full"]
         self._counts = dict(state["counts"])
-        self._given_up, self._now = dict(state["given_up"]), state["now"]
+        self._given_up, (self._now, self._low) = dict(state["given_up"]), state["now"]
         self._used = {key: set(gone) for key, gone in state["used"]}
         self._lost = {key: set(gone) for key, gone in state["lost"]}
         self._gone = set(state["gone"])

@@ -134,7 +134,10 @@ REASONS: dict[tuple[str, str], tuple[str, _Seen]] = {
     ("ProcessMachine", "_due"): ("without calls that were thought better of", _nothing),
     ("ProcessMachine", "_waiting"): ("put together", lambda own: _rows_of(own._waiting)),
     **{("Fits", name): ("a way to look up what rows fit", _nothing)
-       for name in ("_kinds_of", "_known", "_numbers", "of_kind", "_values")},
+       for name in ("_kinds_of", "_known", "_numbers", "of_kind", "_values", "_codes")},
+    ("Several", "_of_label"): ("labels in another order", lambda several: sorted(
+        map(repr, several._of_label.items()))),
+    ("Limit", "_left"): ("of the last read", _nothing),
     ("Matchers", "_begins"): ("a way to look up what events are", _nothing),
     ("WindowShedding", "_may_match"): ("a way to look up what events are", _nothing),
     ("Rules", "_roles"): ("a way to look up what events are", _nothing),
