@@ -34,7 +34,7 @@ from runtime.sources.columns import (
     refuse_another_unit,
     schema_to_read,
 )
-from runtime.sources.early import MOST_ROWS, EarlyRows, Rows
+from runtime.sources.early import MOST_ROWS, EarlyRows, Rows, early_rows
 from runtime.sources.few_rows import FewRows, few_reader
 from runtime.sources.idle_writers import IdleWriters
 from runtime.sources.named_reader import CountingReader, open_named, placed
@@ -112,7 +112,7 @@ class BlockReader:
         self._idle_writers: IdleWriters | None = None
         if spec.waits_for_each_writer and spec.idle_ns is not None:
             self._idle_writers = IdleWriters(spec.idle_ns)
-        self._early = None if spec.ahead_ns is None else EarlyRows(spec.ahead_ns)
+        self._early = early_rows(spec)
         self._writers = None if spec.writer is None else WriterTable(source, rank)
         self.clock = SourceClock(source, spec)
         self._newest_ns = START_NS

@@ -24,6 +24,8 @@ import numpy as np
 from runtime.model import START_NS, Batch, BoolArray, Columns, Int64Array, concat_batches
 from runtime.order.newest import running_max
 from runtime.order.sorting import SortBuffer
+from runtime.sources.believed import BelievedTimes
+from runtime.sources.spec import SourceSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,13 +64,16 @@ class EarlyRows:
 
     Args:
         ahead_ns: how far an event time may be ahead of the newest arrival, >= 0.
+        tells: whether rows tell their arrivals; otherwise these are what `BelievedTimes` makes of
+            their event times.
 
     Attributes:
         rows: how many are held now.
         counted: how many have been held, at some time.
     """
 
-    def __init__(self, ahead_ns: int) -> None:
+    def __init__(self, ahead_ns: int, *, tells: bool = True) -> None:
+        self._believed = None if tells else BelievedTimes(ahead_ns)
         self.rows = 0
         self.counted = 0
         self._ahead_ns = ahead_ns
@@ -89,7 +94,10 @@ class EarlyRows:
         """
         if len(rows) == 0:
             return rows
-        clock_ns = running_max(rows.arrival_ns, self._clock_ns)
+        arrival_ns = rows.arrival_ns
+        if self._believed is not None:
+            arrival_ns = self._believed.extend(rows.event_time_ns, rows.writers)
+        clock_ns = running_max(arrival_ns, self._clock_ns)
         self._clock_ns = int(clock_ns[-1])
         rows = replace(rows, arrival_ns=clock_ns)
         is_early = _less(rows.event_time_ns, self._ahead_ns) > clock_ns
@@ -128,6 +136,7 @@ class EarlyRows:
     def snapshot(self) -> dict[str, Any]:
         """Return all state; batches are frozen and shared."""
         return {
+            "believed": None if self._believed is None else self._believed.snapshot(),
             "counts": (self.rows, self.counted),
             "held": self._held.snapshot(),
             "times_ns": (self._clock_ns, self._newest_ns, self._lag_ns, self._reached_ns),
@@ -135,6 +144,8 @@ class EarlyRows:
 
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from a snapshot."""
+        if self._believed is not None:
+            self._believed.restore(state["believed"])
         self.rows, self.counted = state["counts"]
         self._held.restore(state["held"])
         self._clock_ns, self._newest_ns, self._lag_ns, self._reached_ns = state["times_ns"]
@@ -151,6 +162,13 @@ class EarlyRows:
         reached_ns = running_max(np.maximum(passed_ns, _less(clock_ns, lag_ns)), self._reached_ns)
         self._reached_ns = int(reached_ns[-1])
         return reached_ns
+
+
+def early_rows(spec: SourceSpec) -> EarlyRows | None:
+    """Return what holds a source's early rows back; None: its clocks are taken to be right."""
+    if spec.ahead_ns is None:
+        return None
+    return EarlyRows(spec.ahead_ns, tells=spec.arrival is not None or spec.arrives_by_clock)
 
 
 _MOST = 2**62

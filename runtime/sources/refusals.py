@@ -38,15 +38,15 @@ def older_than_promised(source: str, *, row: int, writer: Any, got_ns: int, floo
     if late_ns < _FAR_NS:
         return text
     return (
-        f"{text}. If a row before it is to blame, by a clock that is ahead: ahead='…' beside "
-        "arrival= holds such rows back"
+        f"{text}. If a row before it is to blame, by a clock that is ahead: ahead='…' holds such "
+        "rows back"
     )
 
 
 def all_are_early(source: str, spec: SourceSpec, early: EarlyRows) -> str:
     """Return what is said where more rows than may be held are ahead of their arrivals."""
     assert spec.ahead_ns is not None, "else nothing is held"
-    arrival = "the clock" if spec.arrival is None else repr(spec.arrival)
+    arrival = "all others" if spec.arrival is None else repr(spec.arrival)
     return (
         f"source {source!r}: {early.rows:,} rows are held back, for their "
         f"{spec.event_time!r} is more than {format_ns(spec.ahead_ns)} ahead of "

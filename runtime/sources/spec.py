@@ -100,8 +100,9 @@ class SourceSpec:
             None: any writer may always speak.
         ahead_ns: how far an event time may be ahead of the newest arrival. One that is further
             has not happened yet: it is held back, and moves neither promise nor newest, until
-            an event that is right has its time (or the input ends). Needs `arrival`, or a live
-            input, whose rows arrive by the clock when they are read. None: clocks are right.
+            an event that is right has its time (or the input ends). Without `arrival` the rows
+            of a live input arrive by the clock, when they are read; of a file or a table one that
+            is alone so far ahead of all before it is early (`believed.py`). None: clocks are right.
         clock: the columns of how far its clock is off; each event time, and what `promise` says
             of it, is put right by them first of all (`clock.py`). None: its clock is ours.
         bad_times: what to do with a row whose event time, or arrival where that is used, is null
@@ -140,12 +141,6 @@ class SourceSpec:
             )
         if self.idle_ns is not None and self.idle_ns < 1:
             raise SettingError(f"idle_ns={self.idle_ns} must be more than zero, or None for never")
-        if self.ahead_ns is not None and self.arrival is None and not self.arrives_by_clock:
-            raise SettingError(
-                "ahead='…' needs arrival='…', the column of when an event arrived: only beside "
-                "its arrival can an event time be seen to run ahead; without it only rows of a "
-                "live input arrive, when they are read"
-            )
         if self.ahead_ns is not None and self.ahead_ns < 0:
             raise SettingError(f"ahead_ns={self.ahead_ns} must be zero or more, or None")
         if not isinstance(self.clock, ClockColumns | None):

@@ -121,8 +121,42 @@ def test_a_live_row_that_is_a_day_ahead_of_the_clock_is_held_back_and_blames_nob
     assert times(drain(source, now_ns=20)) == [20 + day]
     with pytest.raises(OrderError, match="If a row before it is to blame, by a clock"):
         drain(machine(Stuttering(*rows)))
-    with pytest.raises(SettingError, match="ahead='…' needs arrival="):
-        machine({"t": [1]}, ahead_ns=5)
+
+
+ALONE = [10, 11, 99, 12, 13, 70, 71, 14, 72, 200]
+
+
+@pytest.mark.parametrize("batch_rows", [1, 2, 3, 100])
+@pytest.mark.parametrize("speed", [None, 1.0])
+def test_in_a_table_a_row_that_is_alone_far_ahead_is_held_back(
+    batch_rows: int, speed: float | None
+) -> None:
+    table = sw.table(pa.table({"t": ALONE}), batch_rows=batch_rows)
+    source = machine(table, ahead_ns=5, out_of_order="late", speed=speed)
+    assert times(drain(source, max_rows=2)) == [10, 11, 12, 13, 70, 71, 72, 99, 200]
+    assert (source.early, source.late_dropped, source.held) == (3, 1, 0)
+    half = machine(table, ahead_ns=5, out_of_order="late", speed=speed)
+    first = times([half.take(1_000, max_rows=2)])
+    later = machine(table, ahead_ns=5, out_of_order="late", speed=speed)
+    later.restore(half.snapshot())
+    assert [*first, *times(drain(later))] == [10, 11, 12, 13, 70, 71, 72, 99, 200]
+
+
+def test_a_writer_that_is_ahead_does_not_bear_itself_out() -> None:
+    data = {"t": [10, 99, 11, 100, 12, 101], "w": [*"abacab"]}
+    source = machine({"t": [10, 99, 99, 11, 12], "w": [*"abbaa"]}, writer="w", ahead_ns=5)
+    assert times(drain(source)) == [10, 11, 12, 99, 99]
+    source = machine(data, writer="w", ahead_ns=5)
+    assert times(drain(source, max_rows=1))[:3] == [10, 11, 99], "another writer bears 99 out"
+
+
+def test_one_row_a_day_ahead_makes_no_other_an_error() -> None:
+    day = 86_400 * NS_PER_SECOND
+    data = [*range(50), 50 + day, *range(51, 100)]
+    with pytest.raises(OrderError, match=r"row 51 .*If a row before it is to blame"):
+        drain(machine({"t": data}, time_unit="ns"))
+    source = machine({"t": data}, time_unit="ns", ahead_ns=NS_PER_SECOND)
+    assert times(drain(source)) == [*range(50), *range(51, 100), 50 + day]
 
 
 def test_a_word_that_is_none_is_refused() -> None:

@@ -33,6 +33,13 @@ IN_ORDER: dict[str, dict[str, Any]] = {
     "promise, sort": {"promise": sw.col("p"), "out_of_order": "sort", "disorder_ns": 5},
     "promise, writers": {"promise": sw.col("p"), "writer": "w", "out_of_order": "late"},
     "ahead": {"arrival": "a", "ahead_ns": 3, "out_of_order": "late"},
+    "ahead, no arrivals": {"ahead_ns": 2, "out_of_order": "late"},
+    "ahead, writers, no arrivals": {
+        "ahead_ns": 2,
+        "writer": "w",
+        "out_of_order": "late",
+        "disorder_ns": 4,
+    },
     "ahead, writers": {
         "arrival": "a",
         "ahead_ns": 3,
