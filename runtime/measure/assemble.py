@@ -162,7 +162,11 @@ def job_report(  # noqa: PLR0913 - a report has that many parts, each by name
             replace(sink, error_ns=errors.of_latency(sink.name), old_s=old_s.get(sink.name))
             for sink in sinks
         ],
-        ledger=replace(ledger_of(ordered, carried), is_final=state == "done"),
+        ledger=replace(
+            ledger_of(ordered, carried),
+            is_final=state == "done",
+            results=sum(sink.rows for sink in sinks),
+        ),
         error=error,
         notes=[
             *notes,

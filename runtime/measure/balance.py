@@ -27,7 +27,8 @@ class Ledger:
 
     `entered` counts rows at the sources; `out` those that reached an operator with state or a
     sink; a stream that feeds two stages is followed into each (`copies` more rows). `counts` has
-    every outcome that there is (runtime/measure/outcomes.py).
+    every outcome that there is (runtime/measure/outcomes.py). `results`, beside the sum, are the
+    rows that sinks took: what joins, windows and patterns make of events are new rows.
     """
 
     entered: int
@@ -37,6 +38,8 @@ class Ledger:
     gates ([ssg] Eq. 5). All else stands in the balance."""
     is_final: bool = False
     """Whether the job is done: then nothing may be in flight."""
+    results: int | None = None
+    """Rows that sinks took; None: not known, as in a report of an older version."""
 
     out = Counted(OUT)
     late = Counted(LATE_DROPPED)
@@ -67,12 +70,14 @@ class Ledger:
             for one in of_jobs(*OF_JOB)
             if one.is_usual or self.counts[one]
         )
-        return f"{self.entered:,} in{copies} = {' + '.join(terms)}"
+        results = "" if self.results is None else f"; {self.results:,} results"
+        return f"{self.entered:,} in{copies} = {' + '.join(terms)}{results}"
 
     def to_plain(self) -> dict[str, Any]:
         """Return everything as plain values, each outcome under its name."""
         own = {"entered": self.entered, "copies": self.copies}
-        return {**own, **self.counts.of_job(), "is_final": self.is_final}
+        more = {"is_final": self.is_final, "results": self.results}
+        return {**own, **self.counts.of_job(), **more}
 
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any]) -> Ledger:
@@ -82,4 +87,5 @@ class Ledger:
             KeyError: it does not say what entered.
         """
         counts = Counts.from_job(plain)
-        return cls(plain["entered"], plain["copies"], counts, plain.get("is_final", False))
+        is_final, results = plain.get("is_final", False), plain.get("results")
+        return cls(plain["entered"], plain["copies"], counts, is_final, results)

@@ -79,7 +79,7 @@ def progress_line(report: JobReport, now: Rates) -> str:
     parts = [
         f"{report.elapsed_s:6.1f} s",
         f"{format_count(now.events_per_s)} events/s",
-        f"in {report.ledger.entered:,} out {rows_out:,}",
+        f"in {report.ledger.entered:,} results {rows_out:,}",
         _latency(now),
         *_deadline(report),
         *(f"{lag.gate} {lag.text}" for lag in _lags(report)),
@@ -165,7 +165,7 @@ def _view(report: JobReport, now: Rates) -> RenderableType:
         Text(f"{sanitized(report.state)} {report.elapsed_s:.1f} s"),
         Text(f"{format_count(now.events_per_s)} events/s", style="bold cyan"),
         Text(f"in {report.ledger.entered:,}"),
-        Text(f"out {rows_out:,}"),
+        Text(f"results {rows_out:,}"),
         Text(_latency(now), style="bold cyan"),
     )
     gates = Table.grid(padding=(0, 2))

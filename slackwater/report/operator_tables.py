@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from runtime.measure import StageReport
 from runtime.model import format_ns
 from runtime.shedding.counts import SheddingCounts
-from slackwater.report.tables import Column, format_count
+from slackwater.report.tables import Column, format_count, percent
 
 
 def closing_columns(stages: Sequence[StageReport]) -> list[Column]:
@@ -42,7 +42,7 @@ def shedding_columns(stages: Sequence[StageReport]) -> list[Column]:
         ("event, window\npairs dropped", [format_count(one.dropped) for _, one in told]),
         ("of pairs", [_share_text(one.dropped, one.pairs) for _, one in told]),
         ("matches lost,\nestimated", [_lost_text(one) for _, one in told]),
-        ("false ones", ["–" if s is None else f"{100 * s:.3g} %" for s in false]),
+        ("false ones", ["–" if s is None else percent(s) for s in false]),
         ("from\nmatches", [format_count(one.judged_matches) for _, one in told]),
         ("ranked by", [_ranked_text(one) for _, one in told]),
     ]
@@ -52,7 +52,7 @@ def feature_text(counts: SheddingCounts) -> str | None:
     """Return whether a feature is used, and why; None: there is none, or it was not tried yet."""
     if counts.compared_lost is None:
         return None
-    without, with_it = (f"{100 * share:.3g} %" for share in counts.compared_lost)
+    without, with_it = (percent(share) for share in counts.compared_lost)
     is_used = "is used" if "feature" in counts.ranked_by else "is not used"
     return (
         f"feature {counts.feature} {is_used}: of {counts.compared:,.0f} matches held against both "
@@ -72,8 +72,8 @@ def _ranked_text(counts: SheddingCounts) -> str:
 def _lost_text(counts: SheddingCounts) -> str:
     if counts.lost_share is None:
         return "–"
-    return f"{'' if counts.is_judged else 'at most '}{100 * counts.lost_share:.3g} %"
+    return f"{'' if counts.is_judged else 'at most '}{percent(counts.lost_share)}"
 
 
 def _share_text(part: int, whole: int) -> str:
-    return f"{100 * part / whole:.3g} %" if whole else "–"
+    return percent(part / whole) if whole else "–"

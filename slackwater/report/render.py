@@ -31,7 +31,7 @@ from slackwater.report.ledger_text import ledger_line
 from slackwater.report.operator_tables import closing_columns, feature_text, shedding_columns
 from slackwater.report.prediction_table import prediction_columns, prediction_title
 from slackwater.report.sanitize import sanitized, sanitized_line
-from slackwater.report.tables import Column, format_count
+from slackwater.report.tables import Column, format_count, percent
 
 PLAIN_COLUMNS = 100
 
@@ -324,7 +324,7 @@ def _ratio(total: int, parts: int) -> str:
 
 
 def _share(part: int, whole: int) -> str:
-    return f"{100 * part / whole:.2g} %" if whole else "–"
+    return percent(part / whole, digits=2) if whole else "–"
 
 
 def tabulate(console: Console, title: str, columns: Sequence[Column]) -> None:

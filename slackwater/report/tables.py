@@ -4,8 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+_MOST_DIGITS = 6
 Column = tuple[str, Sequence[str]]
 """(heading, cells); names are left-aligned, all else right."""
+
+
+def percent(share: float, *, digits: int = 3) -> str:
+    """Return a share as '0.12 %', '99.97 %' or '100 %': less than all never reads as all."""
+    value = 100 * share
+    text = f"{value:.{digits}g}"
+    while value < 100 and float(text) >= 100 and digits < _MOST_DIGITS:
+        digits += 1
+        text = f"{value:.{digits}g}"
+    return f"{text if 'e+' not in text else f'{value:,.0f}'} %"
 
 
 def format_count(rows: float) -> str:

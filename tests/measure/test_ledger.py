@@ -354,3 +354,19 @@ def test_what_replicas_shed_is_shed_in_the_ledger_and_did_not_come_out(
     assert not imbalances(report)
     assert not any(stage.shedding.reason for stage in report.stages if stage.shedding is not None)
     assert JobReport.from_json(report.to_json()).to_json() == report.to_json()
+
+
+def test_what_a_join_makes_are_results_beside_the_events_that_reached_it() -> None:
+    flow = sw.Dataflow("pairs")
+    rows = sw.table(pa.table({"ts": [1, 1, 2], "k": [1, 1, 2]}))
+    one, other = (flow.source(name, rows, event_time="ts", time_unit="s") for name in "ab")
+    pairs = one.filter(sw.col("k") == 1).join(other, on="k", within="1s")
+    pairs.sink("out", sw.collect_sink())
+    job = sw.Simulation().submit(flow)
+    report = job.wait()
+    assert (report.ledger.out, report.ledger.results) == (5, job.result("out").num_rows) == (5, 4)
+    assert str(report.ledger).endswith("= 5 out + 0 late + 1 filtered + 0 in flight; 4 results")
+    plain = report.to_json()
+    assert JobReport.from_json(plain).ledger == report.ledger
+    del plain["ledger"]["results"]  # of an older version
+    assert str(JobReport.from_json(plain).ledger).endswith("+ 0 in flight")

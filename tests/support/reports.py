@@ -71,7 +71,7 @@ def city_report(rows: int = 1_000, *, state: str = "done", elapsed_s: float = 10
         stages=stages,
         channels=channels,
         sinks=[sink],
-        ledger=ledger_of(stages, channels),
+        ledger=replace(ledger_of(stages, channels), results=results),
         notes=["three nodes simulated on one machine share its clock and its cores"],
     )
 

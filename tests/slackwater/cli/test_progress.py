@@ -43,8 +43,8 @@ def test_a_log_gets_a_line_every_two_seconds() -> None:
 
 def test_rates_and_latencies_are_those_since_the_last_line() -> None:
     first, second = lines_of([running(1_000, 2.0), running(4_000, 4.0)], every_s=2.0)
-    assert "1,000 events/s  in 2,000 out 100  latency p50 50.1 ms" in first
-    assert "3,000 events/s  in 8,000 out 400" in second
+    assert "1,000 events/s  in 2,000 results 100  latency p50 50.1 ms" in first
+    assert "3,000 events/s  in 8,000 results 400" in second
 
 
 def test_no_results_means_no_latency() -> None:

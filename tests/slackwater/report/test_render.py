@@ -4,6 +4,7 @@ import io
 from dataclasses import replace
 
 import numpy as np
+import pytest
 from rich.console import Console
 
 from runtime.measure import JobReport, TuningReport
@@ -11,7 +12,7 @@ from runtime.measure.outcomes import LATE, SLACK_READY, Counts
 from slackwater.report.kept import kept
 from slackwater.report.ledger_text import ledger_line
 from slackwater.report.render import render_report, report_text
-from slackwater.report.tables import format_count
+from slackwater.report.tables import format_count, percent
 from tests.support.reports import SECOND, city_report, with_clocks, with_deadline, with_lost_rows
 
 BOX_DRAWING = set("─│┌┐└┘├┤┬┴┼━┃╭╮╰╯═║")
@@ -116,8 +117,25 @@ def test_rows_that_a_join_let_go_too_soon_are_told() -> None:
 
 def test_the_ledger_line_gives_every_term_and_its_verdict() -> None:
     line = ledger_line(city_report()).plain
-    assert "2,000 in = 1,497 out + 3 late + 500 filtered + 0 in flight  balanced" in line
+    said = "2,000 in = 1,497 out + 3 late + 500 filtered + 0 in flight; 100 results  balanced"
+    assert said in line
     assert "2 came late and still counted, 7 did not wait" in line
+
+
+@pytest.mark.parametrize(
+    ("share", "text"),
+    [
+        (0.0, "0 %"),
+        (0.00123, "0.123 %"),
+        (0.5, "50 %"),
+        (0.9994, "99.9 %"),
+        (0.9999999, "100 %"),
+        (1.0, "100 %"),
+        (15.678, "1,568 %"),
+    ],
+)
+def test_a_share_is_told_without_powers_of_ten(share: float, text: str) -> None:
+    assert percent(share, digits=2 if share != 0.00123 else 3) == text
 
 
 def test_a_ledger_that_does_not_balance_says_by_how_many_and_where() -> None:
