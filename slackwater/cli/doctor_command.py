@@ -1,4 +1,4 @@
-"""`slackwater doctor`: says in plain words what is wrong with a cluster, or will be."""
+"""`slackwater doctor`: says in plain words what is wrong here or with a cluster, or will be."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ def doctor(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Say what is wrong with a cluster, or with the file and hosts that it is to come from."""
-    if (file is None) == (address is None):
-        raise typer.BadParameter("give a launcher file (cluster.yaml) or --address, and not both")
+    """Say what is wrong with this machine, a cluster, or the file that it is to come from."""
+    if file is not None and address is not None:
+        raise typer.BadParameter("give a launcher file (cluster.yaml) or --address, not both")
     with errors_told(as_json=as_json):
         found = _examine(file, address, None if as_json else Progress(console_of(sys.stderr)))
         if as_json:
@@ -53,6 +53,10 @@ def _examine(file: Path | None, address: str | None, progress: Progress | None) 
 
         say(f"looking at {file} and its hosts")
         return examine_file(file, environ=os.environ)
+    if address is None:
+        from slackwater.doctor.here import examine_here  # noqa: PLC0415 (brings in Ray)
+
+        return examine_here()
     from slackwater.doctor.address import examine_address  # noqa: PLC0415
 
     return examine_address(address, say=say)

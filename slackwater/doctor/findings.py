@@ -65,6 +65,11 @@ def judge_host(
         is_running: whether Ray runs there; else `ray up` may yet install what is missing.
     """
     yield _versions(about, facts["versions"], ours=ours, is_running=is_running)
+    yield from judge_machine(about, facts, is_running=is_running)
+
+
+def judge_machine(about: str, facts: Mapping[str, Any], *, is_running: bool) -> Iterator[Finding]:
+    """Yield what is to be said of a host's Java, memory, disk and limits; see `judge_host`."""
     if facts["java"]:
         yield ok(about, f"Java for Spark: {facts['java']}")
     else:

@@ -22,7 +22,14 @@ from actors.nodes.versions import own_versions
 from runtime.measure.clock import Exchange
 from slackwater.cli.doctor_command import doctor as command
 from slackwater.doctor import clock
-from slackwater.doctor.findings import Finding, judge_clock, judge_host, judge_ports, judge_slots
+from slackwater.doctor.findings import (
+    Finding,
+    has_problem,
+    judge_clock,
+    judge_host,
+    judge_ports,
+    judge_slots,
+)
 from slackwater.doctor.launcher_file import examine_file, read_launcher_file
 from slackwater.doctor.visit import Login, visit
 
@@ -291,9 +298,17 @@ def doctor(*words: str, **environ: str) -> tuple[int, str]:
     return done.exit_code, done.stdout
 
 
-def test_it_wants_a_file_or_an_address() -> None:
-    assert doctor()[0] == 2
-    assert doctor("a.yaml", "--address", "b:1")[0] == 2
+def test_alone_it_looks_at_this_machine() -> None:
+    done = CliRunner().invoke(APP, ["--json"])
+    found = json.loads(done.stdout)["findings"]
+    assert {one["about"] for one in found} == {"here"}
+    said = " ".join(one["text"] for one in found)
+    assert all(word in said for word in ("ray ", "shared memory", "free in", "open files", "CPUs"))
+    assert done.exit_code == has_problem([Finding(**one) for one in found])
+
+
+def test_a_file_and_an_address_are_not_both_looked_at() -> None:
+    assert CliRunner().invoke(APP, ["cluster.yaml", "--address", "auto"]).exit_code == 2
 
 
 def test_nobody_at_the_address_is_a_problem(closed_port: int, token: Path, tmp_path: Path) -> None:

@@ -1,0 +1,34 @@
+"""The doctor's look at this machine: whether `Cluster.local` and Spark find what they need."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from actors.nodes.host_facts import host_facts
+from actors.nodes.versions import own_versions
+from slackwater.doctor.findings import Finding, judge_machine, ok
+from slackwater.doctor.own_token import HERE
+
+__all__ = ["examine_here"]
+
+
+def examine_here(facts: Mapping[str, Any] | None = None) -> list[Finding]:
+    """Return what is to be said of this machine.
+
+    Args:
+        facts: of `host_facts`; None: they are asked for.
+    """
+    facts = host_facts() if facts is None else facts
+    versions = ", ".join(f"{name} {version}" for name, version in own_versions().items())
+    found = [
+        ok(HERE, versions),
+        *judge_machine(HERE, facts, is_running=True),
+        ok(HERE, f"{len(os.sched_getaffinity(0))} CPUs: so many slots have one to themselves"),
+    ]
+    if facts["ports"].get("6379") == "ray":
+        found.append(
+            ok(HERE, "a Ray head runs here: `slackwater doctor --address auto` looks at its nodes")
+        )
+    return found
