@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 
 from runtime.errors import SinkError, SlackwaterError
-from runtime.measure import JobReport
+from runtime.measure import JobReport, ledger_of
 from slackwater.report.deadline_picture import draw_deadline
 from slackwater.report.picture import draw_latency
 from slackwater.report.report_file import (
@@ -17,6 +18,7 @@ from slackwater.report.report_file import (
     PICTURE_FILE,
     REPORT_FILE,
     STATUS_FILE,
+    load_report,
     save_report,
 )
 
@@ -61,17 +63,41 @@ class Host(Protocol):
         ...
 
 
+@contextmanager
+def starting(flow: str, out: Path, *, host: str) -> Iterator[None]:
+    """Leave in `status.json` that a run starts; or how it ended, if it never began.
+
+    Args:
+        flow: its name.
+        out: the run's folder.
+        host: "ray" or "simulator".
+    """
+    begun = JobReport(flow, "starting", host, [], 0.0, [], [], [], ledger_of([], []))
+    save_report(begun, out / STATUS_FILE)
+    try:
+        yield
+    except BaseException as problem:
+        is_ctrl_c = isinstance(problem, KeyboardInterrupt)
+        error = "interrupted" if is_ctrl_c else str(problem) or type(problem).__name__
+        with suppress(SlackwaterError):  # must not hide what ended it
+            if load_report(out / STATUS_FILE).state == "starting":
+                state = "stopped" if is_ctrl_c else "failed"
+                save_report(replace(begun, state=state, error=error), out / STATUS_FILE)
+        raise
+
+
 def follow(
     job: Job,
     out: Path,
     *,
     show: Callable[[JobReport], None],
+    draws: bool = True,
     now_s: Callable[[], float] = time.monotonic,
 ) -> JobReport:
     """Wait for a job and return its last report.
 
-    Leaves `status.json` while it runs, then also `report.json` and `latency.png`, and
-    `deadline.png` if it has one, in `out`; all in whatever way the job ends.
+    Leaves `status.json` while it runs, then also `report.json`, in `out`; and if it `draws`,
+    `latency.png`, and `deadline.png` of a flow that has one. All in whatever way the job ends.
 
     Raises:
         SlackwaterError: what ended the job.
@@ -82,16 +108,16 @@ def follow(
         last = job.wait(on_report=seen)
     except KeyboardInterrupt:
         job.stop()
-        _keep(_last_of(job, seen, state="stopped", error="interrupted"), out)
+        _keep(_last_of(job, seen, state="stopped", error="interrupted"), out, draws=draws)
         raise
     except SlackwaterError as problem:
         try:
-            _keep(_last_of(job, seen, state="failed", error=str(problem)), out)
+            _keep(_last_of(job, seen, state="failed", error=str(problem)), out, draws=draws)
             problem.add_note(f"(what had been done until then is in {out / REPORT_FILE})")
         except SinkError as unwritten:  # must not hide what ended the job
             problem.add_note(f"({unwritten})")
         raise
-    _keep(last, out)
+    _keep(last, out, draws=draws)
     return last
 
 
@@ -128,10 +154,12 @@ def _last_of(job: Job, seen: _Seen, *, state: str, error: str) -> JobReport | No
     return replace(last, state=ended, error=last.error or error)
 
 
-def _keep(report: JobReport | None, out: Path) -> None:
-    if report is not None:
-        save_report(report, out / STATUS_FILE)
-        save_report(report, out / REPORT_FILE)
+def _keep(report: JobReport | None, out: Path, *, draws: bool) -> None:
+    if report is None:
+        return
+    save_report(report, out / STATUS_FILE)
+    save_report(report, out / REPORT_FILE)
+    if draws:
         draw_latency(report, out / PICTURE_FILE)
         if report.tuning is not None:
             draw_deadline(report.tuning, out / DEADLINE_FILE, flow=report.flow)

@@ -22,7 +22,7 @@ from runtime.errors import SettingError
 from runtime.measure import JobReport, imbalances
 from slackwater.cli import cluster_commands
 from slackwater.cli.doctor_command import doctor
-from slackwater.cli.follow import Host, follow
+from slackwater.cli.follow import Host, follow, starting
 from slackwater.cli.plan_command import plan, provision
 from slackwater.cli.progress import Progress
 from slackwater.cli.rate_options import AdmissionOption, History, Rates, Sample, predicted_by
@@ -48,6 +48,8 @@ from slackwater.report.sanitize import echo
 RUNS = Path("out")
 STALE_S = 15.0
 """A running job writes its status every second; silence this long is worth a word."""
+STARTS_S = 180.0
+"""So long a start may take: Ray's nodes, then the slots, then Spark."""
 
 cluster_commands.add_to(app)
 app.command()(plan)
@@ -90,7 +92,7 @@ def run(  # noqa: PLR0913 - options, each by name
     ] = None,
     as_json: AsJson = False,
     quiet: Annotated[
-        bool, typer.Option("--quiet", help="No progress and no report; errors still show.")
+        bool, typer.Option("--quiet", help="No progress, report or picture; errors still show.")
     ] = False,
 ) -> None:
     """Run a flow to its end, and report."""
@@ -102,17 +104,19 @@ def run(  # noqa: PLR0913 - options, each by name
         show = Progress(console_of(sys.stderr))
         talk = not (quiet or as_json)
         try:
-            host = open_host(
-                nodes=nodes or 3,
-                cores=cores or 1,
-                address=address,
-                simulate=simulate,
-                module=module,
-                say=show.say if talk else _nothing,
-            )
-            with host as opened:
-                job = opened.submit(found, **predicted_by(rate, sample, admission))
-                last = follow(job, folder, show=show.update if talk else _nothing)
+            with starting(found.name, folder, host="simulator" if simulate else "ray"):
+                host = open_host(
+                    nodes=nodes or 3,
+                    cores=cores or 1,
+                    address=address,
+                    simulate=simulate,
+                    module=module,
+                    say=show.say if talk else _nothing,
+                )
+                with host as opened:
+                    job = opened.submit(found, **predicted_by(rate, sample, admission))
+                    draw = show.update if talk else _nothing
+                    last = follow(job, folder, show=draw, draws=not quiet)
         finally:
             show.close()
         if as_json:
@@ -207,7 +211,10 @@ def status(
             return
         print_report(found)
         echo(f"\n{path}, written {age_s:.0f} s ago")
-        if not ended and age_s > STALE_S:
+        if found.state == "starting":
+            if age_s > STARTS_S:
+                echo("a run starts within seconds: this one has probably died")
+        elif not ended and age_s > STALE_S:
             echo("a running job writes it every second: this one has probably died")
 
 

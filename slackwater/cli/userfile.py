@@ -129,7 +129,10 @@ def _imported(path: Path) -> ModuleType:
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
         raise FlowError(f"{path} is not a Python file; name a file that ends in .py")
-    # The modules beside it, as when Python runs the file, and those of the project one stands in.
+    # As when Python runs the file. Ray lets its workers import what lies beside the script, and in
+    # the folder that one stands in.
+    sys.argv[:1] = [str(path.resolve())]
+    # The modules beside it, and those of the project one stands in.
     for folder in (str(Path.cwd()), str(path.resolve().parent)):
         if folder not in sys.path:
             sys.path.insert(0, folder)

@@ -63,9 +63,7 @@ def fails(
     assert job.status == report.state == "failed"
     assert report.error == str(caught.value)
     notes = getattr(caught.value, "__notes__", [])
-    if issubclass(
-        kind, OperatorError | SinkError | IngestError
-    ):  # the user's own: the report has it
+    if issubclass(kind, OperatorError | SinkError | IngestError):  # only the report has them
         assert notes == []
     else:
         assert report.job_events[-1] in notes[0]

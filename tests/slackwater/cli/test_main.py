@@ -69,6 +69,7 @@ class FakeHost:
     asked: dict[str, Any] = field(default_factory=dict)
     submitted: list[str] = field(default_factory=list)
     closed: bool = False
+    meanwhile: Callable[[], None] = lambda: None  # called as it opens
 
     def __enter__(self) -> FakeHost:
         return self
@@ -77,6 +78,7 @@ class FakeHost:
         self.closed = True
 
     def submit(self, flow: Any) -> FakeJob:
+        self.meanwhile()
         self.submitted.append(flow.name)
         return self.job
 
@@ -143,6 +145,7 @@ def test_json_is_one_object_and_nothing_else(host: FakeHost) -> None:
 def test_quiet_says_nothing_of_a_good_run(host: FakeHost) -> None:
     done = call("run", "city.py", "--quiet", "--out", "here")
     assert (done.exit_code, done.output) == (0, "")
+    assert {path.name for path in Path("here").iterdir()} == {"report.json", "status.json"}
 
 
 def test_the_status_file_is_there_while_the_job_runs(host: FakeHost) -> None:
@@ -159,6 +162,27 @@ def test_the_status_file_is_there_while_the_job_runs(host: FakeHost) -> None:
     assert call("run", "city.py", "--out", "here").exit_code == 0
     assert "city  running" in seen[0]
     assert "city  done" in call("status", "--out", "here").stdout
+
+
+def test_a_run_that_starts_is_the_newest_and_not_the_run_before(host: FakeHost) -> None:
+    save_report(city_report(), Path("out/city-1/status.json"))
+    os.utime("out/city-1/status.json", (1_000_000, 1_000_000))
+    seen: list[str] = []
+    host.meanwhile = lambda: seen.append(call("status").stdout)
+    assert call("run", "city.py").exit_code == 0
+    assert "city  starting" in seen[0]
+    assert "done" not in seen[0]
+    assert "city  done" in call("status").stdout
+
+
+def test_a_run_that_never_began_is_told_as_failed(host: FakeHost) -> None:
+    def refuse() -> None:
+        raise ClusterError("no node answers")
+
+    host.meanwhile = refuse
+    assert call("run", "city.py", "--out", "here").exit_code == 1
+    assert "no node answers" in call("status", "--out", "here").stdout
+    assert load_report(Path("here/status.json")).state == "failed"
 
 
 @pytest.mark.parametrize(
@@ -338,6 +362,21 @@ def test_a_flow_may_import_the_modules_beside_it(host: FakeHost) -> None:
     Path("beside_the_city.py").write_text("NAME = 'near'")
     write("from beside_the_city import NAME\nflow = Flow(NAME)")
     assert call("explain", "city.py").stdout == "graph of near\n"
+
+
+def test_what_lies_beside_a_flow_elsewhere_is_found_as_if_python_ran_the_file(
+    host: FakeHost, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ray has its workers import from the folder of the script, if that is on our own path."""
+    monkeypatch.setattr(sys, "argv", ["slackwater", "run"])
+    Path("elsewhere").mkdir()
+    Path("elsewhere/near_the_flow.py").write_text("NAME = 'near'")
+    Path("elsewhere/moved.py").write_text(
+        FLOW + "from near_the_flow import NAME\nflow = Flow(NAME)"
+    )
+    assert call("explain", "elsewhere/moved.py").stdout == "graph of near\n"
+    assert Path(sys.argv[0]) == Path("elsewhere/moved.py").resolve()
+    assert str(Path(sys.argv[0]).parent) in sys.path
 
 
 def test_a_flow_may_import_from_the_project_one_stands_in(host: FakeHost) -> None:
