@@ -112,7 +112,8 @@ def test_a_new_word_is_in_the_json_and_comes_back_from_it(skimmed: Outcome) -> N
 def test_a_new_word_is_printed_where_it_was_counted(skimmed: Outcome) -> None:
     report = shedding_report(skimmed)
     text = report_text(report)
-    assert "10 in = 3 out + 0 late + 7 skimmed + 0 filtered + 0 in flight; 0 results  balanced" in text
+    said = "10 in = 3 out + 0 late + 7 skimmed + 0 filtered + 0 in flight; 0 results  balanced"
+    assert said in text
     header = next(line for line in text.splitlines() if "in order" in line)
     assert "skimmed" in header
     assert str(report.ledger) in text

@@ -4,112 +4,19 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner, Result
 
 from runtime.errors import ClusterError, OperatorError
 from runtime.measure import JobReport
 from slackwater.cli import main
 from slackwater.report.report_file import load_report, save_report
+from tests.support.fake_host import FakeHost, FakeJob, call
 from tests.support.reports import city_report, with_lost_rows
-
-FLOW = '''
-class Flow:
-    """As much of a Dataflow as the command line looks at."""
-    def __init__(self, name):
-        self.name, self.steps = name, {}
-    def explain(self):
-        return f"graph of {self.name}"
-'''
-
-
-@dataclass
-class FakeJob:
-    """Reports one after the other, then ends as it was told to."""
-
-    reports: list[JobReport]
-    ends_with: BaseException | None = None
-    stopped: bool = False
-    _told: int = 0
-
-    @property
-    def status(self) -> str:
-        return self.report().state
-
-    @property
-    def latency(self) -> dict[str, dict[str, float]]:
-        return {}
-
-    def report(self) -> JobReport:
-        return self.reports[max(self._told - 1, 0)]
-
-    def wait(self, *, on_report: Callable[[JobReport], None] | None = None) -> JobReport:
-        for report in self.reports:
-            self._told += 1
-            if on_report is not None:
-                on_report(report)
-        if self.ends_with is not None:
-            raise self.ends_with
-        return self.reports[-1]
-
-    def stop(self) -> None:
-        self.stopped = True
-
-
-@dataclass
-class FakeHost:
-    """A cluster that knows one job, and whether it was closed."""
-
-    job: FakeJob
-    asked: dict[str, Any] = field(default_factory=dict)
-    submitted: list[str] = field(default_factory=list)
-    closed: bool = False
-    meanwhile: Callable[[], None] = lambda: None  # called as it opens
-
-    def __enter__(self) -> FakeHost:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.closed = True
-
-    def submit(self, flow: Any) -> FakeJob:
-        self.meanwhile()
-        self.submitted.append(flow.name)
-        return self.job
-
-
-@pytest.fixture
-def host(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[FakeHost]:
-    """Stands in for the cluster; the test runs in an empty folder with a flow file."""
-    made = FakeHost(FakeJob([city_report(100, state="running", elapsed_s=1.0), city_report()]))
-
-    def open_host(**asked: Any) -> FakeHost:
-        made.asked = asked
-        asked["say"]("starting node 1 of 3")
-        return made
-
-    monkeypatch.setattr(main, "open_host", open_host)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "path", [*sys.path])
-    known = set(sys.modules)
-    (tmp_path / "city.py").write_text(FLOW + "flow = Flow('city')\nother = Flow('other')\n")
-    yield made
-    for module in set(sys.modules) - known:
-        if getattr(sys.modules[module], "__file__", None) == str(tmp_path / "city.py"):
-            del sys.modules[module]
-
-
-def call(*arguments: str) -> Result:
-    return CliRunner().invoke(main.app, list(arguments))
-
-
-def write(code: str) -> None:
-    Path("city.py").write_text(FLOW + code)
 
 
 def test_a_run_shows_progress_and_report_and_leaves_its_files(host: FakeHost) -> None:
@@ -287,106 +194,6 @@ def test_a_disk_that_is_full_does_not_hide_what_ended_the_job(host: FakeHost) ->
     done = call("run", "city.py", "--out", "here")
     assert done.exit_code == 1
     assert "could not be written" in done.stderr
-
-
-@pytest.mark.parametrize(
-    ("code", "target", "name"),
-    [
-        ("flow = Flow('a')\nother = Flow('b')", "city.py", "a"),
-        ("flow = Flow('a')\nother = Flow('b')", "city.py:other", "b"),
-        ("only = Flow('a')", "city.py", "a"),
-        ("def build(n=1):\n    return Flow(f'built-{n}')", "city.py", "built-1"),
-        ("def make():\n    return Flow('made')", "city.py:make", "made"),
-        ("one = two = Flow('a')", "city.py", "a"),
-    ],
-)
-def test_the_flow_is_found(host: FakeHost, code: str, target: str, name: str) -> None:
-    write(code)
-    assert call("explain", target).stdout == f"graph of {name}\n"
-
-
-@pytest.mark.parametrize(
-    ("code", "target", "told"),
-    [
-        ("", "city.py", "has no dataflow; write"),
-        (
-            "a = Flow('a')\nb = Flow('b')",
-            "city.py",
-            "several dataflows (a, b); name one: city.py:a",
-        ),
-        ("flow = Flow('a')", "city.py:flaw", "has no 'flaw'; the nearest is 'flow'"),
-        ("flow = 3", "city.py:flow", "is a int, not a dataflow"),
-        ("def build(path):\n    pass", "city.py", "without arguments (missing a required argument"),
-        ("def build():\n    pass", "city.py", "returned a NoneType; it must return a Dataflow"),
-        ("import sys\nsys.exit(3)", "city.py", "stopped with SystemExit"),
-        ("import no_such_module", "city.py", "No module named 'no_such_module'"),
-        ("x = = 3", "city.py", "SyntaxError"),
-    ],
-)
-def test_a_file_without_a_usable_flow_is_told_plainly(
-    host: FakeHost, code: str, target: str, told: str
-) -> None:
-    write(code)
-    done = call("run", target)
-    assert done.exit_code == 1
-    assert told in done.stderr
-    assert not host.submitted
-
-
-def test_an_error_in_the_users_file_shows_their_traceback_and_none_of_ours(
-    host: FakeHost,
-) -> None:
-    write("def half():\n    return 1 / 0\nflow = Flow(half())")
-    done = call("run", "city.py")
-    assert "ZeroDivisionError" in done.stderr
-    assert "return 1 / 0" in done.stderr
-    assert "userfile.py" not in done.stderr
-
-
-def test_an_error_of_ours_in_the_users_file_names_its_line(host: FakeHost) -> None:
-    write("from runtime.errors import ColumnError\nraise ColumnError('no column sped')")
-    line = Path("city.py").read_text().splitlines().index("raise ColumnError('no column sped')")
-    assert call("explain", "city.py").stderr == (
-        f"slackwater: no column sped\n(city.py, line {line + 1})\n"
-    )
-
-
-def test_a_flow_may_live_in_a_file_named_like_a_module(host: FakeHost) -> None:
-    Path("random.py").write_text(FLOW + "flow = Flow('dice')")
-    before = sys.modules.get("random")
-    assert call("explain", "random.py").stdout == "graph of dice\n"
-    assert sys.modules.get("random") is before
-
-
-def test_a_flow_may_import_the_modules_beside_it(host: FakeHost) -> None:
-    Path("beside_the_city.py").write_text("NAME = 'near'")
-    write("from beside_the_city import NAME\nflow = Flow(NAME)")
-    assert call("explain", "city.py").stdout == "graph of near\n"
-
-
-def test_what_lies_beside_a_flow_elsewhere_is_found_as_if_python_ran_the_file(
-    host: FakeHost, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Ray has its workers import from the folder of the script, if that is on our own path."""
-    monkeypatch.setattr(sys, "argv", ["slackwater", "run"])
-    Path("elsewhere").mkdir()
-    Path("elsewhere/near_the_flow.py").write_text("NAME = 'near'")
-    Path("elsewhere/moved.py").write_text(
-        FLOW + "from near_the_flow import NAME\nflow = Flow(NAME)"
-    )
-    assert call("explain", "elsewhere/moved.py").stdout == "graph of near\n"
-    assert Path(sys.argv[0]) == Path("elsewhere/moved.py").resolve()
-    assert str(Path(sys.argv[0]).parent) in sys.path
-
-
-def test_a_flow_may_import_from_the_project_one_stands_in(host: FakeHost) -> None:
-    for folder in ("project_here", "flows"):
-        Path(folder).mkdir()
-    Path("project_here/names.py").write_text("NAME = 'here'")
-    Path("flows/city.py").write_text(
-        FLOW + "from project_here.names import NAME\nflow = Flow(NAME)"
-    )
-    assert call("explain", "flows/city.py").stdout == "graph of here\n"
 
 
 def test_explain_as_json_lists_the_steps(host: FakeHost) -> None:
