@@ -168,7 +168,7 @@ def choose_plan(
     cost: CostModel | None = None,
     **ahead: Unpack[Ahead],
 ) -> PlanChoice:
-    """Return which plan of a flow is best here, of those whose results are the same to the byte.
+    """Return which plan of a flow is best here, of those with the same results.
 
     Nothing is run but samples, in this process. The search goes by Mace on one node as strong as
     all slots together, by the statistics of one sample; what it finds is sampled once more as it
@@ -301,9 +301,7 @@ def _lines(choice: PlanChoice) -> list[str]:
     chosen = choice.chosen
     if len(choice.considered) == 1:
         return ["plans       this one only: no filter may stand elsewhere"]
-    lines = [
-        "plans       worst latency and cores of each, results the same to the byte (*: the best):"
-    ]
+    lines = ["plans       worst latency and cores of each, the same results of each (*: the best):"]
     for one in choice.considered:
         mark = "*" if one is chosen else " "
         what = "as written" if one.is_written else "; ".join(one.rewrites)

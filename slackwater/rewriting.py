@@ -10,7 +10,10 @@ __all__ = ["rewritten"]
 
 
 def rewritten(flow: Dataflow, *rewrites: str) -> Dataflow:
-    """Return a flow with the same results, to the byte, whose filters stand elsewhere.
+    """Return a flow with the same results whose filters stand elsewhere.
+
+    Their order is the same, too, unless replicas feed a sink without a gate between: then it
+    differs from run to run in any case.
 
     Args:
         flow: as it was written; it stays as it is.

@@ -1,4 +1,4 @@
-"""Rewrites that keep a flow's results, to the byte: what each does, and when it may be done.
+"""Rewrites that keep a flow's results: what each does, and when it may be done.
 
 ```
 ticks ─ falling ─ pairs ─ good ─ out                 good = a & b, of the left row and of the right
@@ -9,7 +9,8 @@ ticks ─ falling ─ good.1 ═ pairs ─ out               share good.1, good.
 ticks ─ good.1 ─ falling ═ pairs ─ out               good.1 before falling
 ```
 
-Which rows leave, what is in them and their order stay as they are. What a rewrite may change: what
+Which rows leave, what is in them and their order stay as they are (where replicas feed a sink
+straight there is none to keep). What a rewrite may change: what
 work is done for them, how many rows each stage counts, and rows that fail: where a row is let go
 before what could not compute it, there is no error any more. Never the other way round.
 Source: [mace] §IX-A, "query rewriting".

@@ -67,7 +67,9 @@ class Joining(AnyStream):
                 all of theirs. "slack": until what was released is more than `within` past it, as
                 in [ssg]; late rows may miss some. None: as the flow says.
             replicas: how many work on it, in slots of their own, behind one gate that is a
-                stage of its own. 1: gate and join are one stage.
+                stage of its own. 1: gate and join are one stage. The rows are the same for any
+                number of them; a sink gets them in an order that differs from run to run, unless a
+                gate (`merge`) stands before it.
             share: "keys": each replica gets the rows of its keys. "all": each gets all rows,
                 stores its share of them, and compares all with what it stores: for few keys,
                 or some with most of the rows.
