@@ -272,10 +272,10 @@ class BlockReader:
             good = rows_with_times(arrow, self._times, unit=self._spec.time_unit or "ns")
         if good is None:
             return self._read(arrow, now_ns)
-        there = good.nonzero()[0]
-        rows = self._read(arrow.filter(pa.array(good)), now_ns) if len(there) else None
-        self.bad_times += len(arrow) - len(there)
-        return None if rows is None else replace(rows, row=self._rows_read + there)
+        kept = self._columns.kept(arrow, good, row=self._rows_read)
+        rows = self._read(kept, now_ns) if len(kept) else None
+        self.bad_times += len(arrow) - len(kept)
+        return None if rows is None else replace(rows, row=self._rows_read + good.nonzero()[0])
 
     def _read(self, arrow: pa.RecordBatch, now_ns: int) -> Rows:
         """Convert what is needed. All that can be refused is refused here, before any change."""

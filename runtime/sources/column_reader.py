@@ -10,8 +10,8 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 
-from runtime.model import Columns
-from runtime.model.schema import is_sound
+from runtime.model import BoolArray, Columns
+from runtime.model.schema import is_sound, refuse_unsound
 from runtime.sources.columns import read_columns, refuse_nulls
 
 __all__ = ["ColumnReader"]
@@ -50,6 +50,18 @@ class ColumnReader:
         for name, role in self._roles.items():
             refuse_nulls(self._source, block, name, role=role, row=row)
         return read_columns(self._source, block, self._schema, row=row)
+
+    def kept(self, block: pa.RecordBatch, good: BoolArray, *, row: int) -> pa.RecordBatch:
+        """Return some rows of a block, with the columns wanted; others may be damaged.
+
+        Raises:
+            SchemaError: text of one is.
+        """
+        block = block.select([one.name for one in self._schema if one.name in block.schema.names])
+        who = f"source {self._source!r}, input rows {row} to {row + len(block) - 1}"
+        for name, values in zip(block.schema.names, block.columns, strict=True):
+            refuse_unsound(name, values, who=who)
+        return block.filter(pa.array(good))
 
     def _as_they_are(self, block: pa.RecordBatch) -> Columns | None:
         """Return the columns if all have the inside types, and no nulls; None: look closer."""

@@ -183,8 +183,9 @@ class FewReader:
         return times_ns if times_ns[0] >= EARLIEST_NS and before_ns <= LATEST_NS else None
 
     def _has_nulls(self, arrow: pa.RecordBatch) -> bool:
-        """Return whether any column has: by one call, which takes as long as to look at one."""
+        """Return whether any column has, or damaged text, which may not be touched."""
         try:
+            arrow.validate(full=True)
             return len(self._without_nulls([arrow])) < len(arrow)
         except pa.ArrowException:  # of a kind that cannot be dropped
             return True

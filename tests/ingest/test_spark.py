@@ -180,6 +180,16 @@ def test_a_frame_without_rows_has_columns_and_an_end(session: SparkSession, read
         assert (table.num_rows, table.column_names) == (0, frame.columns)
 
 
+def test_columns_to_order_by_are_checked_and_decimals_stay_what_they_are(
+    session: SparkSession, reader: Any
+) -> None:
+    with pytest.raises(SchemaError, match=r"spark: order_by='idd' .*the nearest is 'id'"):
+        spark(session.range(1), order_by="idd")
+    frame = session.range(2).selectExpr("id", "cast(id as decimal(20, 0)) big")
+    table = read_all(reader, spark(frame, order_by="ID"))
+    assert table.schema.field("big").type == pa.decimal128(20, 0)  # refused where a step reads it
+
+
 def test_a_failing_udf_is_an_error_in_the_users_words(session: SparkSession) -> None:
     def speed(metres: int) -> float:
         return 1.0 / (metres - 7)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -25,9 +26,13 @@ OUTSIDE = b"abc", [0, 2**30, 2]
 BACK = b"abc", [0, 3, 1]
 
 
-def run(given: Input, *columns: str) -> None:
+def times(values: list[int | None]) -> pa.Array:
+    return pa.array(values, pa.timestamp("ns"))
+
+
+def run(given: Input, *columns: str, **options: Any) -> None:
     flow = sw.Dataflow("f")
-    rows = flow.source("s", given, event_time="t", time_unit="s")
+    rows = flow.source("s", given, event_time="t", time_unit="s", **options)
     rows.select("t", *columns).sink("out", sw.collect_sink())
     with sw.Simulation() as nodes:
         nodes.submit(flow).wait()
@@ -45,6 +50,31 @@ def test_damaged_text_is_refused_by_source_column_and_row(
     with pytest.raises(SchemaError, match=r"source 's', input rows 0 to 1: column 'name' is"):
         run(sw.blocks([block]), "name")
     run(sw.blocks([block]))  # no step reads it
+
+
+@pytest.mark.parametrize("damaged", [NO_UTF8, OUTSIDE, BACK], ids=["bytes", "outside", "back"])
+@pytest.mark.parametrize("options", [{}, {"bad_times": "skip"}], ids=["live", "bad times"])
+def test_damaged_text_of_a_live_input_is_refused(
+    damaged: tuple[bytes, list[int]], options: dict[str, Any]
+) -> None:
+    class Live:
+        def describe(self) -> str:
+            return "live"
+
+        def schema(self) -> pa.Schema:
+            return pa.schema(
+                [("t", pa.timestamp("ns")), ("x", pa.float64()), ("name", pa.string())]
+            )
+
+        def open(self) -> Any:
+            last = None if options else 4
+            first = pa.record_batch({"t": times([1, 2]), "x": [1.0, None], "name": ["a", "b"]})
+            second = {"t": times([3, last]), "x": [1.0, None], "name": text(*damaged)}
+            return sw.blocks([first, pa.record_batch(second)]).open()
+
+    with pytest.raises(SchemaError, match="source 's', input rows 2 to 3: column 'name' is"):
+        run(Live(), "name", **options)
+    run(Live(), "x", **options)
 
 
 def test_damaged_text_of_a_file_is_refused_with_the_file(tmp_path: Path) -> None:
