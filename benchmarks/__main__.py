@@ -44,6 +44,7 @@ BENCHMARKS = {  # {name: (module, what it measures)}; the first room of each mod
     "mace-drift": ("mace.drift", "what errors of the load make of a backlog, 28 to 70 operators"),
     "mace-ray": ("mace.on_ray.slept", "all of mace-* on Ray, operators that sleep (DATA=)"),
     "mace-ray-cpu": ("mace.on_ray.burnt", "one query on two nodes of Ray, real work (DATA=)"),
+    "mace-survey": ("mace.survey", "twenty ordinary flows, predicted beside measured, also on Ray"),
     "placement": ("mace.placement", "Mace-HC beside Corr and chance, 20 to 400 nodes; a lost node"),
     "provision": ("mace.provision", "the fewest nodes for a deadline, admission, links: 20 flows"),
     "replacing": ("mace.replacing", "stages move while a job runs: the gap, and if it is worth it"),

@@ -13,6 +13,8 @@ __all__ = ["DriftCurve", "JoinCurve", "ScaledCurve", "WindowCurve", "fit_nonnega
 
 SPREADS = (0.0, *np.geomspace(1.0, 65_536.0, 9).tolist())
 """What chance adds to a slice, in rows' worth of it."""
+USUAL_S = 1e-4
+"""What a slice takes by itself on most machines: so much of a fixed part is no surprise."""
 SHORTEST = 1.3
 """How many times the shortest of some slices a usual one is, by chance."""
 
@@ -228,7 +230,8 @@ def fit_slices(
     fixed_s = float(best[0])
     if fixed_s * features[:, 0].sum() < (features[:, 1:] @ best[1:]).sum():
         # Rows took most: what may be chance of the fixed part is theirs, too.
-        fixed_s = max(fixed_s - _error(features[:, best > 0], weights, best), 0.0)
+        sure_s = fixed_s - _error(features[:, best > 0], weights, best)
+        fixed_s = max(sure_s, min(fixed_s, USUAL_S))
     fixed_s = min(fixed_s, most_fixed_s * SHORTEST)
     if fixed_s == best[0]:
         return best

@@ -142,7 +142,7 @@ class SampledStage:
         # are left out, if they are little of the whole: else it is the work that varies.
         off = seconds - features @ found
         odd = off > 10 * np.median(np.abs(off)) + 1e-12
-        if 0 < odd.sum() <= 2 and len(off) > 8 and off[odd].sum() <= 0.1 * seconds.sum():
+        if 0 < odd.sum() <= 2 and len(off) > 8 and off[odd].sum() <= 0.02 * seconds.sum():
             found = _fitted(features[~odd], seconds[~odd])
         # A row costs as it comes and as it is let go, sooner or later both.
         return StageCost(float(found[0]), float(found[1] + found[2]), float(found[3]))

@@ -144,7 +144,7 @@ def measure(cluster: WorkingCluster, queries: Queries, *, way: str) -> OnRay:
     job = cluster.submit(flow, placement=queries.placement, limits=limits_for(queries.costs_ns))
     try:
         start_s = _started_s(job)
-        report, shares = _waited(job)
+        report, shares = waited(job)
     finally:
         job.close()
     check(report.ledger.is_balanced, f"the ledger does not balance: {report.ledger}")
@@ -160,7 +160,7 @@ def measure(cluster: WorkingCluster, queries: Queries, *, way: str) -> OnRay:
     return OnRay(np.array(begins), width_s, worst_s, shares, report)
 
 
-def _waited(job: sw.Job) -> tuple[JobReport, dict[str, float]]:
+def waited(job: sw.Job) -> tuple[JobReport, dict[str, float]]:
     """Return the last report, and what share of a core each slot had when it was last there."""
     shares: dict[str, float] = {}
     until_s = time.monotonic() + TIMEOUT_S
