@@ -102,7 +102,7 @@ def stretched(
         return whole
     length_s = covered_s / count
     # In the middle of as many parts: what the first rows alone are like is no fifth of all.
-    from_s = (np.arange(count) + 0.5) * (end_s / count) - length_s / 2
+    from_s = np.asarray((np.arange(count) + 0.5) * (end_s / count) - length_s / 2, np.float64)
     found = {
         name: _numbers(newest_s[name], times[name].stands_for, from_s, length_s) for name in known
     }

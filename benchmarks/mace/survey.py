@@ -96,8 +96,9 @@ def run(options: Options) -> Result:
             found += [_on_ray(cluster, name, options.seed, seconds) for name in names]
     load = ", ".join(f"{one:.2f}" for one in os.getloadavg())
     result = Result(
-        f"{len(names)} of {len(FLOWS)} flows, {seconds:g} s of bursts each, samples of {SAMPLE_ROWS:,} rows, "
-        f"w {WIDTH_S:g} s, {NODES} nodes; load of this machine over 1, 5, 15 min: {load}",
+        f"{len(names)} of {len(FLOWS)} flows, {seconds:g} s of bursts each, samples of "
+        f"{SAMPLE_ROWS:,} rows, w {WIDTH_S:g} s, {NODES} nodes; load of this machine "
+        f"over 1, 5, 15 min: {load}",
         ["flow", "where", "worst s", "predicted", "q", "row ms", "predicted", "q", "load", "had"],
         rows=[_row(one) for one in found],
         figures={one.where: {} for one in found},
