@@ -144,19 +144,25 @@ class Chain:
         only what lies between it and the next of its place changes.
         """
         changed: list[int] = []  # numbers of what went, or begins elsewhere, of the list before
-        for k, copies in enumerate(self.copies):
-            several = self.several[k]
-            taken = [number for number in gone if several.has(number)]
-            several.remove(taken)
-            if self.rules.kinds[k] is Kind.REPEATED:
-                for number in gone:
-                    place = bisect_left(self.fit[k], number)
-                    if place < len(self.fit[k]) and self.fit[k][place] == number:
-                        self._note_used(number, (k,))
-                        if not self.rules.goes_next:
-                            del self.fit[k][place]
+        for k, (copies, kind) in enumerate(zip(self.copies, self.rules.kinds, strict=True)):
+            taken: list[int] = []
+            if kind is Kind.ANY:
+                several = self.several[k]
+                taken = [number for number in gone if several.has(number)]
+                several.remove(taken)
+            elif kind is Kind.REPEATED:
+                self._remove_fit(k, gone)
             for j in range(len(copies)):
                 changed = self._mended(k, j, gone, changed, taken)
+
+    def _remove_fit(self, k: int, gone: Collection[int]) -> None:
+        fit = self.fit[k]
+        for number in gone:
+            place = bisect_left(fit, number)
+            if place < len(fit) and fit[place] == number:
+                self._note_used(number, (k,))
+                if not self.rules.goes_next:
+                    del fit[place]
 
     def _note_used(self, number: int, places: Collection[int]) -> None:
         if self.rules.goes_next and any(self.rules.kinds[k] is Kind.REPEATED for k in places):
@@ -231,12 +237,15 @@ class Chain:
             taken: what is gone of a place that takes several.
         """
         ends = self.copies[k][j]
+        at = ends.at
         found: list[int] = []
         for number in gone:
-            place = bisect_left(ends.at, number)
-            if place < len(ends.at) and ends.at[place] == number:
-                ends.cut(place, place + 1)
+            place = bisect_left(at, number)
+            if place < len(at) and at[place] == number:
+                del at[place], ends.start[place], ends.since[place]
                 found.append(number)
+        if not changed and not taken and self.rules.kinds[k] is not Kind.REPEATED:
+            return found if len(found) < 2 else sorted(found)
         may_repeat = self.rules.kinds[k] is Kind.REPEATED and ends is self.ends[k]
         for begin, end in self._touched(k, j, changed, taken, found if may_repeat else []):
             place, stop = begin, end
@@ -258,7 +267,7 @@ class Chain:
                 found.append(number)
                 if may_repeat:  # the next one may have followed it
                     stop = max(stop, place + 1)
-        return sorted(set(found))
+        return sorted(set(found)) if len(found) > 1 else found
 
     def _touched(
         self, k: int, j: int, changed: list[int], taken: list[int], own: list[int]
@@ -280,8 +289,11 @@ class Chain:
         for number in own:
             begin = bisect_left(ends.at, number)
             found.append((begin, begin + 1))
+        found = [one for one in found if one[0] < one[1]]
+        if len(found) < 2:
+            return found
         joined: list[tuple[int, int]] = []
-        for begin, end in sorted(one for one in found if one[0] < one[1]):
+        for begin, end in sorted(found):
             if joined and begin <= joined[-1][1]:
                 joined[-1] = joined[-1][0], max(end, joined[-1][1])
             else:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -18,6 +17,7 @@ from runtime.patterns.assign import Together, with_label
 from runtime.patterns.ending import Ending
 from runtime.patterns.naming import Match, Part
 from runtime.patterns.rules import Kind
+from runtime.patterns.steps import Step, merged
 
 
 class Listing(Ending):
@@ -28,19 +28,46 @@ class Listing(Ending):
     def back(self) -> Iterator[Match]:
         """Yield all, the greatest first, compared from the last event back."""
         end = self.part(self.end, self.last)
-        if not self.naming.may_back((end,)):
+        if self.chain.rules.conditions and not self.naming.may_back((end,)):
             return
-        for match in self._back(end):
+        rules = self.chain.rules
+        is_plain = not rules.conditions and all(kind is Kind.ONE for kind in rules.kinds)
+        for match in self._back_of_ones(end) if is_plain else self._back(end):
             if (self.latest is None or match[0][0] <= self.latest) and (
                 self.accepts is None or self.accepts(match)
             ):
                 yield match
 
+    def _back_of_ones(self, end: Part) -> Iterator[Match]:
+        """Yield the same where each place has one event, and there is no condition."""
+        last, chain = self.last, self.chain
+        if not last:
+            yield (end,)
+            return
+        parts: list[Part] = [end] * (last + 1)
+        floors, places = [0] * (last + 1), [0] * (last + 1)
+        k, number, is_new = last - 1, end[0], True
+        while k < last:
+            if is_new:
+                floors[k], places[k] = self._range_back(number, k + 1)
+            places[k] -= 1
+            is_new = places[k] >= floors[k]
+            if not is_new:
+                k += 1
+                continue
+            number = chain.ends[k].at[places[k]]
+            parts[k] = self.part(number, k)
+            if k:
+                k -= 1
+            else:
+                yield tuple(parts)
+                is_new = False
+
     def _back(self, end: Part) -> Iterator[Match]:
         # A stack, not recursion: a match may have thousands of events. Matches are kept back to
         # front, so that one more costs no copy but when it leaves.
         has_conditions = bool(self.chain.rules.conditions)
-        first = _Step(None, end, 1, self._beside(None, end))
+        first = Step(None, end, 1, self._beside(None, end))
         stack = [(first, self._options_back(first))]
         while stack:
             step, options = stack[-1]
@@ -48,25 +75,25 @@ class Listing(Ending):
             if part is None:
                 stack.pop()
                 if step.part[1] == 0 and self._is_full(step):
-                    yield self.naming.named(tuple(step.parts()))
+                    yield self.named(tuple(step.parts()))
                 continue
             new = self._with(step, part)
             if not has_conditions or self.naming.may_back(tuple(new.parts())):
                 stack.append((new, self._options_back(new)))
 
-    def _options_back(self, step: _Step) -> Iterator[Part]:
+    def _options_back(self, step: Step) -> Iterator[Part]:
         number, k, _ = step.part
         if self.chain.rules.kinds[k] is Kind.ONE:
             return self._before(number, k) if k else iter(())
         before = self._before(number, k) if k and self._is_full(step) else iter(())
-        return _merged(self._more_back(step), before)
+        return merged(self._more_back(step), before)
 
-    def _is_full(self, step: _Step) -> bool:
+    def _is_full(self, step: Step) -> bool:
         """Return whether its place has all that it needs."""
         place = self.chain.rules.places[step.part[1]]
         return step.taken >= (place.count if place.is_any else place.least)
 
-    def _more_back(self, step: _Step) -> Iterator[Part]:
+    def _more_back(self, step: Step) -> Iterator[Part]:
         """Yield what else may stand at a place, in front of an event of it; the latest first."""
         rules, chain = self.chain.rules, self.chain
         number, k, _ = step.part
@@ -95,12 +122,16 @@ class Listing(Ending):
 
     def _before(self, number: int, k: int) -> Iterator[Part]:
         """Yield what the place before may end with, in front of the first event of place k."""
+        begin, end = self._range_back(number, k)
+        for one in self.sifted(k - 1, begin, end, is_back=True):
+            yield self.part(one, k - 1)
+
+    def _range_back(self, number: int, k: int) -> tuple[int, int]:
+        """Return the same as `range_before`, without matches that begin too late."""
         begin, end = self.range_before(number, k)
-        ends = self.chain.ends[k - 1]
         if k == 1 and self.latest is not None and self.chain.rules.kinds[0] is Kind.ONE:
-            end = min(end, bisect_right(ends.at, self.latest))
-        for i in range(end - 1, begin - 1, -1):
-            yield self.part(ends.at[i], k - 1)
+            end = min(end, bisect_right(self.chain.ends[0].at, self.latest))
+        return begin, end
 
     # -- from the first event on ----------------------------------------------------------
 
@@ -147,13 +178,13 @@ class Listing(Ending):
                 return None
             behind = [*behind, self.end]
         parts += [self.part(one, last) for one in behind]
-        return self.naming.named(tuple(parts))
+        return self.named(tuple(parts))
 
     def _least_tried(self) -> Match | None:
         """Return the least: tried from the first event on, but not twice from the same part."""
         dead: set[tuple[int, int, int, Together]] = set()
         has_conditions = bool(self.chain.rules.conditions)
-        stack: list[tuple[_Step | None, Iterator[Part]]] = [(None, self._on(self.low - 1, 0))]
+        stack: list[tuple[Step | None, Iterator[Part]]] = [(None, self._on(self.low - 1, 0))]
         while stack:
             step, options = stack[-1]
             part = next(options, None)
@@ -170,18 +201,18 @@ class Listing(Ending):
             if part[0] < self.end:
                 stack.append((new, self._options_on(new)))
             elif part[1] == self.last and self._is_full(new):
-                match = self.naming.named(tuple(new.parts())[::-1])
+                match = self.named(tuple(new.parts())[::-1])
                 if self.accepts is None or self.accepts(match):
                     return match
         return None
 
-    def _options_on(self, step: _Step) -> Iterator[Part]:
+    def _options_on(self, step: Step) -> Iterator[Part]:
         number, k, _ = step.part
         is_on = k < self.last and self._is_full(step)
         on = self._on(number, k + 1) if is_on else iter(())
-        return _merged(self._more_on(step), on, is_ascending=True)
+        return merged(self._more_on(step), on, is_ascending=True)
 
-    def _more_on(self, step: _Step) -> Iterator[Part]:
+    def _more_on(self, step: Step) -> Iterator[Part]:
         """Yield what else may stand at a place, behind an event of it; the earliest first."""
         rules, chain = self.chain.rules, self.chain
         number, k, _ = step.part
@@ -219,7 +250,12 @@ class Listing(Ending):
                 yield self.part(self.end, k)
             return
         floor = self._floors[k] if self.is_free else 0
-        for i in range(max(bisect_right(at, number), bisect_left(at, floor)), len(at)):
+        begin = max(bisect_right(at, number), bisect_left(at, floor))
+        if kind is Kind.ONE:
+            for one in self.sifted(k, begin, bisect_right(at, until)):
+                yield self.part(one, k)
+            return
+        for i in range(begin, len(at)):
             if at[i] > until:
                 return
             if at[i] in chain.used:
@@ -321,7 +357,7 @@ class Listing(Ending):
 
     # -- steps ---------------------------------------------------------------------------
 
-    def _beside(self, step: _Step | None, part: Part) -> Together:
+    def _beside(self, step: Step | None, part: Part) -> Together:
         """Return the labels of a place with one more; of a place of one kind: none."""
         number, k, _ = part
         if self.chain.rules.kinds[k] is not Kind.ANY:
@@ -331,47 +367,8 @@ class Listing(Ending):
             state = step.labels
         return with_label(state, self.label(number, k))
 
-    def _with(self, step: _Step | None, part: Part) -> _Step:
+    def _with(self, step: Step | None, part: Part) -> Step:
         """Return a step with one more part, at its own place or another one."""
         is_same = step is not None and step.part[1] == part[1]
         taken = step.taken + 1 if step is not None and is_same else 1
-        return _Step(step, part, taken, self._beside(step, part))
-
-
-@dataclass(frozen=True, slots=True)
-class _Step:
-    """A part more, in either direction, and what came before it."""
-
-    came: _Step | None
-    part: Part
-    taken: int
-    """How many stand at its place."""
-    labels: Together
-    """Of those, where several stand in any order."""
-
-    @property
-    def key(self) -> tuple[int, int, int, Together]:
-        """What can follow depends on this alone, where there are no conditions."""
-        return (self.part[0], self.part[1], self.taken, self.labels)
-
-    def parts(self) -> Iterator[Part]:
-        """Yield all parts, this one first."""
-        step: _Step | None = self
-        while step is not None:
-            yield step.part
-            step = step.came
-
-
-def _merged(
-    one: Iterator[Part], other: Iterator[Part], *, is_ascending: bool = False
-) -> Iterator[Part]:
-    """Yield the parts of both by number, then by place; descending unless said otherwise."""
-    left, right = next(one, None), next(other, None)
-    while left is not None or right is not None:
-        if right is None or (left is not None and (left[:2] < right[:2]) == is_ascending):
-            assert left is not None
-            yield left
-            left = next(one, None)
-        else:
-            yield right
-            right = next(other, None)
+        return Step(step, part, taken, self._beside(step, part))

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Callable
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import compress
 from typing import Any, TypeAlias
 
 from runtime.patterns.chain import Chain
 from runtime.patterns.naming import Holds, HoldsMany, Match, Naming, Part
+from runtime.patterns.rules import Kind
 
 Accepts: TypeAlias = Callable[[Match], bool]
 """Whether a match may leave."""
+_FEW = 4
+"""Events that are tried one after the other, before a predicate is asked of all others."""
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class Ending:
     """What matches that end with one event are listed by.
 
@@ -46,15 +50,67 @@ class Ending:
         """What tells which of the things that are asked for events are."""
         return Naming(self.chain, self.fits, self.holds, self.many, self.low)
 
-    @cached_property
+    @property
     def last(self) -> int:
         """The last place."""
-        return len(self.chain.rules.places) - 1
+        return self.chain.rules.last
+
+    def named(self, match: Match) -> Match:
+        """Return a match with what each of its events is."""
+        return self.naming.named(match) if self.chain.rules.chosen else match
 
     @property
     def is_free(self) -> bool:
         """Whether what can follow a part depends on where it stands alone."""
         return not self.chain.rules.conditions and self.accepts is None
+
+    def sifted(self, k: int, begin: int, end: int, *, is_back: bool = False) -> Iterator[int]:
+        """Yield events of a range of a place's list, without those that a predicate rules out.
+
+        Only after some have been refused: then it is asked of all others at once.
+        """
+        at = self.chain.ends[k].at
+        indexes = range(end - 1, begin - 1, -1) if is_back else range(begin, end)
+        for i in indexes[:_FEW]:
+            yield at[i]
+        rest = indexes[_FEW:]
+        if not rest:
+            return
+        allowed = self._allowed(k)
+        if allowed is None:
+            for i in rest:
+                yield at[i]
+            return
+        low, high = (rest[-1], rest[0]) if is_back else (rest[0], rest[-1])
+        some = allowed[bisect_left(allowed, at[low]) : bisect_right(allowed, at[high])]
+        yield from reversed(some) if is_back else some
+
+    def _allowed(self, k: int) -> list[int] | None:
+        """Return the events of a place for which what the last event asks of it is true.
+
+        None: it asks nothing of it, or not of it alone.
+        """
+        if k not in self._known_allowed:
+            self._known_allowed[k] = self._found_allowed(k)
+        return self._known_allowed[k]
+
+    @cached_property
+    def _known_allowed(self) -> dict[int, list[int] | None]:
+        return {}
+
+    def _found_allowed(self, k: int) -> list[int] | None:
+        rules, last = self.chain.rules, self.last
+        if self.many is None or rules.kinds[last] is not Kind.ONE:
+            return None
+        fits = rules.roles(self.fits[self.end]).fits[last]
+        one = rules.of_place.get(last, {}).get(fits[0])
+        if one is None or len(fits) > 1 or one.reads != (k,):
+            return None
+        ends = self.chain.ends[k]
+        numbers = ends.at[bisect_left(ends.start, self.low) : bisect_left(ends.at, self.end)]
+        (name,) = (name for name, place in rules.names.items() if place == k)
+        found = self.many(one.asked, self.end, name, numbers)
+        return None if found is None else list(compress(numbers, found))
 
     def part(self, number: int, k: int) -> Part:
         """Return an event at a place, as the first of what it fits there."""

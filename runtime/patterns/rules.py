@@ -85,6 +85,11 @@ class Rules:
     _roles: dict[tuple[int, ...], Roles] = field(default_factory=dict)
 
     @cached_property
+    def last(self) -> int:
+        """The last place."""
+        return len(self.places) - 1
+
+    @cached_property
     def is_strict(self) -> tuple[bool, ...]:
         """Of each place, whether of its events each must be the next that fits, whatever it is."""
         loose = {one.place for one in self.conditions if one.is_bar}

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -17,6 +18,7 @@ from runtime.expressions.expressions import col
 from runtime.model import END_NS, READY_ONLY, Batch, GateRead
 from runtime.operators.pattern.machine import PatternMachine
 from runtime.operators.pattern.step import PatternStep
+from runtime.patterns import ending, naming
 from runtime.patterns.normal import Asked, Normal, Sequence
 from runtime.patterns.scopes import Within
 from tests.patterns.spec import Event, Spec
@@ -177,10 +179,15 @@ def test_numbers_of_events_are_those_of_the_key(
     first=conditional(skip="any"),
     rows=streams(),
     cuts=st.sets(st.integers(1, 15), max_size=2),
+    few=st.sampled_from([1, 4]),
     scope=st.sampled_from(BY_TIME),
     **SETTINGS,
 )
 def test_predicates_over_earlier_events_read_their_rows(
-    first: Sequence, rows: list[dict[str, Any]], cuts: set[int], **given_: Any
+    first: Sequence, rows: list[dict[str, Any]], cuts: set[int], few: int, **given_: Any
 ) -> None:
-    check(step_of(Normal(ASKED, (first,)), **given_), rows, cuts)
+    """Asked for one by one, or of all events at once."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ending, "_FEW", few)
+        patch.setattr(naming, "_FEW", few)
+        check(step_of(Normal(ASKED, (first,)), **given_), rows, cuts)

@@ -1,0 +1,48 @@
+"""Matches while they are listed: a part more, and what came before it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from runtime.patterns.assign import Together
+from runtime.patterns.naming import Part
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A part more, in either direction, and what came before it."""
+
+    came: Step | None
+    part: Part
+    taken: int
+    """How many stand at its place."""
+    labels: Together
+    """Of those, where several stand in any order."""
+
+    @property
+    def key(self) -> tuple[int, int, int, Together]:
+        """What can follow depends on this alone, where there are no conditions."""
+        return (self.part[0], self.part[1], self.taken, self.labels)
+
+    def parts(self) -> Iterator[Part]:
+        """Yield all parts, this one first."""
+        step: Step | None = self
+        while step is not None:
+            yield step.part
+            step = step.came
+
+
+def merged(
+    one: Iterator[Part], other: Iterator[Part], *, is_ascending: bool = False
+) -> Iterator[Part]:
+    """Yield the parts of both by number, then by place; descending unless said otherwise."""
+    left, right = next(one, None), next(other, None)
+    while left is not None or right is not None:
+        if right is None or (left is not None and (left[:2] < right[:2]) == is_ascending):
+            assert left is not None
+            yield left
+            left = next(one, None)
+        else:
+            yield right
+            right = next(other, None)
