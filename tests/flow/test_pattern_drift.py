@@ -173,7 +173,7 @@ STRIKE, WHISTLE, LINE, GOAL = (
     ],
 )
 def test_what_the_page_says_of_goals(events: dict[str, int], certain: list[bool]) -> None:
-    """docs/patterns.md, "Clocks that are off"."""
+    """docs/pattern-clocks.md."""
     flow = sw.Dataflow("goals")
     table = pa.table({"ts": [*events.values()], "what": [*events], "match": [1] * len(events)})
     sensors = flow.source("sensors", sw.table(table), event_time="ts", time_unit="ms")
