@@ -27,6 +27,15 @@ def with_label(state: Together, label: Label) -> Together | None:
     """Return labels with one more; None: they cannot be together."""
     if isinstance(state, frozenset):
         return None if label in state else state | {label}
+    return _with_fits(state, label)
+
+
+@lru_cache(maxsize=1 << 14)
+def _with_fits(
+    state: tuple[tuple[int, ...], ...], label: tuple[int, ...]
+) -> tuple[tuple[int, ...], ...] | None:
+    if len(label) == 1 and label in state:
+        return None
     more = tuple(sorted((*state, label)))
     return more if assignable(more) else None
 
@@ -34,6 +43,8 @@ def with_label(state: Together, label: Label) -> Together | None:
 @lru_cache(maxsize=1 << 14)
 def assignable(choices: tuple[tuple[int, ...], ...]) -> bool:
     """Return whether each can have one of its choices, all different."""
+    if all(len(some) == 1 for some in choices):
+        return len(set(choices)) == len(choices)
     taken: dict[int, int] = {}
 
     def place(one: int, tried: set[int]) -> bool:

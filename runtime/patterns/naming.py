@@ -58,7 +58,11 @@ class Naming:
 
     def named(self, match: Match) -> Match:
         """Return a match with what each of its events is."""
-        if not self._rules.chosen:
+        rules = self._rules
+        if not rules.of_place and all(
+            k not in rules.chosen or len(rules.roles(self._fits[number]).fits[k]) == 1
+            for number, k, _ in match
+        ):
             return match
         names: dict[int, int] = {}
         for k in self._rules.chosen:

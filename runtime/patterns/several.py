@@ -25,7 +25,16 @@ class Several:
         nothing: no labels yet.
     """
 
-    __slots__ = ("_count", "_latest", "_of_label", "at", "label", "nothing")
+    __slots__ = (
+        "_are_single",
+        "_count",
+        "_is_distinct",
+        "_latest",
+        "_of_label",
+        "at",
+        "label",
+        "nothing",
+    )
 
     def __init__(self, count: int, *, is_distinct: bool) -> None:
         self._count = count
@@ -33,6 +42,8 @@ class Several:
         self.at: list[int] = []
         self.label: list[Label] = []
         self._of_label: dict[Label, list[int]] = {}
+        self._is_distinct = is_distinct
+        self._are_single = True  # of each label only one may be there
         self._latest: list[tuple[int, Label]] = []  # may be together; none could be later
 
     def add(self, number: int, label: Label) -> int:
@@ -43,15 +54,25 @@ class Several:
         self.at.append(number)
         self.label.append(label)
         self._of_label.setdefault(label, []).append(number)
-        more = [*self._latest, (number, label)]
-        if len(more) > self._count or not self._are_together(more):
-            for i in range(len(more) - 1):
-                fewer = more[:i] + more[i + 1 :]
-                if self._are_together(fewer):
-                    more = fewer
-                    break
-        self._latest = more
-        return more[0][0] if len(more) == self._count else 0
+        latest = self._latest
+        self._are_single = self._are_single and (self._is_distinct or len(label) == 1)
+        if self._are_single:
+            same = (i for i, (_, other) in enumerate(latest) if other == label)
+            gone = next(same, 0 if len(latest) == self._count else None)
+        else:
+            gone = self._too_many(label)
+        if gone is not None:
+            del latest[gone]
+        latest.append((number, label))
+        return latest[0][0] if len(latest) == self._count else 0
+
+    def _too_many(self, label: Label) -> int | None:
+        """Return which of the latest goes when one more comes; None: none."""
+        labels = [*(one for _, one in self._latest), label]
+        if len(labels) <= self._count and self._are_together(labels):
+            return None
+        fewer = (labels[:i] + labels[i + 1 :] for i in range(len(labels) - 1))
+        return next(i for i, some in enumerate(fewer) if self._are_together(some))
 
     def since(self, number: int) -> int:
         """Return as `add` did, of an event that is here, as things are now."""
@@ -147,9 +168,9 @@ class Several:
         del self.at[:gone], self.label[:gone]
         self._latest = [one for one in self._latest if one[0] >= below]
 
-    def _are_together(self, some: list[tuple[int, Label]]) -> bool:
+    def _are_together(self, labels: list[Label]) -> bool:
         state = self.nothing
-        for _, label in some:
+        for label in labels:
             state = with_label(state, label)
             if state is None:
                 return False

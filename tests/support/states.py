@@ -137,6 +137,7 @@ REASONS: dict[tuple[str, str], tuple[str, _Seen]] = {
        for name in ("_kinds_of", "_known", "_numbers", "of_kind", "_values", "_codes")},
     ("Several", "_of_label"): ("labels in another order", lambda several: sorted(
         map(repr, several._of_label.items()))),
+    ("Several", "_are_single"): ("of all that has come", _nothing),
     ("Limit", "_left"): ("of the last read", _nothing),
     ("Matchers", "_begins"): ("a way to look up what events are", _nothing),
     ("WindowShedding", "_may_match"): ("a way to look up what events are", _nothing),
