@@ -7,7 +7,6 @@ stages lie apart, so all that leaves goes through frames, as it does on a cluste
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -48,7 +47,6 @@ def rows(seed: int) -> pa.Table:
         "word": text.dictionary_encode(),
         "value": rng.random(SIZE),
         "id": np.arange(SIZE),
-        "cents": pa.array([Decimal(n) for n in small.tolist()], pa.decimal128(9, 2)),
     }
     return pa.table(own)
 
@@ -98,7 +96,7 @@ def each_row(flow: sw.Dataflow) -> Made:
     made |= {"is": col("text") == "t1", "in": col("int8").isin([1, 2]), "not": ~col("flag")}
     return [
         a.filter(col("flag")).assign(**made),
-        b.select("ts", "word", "zoned", "cents", other="day"),
+        b.select("ts", "word", "zoned", other="day"),
         flow.merge(a, b, name="both"),
         a.map_rows(_row, MAPPED, name="by row"),
         a.map_batches(_batch, MAPPED, name="by batch"),
