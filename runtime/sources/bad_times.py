@@ -6,15 +6,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from runtime.errors import SchemaError
 from runtime.model import EARLIEST_NS, LATEST_NS, NS_PER_SECOND, BoolArray
 from runtime.model.arrow_functions import arrow_functions
 from runtime.sources.columns import UNIT_NS, TimeUnit
 
-__all__ = ["rows_with_times"]
+__all__ = ["refuse_bad_times", "rows_with_times"]
 
 _DAY_NS = 86_400 * NS_PER_SECOND
 
@@ -41,6 +43,32 @@ def rows_with_times(
         if found is not None:
             good = found if good is None else good & found
     return good
+
+
+def refuse_bad_times(source: str, block: pa.RecordBatch, name: str, *, role: str, row: int) -> None:
+    """Check that a column of timestamps or days has none that nanoseconds cannot hold.
+
+    Raises:
+        SchemaError: it has; says where the first one is.
+    """
+    place = block.schema.get_field_index(name)
+    if place < 0 or pa.types.is_integer(block.column(place).type):
+        return  # whole numbers are looked at with their unit
+    good = rows_with_times(block, [name], unit="ns")
+    if good is None:
+        return
+    first, values = int(good.argmin()), block.column(place)
+    if pa.types.is_dictionary(values.type):
+        values = values.dictionary_decode()
+    days = "D" if pa.types.is_date32(values.type) else "ms"
+    unit: Any = values.type.unit if pa.types.is_timestamp(values.type) else days
+    time = np.datetime64(values[first].value, unit)
+    raise SchemaError(
+        f"source {source!r}: {role} column {name!r} is {time} in row {row + first} (counted from "
+        "0), and times lie between the years 1823 and 2116; drop such rows before reading, leave "
+        "them out with bad_times='skip', or give those that stand for 'never' or 'unknown' a time "
+        "of their own"
+    )
 
 
 def _good(values: pa.Array, unit: TimeUnit) -> BoolArray | None:

@@ -12,7 +12,8 @@ import pyarrow as pa
 
 from runtime.model import BoolArray, Columns
 from runtime.model.schema import is_sound, refuse_unsound
-from runtime.sources.columns import read_columns, refuse_nulls
+from runtime.sources.bad_times import refuse_bad_times
+from runtime.sources.columns import TIME_ROLES, read_columns, refuse_nulls
 
 __all__ = ["ColumnReader"]
 
@@ -49,6 +50,8 @@ class ColumnReader:
             return columns
         for name, role in self._roles.items():
             refuse_nulls(self._source, block, name, role=role, row=row)
+            if role in TIME_ROLES:
+                refuse_bad_times(self._source, block, name, role=role, row=row)
         return read_columns(self._source, block, self._schema, row=row)
 
     def kept(self, block: pa.RecordBatch, good: BoolArray, *, row: int) -> pa.RecordBatch:

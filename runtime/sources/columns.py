@@ -20,7 +20,7 @@ TimeUnit = Literal["ns", "us", "ms", "s"]
 UNIT_NS = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": NS_PER_SECOND}  # unit: nanoseconds
 
 
-_TIMES = frozenset({"arrival", "event time"})
+TIME_ROLES = frozenset({"arrival", "event time"})
 """Roles of columns that `bad_times` looks at."""
 
 
@@ -133,7 +133,7 @@ def refuse_nulls(source: str, block: pa.RecordBatch, name: str, *, role: str, ro
         f"{len(values)} rows from row {row} on, first in row {row + first} (counted from 0); "
         f"an event without {role} has no place in the order: drop or fill such rows before "
         f"reading (Spark: df.na.drop(subset=[{name!r}]))"
-        + (", or leave them out with bad_times='skip'" if role in _TIMES else "")
+        + (", or leave them out with bad_times='skip'" if role in TIME_ROLES else "")
     )
 
 
@@ -179,7 +179,8 @@ def time_ns(source: str, name: str, values: Column, *, unit: TimeUnit, row: int)
         raise SchemaError(
             f"source {source!r}: {name!r} is {integers[outside]} {unit} in row {row + outside} "
             "(counted from 0), which is outside the years 1677 to 2262; check time_unit="
-            f"{unit!r}, the unit of integer time columns ('ns', 'us', 'ms' or 's')"
+            f"{unit!r}, the unit of integer time columns ('ns', 'us', 'ms' or 's'), or leave such "
+            "rows out with bad_times='skip'"
         )
     return integers.astype(np.int64) * np.int64(scale)
 

@@ -156,7 +156,7 @@ def test_a_time_that_does_not_fit_is_refused_with_its_row_and_unit() -> None:
         drain(machine({"t": [5, 17_000_000_000_000]}, time_unit="s"))
     with pytest.raises(SchemaError, match="outside the years"):
         drain(machine({"t": pa.array([2**63], pa.uint64())}))
-    with pytest.raises(SchemaError, match="'t' does not fit timestamp"):
+    with pytest.raises(SchemaError, match="'t' is 3170843-11-07T09:46:40 in row 0"):
         drain(machine({"t": pa.array([10**14], pa.timestamp("s"))}))
 
 
