@@ -13,7 +13,7 @@ from runtime.model import Arrived, Int64Array, ReadTag
 
 _TAG = struct.Struct("<4q")
 TAG_SIZE = _TAG.size
-_ARRIVED = struct.Struct("<2q")
+_ARRIVED = struct.Struct("<3q")
 ARRIVED_SIZE = _ARRIVED.size
 _ROW_SIZE = 2 * INT64.itemsize
 

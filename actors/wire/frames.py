@@ -5,7 +5,7 @@ header  64 bytes, little endian: magic, version, kind, flags, rows, promise_ns,
         promise_stimulus_ns, sent_at_ns, frame number, schema fingerprint, body length
 body    of a message from a shared gate: which read it is of (runtime/model/message.py,
         ReadTag; 4 int64)
-        where it says so: how far arrivals have come (Arrived; 2 int64)
+        where it says so: how far arrivals have come (Arrived; 3 int64)
         for each text column: bytes of text, bytes of validity bitmap (int64 each)
         event time, stimulus time, writers (where the channel has them): int64
         the columns: numbers as they are, timestamps as int64, booleans one byte each, 0 or

@@ -90,7 +90,7 @@ class GroundRun:
         self._frontier_ns = START_NS  # all ticks before it are decided
         self._waiting = seen_of([], [], [])  # rows that have come since
         self._newest_ns = START_NS  # of all rows seen by a decision
-        self._ended = False
+        self._ended = self._is_held = False
         self._steps: list[tuple[Int64Array, Int64Array]] = []  # (tick, first open from then on)
 
     def _decide(self, rows: Seen, until_ns: int) -> None:
@@ -133,6 +133,10 @@ class GroundRun:
         closed = np.concatenate([[closed_ns], self._windows.ends_ns(opens - 1)])
         taken: Int64Array = closed[np.searchsorted(at_ns, arrival_ns, side="left")]
         return taken
+
+    def hold(self, is_held: bool) -> None:
+        """Close nothing for being complete, see `ClosingRun`."""
+        self._is_held = is_held
 
     def pass_time(self, now_ns: int) -> int:
         """Let time pass, see `ClosingRun`."""
@@ -194,6 +198,7 @@ class GroundRun:
             "waiting": [waiting.types, waiting.event_time_ns, waiting.tick_ns],
             "newest_ns": self._newest_ns,
             "ended": self._ended,
+            "held": self._is_held,
         }
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -202,3 +207,4 @@ class GroundRun:
         self._frontier_ns = state["frontier_ns"]
         self._waiting = seen_of(*state["waiting"])
         self._newest_ns, self._ended = state["newest_ns"], state["ended"]
+        self._is_held = state["held"]

@@ -99,6 +99,13 @@ class ClosingRun(Protocol):
         """
         ...
 
+    def hold(self, is_held: bool) -> None:
+        """Close nothing for being complete, while a source of the plan has not been heard yet.
+
+        It holds from the time passed by now on. What closes whatever comes still does.
+        """
+        ...
+
     def pass_time(self, now_ns: int) -> int:
         """No row came before `now_ns` but those observed; return how far windows have closed."""
         ...

@@ -143,7 +143,7 @@ class ProbSlackRun(GroundRun):
         first = self._account.open
         assert first is not None
         begun = self._windows.last_begun(newest_before_ns)
-        if not isinstance(self._knowledge, _InOrder) or first <= begun:
+        if not isinstance(self._knowledge, _InOrder) or first <= begun or self._is_held:
             return
         after = int(self._windows.firsts_after(self._newest_of).min())
         if after - first > MOST_OPEN:
@@ -203,12 +203,8 @@ class ProbSlackRun(GroundRun):
             now_ns=self._now_ns,
             end_ns=end_ns,
         )
-        candidates = self._knowledge.candidates(
-            spans,
-            Asked(pending, open_now, last, self._tick_ns, self._lead_ns),
-            now_ns=self._now_ns,
-            end_ns=end_ns,
-        )
+        asked = Asked(pending, open_now, last, self._tick_ns, self._lead_ns)
+        candidates = self._candidates(spans, asked, end_ns)
         stretch = Stretch(
             rows,
             newest_ns,
@@ -234,12 +230,19 @@ class ProbSlackRun(GroundRun):
         if len(settled.windows):
             early = np.flatnonzero(settled.is_early)
             chances = np.zeros(len(settled.windows))
-            if len(early):
+            if self._is_held:
+                chances[early] = np.nan
+            elif len(early):
                 chances[early] = self._knowledge.chances(
                     spans, settled.windows[early], settled.at_ns[early]
                 )
             self._account.close(settled.windows, settled.at_ns, chances, early=len(early))
         return settled.broken_ns
+
+    def _candidates(self, spans: Spans, asked: Asked, end_ns: int) -> Candidates:
+        if self._is_held:  # a source of which nothing is known may have anything to send
+            return Candidates(NOTHING, NOTHING, NOTHING, NOTHING, NOTHING)
+        return self._knowledge.candidates(spans, asked, now_ns=self._now_ns, end_ns=end_ns)
 
     def _least_forced_ns(self) -> int | None:
         """Return what a bound on slack waits for at least; None: there is none."""
@@ -272,7 +275,7 @@ class ProbSlackRun(GroundRun):
         # When one that has closed is known to be complete, the budget may allow the next.
         pending = min(self._settling.sure_open, first)
         asked = Asked(pending, first, first, self._tick_ns, self._lead_ns)
-        found = self._knowledge.candidates(spans, asked, now_ns=self._now_ns, end_ns=FAR_NS)
+        found = self._candidates(spans, asked, FAR_NS)
         ticks = self._forced(first, first, FAR_NS).at_ns.tolist() + found.sure_at_ns.tolist()
         if self._budget.allows():
             ticks += found.at_ns.tolist()

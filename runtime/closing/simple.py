@@ -155,7 +155,7 @@ class _EventDrivenRun(_SimpleRun):
         )
         # What comes at one tick is seen before it closes: the last row of a tick closes for it.
         last = np.concatenate([begun[1:] != begun[:-1], [True]])
-        opens = np.where(last, opens, self._account.first)
+        opens = np.where(last & ~np.bool_(self._is_held), opens, self._account.first)
         newest_ns = np.maximum.accumulate(np.concatenate([[self._newest_ns], rows.event_time_ns]))
         spans_newest = np.concatenate([[self._newest_ns], newest_ns[:-1]])
         ticks = np.concatenate([[self._frontier_ns], begun])

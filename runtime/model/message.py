@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from runtime.model.batch import Batch
-from runtime.model.times import END_NS
+from runtime.model.times import END_NS, START_NS
 
 
 class ReadTag(NamedTuple):
@@ -32,6 +32,8 @@ class Arrived(NamedTuple):
     """Every row that arrived before this has been sent; at the end that of the last row."""
     stimulus_ns: int
     """When that reached us: what it sets free, such as a window, is timed by it."""
+    since_ns: int = START_NS
+    """When the first row arrived of the source that was heard last: each had been heard by then."""
 
 
 class Message:

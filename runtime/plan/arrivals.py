@@ -13,7 +13,7 @@ even of those that come from a source as well.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -86,6 +86,14 @@ def goes_by_clock(steps: Mapping[str, Step], inputs: tuple[str, ...]) -> list[st
         for step in _way(steps, inputs)
         if (step.source.arrival is None if isinstance(step, SourceStep) else not _passes_on(step))
     ]
+
+
+def sources_upstream(steps: Mapping[str, Step], inputs: Iterable[str]) -> list[SourceStep]:
+    """Return the sources upstream of these inputs, whatever their rows have become."""
+    names = list(dict.fromkeys(inputs))
+    for name in names:  # grows while we go
+        names += [one for one in steps[name].inputs if one not in names]
+    return [step for name in names if isinstance(step := steps[name], SourceStep)]
 
 
 def sources_of(steps: Mapping[str, Step], inputs: tuple[str, ...]) -> list[SourceStep]:

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 
 import pyarrow as pa
 
+from runtime.plan.arrivals import sources_upstream
 from runtime.plan.step import Step
-from runtime.plan.steps import SourceStep
 
 
 def event_time_type(steps: Mapping[str, Step], inputs: Iterable[str]) -> pa.DataType:
@@ -20,12 +20,9 @@ def event_time_type(steps: Mapping[str, Step], inputs: Iterable[str]) -> pa.Data
         steps: {name: step} of a flow.
         inputs: names of the steps whose rows come in.
     """
-    names = list(dict.fromkeys(inputs))
-    zones: set[str | None] = set()
-    for name in names:  # grows while we go
-        step = steps[name]
-        names += [one for one in step.inputs if one not in names]
-        if isinstance(step, SourceStep):
-            zones.add(getattr(step.schema.field(step.source.event_time).type, "tz", None))
+    zones = {
+        getattr(step.schema.field(step.source.event_time).type, "tz", None)
+        for step in sources_upstream(steps, inputs)
+    }
     zone = zones.pop() if len(zones) == 1 else "UTC"
     return pa.timestamp("ns", tz=zone)

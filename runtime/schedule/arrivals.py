@@ -4,6 +4,7 @@
 a tells 9   ─┐                     every row that arrived before 7 has gone on:
 b tells 8   ─┴▶ gate holds 7 ──▶   7                     b may send 8, and 7 is still here
 ```
+Who has told nothing yet is waited for: a source tells nothing before its first row.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ class ArrivalFrontier:
         # Of each the rows that it has sent ahead of all: (their newest arrival, how many).
         self._ahead: list[deque[tuple[int, int]]] = [deque() for _ in range(writers)]
         self._stimulus_ns = START_NS
+        self._since_ns = START_NS
         self._reached_ns = START_NS
 
     def hear(self, writer: int, message: Message) -> None:
@@ -38,6 +40,7 @@ class ArrivalFrontier:
         if (arrived := message.arrived) is not None:
             self._told_ns[writer] = max(self._told_ns[writer], arrived.ns)
             self._stimulus_ns = max(self._stimulus_ns, arrived.stimulus_ns)
+            self._since_ns = max(self._since_ns, arrived.since_ns)
         if message.is_end:
             self._ended.add(writer)
         if message.batch is not None and message.rows and message.batch.arrivals is not None:
@@ -76,7 +79,7 @@ class ArrivalFrontier:
         for ahead in self._ahead:
             while ahead and ahead[0][0] < reached_ns:
                 ahead.popleft()
-        return Arrived(reached_ns, self._stimulus_ns)
+        return Arrived(reached_ns, self._stimulus_ns, self._since_ns)
 
     def _waited_for(self, idle: Collection[int]) -> dict[int, int]:
         told = enumerate(self._told_ns)
@@ -84,7 +87,7 @@ class ArrivalFrontier:
 
     def snapshot(self) -> dict[str, Any]:
         """Return all state."""
-        times = (self._stimulus_ns, self._reached_ns)
+        times = (self._stimulus_ns, self._since_ns, self._reached_ns)
         return {
             "told_ns": list(self._told_ns),
             "ended": sorted(self._ended),
@@ -96,7 +99,7 @@ class ArrivalFrontier:
         """Continue from a snapshot."""
         self._told_ns, self._ended = list(state["told_ns"]), set(state["ended"])
         self._ahead = [deque(map(tuple, ahead)) for ahead in state["ahead"]]
-        self._stimulus_ns, self._reached_ns = state["times"]
+        self._stimulus_ns, self._since_ns, self._reached_ns = state["times"]
 
 
 def teller_of(stage: Stage, step: SourceStep) -> ArrivalTeller | None:

@@ -9,7 +9,8 @@ told behind   5   8   8   9  10 11 12
 An arrival that runs back counts as the newest before it. A row that its source has held, to put
 rows in order, arrived when it was let go: at the arrival of the row, or of the wait's end, that let
 it go. So rows arrive in the order in which they leave. A source that is not paced tells what its
-rows say, and no more: nobody knows when the next one comes.
+rows say, and no more: nobody knows when the next one comes. Before its first row a source tells
+nothing, however late that is, so that what closes in time waits for it.
 """
 
 from __future__ import annotations
@@ -42,6 +43,7 @@ class ArrivalTeller:
         if every_ns is not None and speed is not None:
             self._gap_ns = max(int(every_ns / speed), MOST_WORDS_NS)
         self._newest_ns = START_NS  # of the rows read
+        self._since_ns = START_NS  # the arrival, in effect, of the first row
         self._told = START_NS
         self._word_due_ns: int | None = None
 
@@ -65,6 +67,8 @@ class ArrivalTeller:
         """
         assert rows.arrivals is not None, "their source tells arrivals"
         own_ns = np.maximum(np.maximum(rows.arrivals[:, 0], at_ns), self._told)
+        if not before and self._since_ns == START_NS:
+            self._since_ns = own_ns.item(0)
         places = np.arange(before, before + len(rows)) + (self._rank << PLACE_BITS)
         times, arrivals = (rows.event_time_ns, rows.stimulus_time_ns), (own_ns, places)
         return Batch(
@@ -103,7 +107,7 @@ class ArrivalTeller:
                 due have been taken.
             ready: rows that were let go, and have not been handed over.
         """
-        if not self._tells:
+        if not self._tells or self._since_ns == START_NS:
             return None
         reached = consumed if next_row is None else next_row
         if clock is not None:
@@ -116,13 +120,16 @@ class ArrivalTeller:
         if reached <= self._told:
             return None
         self._told = reached
-        return Arrived(reached, stimulus_ns if reached <= consumed else now_ns)
+        return Arrived(reached, stimulus_ns if reached <= consumed else now_ns, self._since_ns)
 
     def snapshot(self) -> dict[str, Any]:
         """Return all state."""
-        return {"times": (self._newest_ns, self._told), "word_due_ns": self._word_due_ns}
+        return {
+            "times": (self._newest_ns, self._since_ns, self._told),
+            "word_due_ns": self._word_due_ns,
+        }
 
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from a snapshot."""
-        self._newest_ns, self._told = state["times"]
+        self._newest_ns, self._since_ns, self._told = state["times"]
         self._word_due_ns = state["word_due_ns"]

@@ -85,10 +85,10 @@ def messages(rows: Batch, cut: Random) -> deque[Message]:
     while start < len(rows):
         stop = min(start + cut.randint(1, 4), len(rows))
         at = rows.arrivals[:, 0] if rows.arrivals is not None else rows.event_time_ns
-        told = Arrived(int(at[stop - 1]), 0)
+        told = Arrived(int(at[stop - 1]), 0, since_ns=int(at[0]))
         made.append(Message(rows.slice(start, stop), START_NS, 0, None, told))
         if stop < len(rows) and cut.random() < 0.5:
-            word = Arrived(cut.randint(int(at[stop - 1]), int(at[stop])), 0)
+            word = told._replace(ns=cut.randint(int(at[stop - 1]), int(at[stop])))
             made.append(Message(None, START_NS, 0, None, word))
         start = stop
     made.append(Message(None, END_NS, 0))
@@ -195,6 +195,19 @@ def test_types_are_sources_or_the_values_of_a_column() -> None:
     alike = [source_rows(n, [(1, 0, 7), (9, 0, 7)]) for n in range(2)]
     found, _, _ = leaves(closing(EndAndAWhile(2 * MS), "key"), reads(alike, Random(3)))  # noqa: S311
     assert {row[-1] for row in found if row[-1] != "nan"} == {"1.0", "0.0"}
+
+
+@pytest.mark.parametrize("awaits", [True, False])
+def test_by_the_clock_windows_wait_until_each_source_has_promised_something(awaits: bool) -> None:
+    """The frontier has none of a source not heard; of some it never has one before the end."""
+    close = CloseInTime(EventDriven(), None, 1.0, every_ns=MS, awaits=awaits, untold=("rows",))
+    operator = make_operator(replace(STEP, close=close))
+    rows, left = source_rows(0, [(1, 0, 7), (20, 0, 7), (3, 0, 7)]), []
+    for n, frontier in enumerate([START_NS, START_NS, 2 * MS]):
+        read = GateRead([rows.slice(n, n + 1)], [None], START_NS, 0, frontier)
+        left.append(counts(operator.process(read, now_ns=10 * n * MS + 1)))
+    gone = [(5, 1), (10, 1)]
+    assert left == ([[], [], gone] if awaits else [[], gone, []])
 
 
 @pytest.mark.parametrize("policy", [ByTime(0), EventDriven()], ids=lambda one: type(one).__name__)

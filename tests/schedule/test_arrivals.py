@@ -41,6 +41,29 @@ def test_arrivals_have_come_as_far_as_the_slowest_writer_and_never_run_back() ->
     assert frontier.advance(idle={0, 1}) is None
 
 
+def test_nothing_is_told_before_each_writer_was_heard_and_then_since_when_all_were() -> None:
+    frontier = ArrivalFrontier(2)
+    early = Message(None, START_NS, 0, None, Arrived(9, 0, since_ns=2))
+    frontier.hear(0, early)
+    assert frontier.advance() is None
+    frontier.hear(1, Message(None, START_NS, 0, None, Arrived(8, 0, since_ns=7)))
+    assert frontier.advance() == Arrived(8, 0, since_ns=7)
+    alone = ArrivalFrontier(2)
+    alone.hear(0, early)
+    alone.hear(1, Message(None, END_NS, 0))  # it ends without a row
+    assert alone.advance() == Arrived(9, 0, since_ns=2)
+
+
+def test_a_paced_source_tells_nothing_before_its_first_row() -> None:
+    source = source_of(rows_at(10, 17), every_ns=2 * S, speed=2.0)
+    assert source.take(0).arrived == Arrived(10 * S, 0, since_ns=10 * S)
+    late = source_of(rows_at(10, 17), every_ns=2 * S, speed=2.0, out_of_order="sort", disorder="1s")
+    said = []
+    while (due_ns := late.due_ns(END_NS)) is not None and not late.is_ended:
+        said.append(late.take(due_ns).arrived)
+    assert [one.since_ns for one in said if one is not None] == [17 * S]  # let go at the end
+
+
 def test_a_row_that_is_still_held_has_not_gone_on() -> None:
     frontier = ArrivalFrontier(1)
     held = told(9, rows=[4, 6])
@@ -102,7 +125,7 @@ def test_a_paced_source_says_each_while_how_far_arrivals_are_though_no_row_comes
 def test_a_source_that_is_not_paced_tells_what_its_rows_say_and_when_it_let_them_go() -> None:
     source = source_of(rows_at(10, 12), every_ns=S, speed=None)
     message = source.take(5)
-    assert message.arrived == Arrived(12 * S, 5)
+    assert message.arrived == Arrived(12 * S, 5, since_ns=10 * S)
     assert message.batch.arrivals.tolist() == [
         [10 * S, 3 << PLACE_BITS], [12 * S, (3 << PLACE_BITS) + 1]
     ]  # fmt: skip
@@ -112,7 +135,9 @@ def test_a_source_that_is_not_paced_tells_what_its_rows_say_and_when_it_let_them
     assert message.batch is not None
     assert message.batch.event_time_ns.tolist() == [4 * S]
     assert message.batch.arrivals.tolist() == [[20 * S, 3 << PLACE_BITS]]
-    assert message.arrived == Arrived(20 * S, 5)  # the row that came at 5 will arrive later
+    assert message.arrived == Arrived(
+        20 * S, 5, since_ns=20 * S
+    )  # the row that came at 5 will arrive later
 
 
 def closing_plan(*, also_joins: bool) -> dict[str, Any]:

@@ -51,6 +51,9 @@ class EndAndAWhileRun:
             self.rows += 1
         return np.array(closed, dtype=np.int64)
 
+    def hold(self, is_held: bool) -> None:
+        """Whatever has come it closes by time."""
+
     def pass_time(self, now_ns: int) -> int:
         assert now_ns >= self.now_ns
         self.now_ns = now_ns

@@ -12,7 +12,7 @@ from runtime.model import ON_ARRIVAL, Release
 from runtime.operators.aggregate.step import CloseInTime, Window
 from runtime.operators.ground.checks import key_types
 from runtime.operators.ground.drift import Drift
-from runtime.plan.arrivals import WORDS_PER_SLIDE, goes_by_clock, sources_of
+from runtime.plan.arrivals import WORDS_PER_SLIDE, goes_by_clock, sources_of, sources_upstream
 from runtime.plan.slack import AsFlow, Slack
 from runtime.plan.step import Step
 
@@ -52,7 +52,9 @@ def close_of(
     speeds = {one.source.speed for one in sources_of(steps, inputs)}
     speed = speeds.pop() if len(speeds) == 1 else None
     every_ns = max(window.slide_ns // WORDS_PER_SLIDE, 1)
-    return CloseInTime(policy, kind, 1.0 if untold else speed, every_ns, tuple(untold))
+    sources = sources_upstream(steps, inputs)
+    awaits = not any(one.source.promises_nothing for one in sources)
+    return CloseInTime(policy, kind, 1.0 if untold else speed, every_ns, awaits, tuple(untold))
 
 
 def refuse_drift(drift: Drift | None, *, step: str) -> None:

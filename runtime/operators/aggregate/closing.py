@@ -188,6 +188,10 @@ class ByPolicy:
         self._closed_ns = START_NS
         self.waited_ns = 0
         self._has_begun = False  # a policy hears of time once there are windows
+        # When the last source was first heard, in the time of arrivals; END_NS: not yet.
+        self._since_ns = END_NS
+        self._is_held = True
+        self.run.hold(True)
         self._final_ns = START_NS
         self._ends: list[Int64Array] = []  # of the windows that have closed lately
         self._chances: list[npt.NDArray[np.float64]] = []
@@ -197,6 +201,7 @@ class ByPolicy:
         """Yield the rows whose turn it is, cut where windows close; then as far as time is."""
         is_end = released.watermark_ns == END_NS
         told, stimulus_ns = self._told(released, now_ns)
+        self._hear_sources(released)
         self.waited_ns = 0
         self._forget_final()
         rows = self._due_rows(released.batches, END_NS if is_end else told)
@@ -216,6 +221,8 @@ class ByPolicy:
                 last = (*last, rows.slice(start, stop))
         if told > self._passed_ns and self._closed_ns < END_NS:
             self._passed_ns = told
+            if told >= self._since_ns:
+                self._release()
             if self._has_begun:
                 self._closed_ns = max(self._closed_ns, self.run.pass_time(told))
         if is_end:
@@ -232,8 +239,39 @@ class ByPolicy:
     def _observed(self, rows: Batch, arrival_ns: Int64Array) -> Int64Array:
         if self._closed_ns == END_NS:  # nothing is open
             return np.full(len(rows), END_NS, dtype=np.int64)
-        self._has_begun = True
-        return self.run.observe(self._types_of(rows), rows.event_time_ns, arrival_ns)
+        types, told = self._types_of(rows), []
+        held = int(arrival_ns.searchsorted(self._since_ns)) if self._is_held else 0
+        for part in (slice(0, held), slice(held, len(rows))):
+            if part.start == part.stop:
+                continue
+            if part.start == held:
+                self._release()
+            self._has_begun = True
+            times = rows.event_time_ns[part], arrival_ns[part]
+            told.append(self.run.observe(types[part], *times))
+        return np.concatenate(told)
+
+    def _hear_sources(self, released: GateRead) -> None:
+        """Find out since when each source that the plan names has been heard, or is idle.
+
+        Nothing is told of arrivals before that, nor looked at; by the clock its promise says it.
+        """
+        if self._since_ns < END_NS:
+            return
+        if not self._close.by_clock:
+            if released.arrived is not None:
+                self._since_ns = released.arrived.since_ns
+        elif not self._close.awaits or released.frontier_ns > START_NS:
+            self._since_ns = self._passed_ns
+
+    def _release(self) -> None:
+        """Let windows close from when the last source was heard."""
+        if not self._is_held:
+            return
+        if self._has_begun:
+            self.run.pass_time(self._since_ns)
+        self._is_held = False
+        self.run.hold(False)
 
     def _wait(self, arrival_ns: int) -> Wait | None:
         speed = self._close.speed
@@ -347,7 +385,11 @@ class ByPolicy:
             "held": to_plain(self._held),
             "has_begun": self._has_begun,
             "waited_ns": self.waited_ns,
-            "times": (self._passed_ns, self._closed_ns, self._final_ns, self._left_ns),
+            "is_held": self._is_held,
+            "times": (
+                *(self._passed_ns, self._closed_ns, self._final_ns, self._left_ns),
+                self._since_ns,
+            ),
             "ends": [one.copy() for one in self._ends],
             "chances": [one.copy() for one in self._chances],
         }
@@ -359,8 +401,11 @@ class ByPolicy:
         self._types.restore(state["types"])
         self._held = from_plain(state["held"])
         self.rows_held = sum(map(len, self._held))
-        self._has_begun, self.waited_ns = state["has_begun"], state["waited_ns"]
-        self._passed_ns, self._closed_ns, self._final_ns, self._left_ns = state["times"]
+        self.waited_ns = state["waited_ns"]
+        self._has_begun, self._is_held = state["has_begun"], state["is_held"]
+        self._passed_ns, self._closed_ns, self._final_ns, self._left_ns, self._since_ns = state[
+            "times"
+        ]
         self._ends, self._chances = list(state["ends"]), list(state["chances"])
 
 

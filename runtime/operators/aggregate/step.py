@@ -63,6 +63,8 @@ class CloseInTime:
             are not replayed at one speed.
         every_ns: a slide of the windows, in ten parts: so often it is told how far arrivals have
             come.
+        awaits: whether by what its gate is promised it can be told that each source has been heard,
+            where it goes by the clock: none promises nothing before its end.
         untold: why it goes by the clock of its slot instead: sources without an arrival column,
             and steps whose rows are new events. Empty: it does not.
     """
@@ -71,6 +73,7 @@ class CloseInTime:
     type: str | None
     speed: float | None
     every_ns: int
+    awaits: bool = False
     untold: tuple[str, ...] = ()
 
     @property
