@@ -1,7 +1,7 @@
 """Which windows have closed, when, and which are known to have missed a row.
 
-A window counts if a row at or after its begin had come when it closed, or if it missed one later.
-So hours without a row bring no windows that would flatter a share.
+A window counts if a row of it had come when it closed, or if it missed one later: those without a
+row would flatter a share. They are counted apart.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from runtime.closing.policy import ClosedWindows, ClosingCounts, FloatArray
-from runtime.closing.windows import Ranges, WindowEnds, exact_sum
+from runtime.closing.windows import Ranges, WindowEnds, exact_sum, merged
 from runtime.model import START_NS, Int64Array
 
 
@@ -22,13 +22,14 @@ class Account:
         open: the first window that is open; None before any row.
         first: the first window that counts.
         windows, early, missed: how many count; closed before it was sure; missed a row.
+        empty: how many closed without a row, and have missed none.
     """
 
     def __init__(self, windows: WindowEnds) -> None:
         self._windows = windows
         self.open: int | None = None
         self.first = 0
-        self.windows = self.early = self.missed = self._slack_ns = 0
+        self.windows = self.early = self.missed = self.empty = self._slack_ns = 0
         self._missed = Ranges()
         self._leapt = Ranges()  # windows that closed without a row
         self._taken = Ranges()  # of these, those that missed one, and so count
@@ -56,7 +57,13 @@ class Account:
 
     def leap(self, first: int, last: int) -> None:
         """Note windows that closed without a row."""
-        self._leapt.add(first, last)
+        self.empty += self._leapt.add(first, last)
+
+    def leap_between(self, windows: Int64Array, first: int, last: int) -> None:
+        """Note of the windows first … last all but these, ascending, as closed without a row."""
+        begins = np.concatenate([[first], windows + 1])
+        ends = np.concatenate([windows - 1, [last]])
+        self.empty += self._leapt.add_all(*merged(begins, ends))
 
     def miss(self, first: int, last: int) -> int:
         """Note that closed windows have missed a row; return how many are new."""
@@ -64,7 +71,9 @@ class Account:
         new = self._missed.add(first, last)
         if new and self._leapt:
             for low, high in self._leapt.within(first, last):
-                self.windows += self._taken.add(low, high)
+                taken = self._taken.add(low, high)
+                self.windows += taken
+                self.empty -= taken
         self.missed += new
         return new
 
@@ -89,14 +98,16 @@ class Account:
 
     def counts(self, promised: float | None) -> ClosingCounts:
         """Return what it has come to."""
-        return ClosingCounts(self.windows, self.early, self.missed, self._slack_ns, promised)
+        return ClosingCounts(
+            self.windows, self.early, self.missed, self._slack_ns, promised, self.empty
+        )
 
     def snapshot(self) -> dict[str, Any]:
         """Return all state, as plain values."""
         return {
             "open": self.open,
             "first": self.first,
-            "counts": [self.windows, self.early, self.missed, self._slack_ns],
+            "counts": [self.windows, self.early, self.missed, self._slack_ns, self.empty],
             "ranges": [one.snapshot() for one in (self._missed, self._leapt, self._taken)],
             "closed": [list(part) for part in self._closed],
         }
@@ -104,7 +115,7 @@ class Account:
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from a snapshot."""
         self.open, self.first = state["open"], state["first"]
-        self.windows, self.early, self.missed, self._slack_ns = state["counts"]
+        self.windows, self.early, self.missed, self._slack_ns, self.empty = state["counts"]
         ranges = (self._missed, self._leapt, self._taken)
         for one, kept in zip(ranges, state["ranges"], strict=True):
             one.restore(kept)

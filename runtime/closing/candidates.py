@@ -35,7 +35,6 @@ class Candidates:
             [at, until); ordered by time, then by window.
         sure_at_ns, sure_open: shape (steps,): from this tick on it is sure that all windows
             before `open` are complete; ascending.
-        sure_by_rows: whether that is so by the last row of the tick; else by time.
     """
 
     at_ns: Int64Array
@@ -43,7 +42,6 @@ class Candidates:
     until_ns: Int64Array
     sure_at_ns: Int64Array
     sure_open: Int64Array
-    sure_by_rows: bool = True
 
 
 @dataclass(frozen=True, slots=True)

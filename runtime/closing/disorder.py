@@ -96,7 +96,7 @@ def candidates_in_disorder(
     """
     last, tick_ns = asked.last, asked.tick_ns
     if needs is None:
-        return Candidates(NONE, NONE, NONE, NONE, NONE, sure_by_rows=False)
+        return Candidates(NONE, NONE, NONE, NONE, NONE)
     now_ns = -(-now_ns // tick_ns) * tick_ns
 
     def from_on(slack_ns: int, first: int) -> tuple[Int64Array, Int64Array]:
@@ -114,7 +114,6 @@ def candidates_in_disorder(
         np.full(len(window), end_ns),
         sure_at_ns,
         sure + 1,
-        sure_by_rows=False,
     )
 
 

@@ -30,7 +30,7 @@ class Sure:
     Attributes:
         step_ns, step_open: shape (steps,): from this tick on all before window `open` are.
         at_ns: shape (windows,), from the first that is looked at on: when each is.
-        counts: shape (windows,), whether a row that may lie in it had come before.
+        counts: shape (windows,), whether a row of it had come by then.
     """
 
     step_ns: Int64Array
@@ -48,7 +48,6 @@ class Happenings:
         kind: LATE: a row is behind the windows `one` … `two`, if they have closed. EARLY: window
             `one` may close, until `two`, a tick. FORCED: window `one` closes.
         sure_open: the first window that is not sure by then; of a row that is late: before it.
-        last_begun: the last window in which a row may lie that has come by then.
     """
 
     tick_ns: Int64Array
@@ -56,7 +55,6 @@ class Happenings:
     one: Int64Array
     two: Int64Array
     sure_open: Int64Array
-    last_begun: Int64Array
 
 
 @dataclass(frozen=True)
@@ -65,8 +63,8 @@ class Stretch:
 
     Attributes:
         rows: that come.
-        newest_ns: shape (rows + 1,), the newest event time before and with each.
-        newest_before_ns: the same before the last row that came before the stretch.
+        rowed, rowed_ns: shape (windows,), the windows that have a row by the end of it, ascending,
+            and the tick at which the first was there.
         now_ns, end_ns: ticks in [now, end) are decided.
         first_kept: the first window that counts at all.
         pending: the first window of which it is not sure yet that it is complete.
@@ -74,14 +72,22 @@ class Stretch:
     """
 
     rows: Seen
-    newest_ns: Int64Array
-    newest_before_ns: int
+    rowed: Int64Array
+    rowed_ns: Int64Array
     now_ns: int
     end_ns: int
     first_kept: int
     pending: int
     first: int
     last: int
+
+    def have_row(self, windows: Int64Array, tick_ns: Int64Array) -> BoolArray:
+        """Return whether windows had a row by ticks; both of shape (n,)."""
+        if not len(self.rowed):
+            return np.zeros(len(windows), dtype=np.bool_)
+        place = np.minimum(np.searchsorted(self.rowed, windows), len(self.rowed) - 1)
+        found: BoolArray = (self.rowed[place] == windows) & (self.rowed_ns[place] <= tick_ns)
+        return found
 
     def tick_of_row(self, row: int) -> int:
         """Return when a row comes; of one before the stretch or behind it: long ago, or never."""
@@ -90,22 +96,15 @@ class Stretch:
         return int(self.rows.tick_ns[row])
 
 
-def sure_of(stretch: Stretch, candidates: Candidates, windows: WindowEnds) -> Sure:
+def sure_of(stretch: Stretch, candidates: Candidates) -> Sure:
     """Return when windows are sure."""
     step_ns, step_open = candidates.sure_at_ns, candidates.sure_open
     if not len(step_ns):
         none = np.empty(0, dtype=np.int64)
         return Sure(step_ns, step_open, none, none.astype(np.bool_))
-    by_then = np.searchsorted(stretch.rows.tick_ns, step_ns, side="right")
-    newest_ns = stretch.newest_ns
-    if candidates.sure_by_rows:
-        # The last row of the tick makes windows sure, and is past them: what counts came before.
-        # If the stretch begins behind the rows of a tick, that row is not in it.
-        newest_ns = np.concatenate([[stretch.newest_before_ns], newest_ns])
-    last_begun = windows.lasts_begun(newest_ns[by_then])
     number = np.arange(stretch.first, int(step_open[-1]))
     step = np.searchsorted(step_open, number, side="right")
-    return Sure(step_ns, step_open, step_ns[step], number <= last_begun[step])
+    return Sure(step_ns, step_open, step_ns[step], stretch.have_row(number, step_ns[step]))
 
 
 def happenings_of(
@@ -140,9 +139,7 @@ def happenings_of(
     opens = np.concatenate([[stretch.pending], candidates.sure_open])
     # On whole ticks, "before this tick" is "by the nanosecond before it".
     step = np.searchsorted(candidates.sure_at_ns, tick_ns - (kind == LATE), side="right")
-    by_then = np.searchsorted(rows.tick_ns, tick_ns, side="right")
-    last_begun = windows.lasts_begun(stretch.newest_ns[by_then])
-    return Happenings(tick_ns, kind, one, two, opens[step], last_begun)
+    return Happenings(tick_ns, kind, one, two, opens[step])
 
 
 def _perhaps_late(

@@ -56,6 +56,7 @@ class ClosingCounts:
         missed: of these, known to have missed at least one row.
         slack_ns: sum over windows of when they closed less their end; may be negative.
         promised: the share of windows that may miss something; None: none is promised.
+        empty: windows that have closed and had no row: in none of the other counts.
     """
 
     windows: int
@@ -63,6 +64,7 @@ class ClosingCounts:
     missed: int
     slack_ns: int
     promised: float | None
+    empty: int = 0
 
     @property
     def missed_share(self) -> float:
@@ -145,6 +147,10 @@ class Closing(Protocol):
     @property
     def text(self) -> str:
         """How `explain` says it."""
+        ...
+
+    def part(self, of: int) -> Closing:
+        """Return what each of so many replicas runs, that together they keep what it promises."""
         ...
 
     def begin(self, windows: WindowEnds) -> ClosingRun:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from runtime.closing.policy import ClosingRun
 from runtime.closing.probslack_run import ProbSlackRun
@@ -15,6 +15,10 @@ __all__ = ["ProbSlack"]
 @dataclass(frozen=True)
 class ProbSlack(Settings):
     """Windows that close when the chance is small enough that something is still to come."""
+
+    def part(self, of: int) -> ProbSlack:
+        """Return one with its share of the budget: a window misses if it does in any replica."""
+        return self if self.miss is None else replace(self, miss=self.miss / of)
 
     def begin(self, windows: WindowEnds) -> ClosingRun:
         """Return what closes these windows."""

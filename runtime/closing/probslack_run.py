@@ -15,6 +15,7 @@ from runtime.closing.aim import Aim
 from runtime.closing.budget import Budget
 from runtime.closing.candidates import Asked, Candidates, candidates_of
 from runtime.closing.disorder import candidates_in_disorder
+from runtime.closing.first_rows import FirstRows
 from runtime.closing.fitting import HistogramFitting, NeedsFitting
 from runtime.closing.ground import NOTHING, GroundRun, Seen, seen_of
 from runtime.closing.happenings import Forced, Stretch, happenings_of, sure_of
@@ -63,6 +64,7 @@ class ProbSlackRun(GroundRun):
         )
         self._aim = Aim(policy.miss, policy.scale, policy.slack_ns, slide_ns=windows.slide_ns)
         self._newest_of = NOTHING  # (types,), event time
+        self._rowed = FirstRows(windows)
         self._now_ns = START_NS  # all ticks before it are decided
 
     def _decide(self, rows: Seen, until_ns: int) -> None:
@@ -100,15 +102,12 @@ class ProbSlackRun(GroundRun):
             part = slice(begin, stop)
             renewable = fitting.renewable_from - fitting.rows + fitted - begin
             broken_ns = self._settle(
-                rows[part],
-                tracked.newest_ns[part],
-                newest_ns[begin : stop + 1],
-                end_ns,
-                before_ns=int(newest_ns[max(begin - 1, 0)]),
-                renewable=renewable,
+                rows[part], tracked.newest_ns[part], end_ns, renewable=renewable
             )
             if broken_ns is not None:
                 stop = begin + int(np.searchsorted(rows.tick_ns[part], broken_ns, side="right"))
+            assert self._account.open is not None
+            self._rowed.add(rows.event_time_ns[begin:stop], open_from=self._account.open)
             self._newest_of = latest_of(
                 self._newest_of, rows.types[begin:stop], tracked.newest_ns[begin:stop]
             )
@@ -182,10 +181,8 @@ class ProbSlackRun(GroundRun):
         self,
         rows: Seen,
         newest_of_type_ns: Int64Array,
-        newest_ns: Int64Array,
         end_ns: int,
         *,
-        before_ns: int,
         renewable: int,
     ) -> int | None:
         """Close what closes before `end_ns`; return the tick at which it broke off, if it did."""
@@ -205,10 +202,12 @@ class ProbSlackRun(GroundRun):
         )
         asked = Asked(pending, open_now, last, self._tick_ns, self._lead_ns)
         candidates = self._candidates(spans, asked, end_ns)
+        rowed, first_row = self._rowed.among(rows.event_time_ns, open_now, last)
+        ticks = np.append(rows.tick_ns, START_NS)  # of a row that came before: long ago
         stretch = Stretch(
             rows,
-            newest_ns,
-            before_ns,
+            rowed,
+            ticks[first_row],
             self._now_ns,
             end_ns,
             self._account.first,
@@ -223,7 +222,7 @@ class ProbSlackRun(GroundRun):
             self._windows,
             forced_slack_ns=self._least_forced_ns(),
         )
-        sure = sure_of(stretch, candidates, self._windows)
+        sure = sure_of(stretch, candidates)
         settled = self._settling.settle(stretch, what, sure, renewable=renewable)
         if len(settled.step_ns):
             self._steps.append((settled.step_ns, settled.step_open))
@@ -297,6 +296,7 @@ class ProbSlackRun(GroundRun):
             "aim": self._aim.snapshot(),
             "settling": self._settling.snapshot(),
             "newest_of": self._newest_of,
+            "rowed": self._rowed.snapshot(),
             "now_ns": self._now_ns,
             "watched": [self._is_watched, self._rows, self._behind],
         }
@@ -311,6 +311,7 @@ class ProbSlackRun(GroundRun):
         self._budget.restore(state["budget"])
         self._settling.restore(state["settling"])
         self._newest_of = state["newest_of"]
+        self._rowed.restore(state["rowed"])
         self._now_ns = state["now_ns"]
         self._aim.restore(state["aim"])
         self._learn()

@@ -87,8 +87,8 @@ class Settling:
         done = self._settle_at_once(what)
         budget, bounded = self._budget, self._budget.slack_ns is not None
         renewable_ns = stretch.tick_of_row(renewable - 1)
-        columns = (what.tick_ns, what.kind, what.one, what.two, what.sure_open, what.last_begun)
-        for tick, kind, one, two, sure_open, begun in zip(
+        columns = (what.tick_ns, what.kind, what.one, what.two, what.sure_open)
+        for tick, kind, one, two, sure_open in zip(
             *(column[done:].tolist() for column in columns), strict=True
         ):
             if self._stop_ns is not None and (tick > self._stop_ns or kind != LATE):
@@ -105,7 +105,7 @@ class Settling:
                 break
             if kind == EARLY:
                 if one == self._open and budget.allows():
-                    self._close_early(tick, begun)
+                    self._close_early(tick)
                 elif one >= self._open:
                     self._hold(one, tick, two)
             elif kind == LATE:
@@ -114,11 +114,12 @@ class Settling:
                     self._stop_ns = tick
             else:
                 while self._open <= one:
-                    self._close_early(tick, begun)
+                    self._close_early(tick)
         return self._leave(stretch.end_ns)
 
     def _enter(self, stretch: Stretch, sure: Sure) -> None:
         self._stretch, self._sure = stretch, sure
+        self._rowed = dict(zip(stretch.rowed.tolist(), stretch.rowed_ns.tolist(), strict=True))
         self._open = self._opened = stretch.first
         # How many windows before each count, of those that are sure.
         self._counted = [0, *np.cumsum(sure.counts).tolist()]
@@ -142,8 +143,8 @@ class Settling:
         open_then = np.maximum(closed[:-1], what.sure_open)
         open_after = np.maximum(closed[1:], what.sure_open)
         may_miss = np.where(late, np.minimum(what.two, open_then - 1) - what.one + 1, 0)
-        begun = what.one <= what.last_begun
-        leaps = int((~begun & ~late).sum()) + int((~sure.counts).sum())
+        has_row = stretch.have_row(what.one, what.tick_ns)
+        leaps = int((~has_row & ~late).sum()) + int((~sure.counts).sum())
         room = self._budget.has_room(
             missed=np.maximum(may_miss, 0).cumsum(),
             pending=open_after - what.sure_open,
@@ -155,7 +156,7 @@ class Settling:
             return 0
         after, sure_open = int(open_after[done - 1]), int(what.sure_open[done - 1])
         early = np.flatnonzero(~late[:done] & (what.one[:done] == open_then[:done]))
-        windows, counts = what.one[early], begun[early]
+        windows, counts = what.one[early], has_row[early]
         self._closed, self._closed_ns = windows.tolist(), what.tick_ns[early].tolist()
         by_time = np.ones(after - stretch.first, dtype=np.bool_)
         by_time[windows - stretch.first] = False
@@ -192,21 +193,14 @@ class Settling:
                 self._make_sure(self._step_open[-1])
         return self._settled()
 
-    def _rows_by(self, tick_ns: int) -> int:
-        return int(np.searchsorted(self._stretch.rows.tick_ns, tick_ns, side="right"))
-
-    def _begun_by(self, tick_ns: int) -> int:
-        """Return the last window in which a row may lie that has come by a tick."""
-        return self._windows.last_begun(int(self._stretch.newest_ns[self._rows_by(tick_ns)]))
-
-    def _close_early(self, tick_ns: int, last_begun: int) -> None:
+    def _close_early(self, tick_ns: int) -> None:
         window = self._open
         self._closed.append(window)
         self._closed_ns.append(tick_ns)
         self._open = window + 1
         self._budget.pending += 1
         self._budget.early += 1
-        if window <= last_begun:
+        if self._rowed.get(window, tick_ns + 1) <= tick_ns:
             self._budget.windows += 1
             if self._budget.slack_ns is not None:
                 self._budget.slack_sum_ns += tick_ns - self._windows.end_ns(window)
@@ -234,7 +228,7 @@ class Settling:
             if at:
                 self._make_sure(self._step_open[at - 1])
             while self._held.get(self._open, tick_ns) > tick_ns and self._budget.allows():
-                self._close_early(tick_ns, self._begun_by(tick_ns))
+                self._close_early(tick_ns)
             until_ns = self._held.get(self._open, tick_ns)
             self._again_ns = self._next_step_ns(tick_ns, until_ns)
 
@@ -258,7 +252,7 @@ class Settling:
             elif due_ns >= before_ns:
                 return
             else:
-                self._close_early(due_ns, self._begun_by(due_ns))
+                self._close_early(due_ns)
 
     def _make_sure(self, window: int) -> None:
         """Close what is open before a window: it is sure to be complete."""
@@ -325,12 +319,7 @@ class Settling:
         at_ns[early - first] = self._closed_ns
         is_early = np.zeros(len(at_ns), dtype=np.bool_)
         is_early[early - first] = True
-        if len(early):
-            by_then = np.searchsorted(
-                self._stretch.rows.tick_ns, at_ns[early - first], side="right"
-            )
-            begun = self._windows.lasts_begun(self._stretch.newest_ns[by_then])
-            counts[early - first] = early <= begun
+        counts[early - first] = self._stretch.have_row(early, at_ns[early - first])
         numbers = np.arange(first, self._open)
         stop_ns = self._stop_ns
         if stop_ns is None and self._open > self._stretch.last:

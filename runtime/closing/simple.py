@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from runtime.closing.first_rows import FirstRows
 from runtime.closing.ground import GroundRun, Seen
 from runtime.closing.policy import ClosingRun, FloatArray
 from runtime.closing.windows import WindowEnds, merged
@@ -55,6 +56,11 @@ class EventDriven:
             return "once each type has an event past its end"
         return f"once each type has an event {format_ns(self.disorder_ns)} past its end"
 
+    def part(self, of: int) -> EventDriven:
+        """Return it: it promises nothing of a share."""
+        del of
+        return self
+
     def begin(self, windows: WindowEnds) -> ClosingRun:
         """Return what closes these windows."""
         return _EventDrivenRun(windows, self)
@@ -88,6 +94,11 @@ class ByTime:
             return "the mean delay after its end"
         return f"{format_ns(self.slack_ns)} after its end" if self.slack_ns else "at its end"
 
+    def part(self, of: int) -> ByTime:
+        """Return it: it promises nothing of a share."""
+        del of
+        return self
+
     def begin(self, windows: WindowEnds) -> ClosingRun:
         """Return what closes these windows."""
         return _ByTimeRun(windows, self)
@@ -96,24 +107,34 @@ class ByTime:
 class _SimpleRun(GroundRun):
     """Decides for all spans between two rows at once: neither depends on what was missed."""
 
-    def _close_until(
-        self, opens: Int64Array, at_ns: Any, newest_ns: Int64Array, rows: Seen
-    ) -> None:
+    def __init__(self, windows: WindowEnds, *, tick_ns: int) -> None:
+        super().__init__(windows, tick_ns=tick_ns, promised=None)
+        self._rowed = FirstRows(windows)
+
+    def snapshot(self) -> dict[str, Any]:
+        return {**super().snapshot(), "rowed": self._rowed.snapshot()}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        super().restore(state)
+        self._rowed.restore(state["rowed"])
+
+    def _close_until(self, opens: Int64Array, at_ns: Any, rows: Seen) -> None:
         """Close windows span by span; the first span is before any of these rows.
 
         Args:
             opens: shape (rows + 1,), the first open window at the end of each span.
             at_ns: (windows, their spans) -> the ticks at which they close.
-            newest_ns: shape (rows + 1,), of the rows before what closes windows in each span.
             rows: that begin the spans but the first.
         """
         before = np.maximum.accumulate(np.concatenate([[self._account.open], opens]))
         first, after = before[:-1], before[1:]
-        counted = np.clip(self._windows.lasts_begun(newest_ns) + 1, first, after)
-        for span in np.flatnonzero(counted < after):
-            self._account.leap(int(counted[span]), int(after[span]) - 1)
-        spans = np.repeat(np.arange(len(first)), counted - first)
-        windows = np.arange(len(spans)) + (first - _before(counted - first))[spans]
+        windows, first_row = self._rowed.among(
+            rows.event_time_ns, int(first[0]), int(after[-1]) - 1
+        )
+        spans = after.searchsorted(windows, side="right")
+        counted = first_row < spans  # by then a row of it had come
+        windows, spans = windows[counted], spans[counted]
+        self._account.leap_between(windows, int(first[0]), int(after[-1]) - 1)
         closed_at_ns = at_ns(windows, spans)
         self._account.close(windows, closed_at_ns, _no_chance(self, len(windows)))
         moved = np.flatnonzero(after > first)
@@ -123,6 +144,7 @@ class _SimpleRun(GroundRun):
         self._steps.append((ticks[order], opened[order]))
         self._miss_rows(first[1:], rows)
         self._account.open = int(after[-1])
+        self._rowed.add(rows.event_time_ns, open_from=self._account.open)
 
     def _miss_rows(self, opens: Int64Array, rows: Seen) -> None:
         """Note what rows missed; `opens` is (rows,), the first open window when each came."""
@@ -139,7 +161,7 @@ class _EventDrivenRun(_SimpleRun):
     _sure = True
 
     def __init__(self, windows: WindowEnds, policy: EventDriven) -> None:
-        super().__init__(windows, tick_ns=policy.tick_ns, promised=None)
+        super().__init__(windows, tick_ns=policy.tick_ns)
         self._disorder_ns = policy.disorder_ns
         self._newest_of = np.empty(0, dtype=np.int64)  # (types,), event time
 
@@ -156,13 +178,10 @@ class _EventDrivenRun(_SimpleRun):
         # What comes at one tick is seen before it closes: the last row of a tick closes for it.
         last = np.concatenate([begun[1:] != begun[:-1], [True]])
         opens = np.where(last & ~np.bool_(self._is_held), opens, self._account.first)
-        newest_ns = np.maximum.accumulate(np.concatenate([[self._newest_ns], rows.event_time_ns]))
-        spans_newest = np.concatenate([[self._newest_ns], newest_ns[:-1]])
         ticks = np.concatenate([[self._frontier_ns], begun])
         self._close_until(
             np.concatenate([[self._account.first], opens]),
             lambda _windows, spans: ticks[spans],
-            spans_newest,
             rows,
         )
 
@@ -181,7 +200,7 @@ class _ByTimeRun(_SimpleRun):
     """Windows close between rows; the slack is that of the rows so far."""
 
     def __init__(self, windows: WindowEnds, policy: ByTime) -> None:
-        super().__init__(windows, tick_ns=policy.tick_ns, promised=None)
+        super().__init__(windows, tick_ns=policy.tick_ns)
         self._slack_of = policy.slack_ns
         self._delays_ns = 0.0  # the sum; whole numbers might not fit in 64 bits
         self._rows = 0
@@ -195,7 +214,6 @@ class _ByTimeRun(_SimpleRun):
         opens = np.where(
             last_ns >= begun, self._windows.firsts_after(last_ns - slack_ns), self._account.first
         )
-        newest_ns = np.maximum.accumulate(np.concatenate([[self._newest_ns], rows.event_time_ns]))
 
         def at_ns(windows: Int64Array, spans: Int64Array) -> Int64Array:
             due_ns = self._windows.ends_ns(windows) + slack_ns[spans]
@@ -203,7 +221,7 @@ class _ByTimeRun(_SimpleRun):
             closed_ns: Int64Array = np.maximum(on_tick, begun[spans])
             return closed_ns
 
-        self._close_until(opens, at_ns, newest_ns, rows)
+        self._close_until(opens, at_ns, rows)
 
     def _slacks_ns(self, rows: Seen) -> Int64Array:
         """Return the slack of each span, shape (rows + 1,)."""

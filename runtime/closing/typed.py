@@ -25,6 +25,10 @@ class Typed:
         """How `explain` says it."""
         return self.policy.text
 
+    def part(self, of: int) -> Typed:
+        """Return what each of so many replicas runs."""
+        return Typed(self.policy.part(of), self.type)
+
     def begin(self, windows: WindowEnds) -> ClosingRun:
         """Return what closes these windows."""
         return self.policy.begin(windows)

@@ -17,6 +17,7 @@ def closing_columns(stages: Sequence[StageReport]) -> list[Column]:
     return [
         ("stage", [name for name, _ in told]),
         ("windows", [format_count(one.windows) for _, one in told]),
+        ("without\na row", [format_count(one.empty) for _, one in told]),
         ("closed\nearly", [format_count(one.early) for _, one in told]),
         ("missed\nsomething", [format_count(one.missed) for _, one in told]),
         ("share", [f"{one.missed_share:.3g}" for _, one in told]),

@@ -29,7 +29,7 @@ from runtime.model import (
     batch_of,
 )
 from runtime.operators import make_operator
-from runtime.operators.aggregate.closing import Wait
+from runtime.operators.aggregate.segments import Wait
 from runtime.operators.aggregate.step import Aggregate, AggregateStep, CloseInTime, Window
 from runtime.schedule.arrivals import ArrivalFrontier
 from tests.operators.literal import Leaves, leaves_of

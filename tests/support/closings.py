@@ -20,6 +20,10 @@ class EndAndAWhile:
     type: str | None = None
     text: str = "a while behind the end"
 
+    def part(self, of: int) -> EndAndAWhile:
+        del of
+        return self
+
     def begin(self, windows: WindowEnds) -> EndAndAWhileRun:
         return EndAndAWhileRun(self.wait_ns, windows)
 

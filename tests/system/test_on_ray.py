@@ -309,3 +309,20 @@ def test_windows_that_close_in_time_are_the_same_to_the_letter(cluster: sw.Clust
     order = [("window_end", "ascending"), ("key", "ascending")]
     assert table.sort_by(order).equals(expected.sort_by(order))
     assert sum(one.closing.windows for one in report.stages if one.closing is not None) > 10
+
+
+def test_the_last_revision_of_each_window_is_the_same_on_ray(cluster: sw.Cluster) -> None:
+    """How often a window is corrected depends on when rows come; what it comes to does not."""
+
+    def flow() -> sw.Dataflow:
+        close = sw.probslack(0.4, first_rows=8, ordered=False)
+        return closing_flow(speed=20.0, replicas=2, late="correct", close=close)
+
+    def last(table: pa.Table) -> dict[Any, int]:
+        rows = sorted(table.to_pylist(), key=lambda row: row["revision"])
+        return {(row["key"], row["window_end"]): row["n"] for row in rows}
+
+    table, _ = run(cluster, flow(), "out")
+    expected = simulate(flow(), "out")
+    assert last(table) == last(expected)
+    assert max(expected["revision"].to_pylist()) > 0

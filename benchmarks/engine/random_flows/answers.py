@@ -36,7 +36,7 @@ def aggregated(
             continue
         start = int(columns["\0w"][group[0]]) * slide
         row = {name: columns[name][group[0]] for name in keys}
-        row |= {"window_start": start, "window_end": start + size, TIME: start + size}
+        row |= {"window_start": start, "window_end": start + size, TIME: start + size - 1}
         for name, aggregate in aggregates.items():
             values = None if aggregate.column is None else columns[aggregate.column][group]
             row[name] = len(group) if values is None else _one(values, aggregate)

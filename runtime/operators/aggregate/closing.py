@@ -1,18 +1,9 @@
-"""When windows close: rows are handed to the aggregate in segments, and windows close between.
-
-```
-by watermark   rows of the read ──▶ windows up to the watermark close
-by a policy    rows by arrival    1 3 2 │ 9 8 │ 12       │ the policy says that a window has closed
-               ──▶ 1 3 2, close, 9 8, close, 12, …       so each closes at its own moment
-```
-
-A row that comes for a window that has closed is late, whoever closed it.
-"""
+"""Windows that close in time: rows by their arrivals, as far as these have come, and a policy."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -29,139 +20,14 @@ from runtime.model import (
     concat_batches,
 )
 from runtime.model.plain import from_plain, to_plain
+from runtime.operators.aggregate.segments import ByWatermark, Closer, Segment, Wait
 from runtime.operators.aggregate.step import AggregateStep
 from runtime.operators.ground.keys import KeyIndex
-
-
-class Wait(NamedTuple):
-    """What is between the end of a window and what closes it, in the time of arrivals."""
-
-    arrival_ns: int
-    """How far arrivals had come."""
-    speed: float
-    """Arrivals go so many times faster than the clock."""
-
-    def since_ns(self, ends_ns: Int64Array) -> Int64Array:
-        """Return how long ago windows ended, by the clock; 0 for those that have not ended yet."""
-        behind: Int64Array = np.maximum(self.arrival_ns - np.minimum(ends_ns, self.arrival_ns), 0)
-        return behind if self.speed == 1 else (behind / self.speed).astype(np.int64)
-
-
-class Segment(NamedTuple):
-    """Rows that come next, and then windows close."""
-
-    batches: Sequence[Batch | None]
-    """Late ones first."""
-    until_ns: int
-    """Windows that end by then close behind them: never less than before. END_NS: all."""
-    stimulus_ns: int
-    """When what closes them reached us."""
-    final_ns: int
-    """No row older than this will come, not even late."""
-    wait: Wait | None = None
-    """How long windows have waited, by the clock; None: that is not known, or not counted."""
-
-    def stimuli_ns(self, ends_ns: Int64Array) -> Int64Array | int:
-        """Return the stimulus of windows with these ends: what they waited for counts for them.
-
-        By the clock it is when the window ended, if it closed behind its end: from then on its
-        result was waited for.
-        """
-        if self.wait is None:
-            return self.stimulus_ns
-        return self.stimulus_ns - self.wait.since_ns(ends_ns)
-
-
-NOTHING = Segment((), START_NS, START_NS, START_NS)
-"""Closes none: for results that leave again, whose rows alone are their stimulus."""
-
-
-class Closer(Protocol):
-    """Says when the windows of one aggregate close."""
-
-    def segments(self, released: GateRead, now_ns: int) -> Iterator[Segment]:
-        """Yield a read as segments, the last of which is as far as is known by now."""
-        ...
-
-    def sure_ns(self, frontier_ns: int) -> int:
-        """Return up to which end windows have closed for good, behind the last read."""
-        ...
-
-    def due_ns(self, now_ns: int) -> int | None:
-        """Return when it closes some by the clock; None: at no time that is known.
-
-        Only of an aggregate whose step says `has_time`.
-        """
-        ...
-
-    @property
-    def rows_held(self) -> int:
-        """Rows that have come, and wait for their turn."""
-        ...
-
-    @property
-    def waited_ns(self) -> int:
-        """How long a window that closed with the last read had waited by the clock, at most."""
-        ...
-
-    def chances(self, ends_ns: Int64Array) -> npt.NDArray[np.float64]:
-        """Return of windows that have closed each one's chance of missing a row, by its end."""
-        ...
-
-    def counts(self) -> ClosingCounts | None:
-        """Return what closing in time has come to; None: it does not."""
-        ...
-
-    def snapshot(self) -> dict[str, Any]:
-        """Return all state, as plain values."""
-        ...
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Continue from a snapshot."""
-        ...
 
 
 def closer_of(step: AggregateStep) -> Closer:
     """Return what closes the windows of a step."""
     return ByWatermark() if step.close is None else ByPolicy(step)
-
-
-class ByWatermark:
-    """Closes a window once what is released in order has come to its end."""
-
-    rows_held = waited_ns = 0
-
-    def segments(self, released: GateRead, now_ns: int) -> Iterator[Segment]:
-        """Yield the read as it is."""
-        del now_ns
-        yield Segment(
-            (*released.late, *released.ports),
-            released.watermark_ns,
-            released.watermark_stimulus_ns,
-            released.frontier_ns,
-        )
-
-    def sure_ns(self, frontier_ns: int) -> int:
-        """Return the frontier, which no watermark is behind."""
-        return frontier_ns
-
-    def due_ns(self, now_ns: int) -> None:
-        """Return None: it goes by event time."""
-        del now_ns
-
-    def chances(self, ends_ns: Int64Array) -> npt.NDArray[np.float64]:
-        """Return that nobody knows."""
-        return np.full(len(ends_ns), np.nan)
-
-    def counts(self) -> None:
-        """Return None: nothing closes in time."""
-
-    def snapshot(self) -> dict[str, Any]:
-        """Return nothing: it has no state."""
-        return {}
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Go on with nothing."""
 
 
 class ByPolicy:
@@ -176,11 +42,12 @@ class ByPolicy:
         close = step.close
         assert close is not None, "else windows close by the watermark"
         self._close, self._corrects = close, step.late == "correct"
+        self._policy = close.policy.part(step.replica.of if step.replica else 1)
         self._windows = WindowEnds(step.window.size_ns, step.window.slide_ns)
         self._start()
 
     def _start(self) -> None:
-        self.run = self._close.policy.begin(self._windows)
+        self.run = self._policy.begin(self._windows)
         self._types = KeyIndex(1)
         self._held: list[Batch] = []  # rows that may not be looked at yet
         self.rows_held = 0

@@ -32,9 +32,10 @@ from runtime.operators.aggregate.accumulators import (
     Pairs,
 )
 from runtime.operators.aggregate.cells import Cells
-from runtime.operators.aggregate.closing import NOTHING, Closer, Segment, closer_of
+from runtime.operators.aggregate.closing import closer_of
 from runtime.operators.aggregate.late import Revisions, missed_windows
 from runtime.operators.aggregate.needs import accumulators_of, finished
+from runtime.operators.aggregate.segments import NOTHING, Closer, Segment
 from runtime.operators.aggregate.step import CHANCE, REVISION, AggregateStep
 from runtime.operators.aggregate.window import Windows, weights_of
 from runtime.operators.ground.arrays import slices_of_weight, unfold

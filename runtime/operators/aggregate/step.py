@@ -236,7 +236,8 @@ def _close_text(step: AggregateStep, close: CloseInTime) -> Iterator[str]:
             "results depend on when rows come"
         )
     if step.replicas > 1:
-        yield "         each replica by the rows of its own keys, with a budget of its own"
+        part = f"1/{step.replicas} of the budget"
+        yield f"         each replica by the rows of its own keys, with {part}"
 
 
 def _panes_text(step: AggregateStep, steps: Mapping[str, Step]) -> str:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Mapping
 from typing import Any, Self, TypeVar
 
 from runtime.closing.policy import Closing
 from runtime.errors import FlowError, TypeMismatch
+from runtime.model import Release, ReleaseRule, format_ns
 from runtime.operators.aggregate.close import close_of, no_slack, refuse_drift
 from runtime.operators.aggregate.schema import (
     aggregated_schema,
@@ -99,6 +101,7 @@ class Aggregating(AnyStream):
             closes = close_of(close, self.flow.steps, self._in, window, self.schema, step=name)
             refuse_drift(allowed, step=name)
             release, schema = no_slack(slack, step=name), with_chance(schema, step=name)
+            _say_slack(self.flow.release, step=name)
         return self._add(
             AggregateStep(
                 name=name,
@@ -164,6 +167,22 @@ def _check_window(given: Any, *, step: str) -> None:
             f"step {step!r}: window={given!r} is no window; write tumbling('1s') or "
             "sliding('10s', '2s')"
         )
+
+
+def _say_slack(release: Release, *, step: str) -> None:
+    """Warn where the flow has a slack, at the line that the user wrote."""
+    if not isinstance(release, ReleaseRule) or not release.slack_ns:
+        return
+    level, frame = 2, sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_filename == __file__:
+        level, frame = level + 1, frame.f_back
+    warnings.warn(
+        f"step {step!r}: close= says how long its windows wait, so "
+        f"slack={format_ns(release.slack_ns)} of the flow is not for it: rows leave its gate as "
+        "they come",
+        UserWarning,
+        stacklevel=level,
+    )
 
 
 def _refuse_share(share: Any, *, step: str, stacklevel: int) -> None:
