@@ -13,8 +13,8 @@ import slackwater as sw
 from runtime.errors import FlowError
 from runtime.measure import JobReport
 from runtime.model import END_NS, START_NS, GateRead
-from runtime.operators.aggregate.segments import ByWatermark, Segment
 from runtime.operators.aggregate.machine import AggregateMachine
+from runtime.operators.aggregate.segments import ByWatermark, Segment
 from runtime.operators.aggregate.step import AggregateStep
 from runtime.operators.ground import Entry
 from runtime.operators.registry import ENTRIES
