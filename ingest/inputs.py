@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from ingest.paths import files_of, no_files, overlap, print_of
 from ingest.records import BadText
-from runtime.errors import IngestError, SchemaError, SettingError
+from runtime.errors import IngestError, SchemaError, SettingError, way_out
 from runtime.expressions.nearest import listed, nearest
 from runtime.sources.spec import END_OF_INPUT, EndOfInput
 
@@ -224,7 +224,8 @@ class FileInput(ABC):
             raise IngestError(f"{which}, {problem}") from problem
         except (pa.ArrowException, OSError, UnicodeError) as problem:
             raise IngestError(
-                f"{which} cannot be read: {problem}; write it again, or move it away"
+                f"{which} cannot be read: {problem}; "
+                f"{way_out(problem, 'write it again, or move it away')}"
             ) from problem
 
 

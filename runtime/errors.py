@@ -27,6 +27,8 @@ Each message says who, what, the rule and the way out.
 
 from __future__ import annotations
 
+import errno
+
 __all__ = [
     "ClusterError",
     "ColumnError",
@@ -46,7 +48,16 @@ __all__ = [
     "SlackwaterError",
     "TypeMismatch",
     "WorkerDied",
+    "way_out",
 ]
+
+MORE_FILES = "close what the flow's functions open, or raise the limit of open files (ulimit -n)"
+
+
+def way_out(problem: BaseException, otherwise: str) -> str:
+    """Return what to do about a file that was refused: another one is refused, too, at a limit."""
+    at_limit = getattr(problem, "errno", None) in (errno.EMFILE, errno.ENFILE)
+    return MORE_FILES if at_limit else otherwise
 
 
 class SlackwaterError(Exception):

@@ -10,7 +10,6 @@ What is decided (where a part ends, what may be replaced, who may go on) is in `
 
 from __future__ import annotations
 
-import errno
 import os
 import shutil
 import time
@@ -26,6 +25,7 @@ from actors.sinks.lock import Lock, here_as
 from actors.sinks.output_path import OutputPath, make_folder
 from actors.sinks.parts import JsonLinesPart, ParquetPart, PartFile
 from actors.sinks.sink import SinkProgress
+from runtime import errors
 from runtime.errors import SinkError
 from runtime.model import Int64Array
 from runtime.sinks import HasEnded, SinkRun
@@ -341,16 +341,14 @@ class FileSink:
             usage = shutil.disk_usage(path if path.exists() else path.parent)
             free = f"{usage.free / 2**20:.1f} MiB free there"
         reason = os.strerror(problem.errno) if problem.errno else str(problem)
-        mend = "Make room or choose another path"
-        if problem.errno in (errno.EMFILE, errno.ENFILE):  # no path and no room mends that
-            free = "its process or its host has too many files open"
-            mend = "Close what the flow's functions open, or raise the limit (ulimit -n)"
-            way_out = way_out and mend
-        if way_out is None:
+        if way_out is not None:
+            way_out = errors.way_out(problem, way_out)
+        else:
+            mend = errors.way_out(problem, "make room or choose another path")
             told = self.progress
             way_out = (
                 f"{told.parts} part(s) with {self._manifest.rows:,} rows are published and safe, "
-                f"{told.waiting:,} rows behind them are not visible. {mend}, and submit again "
+                f"{told.waiting:,} rows behind them are not visible; {mend}, and submit again "
                 "(resume=True goes on behind what is published)"
             )
         return f"sink {self._name!r} could not write {path}: {reason} ({free}); {way_out}"

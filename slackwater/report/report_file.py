@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from actors.kernel.plain_files import private, read_plain
-from runtime.errors import SinkError, SlackwaterError
+from runtime.errors import SinkError, SlackwaterError, way_out
 from runtime.measure import JobReport
 
 REPORT_FILE = "report.json"
@@ -59,7 +59,7 @@ def replace_file(path: Path, content: bytes) -> None:
     except OSError as problem:
         raise SinkError(
             f"{path} could not be written: {problem.strerror or problem}; "
-            "make room there, or choose another folder with --out"
+            f"{way_out(problem, 'make room there, or choose another folder with --out')}"
         ) from problem
 
 

@@ -170,7 +170,7 @@ def test_a_batch_of_json_that_does_not_fit_is_cut_off_again_and_nothing_partial_
         with pytest.raises(
             SinkError,
             match=r"sink 'out' could not write .*/out: No space left on device .*MiB free there\); "
-            r"1 part\(s\) with 2 rows are published and safe, 1 rows .* not visible. Make room",
+            r"1 part\(s\) with 2 rows are published and safe, 1 rows .* not visible; make room",
         ):
             sink.write(rows(3))
     sink.close()
