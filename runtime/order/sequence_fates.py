@@ -1,4 +1,4 @@
-"""Rows by writer as a `Numbering` takes them, and their fates as it tells them."""
+"""A `Numbering` takes a `Piece` of the rows, and tells their `Fates`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows without a time that can be: none at all, or one that is far from ours.
+"""Find rows whose times cannot be: none at all, or far from ours.
 
 `bad_times="skip"` leaves them out before anything else is decided, and counts them.
 """

@@ -1,4 +1,4 @@
-"""Arrivals of rows that tell none: the newest event time that another row bears out.
+"""`BelievedTimes` makes arrivals of event times, for rows that tell none.
 
 ```
 event time   10   11   99   12   13   70   71   14        ahead_ns=5

@@ -1,4 +1,4 @@
-"""Errors over a source's order: a row that is older than promised, or too many that are ahead."""
+"""Say what is wrong with a source's order: a row is too old, or too many are ahead."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _FAR_NS = 3_600 * 10**9
 
 
 def older_than_promised(source: str, *, row: int, writer: Any, got_ns: int, floor_ns: int) -> str:
-    """Return what is said of a row that is refused.
+    """Return the error text of a row that is older than promised.
 
     Args:
         source: its name.
@@ -44,7 +44,7 @@ def older_than_promised(source: str, *, row: int, writer: Any, got_ns: int, floo
 
 
 def all_are_early(source: str, spec: SourceSpec, early: EarlyRows) -> str:
-    """Return what is said where more rows than may be held are ahead of their arrivals."""
+    """Return the error text where more rows are ahead of their arrivals than may be held."""
     assert spec.ahead_ns is not None, "else nothing is held"
     arrival = "all others" if spec.arrival is None else repr(spec.arrival)
     return (
