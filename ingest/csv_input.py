@@ -183,4 +183,7 @@ def _misread(problem: pa.ArrowInvalid, piece: Piece, names: list[str]) -> BadTex
     else:
         fact = f"column {name!r} is {match[3]} so far, and here: {match[4]}"
         way_out = SAY_TYPE.format(name=name)
+        if match[3].startswith("timestamp"):
+            way_out = f"say a type that all have, such as types={{{name!r}: 'timestamp[ns]'}}"
+            way_out += ", 'timestamp[ns, tz=UTC]' where all have a zone, or 'string'"
     return BadText(fact, line=line, way_out=way_out)

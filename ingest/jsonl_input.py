@@ -38,9 +38,10 @@ class JsonLinesInput(TextInput):
         told = dict(self.types)
         _refuse_bytes(first, self.columns)
         shown = _guess(first, told)
-        names = _names_of(first) if told else set(shown.names)
-        later = {name for name in self.columns or () if name in told}
-        return pa.schema([one for one in shown if one.name in names | later])
+        if not told:
+            return shown
+        later = [name for name in self.columns or () if name in told]
+        return pa.schema([shown.field(name) for name in dict.fromkeys([*_names_of(first), *later])])
 
     def _blocks(self, path: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         told = {name for name, _ in self.types}
@@ -76,8 +77,8 @@ class JsonLinesInput(TextInput):
             except pa.ArrowInvalid:
                 table, names = _read(piece, known, "ignore"), _names_of(piece)
             else:
-                names = set(table.column_names)
-            more = sorted(names - set(schema.names))
+                names = table.column_names
+            more = sorted(set(names) - set(schema.names))
             if more:
                 raise BadText(
                     f"field {more[0]!r} is new", line=_line_with(piece, more[0]), way_out=_NEW_FIELD
@@ -199,7 +200,7 @@ def _read(piece: Piece, known: pa.Schema, behavior: str) -> pa.Table:
 
 def _misread(problem: pa.ArrowInvalid, line: int, text: bytes, known: pa.Schema) -> BadText:
     if "unexpected field" in str(problem):
-        more = _names_of(Piece(text, line)) - set(known.names)
+        more = set(_names_of(Piece(text, line))) - set(known.names)
         return BadText(f"field {min(more)!r} is new", line=line, way_out=_NEW_FIELD)
     for field in known:
         try:
@@ -279,8 +280,8 @@ def _objects(piece: Piece) -> Iterator[tuple[int, dict[str, Any]]]:
 _DECODER = json.JSONDecoder()
 
 
-def _names_of(piece: Piece) -> set[str]:
-    return {name for _, fields in _objects(piece) for name in fields}
+def _names_of(piece: Piece) -> list[str]:
+    return list(dict.fromkeys(name for _, fields in _objects(piece) for name in fields))
 
 
 def _line_with(piece: Piece, name: str) -> int:

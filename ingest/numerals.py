@@ -61,7 +61,7 @@ def guessed_type(text: pa.StringArray, guess: pa.DataType) -> pa.DataType:
         text: as the file has it.
         guess: int64 or float64.
     """
-    if _first_code(text) is not None:
+    if _first_code(of_arrow.utf8_trim_whitespace(text)) is not None:
         return pa.string()
     if pa.types.is_integer(guess):
         return guess
@@ -80,13 +80,15 @@ def numbers_of(text: pa.StringArray, to: pa.DataType, *, is_guess: bool) -> pa.A
         to: a type of numbers.
         is_guess: whether nobody has said that it is of that type; then nothing is rounded.
     """
-    code = _first_code(text) if is_guess else None
-    if code is not None:
-        return Misfit(code, f"begins as a code does, and the column is {to} so far")
+    trimmed = text
     try:
         numbers = text.cast(to)
     except pa.ArrowInvalid:
         trimmed = of_arrow.utf8_trim_whitespace(text)
+    code = _first_code(trimmed) if is_guess else None
+    if code is not None:
+        return Misfit(code, f"begins as a code does, and the column is {to} so far")
+    if trimmed is not text:
         is_null = of_arrow.is_in(trimmed, value_set=NULLS)
         try:
             numbers = of_arrow.if_else(is_null, None, trimmed).cast(to)

@@ -14,7 +14,9 @@ __all__ = ["RE_ENCODE", "SAY_TYPE", "TextInput"]
 
 RE_ENCODE = "write the file as UTF-8 (iconv -f latin1 -t utf-8), or choose others with columns=[…]"
 
-SAY_TYPE = "say its type: types={{{name!r}: 'string'}}, or 'float64' where rounding is right"
+SAY_TYPE = (
+    "say a type that all have, such as types={{{name!r}: 'string'}} (or 'float64', which rounds)"
+)
 """The way out where a value is not of the type that earlier ones have shown."""
 
 

@@ -47,6 +47,13 @@ def test_types_are_said_as_explain_prints_them(tmp_path: Path, said: str) -> Non
             ingest.csv(path, types={"x": wrong})  # type: ignore[dict-item]
 
 
+def test_columns_stay_in_their_order_where_types_are_said(tmp_path: Path) -> None:
+    csv_of(tmp_path / "a.csv", "t,x,y\n1,2,3\n")
+    csv_of(tmp_path / "a.jsonl", '{"t": 1, "x": 2, "y": 3}\n')
+    for given in (ingest.csv, ingest.jsonl):
+        assert given(tmp_path, types={"x": "int32"}).schema().names == ["t", "x", "y"]
+
+
 def test_a_setting_that_names_no_column_is_refused(tmp_path: Path) -> None:
     csv_of(tmp_path / "a.csv", "t,speed\n1,2\n")
     csv_of(tmp_path / "a.jsonl", '{"t": 1, "speed": 2}\n')

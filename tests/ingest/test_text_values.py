@@ -135,6 +135,8 @@ def test_pieces_know_their_lines(tmp_path: Path) -> None:
         (["0", "-0", "12", "-7"], "int64"),
         (["00501", "12"], "string"),
         (["12", "+48123"], "string"),
+        ([" 00501", "12"], "string"),
+        ([" 7", "12 "], "int64"),
         (["-007"], "string"),
         (["0x1F", "3"], "string"),
         (["0", "0.5", "-0.5", "1e5", ""], "double"),
@@ -165,6 +167,7 @@ def test_a_guess_changes_no_value(tmp_path: Path, values: list[str], kind: str) 
     [
         ("5", "00501"),
         ("5", "+5"),
+        (" 5", " 00501"),
         ("5", "0.5"),
         ("5", "word"),
         ("5", "12345678901234567890"),
