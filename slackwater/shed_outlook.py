@@ -10,10 +10,15 @@ import numpy as np
 
 from runtime.estimate.shed import ShedCourse
 from runtime.model import format_s
+from runtime.shedding.settings import Drops
 
 __all__ = ["ShedOutlook", "shed_lines", "shed_texts"]
 
-_EVENTS = "the events that its windows wait for"
+_WHAT = {
+    "stretches": "its rows, in stretches",
+    "events": "the events that its windows wait for",
+    "pairs": "its pairs of an event and a window",
+}
 _PASSED_OVER = "which loses the matches of those stretches"
 OVERSHOT = 0.02
 """Of the bound, what a level that is counted in subintervals may be above it."""
@@ -36,7 +41,7 @@ class ShedOutlook:
         course: what is dropped over time, and what latency that leaves.
         cause: where the latency is lost, if elsewhere.
         remedy: what would do besides dropping.
-        by_pair: whether pairs of an event and a window are dropped; else events.
+        drops: what is dropped: see `Espice`.
     """
 
     stage: str
@@ -50,7 +55,7 @@ class ShedOutlook:
     course: ShedCourse
     cause: str
     remedy: str
-    by_pair: bool
+    drops: Drops
 
     @property
     def keeps_unshed(self) -> bool:
@@ -101,7 +106,8 @@ class ShedOutlook:
         began = f"from {format_s(from_s)} on" if from_s else "from the start"
         if not self.helps:
             saved = self.cores * (1.0 if self.saved is None else self.saved)
-            rows = "" if self.by_pair else f" unless rows are passed over, {_PASSED_OVER}"
+            is_event = self.drops == "events"
+            rows = f" unless rows are passed over, {_PASSED_OVER}" if is_event else ""
             return (
                 f"{self.origin} cannot keep {bound} by dropping: its events take {self.cores:.2f} "
                 f"s a second, of which dropping all saves {saved:.2f} s; {began} {self._dropped} "
@@ -118,8 +124,7 @@ class ShedOutlook:
     @property
     def _dropped(self) -> str:
         since = self.course.dropped_since
-        what = "its pairs of an event and a window" if self.by_pair else _EVENTS
-        return f"about {since:.0%} of {what}"
+        return f"about {since:.0%} of {_WHAT[self.drops]}"
 
     @property
     def _unsure(self) -> str:

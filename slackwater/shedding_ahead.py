@@ -125,7 +125,7 @@ def _outlook(
         course=max(courses, key=lambda one: (one.worst_s, one.dropped)),
         cause=_cause(bare, elsewhere_s, ordering_s),
         remedy=_remedy(made, stage, unshed_s, elsewhere_s, rule),
-        by_pair=shed.drops == "pairs",
+        drops=shed.drops,
     )
 
 

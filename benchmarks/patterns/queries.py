@@ -38,11 +38,11 @@ class Asked:
     build: Callable[[sw.Stream, Espice | None], sw.Stream]
     plain: Plain | None = None
 
-    def step(self) -> PatternStep:
+    def step(self, shed: Espice | None = None) -> PatternStep:
         """Return the step of the pattern."""
         flow = sw.Dataflow("speed")
         rows = flow.source("rows", sw.table(self.rows), event_time="time", time_unit="ns")
-        built = self.build(rows, None)
+        built = self.build(rows, shed)
         made = flow.steps[built.name]
         assert isinstance(made, PatternStep)
         return made

@@ -62,6 +62,8 @@ class Slice(NamedTuple):
     with many others."""
     results: int = 0
     """Rows that left the stage, whether to another slot or within its own."""
+    passed_over: int | None = None
+    """Rows, of those that went on to its operator, that it did not look at; None: it never does."""
     others: tuple[Slice, ...] = ()
     """What was done beside it in one go: rows of other sources that their filters leave out."""
 

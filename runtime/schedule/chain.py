@@ -151,6 +151,14 @@ class StageOperator:
         found: int = self.operator.comparisons  # type: ignore[attr-defined]  # its step says so
         return found
 
+    @property
+    def passed_over(self) -> int | None:
+        """Rows so far that the operator did not look at; None: it does not shed."""
+        if not self._sheds:
+            return None
+        found: int = self.operator.passed_over  # type: ignore[attr-defined]  # its step says so
+        return found
+
     def fill(self, report: StageReport) -> None:
         """Fill in what the operator holds and counts."""
         report.held = self.operator.rows_held

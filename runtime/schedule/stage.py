@@ -323,6 +323,11 @@ class StageMachine:
         return 0 if self._operator_at is None else self._operator_at.comparisons
 
     @property
+    def passed_over(self) -> int | None:
+        """Rows so far that its operator did not look at; None: it does not shed."""
+        return None if self._operator_at is None else self._operator_at.passed_over
+
+    @property
     def operator(self) -> Operator | None:
         """The machine behind its gate; None: it has none, or its gate is all it is."""
         return None if self._operator_at is None else self._operator_at.operator

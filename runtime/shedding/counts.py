@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 
 ENOUGH = 20
 """Matches that have to be judged, so that a share of them says something."""
+_MOST_ERROR = 0.025
+"""Of that share, its standard error: then it is known to five points."""
 
 
 @dataclass(frozen=True)
@@ -24,10 +26,7 @@ class SheddingCounts:
         slowest_ns: the longest that an event has taken from its stimulus until it was worked off or
             dropped: latency, also of events that no result comes of.
         rest_ns: what events take behind the operator, up to egress, as it was last told.
-        passed_over: events, of those that were shed, that were not looked at at all: it would have
-            been too much to drop all that costs something.
-        cut_share: the share of windows, since shedding began, that were given up for that, or that
-            never opened.
+        passed_over: events, of those that were shed, that were not looked at at all.
         latency_ns: the bound.
         f: the share of it at which shedding starts.
         is_trained: whether events could be ranked; if not, they were dropped at random.
@@ -43,8 +42,9 @@ class SheddingCounts:
         judged_windows: windows that opened after shedding first began, and that were looked through
             with and without what they lost.
         judged_matches: of them, had nothing been dropped.
-        judged_lost: of these, those that were not found.
-        judged_false: matches that were found, and are none.
+        judged_lost_share: of these, those that were not found.
+        judged_false_share: matches that were found and are none, by those that there are.
+        judged_error: the standard error of the share that was not found.
         most_lost_share: of matches, those of which an event is dropped, in the mean while there
             was something to drop, known from matches before; None: there was not, or nothing is
             known.
@@ -63,7 +63,6 @@ class SheddingCounts:
     slowest_ns: int = 0
     rest_ns: int = 0
     passed_over: int = 0
-    cut_share: float = 0.0
     latency_ns: int = 0
     f: float = 0.0
     is_trained: bool = False
@@ -76,28 +75,31 @@ class SheddingCounts:
     changes: int = 0
     judged_windows: int = 0
     judged_matches: int = 0
-    judged_lost: int = 0
-    judged_false: int = 0
+    judged_lost_share: float = 0.0
+    judged_false_share: float = 0.0
+    judged_error: float = 1.0
     most_lost_share: float | None = None
     spells: list[list[int]] = field(default_factory=list)
 
     @property
     def is_judged(self) -> bool:
-        """Whether enough matches were judged to say what share is lost."""
-        return self.judged_matches >= ENOUGH
+        """Whether enough matches were judged to say, to five points, what share is lost."""
+        return is_known(self.judged_matches, self.judged_error)
 
     @property
     def lost_share(self) -> float | None:
-        """The share of matches that are lost, as far as is known; None: nothing is.
+        """The share of matches that are lost; None: it is not known to five points.
 
-        Of windows that opened after shedding first began. Unless it `is_judged` it is that of
-        matches of which an event is dropped: another event may stand in, so it is at most this.
+        Of windows that opened after shedding first began.
         """
-        if self.is_judged:
-            return 1 - (1 - self.judged_lost / self.judged_matches) * (1 - self.cut_share)
-        return self.cut_share or self.most_lost_share
+        return self.judged_lost_share if self.is_judged else None
 
     @property
     def false_share(self) -> float | None:
         """Matches that are found and are none, by those that should be; None: not known."""
-        return self.judged_false / self.judged_matches if self.is_judged else None
+        return self.judged_false_share if self.is_judged else None
+
+
+def is_known(matches: int, error: float) -> bool:
+    """Return whether a share of so many matches, with such a standard error, is said."""
+    return matches >= ENOUGH and error <= _MOST_ERROR

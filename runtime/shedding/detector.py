@@ -21,6 +21,8 @@ from runtime.shedding.settings import Overload
 from runtime.shedding.shedder import Amount
 
 MOST_PARTITIONS = 1024
+_DRAINED = 0.1
+"""Of what may wait before shedding starts: no more than so little has been waited for."""
 _IDLE = 0.01
 """Of the time since the last look: who had so little to do had nothing that waited at some time."""
 _MOST_MORE = 1.5
@@ -47,6 +49,7 @@ class Load:
         rest_ns: what an event still takes behind this operator, up to egress.
         coming_ns: what events will have waited besides when the next look has its say.
         pairs: of those that were done and their windows, dropped ones included; 0: not known.
+        is_passing: whether they were passed over: there was time to spare, yet they had waited.
     """
 
     now_ns: int
@@ -62,6 +65,7 @@ class Load:
     coming_ns: int = 0
     came_ns: int | None = None
     pairs: int = 0
+    is_passing: bool = False
 
 
 @dataclass(frozen=True)
@@ -78,6 +82,8 @@ class Verdict:
         level_ns: l(e), the latency of what comes now.
         x: events to be dropped of each partition.
         reason: why it cannot be kept; "" if it can.
+        is_above: whether the level is above the one at which shedding starts.
+        is_drained: whether what comes now has hardly waited here.
     """
 
     amount: Amount | None
@@ -89,6 +95,8 @@ class Verdict:
     level_ns: float
     x: float
     reason: str = ""
+    is_above: bool = False
+    is_drained: bool = True
 
 
 class OverloadDetector:
@@ -152,8 +160,11 @@ class OverloadDetector:
         is_elsewhere = elsewhere_ns > bound_ns
         # What is lost elsewhere is lost; then this queue alone is kept within the bound.
         level_ns = waiting_ns + (0.0 if is_elsewhere else elsewhere_ns)
-        start_ns = self.f * bound_ns
-        self._is_on = level_ns > (self._settings.low * start_ns if self._is_on else start_ns)
+        counted_ns = level_ns - waiting_ns
+        # What events take elsewhere is there at any time: of the rest half may wait here at least.
+        start_ns = max(self.f * bound_ns, (bound_ns + counted_ns) / 2)
+        stop_ns = counted_ns + self._settings.low * (start_ns - counted_ns)
+        self._is_on = level_ns > (stop_ns if self._is_on else start_ns)
         q_max = bound_ns / cost_ns
         share, reason = 0.0, ""
         if self._is_on:
@@ -180,11 +191,13 @@ class OverloadDetector:
             level_ns=waiting_ns + elsewhere_ns,
             x=share * size / partitions,
             reason=reason,
+            is_above=level_ns > start_ns,
+            is_drained=self._waited(load) <= _DRAINED * (start_ns - counted_ns),
         )
 
     def _take_in(self, load: Load) -> None:
         last_ns, self._last_ns = self._last_ns, load.now_ns
-        if load.youngest_ns is not None and load.idle_ns is not None:
+        if load.youngest_ns is not None and load.idle_ns is not None and not load.is_passing:
             # The first time: of what came before nothing is known but how long it took.
             first_ns = load.busy_ns + load.idle_ns
             taken_ns = first_ns if last_ns is None else load.now_ns - last_ns
@@ -249,6 +262,12 @@ class OverloadDetector:
         # Ages tell of what waits in front, too; with a queue that is known that is elsewhere.
         elsewhere_ns = max(age_ns - waiting_ns, ahead_ns) + load.rest_ns
         return waiting_ns + load.coming_ns, elsewhere_ns
+
+    def _waited(self, load: Load) -> float:
+        """Return how long the event that came last has waited here."""
+        if load.youngest_ns is None:
+            return self._levels(load)[0]
+        return load.youngest_ns - self._ahead.age_ns
 
     def _share(self, over_ns: float) -> tuple[float, str]:
         """Return the share to be dropped, and why that is not enough.

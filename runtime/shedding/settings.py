@@ -91,7 +91,7 @@ class Overload:
 
 
 Kind = Literal["espice", "featured", "contest", "baseline", "random"]
-Drops = Literal["events", "pairs"]
+Drops = Literal["stretches", "events", "pairs"]
 _RICHER = ("featured", "contest")
 
 
@@ -107,8 +107,9 @@ class Espice:
             learns both and goes by the feature where that loses fewer matches; the rivals
             "baseline" and "random".
         repetitions: {code of a type: how often it stands in the pattern}, for the baseline.
-        drops: "events": from all windows that wait for a match, or from none, which is what costs
-            where windows share their work, as ours do; "pairs" of an event and a window, each by
+        drops: "stretches" of the stream, which are not looked at, and nothing between them, so that
+            nothing is ranked; "events": from all windows that wait for a match, or from none, which
+            is what costs where windows share their work; "pairs" of an event and a window, each by
             itself, as [espice] does: where an event costs something in each window.
         feature: what else is known of an event, as whoever has the rows understands it: here it
             is only passed on. None: nothing.
@@ -125,7 +126,12 @@ class Espice:
     def __post_init__(self) -> None:
         _whole("seed", self.seed, 0, 2**63 - 1)
         _one_of("kind", self.kind, ("espice", *_RICHER, "baseline", "random"))
-        _one_of("drops", self.drops, ("events", "pairs"))
+        _one_of("drops", self.drops, ("stretches", "events", "pairs"))
+        if self.drops == "stretches" and self.kind != "espice":
+            raise SettingError(
+                f"drops='stretches' ranks no events, so {self.kind!r} has no say; write "
+                "drops='events' or 'pairs'"
+            )
         if self.feature is not None and self.kind not in _RICHER:
             raise SettingError(
                 f"feature={self.feature} is for {' and '.join(map(repr, _RICHER))}, not for "
@@ -133,8 +139,15 @@ class Espice:
             )
 
     @property
+    def ranks(self) -> bool:
+        """Whether events are ranked, so that there is something to learn."""
+        return self.drops != "stretches"
+
+    @property
     def text(self) -> str:
         """As `explain` has it."""
+        if self.drops == "stretches":
+            return f"stretches of the stream, to keep {self.overload.latency_ns / 1e9:g} s"
         how: str = "espice" if self.kind == "contest" else self.kind
         if self.feature is not None:
             how += f", by {self.feature} too"

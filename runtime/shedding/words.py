@@ -16,19 +16,20 @@ def espice(
     *,
     f: float | None = None,
     seed: int = 0,
-    drops: Drops = "events",
+    drops: Drops | None = None,
     feature: object | None = None,
     **model: Any,
 ) -> Espice:
-    """Drop the events that are least likely to be in a match, when a latency bound is at risk.
+    """Drop what costs the fewest matches, when a latency bound is at risk.
 
     Args:
         latency: the bound, from stimulus to egress.
         f: the share of it at which shedding starts, above 0 and below 1; left away: found from the
             model.
         seed: of all draws: a run that is repeated drops the same.
-        drops: "events", from all windows that wait or from none; "pairs" of an event and a window,
-            as the paper: see `Espice`.
+        drops: "stretches" of the stream, which are passed over whole; "events" from all windows
+            that wait or from none; "pairs" of an event and a window, as the paper: see `Espice`.
+            Left away: "stretches"; "events" where a feature or the model says how to rank them.
         feature: an expression over a row's columns, of few different values, such as
             `sw.col("change") > 0`: text, whole numbers, or true and false. Events are told apart
             by it, too, where that has been seen to lose fewer matches.
@@ -42,6 +43,8 @@ def espice(
     """
     kind: Kind = "espice" if feature is None else "contest"
     settings = _model("espice", model)
+    if drops is None:
+        drops = "stretches" if feature is None and not model else "events"
     return Espice(_overload(latency, f), settings, seed, kind, drops=drops, feature=feature)
 
 

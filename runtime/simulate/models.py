@@ -12,6 +12,9 @@ from runtime.errors import SettingError
 from runtime.measure.samples import StageSample
 from runtime.schedule import Slice
 
+_SAVED = 0.9
+"""Of what a row costs, what is saved if it is passed over."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class CostModel:
@@ -19,7 +22,8 @@ class CostModel:
 
     Attributes:
         per_slice_ns: fixed cost of a slice, >= 0.
-        per_row_ns: cost of a row, >= 0; `stages` sets it for single stages: {stage: ns}.
+        per_row_ns: cost of a row, >= 0; `stages` sets it for single stages: {stage: ns}. A row that
+            a pattern passes over under load costs a tenth of it.
         slices: the same for `per_slice_ns`: {stage: ns}.
         per_comparison_ns: cost of each pair that a join compares, or, in a pattern that sheds, of
             an event and a window that it is not dropped of, >= 0; counted in `per_row_ns` as long
@@ -61,11 +65,14 @@ class CostModel:
     def _part_ns(self, done: Slice, rng: np.random.Generator, *, now_ns: int) -> int:
         stage = done.stage
         cost = self.slices.get(stage, self.per_slice_ns)
-        cost += done.rows * self.stages.get(stage, self.per_row_ns)
+        # A gate takes rows in with one slice, and the operator passes them over in another.
+        rows = done.rows if done.passed_over is None else done.released
+        saved = _SAVED * (done.passed_over or 0)
+        cost += (rows - saved) * self.stages.get(stage, self.per_row_ns)
         cost += done.comparisons * self.compared.get(stage, self.per_comparison_ns)
         cost += done.results * self.results.get(stage, 0.0)
         if stage in self.released:
-            cost += done.released * self.released[stage]
+            cost += (done.released - saved) * self.released[stage]
         if stage in self.load:
             cost *= self.load[stage](now_ns)
         return max(1, round(cost * (1 + self.jitter * rng.random())))

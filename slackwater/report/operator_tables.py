@@ -71,9 +71,10 @@ def _ranked_text(counts: SheddingCounts) -> str:
 
 
 def _lost_text(counts: SheddingCounts) -> str:
-    if counts.lost_share is None:
-        return "–"
-    return f"{'' if counts.is_judged else 'at most '}{percent(counts.lost_share)}"
+    if counts.lost_share is not None:
+        return percent(counts.lost_share)
+    most = counts.most_lost_share
+    return "–" if most is None else f"at most {percent(most)}"
 
 
 def _share_text(part: int, whole: int) -> str:

@@ -1,58 +1,27 @@
-"""When rows are passed over, and what is lost by it."""
+"""When rows are passed over: stretches, and where all events would have to go."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import pytest
 
 from runtime.operators.pattern.passing import PassingOver
-from runtime.operators.pattern.what_if import Judged
+from runtime.shedding.settings import Drops
 
 
-def decided(one: PassingOver, **told: Any) -> bool:
-    known = {"is_overloaded": True, "share": 0.3, "saved_share": 0.5, "judged": Judged()}
-    one.decide(**(known | told))
-    return one.is_on
-
-
-def judged(lost: int, matches: int) -> Judged:
-    return Judged(matches, matches, lost, 0).standing_for(1)
-
-
-def test_rows_are_passed_over_if_all_would_have_to_go_until_it_is_no_longer_too_much() -> None:
-    one = PassingOver()
-    assert not decided(one)
-    assert decided(one, share=1.0)
-    assert decided(one, share=0.2)  # till the level has fallen
-    assert not decided(one, is_overloaded=False)
-    assert not decided(one)
-
-
-@pytest.mark.parametrize(("lost", "is_on"), [(10, False), (25, False), (40, True)])
-def test_dropping_events_that_loses_more_gives_way_to_it_for_good(lost: int, is_on: bool) -> None:
-    """0.3 of the events save 0.15 of the work, as does a sixth of the rows: 17 of a hundred.
-
-    25 may be chance.
-    """
-    one = PassingOver()
-    assert decided(one, judged=judged(lost, 100)) is is_on
-    assert not decided(one, is_overloaded=False)
-    assert decided(one) is is_on
-
-
-def test_of_few_matches_nothing_is_concluded() -> None:
-    assert not decided(PassingOver(), judged=judged(19, 19))
-
-
-def test_windows_that_never_opened_are_as_many_as_would_have() -> None:
-    one = PassingOver()
-    assert one.lost_share == 0.0
-    for _ in range(10):
-        one.opened()
-    one.look_at(1_000)
-    one.pass_over(500, windows=3)
-    assert one.lost_share == pytest.approx((3 + 5) / 15)
-    again = PassingOver()
-    again.restore(one.snapshot())
-    assert again.snapshot() == one.snapshot()
+@pytest.mark.parametrize(
+    ("drops", "expected"),
+    [
+        ("stretches", [True, True, True, False, True]),
+        ("events", [False, True, True, False, False]),
+        ("pairs", [False] * 5),
+    ],
+)
+def test_rows_are_passed_over_until_it_is_no_longer_too_much(
+    drops: Drops, expected: list[bool]
+) -> None:
+    """Of single events only where all would have to go."""
+    one, found = PassingOver(drops), []
+    for is_overloaded, share in [(True, 0.3), (True, 1.0), (True, 0.2), (False, 0.0), (True, 0.3)]:
+        one.decide(is_overloaded=is_overloaded, share=share)
+        found.append(one.is_on)
+    assert found == expected

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence as Several
+from collections.abc import Set
 from copy import deepcopy
 from dataclasses import replace
 from typing import Any
@@ -75,12 +76,20 @@ def streams(draw: st.DrawFn) -> list[dict[str, Any]]:
     return rows
 
 
-def left(step: PatternStep, rows: list[dict[str, Any]], cuts: set[int]) -> list[Any]:
-    """Return the rows that leave; the rows are cut, and the machine put away, behind these."""
+def left(
+    step: PatternStep, rows: list[dict[str, Any]], cuts: set[int], *, passed: Set[int] = frozenset()
+) -> list[Any]:
+    """Return the rows that leave; the rows are cut, and the machine put away, behind these.
+
+    Of the reads that are in `passed` rows are passed over: see `PassingOver`.
+    """
     machine = PatternMachine(step, most_kept_rows=100)
     found = []
-    for begin, end in zip([0, *sorted(cuts)], [*sorted(cuts), len(rows)], strict=True):
+    reads = zip([0, *sorted(cuts)], [*sorted(cuts), len(rows)], strict=True)
+    for number, (begin, end) in enumerate(reads):
         part = rows[begin:end]
+        if machine._shedding is not None:
+            machine._shedding._overload._passing.is_on = number in passed
         if part:
             read = GateRead([batch_of(part)], [None], part[-1]["time"], 0, part[-1]["time"])
             found.append(machine.process(read, 0))

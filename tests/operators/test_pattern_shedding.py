@@ -185,14 +185,15 @@ def test_under_overload_the_bound_is_kept_and_espice_loses_few_matches(over: flo
     assert matches >= 0.98 * calm
     assert counts.is_trained
     assert counts.shed > 0
-    assert counts.lost_share < 0.05
+    assert counts.judged_lost_share < 0.05
     by_chance, longest_ns, counts = overloaded(random_shedding("100ms", drops="pairs"), over)
     assert longest_ns <= BOUND_NS
     assert by_chance < 0.8 * calm
     # What it says to have lost is what it lost, over the time that it shed.
     of_shed = counts.spells[0][1] - counts.spells[0][0]
     share = of_shed / (40_000 * COST_NS / over)
-    assert 1 - by_chance / calm == pytest.approx(share * counts.lost_share, abs=0.1)
+    told = counts.judged_lost_share
+    assert 1 - by_chance / calm == pytest.approx(share * told, abs=0.1 + counts.judged_error)
 
 
 def test_the_baseline_drops_types_that_the_pattern_does_not_have_first() -> None:

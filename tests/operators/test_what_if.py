@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from random import Random
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 
 import slackwater as sw
 from runtime.operators.pattern.machine import PatternMachine
-from runtime.operators.pattern.what_if import Budget, Judged, Seen, Trial, judged
+from runtime.operators.pattern.what_if import Judged, Seen, Trial, judged
 from runtime.patterns.language import Seq
 from runtime.patterns.normalise import normal_of
 from runtime.patterns.rules import rules_of
@@ -39,7 +40,8 @@ def settings_of(pattern: Seq, **settings: Any) -> Settings:
 
 
 def trial_of(kinds: list[int], lost: set[int], fits: Callable[[int], tuple[int, ...]]) -> Trial:
-    return Trial([Seen(n, n, n, fits(kind), None, n in lost) for n, kind in enumerate(kinds, 1)])
+    events = [Seen(n, n, n, fits(kind), None, n in lost) for n, kind in enumerate(kinds, 1)]
+    return Trial(1, 8.0, events)
 
 
 def fits_abc(kind: int) -> tuple[int, ...]:
@@ -50,7 +52,7 @@ def fits_abc(kind: int) -> tuple[int, ...]:
 def test_a_match_whose_event_is_lost_is_lost_and_what_stands_in_for_it_is_false() -> None:
     one = trial_of([0, 1, 2, 1, 2], {2}, fits_abc)
     found, matches = judged(one, settings_of(PATTERNS["a sequence"], most=1), no_condition)
-    assert found == Judged(1, 1, 1, 1)
+    assert found == Judged(1, 1, 1)
     assert matches == [((1, 0), (2, 1), (3, 2))]
 
 
@@ -59,7 +61,7 @@ def test_what_is_found_because_what_forbids_it_is_lost_is_false() -> None:
     names = [asked.name for asked in pattern.asked]
     one = trial_of([0, 1, 2], {2}, lambda kind: (names.index("abc"[kind]),))
     found, _ = judged(one, settings_of(PATTERNS["what must not come"]), no_condition)
-    assert found == Judged(1, 0, 0, 1)
+    assert found == Judged(0, 0, 1)
 
 
 def test_what_waits_for_the_end_of_its_window_is_decided_there() -> None:
@@ -67,13 +69,13 @@ def test_what_waits_for_the_end_of_its_window_is_decided_there() -> None:
     names = [asked.name for asked in pattern.asked]
     one = trial_of([0, 1, 2], {3}, lambda kind: (names.index("abc"[kind]),))
     found, _ = judged(one, settings_of(PATTERNS["what must not come at the end"]), no_condition)
-    assert found == Judged(1, 0, 0, 1)
+    assert found == Judged(0, 0, 1)
 
 
 def test_a_window_that_would_lose_nothing_needs_no_second_look() -> None:
     one = trial_of([0, 1, 2], set(), fits_abc)
     found, _ = judged(one, settings_of(PATTERNS["a sequence"]), no_condition)
-    assert found == Judged(1, 1, 0, 0)
+    assert found == Judged(1, 0, 0)
 
 
 def test_a_trial_survives_a_snapshot() -> None:
@@ -118,41 +120,18 @@ def ran(pattern: Seq, shed: Espice, share: float | None) -> tuple[set[Any], Shed
 @pytest.mark.parametrize(
     ("name", "make"),
     [
-        ("a sequence", espice),
+        ("a sequence", partial(espice, drops="events")),
         ("any of one kind", random_shedding),
         ("what must not come", random_shedding),
     ],
 )
 def test_what_is_told_is_near_what_is_lost(name: str, make: Any) -> None:
-    """Windows of 40 events, one each 10: of pairs some 1,700 are tried, of events 70 to 90."""
-    for drops, tried, off_lost, off_false in (
-        ("pairs", 1_000, 0.03, 0.03),
-        ("events", 60, 0.08, 0.15),
-    ):
+    """Windows of 40 events, one each 10: of 2,400 some 75 are tried, till enough is known."""
+    for drops in ("pairs", "events"):
         every, _ = ran(PATTERNS[name], make("1h", drops=drops), None)
         found, counts = ran(PATTERNS[name], make("1h", drops=drops), 0.3)
-        assert counts.judged_windows > tried
-        lost, false = len(every - found) / len(every), len(found - every) / len(every)
-        assert counts.lost_share == pytest.approx(lost, abs=off_lost), drops
-        assert counts.false_share == pytest.approx(false, abs=off_false), drops
-
-
-def test_windows_that_are_tried_stand_for_those_that_are_not() -> None:
-    """All of the first ones lose their match, and are tried; of the later ones every fifth is."""
-    told = Judged()
-    for many, lost in [(1, 1)] * 20 + [(5, 0)] * 20:
-        told = told.plus(Judged(1, 1, lost, 0).standing_for(many))
-    assert (told.matches, told.lost) == (40, 20)
-    assert told.shared(1) == round(40 * 20 / 120)
-    assert Judged().shared(2) == 0
-
-
-def test_a_budget_tells_for_how_many_windows_one_is_tried() -> None:
-    """At first all are tried, later a few, drawn; together they stand for about as many as came."""
-    budget = Budget(one_of=4, saved=1 << 14)
-    budget.came(4_000, 4_000)
-    told = [budget.takes(1_000) for _ in range(2_000)]
-    assert told[0] == 1.0
-    assert 16 <= sum(map(bool, told)) < 60  # as many as may be noted, and hardly more
-    assert max(told) > 16
-    assert sum(told) == pytest.approx(2_000, rel=0.1)
+        lost = len(every - found) / len(every)
+        assert 0 < counts.judged_error < 0.1
+        assert counts.judged_lost_share == pytest.approx(lost, abs=2.5 * counts.judged_error), drops
+        false = len(found - every) / len(every)
+        assert counts.judged_false_share == pytest.approx(false, abs=0.15), drops

@@ -113,7 +113,7 @@ def test_explain_says_the_pattern_in_words() -> None:
     assert "A → no B → C → 2 of A, B → C, 1 to 3 times" in text
     assert "windows of 5.00 s, one from each A on" in text
     assert "; 1 a window" in text
-    assert "espice, to keep 1 s" in text
+    assert "stretches of the stream, to keep 1 s" in text
 
 
 def pattern(*parts: Any, **settings: Any) -> Callable[[], object]:

@@ -11,8 +11,8 @@ from runtime.shedding import Espice, Model, Overload, baseline_shedding, espice,
 
 
 def test_a_bound_in_words_is_all_that_is_needed() -> None:
-    assert espice("1s") == Espice(Overload(1_000_000_000))
-    assert espice(latency=0.5, f=0.7, seed=4, cells=100) == Espice(
+    assert espice("1s") == Espice(Overload(1_000_000_000), drops="stretches")
+    assert espice(latency=0.5, f=0.7, seed=4, drops="events", cells=100) == Espice(
         Overload(500_000_000, 0.7), Model(cells=100), 4
     )
     assert espice("1s").kind == "espice"

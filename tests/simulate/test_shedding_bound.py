@@ -9,6 +9,7 @@ import pytest
 import slackwater as sw
 from runtime.measure.report import JobReport
 from runtime.shedding.counts import SheddingCounts
+from runtime.shedding.settings import Drops
 from runtime.simulate import LinkModel
 
 MS = 1_000_000
@@ -18,7 +19,37 @@ PAIR_NS = 600_000
 WINDOWS = 4  # over each event: 0.6 ms for each, and an event a 2 ms, is a fifth too much
 
 
-def flow(rows: int = ROWS, *, held: str | None = None) -> sw.Dataflow:
+class Feed:
+    """Gives 50 rows when it is asked, and every third time none: what waits in it is not seen."""
+
+    def __init__(self, rows: pa.Table) -> None:
+        self._rows, self._next, self._asked = rows, 0, 0
+
+    def describe(self) -> str:
+        return "a feed"
+
+    def schema(self) -> pa.Schema:
+        return self._rows.schema
+
+    def open(self) -> Feed:
+        return Feed(self._rows)
+
+    def poll(self) -> pa.RecordBatch | sw.EndOfInput | None:
+        self._asked += 1
+        if self._asked % 3 == 0:
+            return None
+        first, self._next = self._next, self._next + 50
+        if first >= self._rows.num_rows:
+            return sw.END_OF_INPUT
+        return self._rows.slice(first, 50).combine_chunks().to_batches()[0]
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+def flow(
+    rows: int = ROWS, *, held: str | None = None, drops: Drops = "pairs", is_polled: bool = False
+) -> sw.Dataflow:
     """Types 0, 1, 2 come first in a window, by turns; what follows is in no match.
 
     The source puts rows in order, which takes as long as `held`.
@@ -29,14 +60,14 @@ def flow(rows: int = ROWS, *, held: str | None = None) -> sw.Dataflow:
     made = sw.Dataflow("bound")
     events = made.source(
         "events",
-        sw.table(table),
+        Feed(table) if is_polled else sw.table(table),
         event_time="ts",
         time_unit="ns",
         speed=1.0,
         **({} if held is None else {"disorder": held, "out_of_order": "sort"}),
     )
     steps = [sw.event(f"e{kind}", of_type=kind) for kind in range(3)]
-    shed = sw.espice(f"{BOUND_MS}ms", f=0.8, drops="pairs")
+    shed = sw.espice(f"{BOUND_MS}ms", f=0.8, drops=drops)
     events.pattern(
         sw.seq(*steps),
         type="kind",
@@ -82,14 +113,33 @@ def test_where_all_of_the_bound_is_behind_the_operator_it_says_so() -> None:
     assert "elsewhere" in counts.reason
 
 
-@pytest.mark.parametrize("held", ["300ms", "1s"])
-def test_events_that_were_held_to_be_put_in_order_are_not_dropped_for_that(held: str) -> None:
+@pytest.mark.parametrize(
+    ("held", "drops"), [("300ms", "pairs"), ("1s", "pairs"), ("1s", "stretches")]
+)
+def test_events_that_were_held_to_be_put_in_order_are_not_dropped_for_that(
+    held: str, drops: Drops
+) -> None:
     """At a third of what can be done; within the bound, or above it, which is said."""
     cost = sw.CostModel(per_row_ns=0, per_slice_ns=0, per_comparison_ns=PAIR_NS // 4)
-    report = sw.Simulation(nodes=1, cost=cost).submit(flow(5_000, held=held)).wait()
+    report = sw.Simulation(nodes=1, cost=cost).submit(flow(5_000, held=held, drops=drops)).wait()
     (counts,) = [one.shedding for one in report.stages if one.shedding is not None]
-    assert (counts.dropped, report.ledger.out > 0) == (0, True)
+    assert (counts.dropped, counts.passed_over, report.ledger.out > 0) == (0, 0, True)
     assert ("elsewhere" in counts.reason) == (held == "1s")
+
+
+@pytest.mark.parametrize("is_polled", [False, True])
+def test_overload_is_met_whether_rows_wait_at_the_gate_or_in_a_feed(is_polled: bool) -> None:
+    """Half as much again as can be done: a row takes 3 ms, and one comes each 2 ms."""
+    cost = sw.CostModel(per_row_ns=0, per_slice_ns=0, stages={"found": 3 * MS})
+    made = flow(8_000, drops="stretches", is_polled=is_polled)
+    report = sw.Simulation(nodes=1, cost=cost).submit(made).wait()
+    assert report.ledger.is_balanced
+    (counts,) = [one.shedding for one in report.stages if one.shedding is not None]
+    assert 0.25 < counts.passed_over / 8_000 < 0.45
+    assert counts.shed == counts.passed_over
+    assert counts.slowest_ns <= BOUND_MS * MS
+    assert report.sinks[0].latency.max_ns <= BOUND_MS * MS
+    assert report.sinks[0].rows > 20
 
 
 def test_what_a_gate_held_for_a_late_stream_is_not_dropped_for_that() -> None:

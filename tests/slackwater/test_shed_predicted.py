@@ -251,3 +251,20 @@ def test_a_sample_that_takes_longer_than_the_bound_drops_nothing() -> None:
     sample = sampled(flow, costs(50.0))
     (found,) = [one for one in sample.stages if one.name == "found"]
     assert sum(found.slice_pairs) > 3.9 * (4_000 - 200)
+
+
+@pytest.mark.parametrize("load", [0.8, 1.5, 2.0])
+def test_where_stretches_are_passed_over_it_is_said_too(load: float) -> None:
+    """Rows cost something whatever windows wait for; one that is passed over costs a tenth."""
+    cost = CostModel(per_row_ns=0, per_slice_ns=0, stages={"found": load * EVENT_NS})
+    _, found = predicted(cost, shedding(drops="stretches"))
+    report = sw.Simulation(1, cost=cost).submit(shedding(drops="stretches")).wait()
+    (counts,) = [one.shedding for one in report.stages if one.shedding is not None]
+    assert found.helps
+    assert found.saved == pytest.approx(0.9, abs=0.02)
+    assert report.sinks[0].latency.max_ns / 1e9 <= BOUND_S
+    assert counts.slowest_ns / 1e9 <= BOUND_S
+    assert found.sheds is (counts.passed_over > 0) is (load > 1)
+    assert counts.shed == counts.passed_over
+    assert counts.shed / ROWS == pytest.approx(found.course.dropped, abs=0.04)
+    assert ("of its rows, in stretches" in found.text) is found.sheds

@@ -102,21 +102,17 @@ class EventDrops:
         del window
         return False
 
-    def give_up(self, code: int, windows: list[OpenWindow]) -> int:
-        """Give up windows of a key; return how many still waited for a match."""
-        matcher = self._matcher_of(code)
-        if matcher is None:
-            return len(windows)
-        waiting = [one.key for one in windows if not matcher.is_full(one.key)]
-        for key in waiting:
-            matcher.give_up(key, matcher.now)
-        matcher.waiting.clear()  # what would forbid them may not be looked at
-        return len(waiting)
-
     def drop(self, own: Own, every: list[OpenWindow], covered: Covered, kept: Kept) -> None:
         """Note which rows of a key go, if a window waits for a match when they come."""
         matcher = self._matcher_of(own.code)
-        windows, tried = [], []
+        windows: list[_Window] = []
+        tried: list[tuple[OpenWindow, Trial, int, int]] = []
+        if kept.is_in_gap:
+            for one, begin, end in covered.of(every):
+                if one.trial is not None:
+                    tried.append((one, one.trial, begin, end))
+            _try(own, tried, kept)
+            return
         for one, begin, end in covered.of(every):
             is_full = matcher is not None and matcher.is_full(one.key)
             if begin < end and not is_full:
@@ -128,7 +124,7 @@ class EventDrops:
         was_waiting = any(begin == 0 for _, begin, _ in windows)
         some = np.flatnonzero(own.may_match & (covered.total > 0))
         ranks, is_gone = np.zeros(len(some), np.int64), np.zeros(len(some), np.bool_)
-        if self._overload.is_on and windows and len(some):
+        if self._overload.is_dropping and windows and len(some):
             ranks, pairs = self._ranks(own, some, windows)
             is_gone = self._cut.dropped(ranks, own.events[some], share=self._overload.share)
             kept.is_shed[own.at[some[is_gone]]] = True
@@ -188,17 +184,13 @@ class EventDrops:
         keep = exp(-windows / _WINDOWS)
         self._had = [keep * self._had[0] + matches, keep * self._had[1] + windows]
 
-    def settle(self, kept: Kept) -> tuple[int, int]:
-        """Count what came of it, now that it is known when windows waited.
-
-        Returns:
-            events that were asked for, and of these those that fit something: all.
-        """
+    def settle(self, kept: Kept) -> None:
+        """Count what came of it, now that it is known when windows waited."""
         every, self._asked = self._asked, []
-        asked = sum(self._settle(one, kept) for one in every)
-        return asked, asked
+        for one in every:
+            self._settle(one, kept)
 
-    def _settle(self, one: _Asked, kept: Kept) -> int:
+    def _settle(self, one: _Asked, kept: Kept) -> None:
         own, some = one.own, one.some
         done = own.at.searchsorted(whole(kept.done.get(own.code, [])))
         is_live = _waiting(some, one.opens, done, was=one.was_waiting)
@@ -216,14 +208,13 @@ class EventDrops:
             asked=asked,
             shed=len(shed),
         )
-        if not self._overload.is_on:
-            return asked
+        if not self._overload.is_dropping:
+            return
         self._cut.saw(one.ranks[is_live], length=self._overload.buffered)
         for window, begin, end in one.windows:
             at = shed.searchsorted(begin)
             if at < len(shed) and shed.item(at) < end:
                 window.is_shed = True
-        return asked
 
     def _wear(
         self, own: Own, lost: Int64Array, pairs: _Pairs, windows: list[_Window], is_gone: BoolArray

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from runtime.model import BoolArray, Int64Array
 from runtime.operators.pattern.open_windows import OpenWindow
 from runtime.operators.pattern.what_if import Trial
+from runtime.shedding.probes import Block
 
 NOTHING: frozenset[int] = frozenset()
 
@@ -22,6 +23,8 @@ class Kept:
         opens: shape (rows,), whether it opens a window, where events do.
         is_shed: shape (rows,): no window of theirs keeps them.
         is_idle: shape (rows,): no window waits when they come, whatever becomes of those before.
+        is_in_gap: whether rows are passed over: all are shed, and windows that open are given up.
+        blocks: of all events: windows that begin with one of these are tried.
         lost: {row: keys of the windows that it is dropped of}, of those that fit something and are
             not shed.
         tried: {row: of windows that are tried the trial, and whether it loses it}.
@@ -33,6 +36,8 @@ class Kept:
     opens: BoolArray
     is_shed: BoolArray
     is_idle: BoolArray
+    is_in_gap: bool = False
+    blocks: list[Block] = field(default_factory=list)
     lost: dict[int, frozenset[int]] = field(default_factory=dict)
     tried: dict[int, list[tuple[Trial, bool]]] = field(default_factory=dict)
     done: dict[int, list[int]] = field(default_factory=dict)

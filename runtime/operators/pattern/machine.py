@@ -92,7 +92,7 @@ class PatternMachine(ByEventTime):
             self._conditions.hold,
             names=self._values.names,
             is_one=not step.keys,
-            learns=step.shed is not None,
+            learns=step.shed is not None and step.shed.ranks,
         )
         self._most_keys = _MANY_KEYS  # when there are more, those that are over are looked for
         self._most_rows = _MANY_ROWS  # likewise
@@ -128,7 +128,7 @@ class PatternMachine(ByEventTime):
             if self._shedding is not None:
                 self._shedding.look(in_order, now_ns)
             if self._shedding is not None and self._shedding.is_passing_over:
-                self._pass_over(in_order, self._shedding)
+                found = self._pass_over(in_order, self._shedding)
             else:
                 found = self._matched(in_order)
         self._passed_ns = max(self._passed_ns, released.watermark_ns)
@@ -158,6 +158,11 @@ class PatternMachine(ByEventTime):
     def comparisons(self) -> int:
         """What was worked on so far, of one that sheds; see `Overload.kept`."""
         return 0 if self._shedding is None else self._shedding.kept
+
+    @property
+    def passed_over(self) -> int:
+        """Rows so far that were not looked at, for there was no time to."""
+        return 0 if self._shedding is None else self._shedding.passed_over
 
     @property
     def shedding(self) -> SheddingCounts | None:
@@ -226,6 +231,9 @@ class PatternMachine(ByEventTime):
         numbers = self._numbers.of(codes, len(self._keys))
         kept = None
         if self._shedding is not None:
+            if self._shedding.is_in_gap and not self._shedding.is_passing_over:
+                last_ns = self._shedding.end_gap()
+                self._matchers.give_up(last_ns, last_ns)
             events = np.arange(self._events, self._events + len(batch))
             kept = self._shedding.dropped(
                 batch, codes, numbers, events, places, kinds, self._fits.of_kind
@@ -253,14 +261,20 @@ class PatternMachine(ByEventTime):
         self._check_size()
         return found
 
-    def _pass_over(self, came: Batch, shedding: WindowShedding) -> None:
-        """Count rows and do no more: there is no time to look at them."""
+    def _pass_over(self, came: Batch, shedding: WindowShedding) -> list[Found]:
+        """Count rows and do no more, unless a window has them that is tried."""
         if (batch := self._with_keys(came)) is None:
-            return
+            return []
+        times, found = batch.event_time_ns, list[Found]()
+        if not shedding.is_in_gap:
+            shedding.begin_gap(times.item(0), self._judge)
+            found = self._matchers.give_up(times.item(0), times.item(0))
+        if not shedding.pass_over(self._events, times):
+            return found + self._matched(batch)
         codes = self._keys.codes([batch.columns[name] for name in self._step.keys], len(batch))
         self._numbers.of(codes, len(self._keys))
         self._events += len(batch)
-        shedding.pass_over(len(batch))
+        return found
 
     def _events_of(
         self,

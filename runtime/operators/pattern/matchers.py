@@ -107,6 +107,7 @@ class Matchers:
         self._waits = settings.waits
         self._begins: dict[tuple[int, ...], bool] = {}
         self._due: list[tuple[int, int]] = []  # a heap of (when, key): who waits, and perhaps more
+        self._cut_ns: int | None = None  # windows by time that began by then are given up
         self.of_key: dict[int, AnyMatcher] = {}
         self.hits: list[tuple[int, Found]] = []
 
@@ -177,13 +178,16 @@ class Matchers:
                         continue
                 assert isinstance(one, WindowMatcher)
                 one.open(number, time_ns, fits)
+                if kept.is_in_gap and events.opens is not None and events.opens[i]:
+                    one.give_up_all(time_ns, time_ns)
                 if kept.is_shed.item(place):
                     continue
                 lost = kept.lost.get(place, NOTHING)
                 made = one.take_opened(number, time_ns, turn, fits, given, lost)
                 if made:
                     found += made
-                    self.hits += [(code, each) for each in made]
+                    if self._learns:
+                        self.hits += [(code, each) for each in made]
                     if not one.is_waiting:
                         kept.done.setdefault(code, []).append(place)
                         if stops:
@@ -192,6 +196,15 @@ class Matchers:
                 if self._waits:
                     self._push(one, code)
             begin = end
+        return found
+
+    def give_up(self, from_ns: int, time_ns: int) -> list[Found]:
+        """Give up the windows of all keys that have begun; see `WindowMatcher.give_up_all`."""
+        self._cut_ns = time_ns
+        found: list[Found] = []
+        for one in self.of_key.values():
+            assert isinstance(one, WindowMatcher)
+            found += one.give_up_all(from_ns, time_ns)
         return found
 
     def decided(self, passed_ns: int) -> list[Found]:
@@ -248,6 +261,8 @@ class Matchers:
         if not may and (events.opens is None or not events.opens[i]):
             return None  # nothing has begun that it could go on with
         one = self.of_key[code] = matcher_of(self._settings, self._holds)
+        if self._cut_ns is not None and isinstance(one, WindowMatcher):
+            one.give_up_all(self._cut_ns, self._cut_ns)
         return one
 
     def _push(self, one: AnyMatcher, code: int) -> None:
@@ -287,11 +302,12 @@ class Matchers:
 
     def snapshot(self) -> list[Any]:
         """Return all state, as plain values."""
-        return [[code, one.snapshot()] for code, one in self.of_key.items()]
+        return [self._cut_ns, *([code, one.snapshot()] for code, one in self.of_key.items())]
 
     def restore(self, state: list[Any]) -> None:
         """Continue from a snapshot."""
-        for code, one in state:
+        self._cut_ns, *own = state
+        for code, one in own:
             made = self.of_key[code] = matcher_of(self._settings, self._holds)
             made.restore(one)
             self._push(made, code)

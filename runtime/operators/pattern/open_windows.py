@@ -24,11 +24,13 @@ class OpenWindow:
         end_ns: likewise, by time; None: it ends by number.
         number: its own among all windows.
         size: how many events it has, or is likely to have.
+        at: which of all events it begins with.
         is_whole: whether nothing is dropped of it, whatever the load.
         is_shed: whether something was.
         hits: of each match what is known of its events, shape (1 or 2, events), see `EventKinds`,
             and their positions.
         intact: the chance that none of what was dropped of it was of a match.
+        over_at: which of all events is the first of its key behind it; None: not known yet.
         given_up: the number of the event from which on no match of it is looked for.
         trial: what it had and what it lost, to see what that costs; None: it is not tried.
     """
@@ -39,10 +41,12 @@ class OpenWindow:
     end_ns: int | None
     number: int
     size: int
+    at: int
     is_whole: bool
     is_shed: bool = False
     hits: list[tuple[Int64Array, Int64Array]] = field(default_factory=list)
     intact: float = 1.0
+    over_at: int | None = None
     given_up: int | None = None
     trial: Trial | None = None
 
@@ -66,7 +70,7 @@ class KeyWindows:
         self.last_size = 0
 
     def begins(
-        self, numbers: Int64Array, times: Int64Array, opens: BoolArray
+        self, numbers: Int64Array, times: Int64Array, opens: BoolArray, *, cut_ns: int | None
     ) -> Iterator[tuple[int, int, int | None, int | None]]:
         """Yield (key, first number, end, end in ns) of windows that open with these events.
 
@@ -74,7 +78,11 @@ class KeyWindows:
             numbers: consecutive.
             times: never descending.
             opens: which of them open a window, where events do.
+            cut_ns: windows by time that began by then were not seen to begin; None: none.
         """
+        if cut_ns is not None and isinstance(self._rule, TimeWindows):
+            newest = cut_ns // self._rule.slide_ns
+            self._newest = newest if self._newest is None else max(self._newest, newest)
         rule, begin = self._rule, numbers.item(0)
         if isinstance(rule, TimeWindows):
             yield from self._by_time(rule, begin, times)
@@ -161,10 +169,13 @@ class KeyWindows:
             self._known = [np.concatenate(self._known, axis=1)]
         return self._known[0][:, first - self._begin : end - self._begin]
 
-    def clear(self) -> None:
-        """Forget all windows, and the events of them."""
-        self.open, self._known = [], []
-        self._begin, self._held = self.behind, 0
+    def give_up(self, *, keep_tried: bool = True) -> None:
+        """Forget windows, and their events: matches are looked for in those that are tried."""
+        self.open = [one for one in self.open if keep_tried and one.trial is not None]
+        for one in self.open:
+            one.given_up = self.behind if one.given_up is None else one.given_up
+        if not self.open:
+            self._begin, self._held, self._known = self.behind, 0, []
 
     def forget(self) -> None:
         """Let go of events that no open window has."""
@@ -187,9 +198,9 @@ class KeyWindows:
         """Return all state, as plain values."""
         windows = [
             [
-                *(one.key, one.first, one.end, one.end_ns, one.number, one.size),
+                *(one.key, one.first, one.end, one.end_ns, one.number, one.size, one.at),
                 *(one.is_whole, one.is_shed, [list(hit) for hit in one.hits]),
-                *(one.intact, one.given_up),
+                *(one.intact, one.over_at, one.given_up),
                 None if one.trial is None else one.trial.snapshot(),
             ]
             for one in self.open
@@ -202,10 +213,10 @@ class KeyWindows:
         self._keys, self._newest, self._begin, self.last_size, known, windows = state
         self._known = list(known)
         self._held = sum(part.shape[1] for part in self._known)
-        for *plain, hits, intact, given_up, trial in windows:
+        for *plain, hits, intact, over_at, given_up, trial in windows:
             one = OpenWindow(*plain)
             one.hits = [(events, at) for events, at in hits]
-            one.intact, one.given_up = intact, given_up
+            one.intact, one.over_at, one.given_up = intact, over_at, given_up
             one.trial = None if trial is None else Trial.of(trial)
             self.open.append(one)
 

@@ -14,7 +14,7 @@ import numpy as np
 from runtime.model import Batch, BoolArray, Int64Array
 from runtime.operators.pattern.open_windows import OpenWindow
 from runtime.operators.pattern.passing import PassingOver
-from runtime.operators.pattern.what_if import Judged
+from runtime.operators.pattern.what_if import Judged, Trial
 from runtime.shedding import (
     Dropped,
     Espice,
@@ -24,13 +24,16 @@ from runtime.shedding import (
     Shedding,
     Spans,
 )
-from runtime.shedding.counts import SheddingCounts
+from runtime.shedding.counts import SheddingCounts, is_known
 from runtime.shedding.draws import FloatArray
+from runtime.shedding.losses import Losses
+from runtime.shedding.probes import LATER_ONE_OF, ONE_OF, Block, Probes
 
 _LOOKS = 64
 """Looks at the load in as long as the bound."""
 _LOOKS_A_GUESS = 8
 """While something is dropped: what that costs in matches is guessed anew after so many."""
+NOTHING = "nothing: stretches"
 _MOST_SPELLS = 256
 _LEAST_BUFFERED = 1_024.0
 
@@ -47,8 +50,8 @@ class Overload:
         if settings.kind == "baseline" and not settings.repetitions:
             settings = replace(settings, repetitions=tuple(sorted(repetitions.items())))
         self._bound_ns = settings.overload.latency_ns
-        self._is_by_pair = settings.drops == "pairs"
-        self._passing = PassingOver()
+        self._drops, self._ranks = settings.drops, settings.ranks
+        self._passing = PassingOver(settings.drops)
         self._shedding = Shedding(settings)
         self._feature = "" if settings.feature is None else str(settings.feature)
         self._looked_ns: int | None = None
@@ -61,7 +64,10 @@ class Overload:
         self._seen = [0, 0]  # of both, at the last look
         self._lost = [0.0, 0.0]  # pairs with something to drop; of matches lost, by pairs
         self._kept_share: float | None = None  # of matches, as things are
-        self._judged = Judged()
+        self._losses = Losses()
+        is_by_pair = settings.drops == "pairs"
+        self._probes = Probes(one_of=ONE_OF // 2 if is_by_pair else ONE_OF, has_gaps=not is_by_pair)
+        self._events = 0  # that came so far
         self._began_ns: int | None = None  # when it was first too much
         self._looks = 0
         self._age_ns = self._slowest_ns = 0  # of the last rows when they came; of any, worked off
@@ -81,8 +87,13 @@ class Overload:
 
     @property
     def is_on(self) -> bool:
-        """Whether something is dropped now."""
+        """Whether something is to go now."""
         return self._shedding.shedder.amount is not None
+
+    @property
+    def is_dropping(self) -> bool:
+        """Whether single events, or pairs of them and windows, are dropped now."""
+        return self.is_on and self._drops != "stretches"
 
     @property
     def size(self) -> int:
@@ -113,8 +124,6 @@ class Overload:
             self._observe(now_ns, rows)
         # These are of what the next look sees: how many came, and in how long, of the same rows.
         self._arrived += len(rows)
-        if self.has_begun and not self._passing.is_on:
-            self._passing.look_at(len(rows))
         self._newest_ns = max(self._newest_ns, rows.stimulus_time_ns.max().item())
 
     def _observe(self, now_ns: int, rows: Batch) -> None:
@@ -132,6 +141,7 @@ class Overload:
                 busy_ns=self._busy_ns,
                 dropped_share=dropped / asked if asked else 0.0,
                 pairs=asked,
+                is_passing=self._passing.is_on,
                 age_ns=now_ns - self._oldest_ns,
                 youngest_ns=now_ns - rows.stimulus_time_ns.max().item(),
                 idle_ns=max(self._idle_ns - self._idle_before_ns, 0),
@@ -143,13 +153,8 @@ class Overload:
         )
         if verdict.is_overloaded and self._began_ns is None:
             self._began_ns = now_ns
-        if not self._is_by_pair:
-            self._passing.decide(
-                is_overloaded=verdict.is_overloaded,
-                share=self.share,
-                saved_share=self._shedding.detector.saved_share,
-                judged=self._judged,
-            )
+            self._probes.begin(self._events)
+        self._passing.decide(verdict)
         if not verdict.is_curable:
             self._reason = verdict.reason
         if verdict.amount is not None:
@@ -157,7 +162,7 @@ class Overload:
                 self._spells.append([now_ns, now_ns, 0])
                 del self._spells[:-_MOST_SPELLS]
             self._spells[-1][1] = now_ns
-            if self._is_by_pair and self._looks % _LOOKS_A_GUESS == 0:
+            if self._drops == "pairs" and self._looks % _LOOKS_A_GUESS == 0:
                 self._kept_share = self._shedding.report().kept_share
             self._looks += 1
         self._before_ns, self._idle_before_ns = self._newest_ns, self._idle_ns
@@ -189,9 +194,11 @@ class Overload:
         """Whether it has ever been too much."""
         return self._began_ns is not None
 
-    def judged(self, what: Judged) -> None:
+    def judged(self, trial: Trial, what: Judged) -> None:
         """Count what shedding cost a window that was tried."""
-        self._judged = self._judged.plus(what)
+        self._losses.add(trial.block, trial.stands_for, **what._asdict())
+        if is_known(self._losses.matches, self._losses.error):
+            self._probes.one_of = LATER_ONE_OF
 
     def keeps_whole(self, window: int) -> bool:
         """Return whether nothing is dropped of a window, whatever the load."""
@@ -206,15 +213,32 @@ class Overload:
         """Whether rows are not looked at."""
         return self._passing.is_on
 
-    def pass_over(self, rows: int, *, windows: int) -> None:
-        """Count rows that are not looked at, and windows that are given up for that."""
-        self._shed += rows
-        self._passing.pass_over(rows, windows=windows)
+    @property
+    def passed_over(self) -> int:
+        """Rows so far that were not looked at."""
+        return self._passing.rows
 
-    def opened(self) -> None:
-        """Count a window that opens."""
-        if self.has_begun:
-            self._passing.opened()
+    def pass_over(self, rows: int) -> None:
+        """Count rows that are not looked at."""
+        self._shed += rows
+        self._passing.rows += rows
+
+    def blocks(self, first: int, behind: int) -> list[Block]:
+        """Return which of these events windows that are tried begin with, of all [first, behind).
+
+        Nothing is tried before it has ever been too much.
+        """
+        self._events = behind
+        return self._probes.blocks(first, behind) if self.has_begun else []
+
+    def opened(self, windows: int, rows: int, fit: int) -> None:
+        """Count windows that opened, the rows that these opened among, and those that fit."""
+        self._probes.opened(windows, rows, fit)
+
+    def ended(self, window: OpenWindow, size: int) -> None:
+        """Note a window that is over, of so many events."""
+        over_at = self._events if window.over_at is None else window.over_at
+        self._probes.ended(over_at - window.at, size)
 
     @property
     def share(self) -> float:
@@ -284,21 +308,21 @@ class Overload:
             slowest_ns=self._slowest_ns,
             rest_ns=self._rest_ns,
             passed_over=self._passing.rows,
-            cut_share=self._passing.lost_share,
             latency_ns=self._bound_ns,
             f=report.f,
             is_trained=report.is_trained,
-            ranked_by=report.ranked_by,
-            ranked=report.ranked,
+            ranked_by=report.ranked_by if self._ranks else NOTHING,
+            ranked=report.ranked if self._ranks else {},
             feature=self._feature,
             compared=report.compared,
             compared_lost=None if report.lost_shares is None else list(report.lost_shares),
             models=report.turns,
             changes=report.changes,
-            judged_windows=self._judged.windows,
-            judged_matches=self._judged.matches,
-            judged_lost=self._judged.shared(1),
-            judged_false=self._judged.shared(2),
+            judged_windows=self._losses.windows,
+            judged_matches=self._losses.matches,
+            judged_lost_share=self._losses.lost_share,
+            judged_false_share=self._losses.false_share,
+            judged_error=self._losses.error,
             most_lost_share=self._lost[1] / self._lost[0] if self._lost[0] else None,
             spells=[list(one) for one in self._spells],
         )
@@ -315,7 +339,7 @@ class Overload:
             "idle": [self._idle_ns, self._idle_before_ns],
             "seen": list(self._seen),
             "lost": [*self._lost, self._kept_share, self._looks],
-            "judged": [*self._judged[:4], list(self._judged.of_all)],
+            "judged": [self._losses.snapshot(), self._probes.snapshot(), self._events],
             "began_ns": self._began_ns,
             "reason": self._reason,
             "slowest": [self._age_ns, self._slowest_ns],
@@ -334,8 +358,9 @@ class Overload:
         self._idle_ns, self._idle_before_ns = state["idle"]
         self._work, self._seen = list(state["work"]), list(state["seen"])
         *self._lost, self._kept_share, self._looks = state["lost"]
-        windows, matches, lost, false, (first, second, third) = state["judged"]
-        self._judged = Judged(windows, matches, lost, false, (first, second, third))
+        losses, probes, self._events = state["judged"]
+        self._losses.restore(losses)
+        self._probes.restore(probes)
         self._began_ns = state["began_ns"]
         self._age_ns, self._slowest_ns = state["slowest"]
         self._passing.restore(state["passing"])

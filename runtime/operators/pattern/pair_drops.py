@@ -30,20 +30,13 @@ class PairDrops:
 
     def __init__(self, overload: Overload) -> None:
         self._overload = overload
-        self._came = (0, 0)
 
     def keeps_whole(self, window: int) -> bool:
         """Return whether nothing is dropped of a window, whatever the load."""
         return self._overload.keeps_whole(window)
 
-    def give_up(self, code: int, windows: list[OpenWindow]) -> int:
-        """Never is: each pair is looked at."""
-        raise AssertionError(f"windows of key {code} are given up: {len(windows)}")
-
     def drop(self, own: Own, every: list[OpenWindow], covered: Covered, kept: Kept) -> None:
         """Note which rows of a key its open windows lose."""
-        events, fit = self._came
-        self._came = events + len(own.at), fit + int(np.count_nonzero(own.matters))
         if self._overload.has_begun:
             self._try(own, every, covered, kept)
         pairs = int(covered.total.sum())
@@ -55,11 +48,8 @@ class PairDrops:
     def learned(self, windows: int, matches: int) -> None:
         """It makes no difference."""
 
-    def settle(self, kept: Kept) -> tuple[int, int]:
-        """Return how many events came, and of these those that fit something."""
-        del kept
-        came, self._came = self._came, (0, 0)
-        return came
+    def settle(self, kept: Kept) -> None:
+        """Count nothing more: pairs were counted as they were dropped."""
 
     def snapshot(self) -> Any:
         """Return all state: none."""

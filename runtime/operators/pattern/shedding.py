@@ -21,7 +21,7 @@ from runtime.operators.pattern.open_windows import KeyWindows, OpenWindow, cover
 from runtime.operators.pattern.overload import Overload, places_of
 from runtime.operators.pattern.pair_drops import PairDrops
 from runtime.operators.pattern.step import PatternStep
-from runtime.operators.pattern.what_if import Budget, Judged, Parts, Trial
+from runtime.operators.pattern.what_if import Judged, Parts, Trial
 from runtime.patterns.scopes import OpenedWindows, Within
 from runtime.patterns.settings import Settings
 from runtime.patterns.windowed import WindowMatcher
@@ -56,14 +56,17 @@ class WindowShedding:
         self._kinds = EventKinds(step)
         self._of_key: dict[int, KeyWindows] = {}
         self._numbers = 0  # of windows so far
+        self._learns = step.shed.ranks
         self._overload = Overload(step.shed, self._kinds.repetitions)
         self._drops: PairDrops | EventDrops
         if step.shed.drops == "pairs":
             self._drops = PairDrops(self._overload)
-            self._budget = Budget(one_of=4, saved=1 << 15)
         else:
             self._drops = EventDrops(self._overload, matcher_of, seed=step.shed.seed)
-            self._budget = Budget(one_of=8, saved=1_024)  # each costs as much as some that are kept
+        self._tried: dict[int, int] = {}  # {code of a key: open windows of it that are tried}
+        self._gap_ns: int | None = None  # rows are passed over: the time of the last; None: not now
+        self._cut_ns: int | None = None  # the time of the last row that was not seen
+        self._is_blind = False  # nothing is known of rows since then
         self._sampled_left = _MOST_SAMPLED
         self._may_match: dict[tuple[int, ...], bool] = {}  # {what an event fits: has it a place?}
 
@@ -82,6 +85,11 @@ class WindowShedding:
         """Events so far that no window of theirs kept."""
         return self._overload.shed
 
+    @property
+    def passed_over(self) -> int:
+        """Events so far that were not looked at."""
+        return self._overload.passed_over
+
     def took(self, took_ns: int, idle_ns: int) -> None:
         """Note how long the last slice took, and how long the slot was idle so far."""
         self._overload.took(took_ns, idle_ns)
@@ -99,14 +107,41 @@ class WindowShedding:
         """Whether rows that come now are not looked at at all."""
         return self._overload.is_passing_over
 
-    def pass_over(self, rows: int) -> None:
-        """Count rows that are not looked at: the windows that they are in are given up."""
-        given_up = 0
-        for code, windows in self._of_key.items():
-            if windows.open:
-                given_up += self._drops.give_up(code, windows.open)
-                windows.clear()
-        self._overload.pass_over(rows, windows=given_up)
+    @property
+    def is_in_gap(self) -> bool:
+        """Whether the rows that came last were passed over."""
+        return self._gap_ns is not None
+
+    def begin_gap(self, from_ns: int, judge: Judge) -> None:
+        """Give up windows that are open, as rows from a time on are passed over."""
+        self.finish(list(self._of_key), from_ns, judge)
+        self._gap_ns = from_ns
+        for windows in self._of_key.values():
+            windows.give_up()
+
+    def end_gap(self) -> int:
+        """Look at rows again; return the time of the last that was passed over."""
+        assert self._gap_ns is not None
+        self._cut_ns, self._gap_ns, self._is_blind = self._gap_ns, None, False
+        return self._cut_ns
+
+    def pass_over(self, first: int, times: Int64Array) -> bool:
+        """Return whether windows that are tried have none of these rows; if so, count them.
+
+        Args:
+            first: the number of the first among all events.
+            times: of each.
+        """
+        self._gap_ns = times.item(-1)
+        if self._overload.blocks(first, first + len(times)) or self._tried:
+            self._is_blind = False
+            return False
+        if not self._is_blind:
+            for windows in self._of_key.values():
+                windows.give_up(keep_tried=False)
+        self._is_blind, self._cut_ns = True, self._gap_ns
+        self._overload.pass_over(len(times))
+        return True
 
     def dropped(
         self,
@@ -134,11 +169,13 @@ class WindowShedding:
         if self._opens is not None:
             opens[places] = np.array([self._opens in one for one in of_kind]).take(kinds)
         matters, may_match, is_shed, is_idle = np.zeros((4, len(rows)), dtype=np.bool_)
-        kept = Kept(known, opens, is_shed, is_idle)
+        is_shed[:] = self.is_in_gap
+        blocks = self._overload.blocks(events.item(0), events.item(-1) + 1)
+        kept = Kept(known, opens, is_shed, is_idle, self.is_in_gap, blocks)
         matters[places] = True
         may_match[places] = np.array([self._has_place(one) for one in of_kind]).take(kinds)
         self._sampled_left = min(self._sampled_left + len(rows), _MOST_SAMPLED)
-        times = rows.event_time_ns
+        before, times = self._numbers, rows.event_time_ns
         order = codes.argsort(kind="stable")
         ordered = codes.take(order)
         begins = np.flatnonzero(np.diff(ordered, prepend=-1))
@@ -157,13 +194,14 @@ class WindowShedding:
                 may_match.take(at),
             )
             self._of_one(own, kept)
+        self._overload.opened(self._numbers - before, len(rows), len(places))
+        if kept.is_in_gap:
+            self._overload.pass_over(len(rows))
         return kept
 
     def settle(self, kept: Kept) -> None:
         """Count what was dropped of a read, now that it has been worked off."""
-        asked = self._drops.settle(kept)
-        if self._overload.has_begun:
-            self._budget.came(*asked)
+        self._drops.settle(kept)
 
     def _has_place(self, fits: tuple[int, ...]) -> bool:
         """Return whether what fits these may be in a match: it may do no more than forbid one."""
@@ -180,24 +218,37 @@ class WindowShedding:
             if self._opens is not None and not own.opens.any():
                 return
             windows = self._of_key[code] = KeyWindows(self._rule)
-        for key, low, end, end_ns in windows.begins(own.numbers, own.times, own.opens):
-            size = end - low if end is not None else windows.last_size or self._overload.size
-            number, self._numbers = self._numbers, self._numbers + 1
-            self._overload.opened()
-            whole = self._drops.keeps_whole(number)
-            windows.open.append(OpenWindow(key, low, end, end_ns, number, size, whole))
-            if self._overload.has_begun and (many := self._budget.takes(size)):
-                windows.open[-1].trial = Trial(stands_for=many)
+        self._open(own, windows, kept)
         if not windows.open:
             return
         windows.add(own.numbers, own.known)
         begin = own.numbers.item(0)
         first, behind = windows.ranges(begin, own.times)
         for one, at_end in zip(windows.open, behind.tolist(), strict=True):
-            if one.end is None and at_end < len(own.at):
-                one.end = begin + at_end  # from now on it is known
+            if at_end < len(own.at) and one.over_at is None:
+                one.over_at = own.events.item(at_end)
+                if one.end is None:
+                    one.end = begin + at_end  # from now on it is known
         covered = Covered(first, behind, covering(first, behind, len(own.at)))
         self._drops.drop(own, windows.open, covered, kept)
+
+    def _open(self, own: Own, windows: KeyWindows, kept: Kept) -> None:
+        """Open the windows that begin with rows of a key; in a gap, those that are tried."""
+        begins = windows.begins(own.numbers, own.times, own.opens, cut_ns=self._cut_ns)
+        for key, low, end, end_ns in begins:
+            size = end - low if end is not None else windows.last_size or self._overload.size
+            number, self._numbers = self._numbers, self._numbers + 1
+            at = own.events.item(low - own.numbers.item(0))
+            is_whole = self._drops.keeps_whole(number)
+            one = OpenWindow(key, low, end, end_ns, number, size, at, is_whole)
+            for block in kept.blocks:
+                if block.first <= at < block.behind:
+                    one.trial = Trial(block.number, block.stands_for)
+                    self._tried[own.code] = self._tried.get(own.code, 0) + 1
+            if kept.is_in_gap:
+                one.given_up = low
+            if one.trial is not None or not kept.is_in_gap:
+                windows.open.append(one)
 
     # -- learning -----------------------------------------------------------------------
 
@@ -230,7 +281,7 @@ class WindowShedding:
             judge: says what shedding cost a window, and which matches it would have had.
         """
         over: list[tuple[OpenWindow, int, Int64Array]] = []
-        for code in codes:
+        for code in sorted({*codes, *self._tried}):
             windows = self._of_key.get(code)
             if windows is None:
                 continue
@@ -238,20 +289,27 @@ class WindowShedding:
             for one in windows.ended(behind, passed_ns):
                 end = one.end if one.end is not None else behind
                 size = end - one.first
+                self._overload.ended(one, size)
                 if one.end_ns is not None:
                     windows.last_size = size
-                if one.trial is not None and one.trial.events:
-                    verdict, matches = judge(one.trial)
-                    self._overload.judged(verdict.standing_for(one.trial.stands_for))
-                    self._budget.judged(verdict, len(one.trial.events))
-                    if self._drops.learns_from_trials:
-                        one.is_shed, one.hits = False, one.trial.hits(matches, one.first)
-                if not one.is_shed and size > 0:
+                if one.trial is not None:
+                    self._judge(code, one, one.trial, judge)
+                if self._learns and not one.is_shed and size > 0:
                     over.append((one, size, windows.known_of(one.first, end)))
             windows.forget()
         if over:
             self._drops.learned(len(over), sum(len(one.hits) for one, _, _ in over))
             self._overload.learn(self._finished(over))
+
+    def _judge(self, code: int, window: OpenWindow, trial: Trial, judge: Judge) -> None:
+        """Count what a window that was tried has lost; it may teach what is in matches."""
+        self._tried[code] -= 1
+        if not self._tried[code]:
+            del self._tried[code]
+        verdict, matches = judge(trial)
+        self._overload.judged(trial, verdict)
+        if self._learns and self._drops.learns_from_trials:
+            window.is_shed, window.hits = False, trial.hits(matches, window.first)
 
     def _finished(self, over: list[tuple[OpenWindow, int, Int64Array]]) -> FinishedWindows:
         sampled = self._overload.samples(np.array([one.number for one, _, _ in over]))
@@ -280,6 +338,7 @@ class WindowShedding:
     def keep(self, moved: dict[int, int]) -> None:
         """Forget all keys but these: {old code: new code}."""
         self._of_key = {moved[code]: one for code, one in self._of_key.items() if code in moved}
+        self._tried = {moved[code]: many for code, many in self._tried.items() if code in moved}
 
     def snapshot(self) -> dict[str, Any]:
         """Return all state, as plain values."""
@@ -287,7 +346,8 @@ class WindowShedding:
             "overload": self._overload.snapshot(),
             "of_key": [[code, one.snapshot()] for code, one in self._of_key.items()],
             "numbers": self._numbers,
-            "budget": self._budget.snapshot(),
+            "tried": [list(one) for one in self._tried.items()],
+            "gap": [self._gap_ns, self._cut_ns, self._is_blind],
             "drops": self._drops.snapshot(),
             "sampled_left": self._sampled_left,
             "kinds": self._kinds.snapshot(),
@@ -297,7 +357,8 @@ class WindowShedding:
         """Continue from a snapshot."""
         self._overload.restore(state["overload"])
         self._numbers = state["numbers"]
-        self._budget.restore(state["budget"])
+        self._tried = dict(state["tried"])
+        self._gap_ns, self._cut_ns, self._is_blind = state["gap"]
         self._drops.restore(state["drops"])
         self._sampled_left = state["sampled_left"]
         self._kinds.restore(state["kinds"])

@@ -1,0 +1,173 @@
+"""What shedding does by default beside a floor, random and BL, where windows share their work.
+
+In the simulator: an event takes its time once if it fits while a window waits for a match, as in
+our operator, and a row that is passed over takes none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from statistics import median
+
+import numpy as np
+import pyarrow as pa
+
+import slackwater as sw
+from benchmarks.frame import Claim, Result
+from benchmarks.patterns.endured import ran
+from benchmarks.patterns.floor import FloatArray, floor_recall
+from benchmarks.patterns.queries import Asked
+from benchmarks.patterns.timed import reads_of
+from benchmarks.side_by_side import side_by_side
+from runtime.operators.pattern.machine import PatternMachine
+from runtime.shedding import Espice
+
+OVERS, QUICK_OVERS = (1.2, 1.4, 1.7, 2.0), (1.7,)
+TOLERANCE, STATED_WITHIN = 0.03, 0.05
+DEFAULT = "default"
+SHEDDERS: dict[str, Callable[..., Espice]] = {
+    DEFAULT: sw.espice,
+    "BL": sw.baseline_shedding,
+    "random": sw.random_shedding,
+}
+READ = 64
+SEEDS = 5
+
+
+@dataclass(frozen=True)
+class Times:
+    """Seconds at half of what can be done, and seconds in all."""
+
+    training_s: float
+    span_s: float
+
+
+@dataclass(frozen=True)
+class Query:
+    """A query over rows of some seconds, and how long its windows are."""
+
+    asked: Asked
+    window_s: float
+
+
+@dataclass(frozen=True)
+class Tried:
+    """What came of a query at a load, with a seed.
+
+    Attributes:
+        asked: its name.
+        over: so many times what can be done.
+        recalls: {form: recall}, the floor's too.
+        stated: by the default form; None: nothing.
+        judged: matches that this is from.
+        worst: the slowest event by the bound.
+    """
+
+    asked: str
+    over: float
+    recalls: dict[str, float]
+    stated: float | None
+    judged: int
+    worst: float
+
+
+def add_forms(
+    result: Result, make: Callable[[int], Sequence[Query]], *, times: Times, quick: bool
+) -> None:
+    """Add what each form keeps, at each load, to a result: medians over seeds."""
+    seeds = 1 if quick else SEEDS
+    overs = QUICK_OVERS if quick else OVERS
+    tasks = [
+        partial(_tried, query, times, over, seed)
+        for seed in range(1, seeds + 1)
+        for query in make(seed)
+        for over in overs
+    ]
+    every = side_by_side(tasks, what="shed-bound, by default")
+    for name, over in dict.fromkeys((one.asked, one.over) for one in every):
+        own = [one for one in every if (one.asked, one.over) == (name, over)]
+        recalls = {form: median(one.recalls[form] for one in own) for form in own[0].recalls}
+        what = f"{name}, +{100 * (over - 1):.0f} %"
+        told = ", ".join(f"{form} {100 * recall:.1f}" for form, recall in recalls.items())
+        off = [abs(one.stated - one.recalls[DEFAULT]) for one in own if one.stated is not None]
+        said = f"stated {len(off)} times, off by {100 * max(off):.1f}" if off else "nothing stated"
+        result.notes.append(f"work shared among windows, {what}: recall, %: {told}; {said}")
+        result.figures[f"forms: {what}"] = {"recalls": recalls, "stated_off": off}
+        rivals = max(recall for form, recall in recalls.items() if form != DEFAULT)
+        ahead = 100 * (recalls[DEFAULT] - rivals)
+        result.claims += [
+            Claim(f"{what}: recall by default less the best of floor, BL, random", ahead, ">=", -3),
+            Claim(f"{what}: slowest event by the bound", max(one.worst for one in own), "<=", 1),
+        ]
+        if off:
+            result.claims.append(
+                Claim(f"{what}: recall that is stated, off by", max(off), "<=", STATED_WITHIN)
+            )
+
+
+def own_queries(seed: int, rows: int, span_s: float) -> list[Query]:
+    """Return a sequence in sliding windows, and one by key with what must not come between."""
+    draw = np.random.default_rng(seed)
+    times = pa.array(np.arange(rows) * round(span_s * 1e9 / rows))
+    often = draw.choice(6, rows, p=[0.02, 0.04, 0.1, 0.2, 0.3, 0.34])
+    first = pa.table({"time": times, "kind": often})
+    second = pa.table(
+        {"time": times, "key": draw.integers(0, 4, rows), "kind": draw.integers(0, 5, rows)}
+    )
+    one, two, three, four, bar = (sw.event(f"e{kind}", of_type=kind) for kind in range(5))
+
+    def sliding(stream: sw.Stream, shed: Espice | None) -> sw.Stream:
+        window = sw.sliding("4s", "1s")
+        return stream.pattern(sw.seq(one, two, three, four), type="kind", window=window, shed=shed)
+
+    def keyed(stream: sw.Stream, shed: Espice | None) -> sw.Stream:
+        pattern = sw.seq(one, sw.no(bar), two, three)
+        window = sw.tumbling("2s")
+        return stream.pattern(pattern, by="key", type="kind", window=window, shed=shed)
+
+    return [Query(Asked("sliding", first, sliding), 4.0), Query(Asked("keyed", second, keyed), 2.0)]
+
+
+def _tried(query: Query, times: Times, over: float, seed: int) -> Tried:
+    asked, training_s = query.asked, times.training_s
+    truth, work = _at_leisure(asked)
+    surge = work[round(training_s) :].sum()
+    each_ns = over * (times.span_s - training_s) * 1e9 / surge
+    once = partial(ran, asked, training_s=training_s, seed=seed, over=over)
+    bound_s = once(sw.espice("1000h"), each_ns).mean_s / 2
+    bound = f"{round(bound_s * 1000)}ms"
+    shed = {name: once(make(bound, seed=seed), each_ns) for name, make in SHEDDERS.items()}
+    default = shed[DEFAULT]
+    from_ns = default.shed_from_ns
+    every = {one for one in truth if one[0] >= from_ns}
+    recalls = {name: len(every & one.matches) / max(len(every), 1) for name, one in shed.items()}
+    recalls["floor"] = floor_recall(
+        truth,
+        work * each_ns / 1e9,
+        from_s=from_ns / 1e9,
+        window_s=query.window_s,
+        bound_s=bound_s,
+    )
+    slowest_s = max(default.worst_s, default.counts.slowest_ns / 1e9)
+    judged = default.counts.judged_matches
+    return Tried(asked.name, over, recalls, default.stated, judged, slowest_s / bound_s)
+
+
+def _at_leisure(asked: Asked) -> tuple[set[tuple[int, str]], FloatArray]:
+    """Return all matches, and how many events are worked on in each second."""
+    machine = PatternMachine(asked.step(sw.espice("1000h")), most_kept_rows=10**9)
+    first = asked.rows["time"][0].as_py()
+    seconds = np.zeros(1 + int((asked.rows["time"][-1].as_py() - first) / 1e9))
+    found: set[tuple[int, str]] = set()
+    for read in reads_of(asked.rows, READ):
+        before = machine.comparisons
+        made = machine.process(read, 0)
+        rows = read.ports[0]
+        assert rows is not None
+        seconds[int((rows.event_time_ns.item(0) - first) / 1e9)] += machine.comparisons - before
+        if made is not None:
+            starts = np.asarray(made.columns["window_start"]).astype(np.int64).tolist()
+            found |= set(zip(starts, made.columns["events"].tolist(), strict=True))
+    return found, seconds

@@ -1,0 +1,117 @@
+"""Which windows are tried: those that begin in short blocks of the stream, evenly spread.
+
+Where a block lies in its stride is drawn, and nothing of the load or of what is shed has a say. So
+windows that are tried stand for all, those that rows were passed over of included: a window of a
+block of B rows in a stride of S stands for S / B windows.
+
+```
+rows   |----------██----|---██-----------|--------------██|      ██: windows that begin here
+        a stride, S rows                                             are tried
+```
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from runtime.shedding.draws import draws_of_windows
+
+ONE_OF = 8
+LATER_ONE_OF = 64
+"""Of so many events that fit, when enough is known."""
+_SEED = 1
+_KEEP = 15 / 16
+_LEAST_SPAN = 64.0
+
+
+class Block(NamedTuple):
+    """Rows: windows that begin with them are tried.
+
+    Attributes:
+        number: of the stride.
+        first, behind: [first, behind) of all rows.
+        stands_for: so many windows each.
+    """
+
+    number: int
+    first: int
+    behind: int
+    stands_for: float
+
+
+class Probes:
+    """Draws blocks, as long as windows and strides are known to be when a stride begins.
+
+    Args:
+        one_of: of so many events that fit something one may be noted for a window that is tried.
+        has_gaps: whether rows between blocks need not be looked at: then blocks are short.
+    """
+
+    def __init__(self, *, one_of: int = ONE_OF, has_gaps: bool = True) -> None:
+        self._has_gaps = has_gaps
+        self._end = 0  # of the last stride
+        self._number = 0
+        self._blocks: list[Block] = []  # that may not be over
+        # Windows, the rows that they were seen to open among, and those of these that fit.
+        self._opened = self._seen = self._fit = 0.0
+        self._span = self._size = 0.0  # rows of a window: of all keys while it is open, and its own
+        self.one_of = one_of
+
+    def opened(self, windows: int, rows: int, fit: int) -> None:
+        """Count windows that opened, the rows that these opened among, and those that fit."""
+        self._opened += windows
+        self._seen += rows
+        self._fit += fit
+
+    def ended(self, span: int, size: int) -> None:
+        """Note a window that is over: rows of all keys that came, and rows that it had."""
+        keep = _KEEP if self._span else 0.0
+        self._span = keep * self._span + (1 - keep) * max(span, 1)
+        self._size = keep * self._size + (1 - keep) * max(size, 1)
+
+    def begin(self, row: int) -> None:
+        """Begin the first stride with a row."""
+        self._end = row
+
+    def blocks(self, first: int, behind: int) -> list[Block]:
+        """Return the blocks that have rows of a range; ranges follow each other.
+
+        Args:
+            first: of all rows.
+            behind: the row after the last.
+        """
+        while self._end < behind:
+            self._blocks.append(self._next())
+        self._blocks = [one for one in self._blocks if one.behind > first]
+        return [one for one in self._blocks if one.first < behind]
+
+    def _next(self) -> Block:
+        span = max(self._span, _LEAST_SPAN)
+        stride = round(self.one_of * span)
+        # All windows note each row that fits as often as it is in one.
+        often = self._size * self._opened / self._seen if self._opened else 1.0
+        fit = self._fit / self._seen if self._fit else 1.0
+        length = round(stride / max(self.one_of * often * fit, 1.0))
+        if self._has_gaps:
+            length = min(length, round(span))
+        length = max(length, 1)
+        at = draws_of_windows(np.array([self._number]), seed=_SEED).item()
+        first = self._end + int(at * (stride - length + 1))
+        found = Block(self._number, first, first + length, stride / length)
+        self._end, self._number = self._end + stride, self._number + 1
+        return found
+
+    def snapshot(self) -> list[Any]:
+        """Return all state, as plain values."""
+        known = [self._end, self._number, self._opened, self._seen, self._fit]
+        lengths = [self._span, self._size, self.one_of]
+        return [known, lengths, [list(one) for one in self._blocks]]
+
+    def restore(self, state: list[Any]) -> None:
+        """Continue from a snapshot."""
+        known, lengths, blocks = state
+        self._end, self._number, self._opened, self._seen, self._fit = known
+        self._span, self._size, self.one_of = lengths
+        self._blocks = [Block(*one) for one in blocks]

@@ -1,0 +1,104 @@
+"""Which windows are tried, and what they say of those that are not."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+
+from runtime.shedding.counts import SheddingCounts
+from runtime.shedding.losses import Losses
+from runtime.shedding.probes import ONE_OF, Probes
+
+
+def test_one_window_of_each_stride_is_tried_wherever_it_lies() -> None:
+    """One each 10 rows, of 200 rows; whatever is read at a time, blocks are the same."""
+    found = []
+    for read in (1, 37, 1_000):
+        probes = Probes()
+        probes.opened(100, 1_000, 1_000)
+        probes.ended(200, 200)
+        probes.begin(500)
+        tried: dict[int, float] = {}
+        for begin in range(500, 100_500, read):
+            for block in probes.blocks(begin, min(begin + read, 100_500)):
+                for row in range(-(-block.first // 10) * 10, block.behind, 10):
+                    tried[row] = block.stands_for
+        found.append(tried)
+    assert found[0] == found[1] == found[2]
+    assert len(found[0]) == pytest.approx(100_000 / (ONE_OF * 200), abs=2)
+    assert sum(found[0].values()) == pytest.approx(10_000, rel=0.05)
+    places = [row % (ONE_OF * 200) for row in found[0]]
+    assert max(places) - min(places) > ONE_OF * 100
+
+
+def test_the_fewer_rows_fit_the_more_windows_are_tried() -> None:
+    """A tenth fits, and each row is in 20 windows: of 2 noted a row, one of 80 may be."""
+    lengths = []
+    for has_gaps in (False, True):
+        probes = Probes(has_gaps=has_gaps)
+        probes.opened(100, 1_000, 100)
+        probes.ended(200, 200)
+        (block,) = probes.blocks(0, ONE_OF * 200)
+        lengths.append(block.behind - block.first)
+        assert block.stands_for == ONE_OF * 200 / lengths[-1]
+    assert lengths == [100, 100]
+
+
+def test_windows_of_many_keys_take_turns() -> None:
+    """Each of 50 keys has one of 10 rows, while 500 of all keys come: so many in a block."""
+    probes = Probes()
+    probes.opened(100, 1_000, 1_000)
+    probes.ended(500, 10)
+    (block,) = probes.blocks(0, ONE_OF * 500)
+    assert block.behind - block.first == 500
+    assert block.stands_for == ONE_OF
+
+
+def test_a_share_is_told_with_its_error_and_blocks_count_not_windows() -> None:
+    draw = Random(3)  # noqa: S311
+    alone, together, off = Losses(), Losses(), 0.0
+    for number in range(400):
+        lost = int(draw.random() < 0.4)
+        alone.add(number, 8.0, matches=1, lost=lost, false=0)
+        for _ in range(9):  # windows that lie over each other
+            together.add(number, 8.0, matches=1, lost=lost, false=0)
+    off = alone.lost_share - 0.4
+    assert alone.error == pytest.approx((0.24 / 400) ** 0.5, rel=0.1)
+    assert abs(off) < 2.5 * alone.error
+    assert together.lost_share == pytest.approx(alone.lost_share)
+    assert together.error == pytest.approx(alone.error, rel=0.05)
+    again = Losses()
+    again.restore(together.snapshot())
+    assert again.snapshot() == together.snapshot()
+
+
+def test_a_window_counts_as_many_times_as_it_stands_for() -> None:
+    losses = Losses()
+    for number in range(10):
+        losses.add(number, 2.0, matches=1, lost=1, false=0)
+        losses.add(100 + number, 6.0, matches=1, lost=0, false=1)
+    assert losses.lost_share == 0.25
+    assert losses.false_share == 0.75
+
+
+@pytest.mark.parametrize(
+    ("matches", "error", "said"),
+    [(19, 0.0, None), (20, 0.025, 0.3), (400, 0.026, None)],
+)
+def test_a_share_is_said_once_it_is_known_to_five_points(
+    matches: int, error: float, said: float | None
+) -> None:
+    counts = SheddingCounts(judged_matches=matches, judged_lost_share=0.3, judged_error=error)
+    assert counts.lost_share == said
+
+
+def test_few_blocks_do_not_tell_none_from_a_few_however_many_matches_they_have() -> None:
+    losses = Losses()
+    for _ in range(50):
+        losses.add(1, 1.0, matches=2, lost=0, false=0)
+    assert losses.matches == 100
+    assert losses.error > 0.3
+    for block in range(2, 41):
+        losses.add(block, 1.0, matches=1, lost=0, false=0)
+    assert losses.error < 0.025
