@@ -5,13 +5,11 @@ from __future__ import annotations
 from bisect import bisect_left
 from typing import Any
 
-from runtime.patterns.chain import Chain
-from runtime.patterns.log import Log
 from runtime.patterns.matcher import NONE, KeyMatcher
 from runtime.patterns.naming import Match
 from runtime.patterns.own_lists import OwnLists
 from runtime.patterns.rules import Roles
-from runtime.patterns.scopes import Window, Within
+from runtime.patterns.scopes import Window, Windows, Within
 from runtime.patterns.settings import Found, HoldsOfTurns, Settings
 from runtime.patterns.waiting import What
 
@@ -28,7 +26,7 @@ class WindowMatcher(KeyMatcher):
     def __init__(self, settings: Settings, holds: HoldsOfTurns) -> None:
         super().__init__(settings, holds)
         assert not isinstance(settings.scope, Within)
-        self.windows = settings.scope.begin()
+        self.windows: Windows = settings.scope.begin()
         # Of windows: those up to this key have all their matches; counts of those behind it.
         self._full: int | None = None
         self._counts: dict[int, int] = {}
@@ -190,27 +188,11 @@ class WindowMatcher(KeyMatcher):
         """Return whether a window has all its matches, whatever comes, or was given up."""
         return not self._waits and self._is_full(key)
 
-    def give_up_all(self, from_ns: int, time_ns: int) -> list[Found]:
-        """Look for no more matches of windows that have begun: their events are not looked at.
-
-        Args:
-            from_ns: a window that is over by then had all of its events.
-            time_ns: windows that begin by then have begun.
-
-        Returns:
-            what waited for the end of such a window.
-        """
-        found = self.waiting.decided(from_ns)
-        self.waiting.clear()
-        self.windows.pass_to(self._now, time_ns)
-        newest = self.windows.newest()
-        self._full = newest if self._full is None else max(self._full, newest)
-        self.log, self._chains = Log(), [Chain(one) for one in self._settings.rules]
-        self._low = self._now + 1
-        for kept in (self._counts, self._own, self._used, self._lost, self._gone, self._given_up):
-            kept.clear()
-        self._closing.clear()
-        return found
+    def begin_behind(self, windows: Windows, time_ns: int) -> None:
+        """Go on with windows, of which those that have begun by a time are given up."""
+        self.windows = windows
+        windows.pass_to(0, time_ns)
+        self._full = windows.newest()
 
     def give_up(self, key: int, number: int) -> None:
         """Look for no more matches of a window with the event of this number, or from it on."""

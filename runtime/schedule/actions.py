@@ -48,6 +48,25 @@ class Rest(NamedTuple):
     """Whether a source may have something then, and nobody knows."""
 
 
+class LookedAt(NamedTuple):
+    """Counts of an operator.
+
+    Attributes:
+        comparisons: pairs that it compared.
+        passed_over: rows that it did not look at; None: it looks at all.
+    """
+
+    comparisons: int = 0
+    passed_over: int | None = None
+
+    def since(self, before: LookedAt) -> LookedAt:
+        """Return what was counted since then."""
+        passed = None
+        if self.passed_over is not None and before.passed_over is not None:
+            passed = self.passed_over - before.passed_over
+        return LookedAt(self.comparisons - before.comparisons, passed)
+
+
 class Slice(NamedTuple):
     """One piece of work that was done: the stage, its rows, and what the host must now do."""
 

@@ -21,6 +21,7 @@ from runtime.plan.arrivals import closes_of
 from runtime.plan.plan import Stage
 from runtime.plan.step import GatedStep, Role, Step
 from runtime.schedule.accounts import count_closing, count_in
+from runtime.schedule.actions import LookedAt
 
 
 class Chain:
@@ -144,20 +145,11 @@ class StageOperator:
         return found
 
     @property
-    def comparisons(self) -> int:
-        """Pairs that the operator has compared so far; 0 for one that does not say."""
-        if not self._compares:
-            return 0
-        found: int = self.operator.comparisons  # type: ignore[attr-defined]  # its step says so
-        return found
-
-    @property
-    def passed_over(self) -> int | None:
-        """Rows so far that the operator did not look at; None: it does not shed."""
-        if not self._sheds:
-            return None
-        found: int = self.operator.passed_over  # type: ignore[attr-defined]  # its step says so
-        return found
+    def looked_at(self) -> LookedAt:
+        """What the operator has looked at so far, as far as its step says that it tells."""
+        pairs: int = self.operator.comparisons if self._compares else 0  # type: ignore[attr-defined]
+        passed: int | None = self.operator.passed_over if self._sheds else None  # type: ignore[attr-defined]
+        return LookedAt(pairs, passed)
 
     def fill(self, report: StageReport) -> None:
         """Fill in what the operator holds and counts."""

@@ -181,13 +181,10 @@ class Slot:
         name = self.at_work = machine.stage.name
         self._turn += 1
         self._turns[name] = self._turn
-        compared, passed = machine.comparisons, machine.passed_over
-        max_rows = self._slice_sizes[name].rows
+        before, max_rows = machine.looked_at, self._slice_sizes[name].rows
         self._recent.append((now_ns, "slice", name, max_rows))
         message, used = machine.run(now_ns, max_rows=max_rows)
-        compared = machine.comparisons - compared
-        if passed is not None:
-            passed = (machine.passed_over or 0) - passed
+        pairs, passed = machine.looked_at.since(before)
         actions: list[Action] = []
         if message is not None:
             self._send(machine, message, now_ns, actions)
@@ -200,7 +197,7 @@ class Slot:
             self._grant(machine, actions)
         results = 0 if message is None else message.rows
         worked, released = machine.rows_worked, machine.rows_released
-        return Slice(name, worked, actions, now_ns, compared, released, results, passed)
+        return Slice(name, worked, actions, now_ns, pairs, released, results, passed)
 
     def _say(self, unsaid: Sequence[Unsaid], now_ns: int) -> Slice:
         """Send promises that nobody had asked for where a stage was that has moved."""

@@ -19,6 +19,7 @@ from runtime.plan.plan import Channel, Stage
 from runtime.plan.step import GatedStep, Role
 from runtime.plan.steps import GateStep
 from runtime.schedule.accounts import count_source
+from runtime.schedule.actions import LookedAt
 from runtime.schedule.chain import Chain, StageOperator, count_alone, restore_report, steps_counted
 from runtime.schedule.intake import PassIntake
 from runtime.schedule.intakes import intake_of
@@ -318,14 +319,8 @@ class StageMachine:
         return self.queues.rows + (self.gate.rows_held if self.gate is not None else 0)
 
     @property
-    def comparisons(self) -> int:
-        """Pairs that its join has compared so far; 0 for other stages."""
-        return 0 if self._operator_at is None else self._operator_at.comparisons
-
-    @property
-    def passed_over(self) -> int | None:
-        """Rows so far that its operator did not look at; None: it does not shed."""
-        return None if self._operator_at is None else self._operator_at.passed_over
+    def looked_at(self) -> LookedAt:  # noqa: D102 - see there
+        return LookedAt() if self._operator_at is None else self._operator_at.looked_at
 
     @property
     def operator(self) -> Operator | None:

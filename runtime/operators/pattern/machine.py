@@ -160,8 +160,7 @@ class PatternMachine(ByEventTime):
         return 0 if self._shedding is None else self._shedding.kept
 
     @property
-    def passed_over(self) -> int:
-        """Rows so far that were not looked at, for there was no time to."""
+    def passed_over(self) -> int:  # noqa: D102 - rows, so far
         return 0 if self._shedding is None else self._shedding.passed_over
 
     @property
@@ -232,8 +231,7 @@ class PatternMachine(ByEventTime):
         kept = None
         if self._shedding is not None:
             if self._shedding.is_in_gap and not self._shedding.is_passing_over:
-                last_ns = self._shedding.end_gap()
-                self._matchers.give_up(last_ns, last_ns)
+                self._matchers.give_up(self._shedding.end_gap())
             events = np.arange(self._events, self._events + len(batch))
             kept = self._shedding.dropped(
                 batch, codes, numbers, events, places, kinds, self._fits.of_kind
@@ -268,7 +266,7 @@ class PatternMachine(ByEventTime):
         times, found = batch.event_time_ns, list[Found]()
         if not shedding.is_in_gap:
             shedding.begin_gap(times.item(0), self._judge)
-            found = self._matchers.give_up(times.item(0), times.item(0))
+            found = self._matchers.give_up(times.item(0))
         if not shedding.pass_over(self._events, times):
             return found + self._matched(batch)
         codes = self._keys.codes([batch.columns[name] for name in self._step.keys], len(batch))
@@ -307,18 +305,7 @@ class PatternMachine(ByEventTime):
         """Tell the shedder which events were in matches, and which windows are over."""
         hits, self._matchers.hits = self._matchers.hits, []
         if hits:
-            turns = np.array([turn for _, found in hits for turn, _ in found.parts], dtype=np.int64)
-            distinct, places = np.unique(turns, return_inverse=True)
-            rows = self._rows.at(distinct)
-            columns = [rows.columns[name] for name in self._step.shed_columns]
-            numbers, *known = np.stack(columns).take(places, axis=1)
-            of_events = np.stack(known)
-            end = 0
-            for code, found in hits:
-                begin, end = end, end + len(found.parts)
-                part = slice(begin, end)
-                shedding.hit(code, found.window, numbers[part], of_events[:, part])
-                self._touched.add(code)
+            self._touched |= shedding.hit(hits, self._rows)
         shedding.finish(sorted(self._touched), self._passed_ns, self._judge)
         self._touched = set()
 

@@ -179,7 +179,7 @@ class Matchers:
                 assert isinstance(one, WindowMatcher)
                 one.open(number, time_ns, fits)
                 if kept.is_in_gap and events.opens is not None and events.opens[i]:
-                    one.give_up_all(time_ns, time_ns)
+                    self._anew(code, one)  # the window that opened is given up at once
                 if kept.is_shed.item(place):
                     continue
                 lost = kept.lost.get(place, NOTHING)
@@ -198,14 +198,31 @@ class Matchers:
             begin = end
         return found
 
-    def give_up(self, from_ns: int, time_ns: int) -> list[Found]:
-        """Give up the windows of all keys that have begun; see `WindowMatcher.give_up_all`."""
-        self._cut_ns = time_ns
+    def give_up(self, at_ns: int) -> list[Found]:
+        """Look for no more matches of windows that have begun: their events are not looked at.
+
+        Args:
+            at_ns: the time of an event that is not looked at. A window that was over had all of its
+                events; one by time that begins by then has begun.
+
+        Returns:
+            what waited for the end of such a window.
+        """
+        self._cut_ns = at_ns
         found: list[Found] = []
-        for one in self.of_key.values():
-            assert isinstance(one, WindowMatcher)
-            found += one.give_up_all(from_ns, time_ns)
+        for code, one in list(self.of_key.items()):
+            found += one.waiting.decided(at_ns)
+            self._anew(code, one)
         return found
+
+    def _anew(self, code: int, one: AnyMatcher | None = None) -> AnyMatcher:
+        """Return a new matcher for a key, which goes on with the windows of another, given up."""
+        made = self.of_key[code] = matcher_of(self._settings, self._holds)
+        if self._cut_ns is not None and isinstance(made, WindowMatcher):
+            before = made if one is None else one
+            assert isinstance(before, WindowMatcher)
+            made.begin_behind(before.windows, self._cut_ns)
+        return made
 
     def decided(self, passed_ns: int) -> list[Found]:
         """Return what waited for the end of a scope that is over."""
@@ -260,10 +277,7 @@ class Matchers:
             self._begins[fits] = may
         if not may and (events.opens is None or not events.opens[i]):
             return None  # nothing has begun that it could go on with
-        one = self.of_key[code] = matcher_of(self._settings, self._holds)
-        if self._cut_ns is not None and isinstance(one, WindowMatcher):
-            one.give_up_all(self._cut_ns, self._cut_ns)
-        return one
+        return self._anew(code)
 
     def _push(self, one: AnyMatcher, code: int) -> None:
         due_ns = one.waiting.due_ns

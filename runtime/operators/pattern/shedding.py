@@ -20,10 +20,11 @@ from runtime.operators.pattern.kinds import EventKinds
 from runtime.operators.pattern.open_windows import KeyWindows, OpenWindow, covering
 from runtime.operators.pattern.overload import Overload, places_of
 from runtime.operators.pattern.pair_drops import PairDrops
+from runtime.operators.pattern.rows import Rows
 from runtime.operators.pattern.step import PatternStep
 from runtime.operators.pattern.what_if import Judged, Parts, Trial
 from runtime.patterns.scopes import OpenedWindows, Within
-from runtime.patterns.settings import Settings
+from runtime.patterns.settings import Found, Settings
 from runtime.patterns.windowed import WindowMatcher
 from runtime.shedding import FinishedWindows
 from runtime.shedding.counts import SheddingCounts
@@ -51,7 +52,7 @@ class WindowShedding:
         assert step.shed is not None
         assert not isinstance(step.scope, Within)
         self._rules = settings.rules
-        self._rule = step.scope
+        self._rule, self._columns = step.scope, step.shed_columns
         self._opens = step.scope.asked if isinstance(step.scope, OpenedWindows) else None
         self._kinds = EventKinds(step)
         self._of_key: dict[int, KeyWindows] = {}
@@ -252,7 +253,25 @@ class WindowShedding:
 
     # -- learning -----------------------------------------------------------------------
 
-    def hit(self, code: int, window: int, numbers: Int64Array, known: Int64Array) -> None:
+    def hit(self, hits: Sequence[tuple[int, Found]], rows: Rows) -> set[int]:
+        """Take note of matches, by the codes of their keys; return these.
+
+        Args:
+            hits: matches that left.
+            rows: that they are made of.
+        """
+        turns = np.array([turn for _, found in hits for turn, _ in found.parts], dtype=np.int64)
+        distinct, places = np.unique(turns, return_inverse=True)
+        columns = rows.at(distinct).columns
+        shown = np.stack([columns[name] for name in self._columns]).take(places, axis=1)
+        numbers, known = shown[0], shown[1:]
+        end = 0
+        for code, found in hits:
+            begin, end = end, end + len(found.parts)
+            self._hit(code, found.window, numbers[begin:end], known[:, begin:end])
+        return {code for code, _ in hits}
+
+    def _hit(self, code: int, window: int, numbers: Int64Array, known: Int64Array) -> None:
         """Take note of a match of a window: its events' numbers, and what is known of them."""
         windows = self._of_key.get(code)
         if windows is None:
