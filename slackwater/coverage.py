@@ -61,14 +61,14 @@ def covered_lines(sample: FlowSample) -> list[str]:
     """Return how much time a sample covers, for people; none: it is not known."""
     if sample.covers_s <= 0:
         return []
-    each, over = format_s(sample.covers_s / sample.stretches), format_s(sample.looked_s)
+    covered, over = format_s(sample.covers_s), format_s(sample.looked_s)
     if sample.stretches == 1:
         more = "" if sample.covers_s >= sample.looked_s else f"; when rows come, of {over}"
-        return [f"sample      costs of the first {each} of event time{more}"]
+        return [f"sample      costs of the first {covered} of event time{more}"]
     off = f"{ERRORS * sample.spread:.0%}"
     return [
-        f"sample      costs of {sample.stretches} stretches of {each} each, evenly over {over} of "
-        f"event time: work may be off by {off}"
+        f"sample      costs of {sample.stretches} stretches, {covered} together, evenly over "
+        f"{over} of event time: work may be off by {off}"
     ]
 
 

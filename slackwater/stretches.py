@@ -37,7 +37,7 @@ class Stretched:
     Attributes:
         rows: {source: its rows}.
         from_s: when each stretch begins, by event time from the earliest row.
-        length_s: how long each is; 0 of a sample without times.
+        lengths_s: how long each is; 0 of a sample without times.
         looked_s: over how much event time they are spread.
         keep_s: how far apart stretches are put, so that none sees the one before.
         slide_s: pauses are cut by multiples of this, so that windows end as they do.
@@ -45,7 +45,7 @@ class Stretched:
 
     rows: Mapping[str, Rows]
     from_s: Sequence[float] = (0.0,)
-    length_s: float = 0.0
+    lengths_s: Sequence[float] = (0.0,)
     looked_s: float = 0.0
     keep_s: float = 0.0
     slide_s: float = 0.0
@@ -53,7 +53,7 @@ class Stretched:
     @property
     def covers_s(self) -> float:
         """Event time that the sample's rows are of."""
-        return self.length_s * len(self.from_s)
+        return sum(self.lengths_s)
 
     def without_pauses(self, source: str, times_s: FloatArray) -> FloatArray:
         """Return event times of a source's sample as if its stretches followed each other.
@@ -66,7 +66,8 @@ class Stretched:
             return times_s
         shift_s = np.arange(len(self.from_s)) * 0.0
         for n in range(1, len(self.from_s)):
-            pause_s = self.from_s[n] - self.from_s[n - 1] - self.length_s - self.keep_s
+            until_s = self.from_s[n - 1] + self.lengths_s[n - 1]
+            pause_s = self.from_s[n] - until_s - self.keep_s
             cut_s = max(pause_s, 0.0)
             if self.slide_s > 0:
                 cut_s = np.floor(cut_s / self.slide_s) * self.slide_s
@@ -96,15 +97,19 @@ def stretched(
     all_rows = sum(len(one.event_s) * one.stands_for for one in known.values())
     wanted = rows * len(known)
     covered_s = end_s * wanted / all_rows if all_rows > wanted else end_s
-    whole = Stretched(rows=first.rows, length_s=min(covered_s, end_s), looked_s=end_s)
+    whole = Stretched(rows=first.rows, lengths_s=(min(covered_s, end_s),), looked_s=end_s)
     count = int(min(MOST, covered_s // (2 * reach_s) if reach_s > 0 else MOST))
     if is_whole or count < 2 or all_rows <= 1.25 * wanted or covered_s <= 0:
         return whole
-    length_s = covered_s / count
-    # In the middle of as many parts: what the first rows alone are like is no fifth of all.
-    from_s = np.asarray((np.arange(count) + 0.5) * (end_s / count) - length_s / 2, np.float64)
+    # In the midst of as many parts of all rows: what the first ones are like is no fifth of all.
+    together_s = np.concatenate(list(newest_s.values()))
+    each = np.concatenate([np.full(len(newest_s[n]), known[n].stands_for) for n in known])
+    order = np.argsort(together_s, kind="stable")
+    middles, half = (np.arange(count) + 0.5) / count * all_rows, wanted / count / 2
+    before = np.searchsorted(np.cumsum(each[order]), np.stack([middles - half, middles + half]))
+    from_s, until_s = together_s[order][before]
     found = {
-        name: _numbers(newest_s[name], times[name].stands_for, from_s, length_s) for name in known
+        name: _numbers(newest_s[name], times[name].stands_for, from_s, until_s) for name in known
     }
     found |= {name: ((0, rows),) for name in times if name not in known}
     taken = sum(until - begin for each in found.values() for begin, until in each)
@@ -114,17 +119,17 @@ def stretched(
     return Stretched(
         rows=found,
         from_s=tuple(from_s.tolist()),
-        length_s=length_s,
+        lengths_s=tuple((until_s - from_s).tolist()),
         looked_s=end_s,
         keep_s=reach_s,
         slide_s=slide_s,
     )
 
 
-def _numbers(newest_s: FloatArray, each: float, from_s: FloatArray, length_s: float) -> Rows:
+def _numbers(newest_s: FloatArray, each: float, from_s: FloatArray, until_s: FloatArray) -> Rows:
     """Return which rows come while the newest event time lies in each stretch."""
     begins = np.searchsorted(newest_s, from_s)
-    ends = np.maximum(np.searchsorted(newest_s, from_s + length_s), begins)
+    ends = np.maximum(np.searchsorted(newest_s, until_s), begins)
     return tuple(
         (round(begin * each), round(end * each)) for begin, end in zip(begins, ends, strict=True)
     )

@@ -32,7 +32,7 @@ __all__ = [
 ]
 
 EARLY = 0.05
-"""Of the rows of a sample: the slices that these come in show what is done at first alone."""
+"""Of the rows of a sample, where a stage looks back: its windows fill with these."""
 LEAST_ROWS, MOST_ROWS = Limits.min_slice_rows, Limits.max_slice_rows
 
 
@@ -132,8 +132,10 @@ class SampledStage:
         others = np.asarray(more if len(more) else np.zeros(count), float)
         features = np.stack([np.ones(count), rows, let_go, others], axis=1)
         if count > 8:
-            early = np.cumsum(rows) < EARLY * rows.sum()
-            begin = min(max(int(early.sum()) + 1, 2), count // 2)
+            looks_back = self.window_s is not None or self.within_s is not None
+            early = EARLY if looks_back or any(self.slice_pairs) else 0.0
+            at_first = int((np.cumsum(rows) < early * rows.sum()).sum()) + 1
+            begin = min(max(at_first, 2), count // 2)
             features, seconds = features[begin:], seconds[begin:]
         if any(np.ptp(each) == 0 and each.any() for each in features[:, 1:3].T):
             features[:, 0] = 0.0  # nothing tells a slice from its rows: all of it is theirs

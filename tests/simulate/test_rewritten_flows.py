@@ -26,7 +26,7 @@ def walked(plan: FlowPlan, seed: int) -> FlowPlan:
 
 @given(seed=st.integers(0, 1 << 30), walk=st.integers(0, 1 << 30))
 def test_rewritten_flows_give_the_same_bytes(seed: int, walk: int) -> None:
-    flow = draw_filtered_flow(seed, rows=40)
+    flow = draw_filtered_flow(seed, rows=24)
     plan = walked(FlowPlan(flow.graph), walk)
     try:
         expected = results_of(flow, seed)

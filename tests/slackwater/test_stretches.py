@@ -82,7 +82,7 @@ def test_first_rows_unlike_the_rest_do_not_stand_for_all() -> None:
     assert (sample.stretches, sample.looked_s) == (5, pytest.approx(10.0, abs=0.1))
     made = sw.Simulation(nodes=1).predict(flow, 100, sample=sample)
     assert made.bounds_s[1] > made.estimate.bounds_s[1]
-    assert "5 stretches of 200 ms each, evenly over 10.00 s" in made.text()
+    assert "5 stretches, 1.00 s together, evenly over 10.00 s" in made.text()
     assert made.to_json()["latency"]["most_s"] == made.bounds_s[1]
 
 
