@@ -73,11 +73,15 @@ def merged(firsts: Int64Array, lasts: Int64Array) -> tuple[Int64Array, Int64Arra
         firsts: shape (ranges,), of each.
         lasts: shape (ranges,), of each, inclusive.
     """
-    order = np.argsort(firsts, kind="stable")
-    order = order[firsts[order] <= lasts[order]]
-    if not len(order):
-        return firsts[:0], lasts[:0]
-    firsts, lasts = firsts[order], np.maximum.accumulate(lasts[order])
+    there = firsts <= lasts
+    if not there.all():
+        firsts, lasts = firsts[there], lasts[there]
+    if not len(firsts):
+        return firsts, lasts
+    if (firsts[1:] < firsts[:-1]).any():
+        order = np.argsort(firsts, kind="stable")
+        firsts, lasts = firsts[order], lasts[order]
+    lasts = np.maximum.accumulate(lasts)
     starts = np.flatnonzero(np.concatenate([[True], firsts[1:] > lasts[:-1] + 1]))
     return firsts[starts], lasts[np.append(starts[1:] - 1, -1)]
 
