@@ -125,6 +125,7 @@ def shedding(feature: Any) -> Callable[[], object]:
     return pattern(A, window=sw.tumbling("1s"), within=None, shed=shed)
 
 
+LOW = sw.event("low", where=sw.col("v") > 0)
 BARE = sw.event("bare", where=sw.col("v"))
 REFUSED: dict[str, tuple[Callable[[], object], type[SlackwaterError], str]] = {
     "no scope": (pattern(A, B, within=None), SettingError, "every event would be kept for ever"),
@@ -161,6 +162,25 @@ REFUSED: dict[str, tuple[Callable[[], object], type[SlackwaterError], str]] = {
     "no in front of any_of": (pattern(A, sw.no(B), sw.all_of(B, C)), FlowError, "in any order"),
     "no at the end of a number": (pattern(A, sw.no(B), within=5), FlowError, "use a time"),
     "too short": (pattern(A, B, C, within=2), FlowError, "it can never match"),
+    "different values of a key": (
+        lambda: rows().key_by("kind").pattern(sw.any_of(2, LOW, distinct="kind"), within="1s"),
+        FlowError,
+        "rows of one key have one 'kind': it can never match",
+    ),
+    "more different values than types": (
+        pattern(sw.any_of(3, A, B, distinct="kind")),
+        FlowError,
+        "its events are of 2 types: it can never match; ask for 2 or fewer",
+    ),
+    "more different values than truth has": (
+        lambda: (
+            rows()
+            .assign(odd=sw.col("v") > 1)
+            .pattern(sw.any_of(4, LOW, distinct="odd"), within="1s")
+        ),
+        FlowError,
+        "'odd' is true, false or null: it can never match; ask for 3 or fewer",
+    ),
     "matches without windows": (pattern(A, matches=1), SettingError, "there is none"),
     "no such word": (pattern(A, selection="frist"), SettingError, "'frist' is none of 'first'"),
     "next of any": (pattern(sw.all_of(A, B), skip="next"), FlowError, "leave skip='any'"),

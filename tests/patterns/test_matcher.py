@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.patterns.normal import Sequence
+from runtime.patterns.normal import Place, Sequence
 from runtime.patterns.scopes import CountWindows, TimeWindows, Within
 from tests.patterns.spec import Event, Spec
 from tests.patterns.worlds import (
@@ -24,6 +24,7 @@ from tests.patterns.worlds import (
     conditional,
     events_of,
     found_by,
+    matcher_for,
     no_condition,
     normal,
     one,
@@ -182,6 +183,27 @@ def test_what_leaves_first_uses_events_up_first() -> None:
         found = found_by(spec, events_of(text))
         assert [tuple(turn for turn, _ in one.parts) for one in found] == expected
         same(spec, events_of(text))
+
+
+def test_repeated_more_often_than_the_least_is_found_where_each_is_the_next() -> None:
+    """All three a after the b, each the next one; and the first two."""
+    pattern = normal(Sequence((one(B), Place((A,), least=2, most=3))))
+    spec = Spec(pattern, Within(span_ns=600), "each", False, None, "next", no_condition)
+    got = [tuple(turn for turn, _ in found.parts) for found in found_by(spec, events_of("baaa"))]
+    assert got == [(1, 2, 3), (1, 2, 3, 4)]
+
+
+@pytest.mark.parametrize("selection", ["first", "last", "each", "cumulative"])
+def test_no_number_of_places_is_too_many(selection: str) -> None:
+    pattern = normal(Sequence((*(one(A) for _ in range(1200)), one(B))))
+    spec = Spec(pattern, Within(events=1201), selection, False, None, "any", no_condition)
+    matcher = matcher_for(spec)
+    chain = matcher._chains[0]
+    for number in range(1, 1201):  # as if each had come at its place only
+        matcher.log.add(number, number, number, (A,), None)
+        chain.ends[number - 1].add(number, 1, number)
+    (found,) = matcher.take(1201, 1201, 1201, (B,))
+    assert len(found.parts) == 1201
 
 
 # -- put away, and with losses --------------------------------------------------------------
