@@ -101,6 +101,11 @@ class DriftMatcher:
         """How many events are kept."""
         return len(self.log.events)
 
+    @property
+    def ends_waiting(self) -> int:
+        """How many matches wait."""
+        return len(self.waiting)
+
     def turns_held(self) -> list[int]:
         """Return the places in the stream of events that may be in a match to leave."""
         return [one.turn for one in self.log.events]

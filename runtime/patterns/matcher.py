@@ -74,6 +74,11 @@ class KeyMatcher(ABC):
         """How many events are kept."""
         return len(self.log.numbers)
 
+    @property
+    def ends_waiting(self) -> int:
+        """How many windows, or ends of matches, wait."""
+        return len(self.waiting)
+
     def turns_held(self) -> list[int]:
         """Return the places in the stream of events that may be in a match to leave."""
         turns = self.log.turns

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections import deque
 from typing import Any
 
 from runtime.patterns.chain import Chain
@@ -21,6 +22,9 @@ class ReachMatcher(KeyMatcher):
         assert isinstance(settings.scope, Within)
         self._scope = settings.scope
         self._used[0] = set()
+        # Of each alternative the events that end matches and wait, where they do so in turn; the
+        # first one is asked for.
+        self._queues: list[deque[What]] = [deque() for _ in settings.rules]
 
     def take(
         self,
@@ -57,9 +61,7 @@ class ReachMatcher(KeyMatcher):
             if not ends.at or ends.at[-1] != number or ends.start[-1] < low:
                 continue  # out of reach, or used up by an alternative before
             if chain.rules.barred_after:
-                due_ns = self._due_ns(which, number, low)
-                if due_ns is not None:
-                    self.waiting.add(due_ns, (number, which, low))
+                self._wait_for((number, which, low))
                 continue
             for match in self._chosen(chain, number, low, self._used[0]):
                 found.append(self._made(match, which, turn, time_ns, None))
@@ -68,7 +70,47 @@ class ReachMatcher(KeyMatcher):
 
     # -- what waits -------------------------------------------------------------------------
 
-    def _due_ns(self, which: int, number: int, low: int) -> int | None:
+    def _wait_for(self, what: What) -> None:
+        _, which, _ = what
+        queue = self._queues[which]
+        if self._is_in_turn(which):
+            queue.append(what)
+            if len(queue) > 1:
+                return
+        due_ns = self._due_ns(*what)
+        if due_ns is not None:
+            self.waiting.add(due_ns, what)
+
+    def _is_in_turn(self, which: int) -> bool:
+        """Return whether no event's matches are decided before those of the event before it.
+
+        So where each takes what begins first: what an event may begin with ascends with the event.
+        Then only the first one is asked for, not each whenever an event is used up.
+        """
+        settings, rules = self._settings, self._settings.rules[which]
+        is_first = settings.consumes and settings.selection != "last"
+        return is_first and not rules.conditions and not rules.depends
+
+    def _decide(self, due_ns: int, what: What) -> tuple[list[Found], tuple[int, What] | None]:
+        _, which, _ = what
+        found, again = self._decided(due_ns, what)
+        queue = self._queues[which]
+        if again is None and queue:
+            queue.popleft()
+            while queue and again is None:
+                next_ns = self._due_ns(*queue[0])
+                if next_ns is None:
+                    queue.popleft()
+                else:
+                    again = (next_ns, queue[0])
+        return found, again
+
+    @property
+    def ends_waiting(self) -> int:
+        """How many windows, or ends of matches, wait."""
+        return sum(map(len, self._queues)) or len(self.waiting)
+
+    def _due_ns(self, number: int, which: int, low: int) -> int | None:
         """Return when it is to be asked what leaves of the matches that an event ends."""
         if not self._chains[which].is_end(number, low):
             return None
@@ -89,7 +131,7 @@ class ReachMatcher(KeyMatcher):
             return self._listing(chain, number, low).union()
         return self._listing(chain, number, low, accepts).least()
 
-    def _decide(self, due_ns: int, what: What) -> tuple[list[Found], tuple[int, What] | None]:
+    def _decided(self, due_ns: int, what: What) -> tuple[list[Found], tuple[int, What] | None]:
         number, which, low = what
         chain = self._chains[which]
         if not chain.is_end(number, low):
@@ -123,7 +165,7 @@ class ReachMatcher(KeyMatcher):
             self._consume(one)
         if settings.consumes or settings.selection != "each":
             return found, None
-        again_ns = self._due_ns(which, number, latest + 1)
+        again_ns = self._due_ns(number, which, latest + 1)
         return found, None if again_ns is None else (again_ns, (number, which, latest + 1))
 
     def _may_leave(self, chain: Chain, match: Match) -> bool:
@@ -155,6 +197,7 @@ class ReachMatcher(KeyMatcher):
             "low": self._low,
             "used": sorted(self._used[0]),
             "waiting": self.waiting.snapshot(),
+            "queues": [[list(what) for what in queue] for queue in self._queues],
         }
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -162,6 +205,7 @@ class ReachMatcher(KeyMatcher):
         self.log.restore(state["log"])
         self._low = state["low"]
         self.waiting.restore(state["waiting"])
+        self._queues = [deque(map(tuple, queue)) for queue in state["queues"]]
         used = set(state["used"])
         self._used = {0: used}
         self._replay(self._chains, 0, NONE if self._keeps_used else used)

@@ -11,6 +11,7 @@ from runtime.patterns import choose
 from runtime.patterns.chain import Chain
 from runtime.patterns.naming import Naming
 from runtime.patterns.normal import Place, Sequence
+from runtime.patterns.reach import ReachMatcher
 from runtime.patterns.scopes import TimeWindows, Within
 from tests.patterns.spec import Event, Spec
 from tests.patterns.worlds import (
@@ -67,6 +68,16 @@ def test_used_up_events_do_not_make_lists_anew(name: str, monkeypatch: pytest.Mo
         assert len(found_by(spec, events)) > 10
         assert counts.calls <= times * len(events)
         monkeypatch.undo()
+
+
+def test_what_waits_is_asked_for_in_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not each end of a match whenever one more a is used up."""
+    events = events_of([A, B], 2000, seed=2)
+    pattern = normal(Sequence((one(A), one(B)), (C,)))
+    spec = Spec(pattern, Within(span_ns=400), "first", True, None, "any", no_condition)
+    counts = Counts(monkeypatch, (ReachMatcher, "_next"))
+    assert len(found_by(spec, events)) > 500
+    assert counts.calls < 2 * len(events)
 
 
 @pytest.mark.parametrize("selection", ["first", "each"])

@@ -294,7 +294,7 @@ class Matchers:
     @property
     def waiting(self) -> int:
         """What waits for the end of its scope: windows, or events that may end a match."""
-        return sum(len(one.waiting) for one in self.of_key.values()) if self._waits else 0
+        return sum(one.ends_waiting for one in self.of_key.values()) if self._waits else 0
 
     def turns_held(self) -> list[list[int]]:
         """Return of each key the places in the stream of events that may be in a match to leave."""
