@@ -79,6 +79,21 @@ class Naming:
             for number, k, asked in match
         )
 
+    def first_names(self, match: Match) -> Match:
+        """Return a match with the first thing that each of its events is in any assignment."""
+        found = {(number, k): asked for number, k, asked in self.named(match)}
+        for k in self._rules.chosen:
+            if self._rules.is_assigned(k):
+                own = [number for number, place, _ in match if place == k]
+                choices = self._choices(match, k, 0)
+                for i, number in enumerate(own):
+                    found[number, k] = next(
+                        one
+                        for one in choices[i]
+                        if assignable((*choices[:i], (one,), *choices[i + 1 :]))
+                    )
+        return tuple((*at, asked) for at, asked in found.items())
+
     def may_back(self, match: Match) -> bool:
         """Return whether what can be checked now that the first part is known may be true.
 

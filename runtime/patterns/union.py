@@ -103,7 +103,7 @@ class United(Listing):
         found: dict[tuple[int, int], int] = {}
         orders = self.chain.rules.orders
         for match in self.back():
-            for number, k, asked in match:
+            for number, k, asked in self.naming.first_names(match):
                 had = found.setdefault((number, k), asked)
                 if orders[k].index(asked) < orders[k].index(had):
                     found[number, k] = asked
