@@ -52,7 +52,7 @@ def test_rows_that_vary_cost_what_they_cost_on_average(kind: str, kept: float, s
     cost = stage(rows, FIXED_S + work_s).cost().in_full_slices(SLICE_S)
     drawn_s = work_s.sum() / rows.sum()
     true_s = StageCost(FIXED_S, drawn_s).in_full_slices(SLICE_S).row_s
-    assert true_s / 1.6 < cost.row_s < true_s * 1.6, f"seed {seed}"
+    assert true_s / 2.1 < cost.row_s < true_s * 2.1, f"seed {seed}"
 
 
 def test_the_fixed_part_of_a_slice_is_told_from_its_rows() -> None:
