@@ -266,15 +266,14 @@ def open_host(
     from slackwater.simulation import Simulation  # noqa: PLC0415
 
     host: AbstractContextManager[Host]
-    if simulate:
+    cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
+    if simulate:  # which checks that all of it pickles, as it would on a cluster
         host = Simulation(nodes, cores=cores)
+    elif address is not None:
+        host = Cluster.connect(address, progress=say)
+        host.detaches = False  # `run` shows a job to its end, and ends it with itself
     else:
-        cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
-        if address is not None:
-            host = Cluster.connect(address, progress=say)
-            host.detaches = False  # `run` shows a job to its end, and ends it with itself
-        else:
-            host = Cluster.local(nodes, cores=cores, progress=say)
+        host = Cluster.local(nodes, cores=cores, progress=say)
     return host
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.fake_host import FLOW, FakeHost, call, write
+from tests.support.typed import FLOW as FLOW_OF_ROWS
 
 
 @pytest.mark.parametrize(
@@ -108,3 +109,21 @@ def test_a_flow_may_import_from_the_project_one_stands_in(host: FakeHost) -> Non
         FLOW + "from project_here.names import NAME\nflow = Flow(NAME)"
     )
     assert call("explain", "flows/city.py").stdout == "graph of here\n"
+
+
+def test_a_lock_at_the_top_of_the_file_is_refused_in_the_simulator_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.setattr(sys, "argv", [*sys.argv])
+    monkeypatch.chdir(tmp_path)
+    Path("locked_flow.py").write_text(
+        "import threading\n"
+        + FLOW_OF_ROWS
+        + "LOCK = threading.Lock()\n"
+        + "def own(row):\n    with LOCK:\n        return {'n': row['n']}\n"
+        + "rows.map_rows(own, {'n': 'int64'}, name='own').sink('x', sw.collect_sink())\n"
+    )
+    done = call("run", "locked_flow.py", "--simulate", "--quiet")
+    assert done.exit_code == 1
+    assert "the function of step 'own' (own) does not pickle because of 'LOCK'" in done.output
