@@ -11,30 +11,29 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as of_arrow
+
+from runtime.model.arrow_functions import arrow_functions
 
 __all__ = ["Misfit", "guessed_type", "numbers_of"]
 
-NULLS = pa.array(
-    [
-        "",
-        "#N/A",
-        "#N/A N/A",
-        "#NA",
-        "-1.#IND",
-        "-1.#QNAN",
-        "-NaN",
-        "-nan",
-        "1.#IND",
-        "1.#QNAN",
-        "N/A",
-        "NA",
-        "NULL",
-        "NaN",
-        "n/a",
-        "nan",
-        "null",
-    ]
+NULLS = (
+    "",
+    "#N/A",
+    "#N/A N/A",
+    "#NA",
+    "-1.#IND",
+    "-1.#QNAN",
+    "-NaN",
+    "-nan",
+    "1.#IND",
+    "1.#QNAN",
+    "N/A",
+    "NA",
+    "NULL",
+    "NaN",
+    "n/a",
+    "nan",
+    "null",
 )
 """How a missing number is written: as Arrow has it, and pandas."""
 _EXACT = 1 << 53
@@ -61,7 +60,7 @@ def guessed_type(text: pa.StringArray, guess: pa.DataType) -> pa.DataType:
         text: as the file has it.
         guess: int64 or float64.
     """
-    if _first_code(of_arrow.utf8_trim_whitespace(text)) is not None:
+    if _first_code(arrow_functions().utf8_trim_whitespace(text)) is not None:
         return pa.string()
     if pa.types.is_integer(guess):
         return guess
@@ -84,16 +83,16 @@ def numbers_of(text: pa.StringArray, to: pa.DataType, *, is_guess: bool) -> pa.A
     try:
         numbers = text.cast(to)
     except pa.ArrowInvalid:
-        trimmed = of_arrow.utf8_trim_whitespace(text)
+        trimmed = arrow_functions().utf8_trim_whitespace(text)
     code = _first_code(trimmed) if is_guess else None
     if code is not None:
         return Misfit(code, f"begins as a code does, and the column is {to} so far")
     if trimmed is not text:
-        is_null = of_arrow.is_in(trimmed, value_set=NULLS)
+        is_null = arrow_functions().is_in(trimmed, value_set=pa.array(NULLS))
         try:
-            numbers = of_arrow.if_else(is_null, None, trimmed).cast(to)
+            numbers = arrow_functions().if_else(is_null, None, trimmed).cast(to)
         except pa.ArrowInvalid:
-            row = _first_refused(of_arrow.if_else(is_null, None, trimmed), to)
+            row = _first_refused(arrow_functions().if_else(is_null, None, trimmed), to)
             return Misfit(row, f"is no {to}")
     inexact = _first_inexact(text, numbers) if is_guess and pa.types.is_floating(to) else None
     return numbers if inexact is None else Misfit(inexact, f"would be rounded as {to}")

@@ -20,6 +20,7 @@ import os
 import threading
 import traceback
 from collections.abc import Callable, Mapping
+from contextlib import closing
 from dataclasses import replace
 from typing import Any
 
@@ -259,7 +260,8 @@ class SlotHost(MovingStages):
         gc.freeze()
         state, error, kind = "failed", None, None
         try:
-            state = self._loop()
+            with closing(OccupiedClock()) as occupied_ns:
+                state = self._loop(occupied_ns)
             self._also = self._do(
                 self._results.ends(state, None if state == "done" else self._failure)
             )
@@ -284,7 +286,7 @@ class SlotHost(MovingStages):
             self._mailbox.close()
             self._has_ended.set()
 
-    def _loop(self) -> str:
+    def _loop(self, occupied_ns: OccupiedClock) -> str:
         slot = self._slot
         assert slot is not None
         poller = self._ends.poller
@@ -296,7 +298,7 @@ class SlotHost(MovingStages):
         sharpen_timers()
         # began_ns: of the next slice; what the loop does besides is charged to none of them.
         peers_ns, looked_ns, began_ns, worked_ns = 0, 0, 0, self._clock.now_ns()
-        was_woken, occupied_ns = True, OccupiedClock()
+        was_woken = True
         while not self._is_stopping:
             now_ns = self._clock.now_ns()
             if was_woken or self._waker.is_ready:
