@@ -63,7 +63,9 @@ class Ledger:
         """Whether every event that entered is accounted for; once done, with none on the way."""
         return self.missing == 0 and not (self.is_final and self.here)
 
-    def __str__(self) -> str:
+    @property
+    def balance(self) -> str:
+        """The sum, and what sinks took."""
         copies = f" + {self.copies:,} copied" if self.copies else ""
         terms = (
             f"{self.counts[one]:,} {one.term}"
@@ -72,6 +74,10 @@ class Ledger:
         )
         results = "" if self.results is None else f"; {self.results:,} results"
         return f"{self.entered:,} in{copies} = {' + '.join(terms)}{results}"
+
+    def __str__(self) -> str:
+        late = f"; {self.late_used:,} {LATE.note}" if self.late_used else ""
+        return self.balance + late
 
     def to_plain(self) -> dict[str, Any]:
         """Return everything as plain values, each outcome under its name."""

@@ -118,7 +118,10 @@ def _of_step(steps: Mapping[str, Step], name: str, behind: list[str]) -> str:
         what = "is tuned by a deadline" if release is BY_DEADLINE else "has a slack"
         if closes_of(step) is not None:
             what = "lets rows go as they come, for its windows close in time (close=)"
-        return f"the gate of {name!r} {what}, so its order depends on the clock"
+        return (
+            f"the gate of {name!r} {what}, so its order depends on the clock and on how rows are "
+            "read"
+        )
     if isinstance(step, SourceStep):
         return _why_uncertain(step, has_gate=_has_gate(steps, behind)) or _of_input(step)
     if not isinstance(step, GatedStep):
@@ -134,12 +137,14 @@ def _of_step(steps: Mapping[str, Step], name: str, behind: list[str]) -> str:
 
 
 def why_results_vary(steps: Mapping[str, Step]) -> str:
-    """Return why results differ from run to run though every gate is ready-only; "": they do not.
+    """Return why results differ from run to run though the flow is ready-only; "": they do not.
 
-    Some source may send rows that are older than was promised: what they still find at a gate
-    depends on when they come there.
+    Some gate may have a slack of its own. Or some source may send rows that are older than was
+    promised: what they still find at a gate depends on when they come there.
     """
     for name, step in steps.items():
+        if release_of(step) != READY_ONLY and closes_of(step) is None:
+            return _of_step(steps, name, [])
         if isinstance(step, SourceStep):
             followers = [one for one in steps if name in _upstream(steps, one)]
             if _has_gate(steps, followers) and (reason := _why_uncertain(step, has_gate=True)):

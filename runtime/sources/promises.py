@@ -4,7 +4,7 @@
 | --- | --- |
 | a promise expression | the largest value of it so far |
 | no writer column | newest event time − disorder_ns (in order: the newest itself) |
-| a writer column, disorder_ns > 0 | newest event time − disorder_ns |
+| a writer column, disorder_ns > 0 | newest event time of all − disorder_ns |
 | a writer column, no disorder | nothing: each writer is in order, and any may speak again |
 | the same, and idle_ns | the least over the writers that are not idle (`idle_writers.py`) |
 

@@ -78,8 +78,9 @@ class SourceSpec:
         speed: replay arrivals this many times faster than they were; None: as fast as
             possible, in the order of the input.
         writer: the column that tells the writers of this source apart (a vehicle); each
-            writer's own events are in time order, or out by `disorder_ns` at most. None: the
-            source is one writer.
+            writer's own events are in time order, or out by `disorder_ns` at most. With a
+            `disorder_ns` and no `promise` no writer may be further than that after the newest
+            event of all writers. None: the source is one writer.
         promise: per row, in nanoseconds whatever `time_unit` says: from this row on, the
             source sends nothing older. None: the row's own event time (a source in order),
             or newest − disorder_ns where `out_of_order` is "sort" or "late".
@@ -92,7 +93,9 @@ class SourceSpec:
         sequence: for "sequence", the column (integer) of an event's number in its writer's
             sequence; each comes one above the one before. Timeouts go by `arrival`; without it
             by the times that are replayed (`speed`); without both by the clock.
-        disorder_ns: how far event time may run behind the newest seen, for "sort"/"late".
+        disorder_ns: how far event time may run behind the newest seen of all writers, for
+            "error", "late" and "sort". With `promise` and a `writer`, for "error" and "late": the
+            newest of its own writer.
         idle_ns: how long a writer may be silent, by `arrival` (without one, by the newest event
             time), before it holds nobody back until it speaks again. The source then promises
             the least over its writers (`idle_writers.py`), unless `promise` or `disorder_ns` says

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from rich.text import Text
 
-from runtime.measure import JobReport, Ledger, imbalances
-from runtime.measure.outcomes import LedgerPlace, of_jobs
+from runtime.measure import JobReport, imbalances
+from runtime.measure.outcomes import LATE, Counts, LedgerPlace, of_jobs
 
 __all__ = ["ledger_line"]
 
@@ -14,27 +14,36 @@ def ledger_line(report: JobReport) -> Text:
     """Return what became of the events that entered, and whether that is all of them."""
     ledger = report.ledger
     line = Text("Ledger  ", style="bold")
-    line.append(f"{ledger}  ", style="not bold")
+    line.append(f"{ledger.balance}  ", style="not bold")
     if imbalances(report):
         line.append(f"NOT BALANCED by {_unaccounted(report):,}", style="bold red")
     elif ledger.is_balanced:
         line.append("balanced", style="bold green")
     else:  # stages of a running job report at slightly different moments
         line.append(f"{abs(ledger.missing):,} on the move", style="yellow")
-    for where, is_beside in (("gates", False), ("sources", True)):
-        special = _noted(ledger, is_beside=is_beside)
+    # Rows that sources pass on late are late rows of the job, too, and no gate has relaxed them.
+    passed = sum(stage.late for stage in report.stages if stage.kind == "source")
+    at_gates = Counts(ledger.counts)
+    at_gates[LATE] = max(at_gates[LATE] - passed, 0)
+    at_sources = [_noted(ledger.counts, is_beside=True)]
+    if passed:
+        at_sources.insert(0, f"{passed:,} passed on late")
+    for where, special in (
+        ("gates", _noted(at_gates, is_beside=False)),
+        ("sources", ", ".join(filter(None, at_sources))),
+    ):
         if special:
             line.append(f"\n        at the {where}, {special}", style="not bold")
     return line
 
 
-def _noted(ledger: Ledger, *, is_beside: bool) -> str:
+def _noted(counts: Counts, *, is_beside: bool) -> str:
     noted = [
         one
         for one in of_jobs()
-        if one.note and ledger.counts[one] and (one.place is LedgerPlace.BESIDE) == is_beside
+        if one.note and counts[one] and (one.place is LedgerPlace.BESIDE) == is_beside
     ]
-    return ", ".join(f"{ledger.counts[one]:,} {one.note}" for one in noted)
+    return ", ".join(f"{counts[one]:,} {one.note}" for one in noted)
 
 
 def _unaccounted(report: JobReport) -> int:

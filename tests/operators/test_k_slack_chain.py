@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import slackwater as sw
-from runtime.errors import SettingError
+from runtime.errors import FlowError, SettingError
 from runtime.measure import imbalances
 from runtime.merge import SlackGate, Writer
 from runtime.model import START_NS, ReleaseRule, batch_of
@@ -129,6 +129,18 @@ def test_a_chain_waits_in_full_and_says_so() -> None:
     said = flow.explain()
     assert "slack 1000 ms in full" in said
     assert "slack 2.00 s in full" in said
+
+
+def test_a_flow_with_a_chain_is_not_called_one_sequence() -> None:
+    flow = sw.Dataflow("told")
+    events = flow.source("events", sw.table({"t": [1]}), event_time="t")
+    fast, _ = events.k_slack_chain("1s", "3s")
+    fast.sink("out", sw.collect_sink())
+    said = flow.explain()
+    assert "note: results may differ from run to run, for the gate of 'in-order-1' has a" in said
+    assert "how rows are read" in said
+    with pytest.raises(FlowError, match="how rows are read"):
+        fast.sink("resumed", sw.parquet_sink("out", resume=True))
 
 
 def test_slacks_that_make_no_chain_are_refused() -> None:

@@ -18,7 +18,8 @@ from runtime.order.sequence import by_sequence
 from runtime.plan.flow_fingerprints import flow_fingerprints
 from runtime.plan.promises import of_source
 from runtime.sources import SourceSpec
-from tests.support.sources import machine
+from slackwater.report.ledger_text import ledger_line
+from tests.support.sources import drain, machine, times
 
 IN_ORDER: dict[str, dict[str, Any]] = {
     "as it is": {},
@@ -169,6 +170,61 @@ def test_windows_of_such_a_source_do_not_depend_on_slices(spec: dict[str, Any]) 
         else:
             counted.append(job.result("n").to_pylist())
     assert counted[0] == counted[1] != []
+
+
+def test_a_gate_with_a_slack_of_its_own_is_told_and_one_for_windows_in_time_is_not() -> None:
+    def told(**merge: Any) -> str:
+        flow = sw.Dataflow("f")
+        one = flow.source("s", sw.table(rows(7).sort_by("t")), event_time="t", arrival="a")
+        two = flow.source("u", sw.table(rows(8).sort_by("t")), event_time="t", arrival="a")
+        both = flow.merge(one, two, name="both", **merge)
+        close = None if merge else sw.probslack(miss=0.1)
+        windows = both.aggregate(by="w", window=sw.tumbling("9ns"), n=sw.count(), close=close)
+        windows.sink("n", sw.collect_sink())
+        return flow.explain()
+
+    assert "note: results may differ from run to run, for the gate of 'both' has" in told(
+        slack="1s"
+    )
+    assert "note: results may differ" not in told()
+
+
+def test_rows_passed_late_by_a_source_are_in_the_printed_ledger() -> None:
+    flow = sw.Dataflow("f")
+    spec = SourceSpec(input=sw.table(rows(0)), event_time="t", **LATE["k"])
+    flow.source("s", spec).sink("out", sw.collect_sink())
+    job = sw.Simulation().submit(flow)
+    job.wait()
+    ledger = job.report().ledger
+    assert ledger.late_used > 0
+    assert str(ledger).endswith(f"; 60 results; {ledger.late_used} came late and still counted")
+    assert f"at the sources, {ledger.late_used} passed on late" in ledger_line(job.report()).plain
+    assert "at the gates" not in ledger_line(job.report()).plain
+
+
+@pytest.mark.parametrize("out_of_order", ["late", "sort", "error"])
+@pytest.mark.parametrize("idle_ns", [None, 10])
+def test_a_disorder_is_behind_the_newest_of_all_writers(
+    out_of_order: Any, idle_ns: int | None
+) -> None:
+    data = {"t": [0, 1000, 10, 8], "w": ["A", "B", "A", "A"]}
+    source = machine(data, writer="w", out_of_order=out_of_order, disorder_ns=5, idle_ns=idle_ns)
+    if out_of_order == "error":
+        with pytest.raises(OrderError, match="row 2 "):
+            drain(source)
+        return
+    assert times(drain(source)) == [0, 1000]
+    assert source.late_dropped == 2
+
+
+def test_writers_far_apart_may_each_be_out_by_a_disorder_where_the_source_says_its_promise() -> (
+    None
+):
+    data = {"t": [0, 1000, 10, 8, 4], "w": ["A", "B", "A", "A", "A"], "p": [0] * 5}
+    spec: dict[str, Any] = {"promise": sw.col("p"), "out_of_order": "late", "disorder_ns": 5}
+    source = machine(data, writer="w", **spec)
+    assert times(drain(source)) == [0, 1000, 10, 8]
+    assert source.late_dropped == 1
 
 
 def test_late_rows_that_no_gate_sees_leave_alike_however_they_are_cut() -> None:

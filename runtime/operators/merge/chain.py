@@ -28,8 +28,9 @@ def k_slack_chain(stream: S, *slacks: Duration) -> tuple[S, ...]:
     """Return the stream in order within each of the slacks, each from the one before it.
 
     Rows that a buffer finds late leave it at once, out of order, and the next mends them if its
-    slack reaches so far. The stream itself has to come as it is (`out_of_order="late"`, with a
-    `disorder` of at least the longest slack): what a source drops no buffer mends.
+    slack reaches so far. Which are late depends on how many rows a read takes. The stream itself
+    has to come as it is (`out_of_order="late"`, with a `disorder` of at least the longest slack):
+    what a source drops no buffer mends.
 
     Args:
         stream: any; it feeds the first buffer.

@@ -49,6 +49,7 @@ class Merging(AnyStream):
             slacks: "1s", "2s", "5s": of event time, ascending. A row leaves the first buffer when
                 the newest is a second ahead of it, the next when it is two, whatever is ready; one
                 that comes behind those leaves at once, and the next buffer mends it if it can.
+                Which rows are late depends on how many a read takes.
 
         Raises:
             SettingError: none, zero, no length of time, or not ascending.
