@@ -255,16 +255,14 @@ class SlotHost(MovingStages):
     # -- the loop --------------------------------------------------------------------------
 
     def _main(self) -> None:
-        # What exists now lives as long as the job: collections need not look at it again. No
-        # collection before: it finds some dozen objects, and takes 50 ms.
+        # What exists lives as long as the job: look at it no more. A collection first costs 50 ms.
         gc.freeze()
         state, error, kind = "failed", None, None
         try:
             with closing(OccupiedClock()) as occupied_ns:
                 state = self._loop(occupied_ns)
-            self._also = self._do(
-                self._results.ends(state, None if state == "done" else self._failure)
-            )
+            failure = None if state == "done" else self._failure
+            self._also = self._do(self._results.ends(state, failure))
         except SlackwaterError as problem:
             error, kind = str(problem), type(problem).__name__
         except BaseException as problem:  # a fault of ours, or sys.exit() in a user's function
