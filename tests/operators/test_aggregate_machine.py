@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from runtime.errors import OperatorError
 from runtime.model import END_NS, READY_ONLY, START_NS, Batch, GateRead, batch_of
@@ -353,3 +354,41 @@ def test_a_quantile_beside_infinity_is_no_null(
     found = quantile(results, level)
     assert found[0] == 9.0
     assert np.array_equal(found[1:], [expected], equal_nan=True)
+
+
+WHOLE_EDGES = [0, -5, 3, 2**31, -(2**32), 2**32 + 1, 2**53 + 1, -(2**53) - 1, 2**61, -(2**61)]
+MEAN = replace(
+    COUNT,
+    schema=pa.schema(
+        {"area": pa.int64(), "window_start": TIMES, "window_end": TIMES, "m": pa.float64()}
+    ),
+    aggregates={"m": Aggregate("mean", "n")},
+)
+
+
+@given(
+    st.lists(st.sampled_from([*WHOLE_EDGES, 2**63 - 1, -(2**63)]), min_size=1, max_size=12),
+    st.integers(1, 12),
+    st.sampled_from([Window(40, 40), Window(40, 10)]),
+)
+@example([2**53 + 1, 1, -(2**53) - 1], 2, Window(40, 40))
+@example([2**61, -5, -5, -(2**61), 0], 1, Window(40, 10))
+@example([2**63 - 1, 2**63 - 1, -5], 1, Window(40, 40))
+def test_a_mean_of_whole_numbers_is_the_nearest_float(
+    values: list[int], cut: int, window: Window
+) -> None:
+    for kind in (np.int64, np.uint64):
+        numbers = [abs(value) for value in values] if kind is np.uint64 else values
+        machine = AggregateMachine(replace(MEAN, window=window))
+        for start in range(0, len(numbers), cut):
+            part = np.array(numbers[start : start + cut], kind)
+            columns = {"area": np.ones(len(part), np.int64), "n": part}
+            rows = batch_of(range(start, start + len(part)), columns)
+            machine.process(GateRead([rows], [None], START_NS, 0, START_NS), 0)
+        left = machine.process(GateRead([None], [None], END_NS, 0, END_NS), 0)
+        assert left is not None
+        for start, found in zip(
+            left.columns["window_start"].tolist(), left.columns["m"].tolist(), strict=True
+        ):
+            seen = numbers[max(start, 0) : start + 40]
+            assert found == sum(seen) / len(seen)

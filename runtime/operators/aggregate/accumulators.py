@@ -73,9 +73,10 @@ class FoldAccumulator:
 
         NaN and infinity go their way, as documented: who adds has silenced NumPy.
         """
-        self._fold(*self._values(batch, cells), size)
+        self.fold(*self._values(batch, cells), size)
 
-    def _fold(self, cells: Int64Array, values: Any, size: int) -> None:
+    def fold(self, cells: Int64Array, values: Any, size: int) -> None:
+        """Take values, in order."""
         if size > len(self._state):
             self._state.resize(size)
         if not len(cells):  # the nulls of a column: mostly there are none

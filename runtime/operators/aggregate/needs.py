@@ -18,13 +18,13 @@ from runtime.operators.aggregate.accumulators import (
     quantile,
 )
 from runtime.operators.aggregate.step import Aggregate, AggregateStep
-from runtime.operators.aggregate.whole_sum import WholeSum
+from runtime.operators.aggregate.whole_sum import SumOfMean, WholeSum, mean_of
 
 
 class Need(NamedTuple):
     """A state that one or more aggregates are made of."""
 
-    kind: str  # sum, min, max, values, nulls
+    kind: str  # sum, mean, min, max, values, nulls
     column: str
     dtype: str
 
@@ -35,6 +35,8 @@ class Need(NamedTuple):
             return FoldAccumulator(np.add, dtype, 0, _nulls_of(self.column))
         if self.kind == "values":
             return ValueAccumulator(values)
+        if self.kind == "mean":
+            return SumOfMean(values)
         if self.kind == "sum":
             whole = WholeSum(self.column, values)
             return whole if dtype.kind == "i" else FoldAccumulator(np.add, dtype, 0, values)
@@ -70,7 +72,7 @@ def needs_of(step: AggregateStep, name: str, aggregate: Aggregate) -> tuple[Need
     if aggregate.kind == "quantile":
         return (Need("values", column, "float64"),)
     if aggregate.kind == "mean":
-        return Need("sum", column, "float64"), nulls
+        return Need("mean", column, "float64"), nulls
     if pa.types.is_floating(leaves_as):
         return Need(aggregate.kind, column, "float64"), nulls
     return (Need(aggregate.kind, column, "uint64" if leaves_as == pa.uint64() else "int64"),)
@@ -99,8 +101,7 @@ def finished(
         there = rows - states[needs[-1]]
     found: Any = there if aggregate.kind == "count" else states[needs[0]]
     if aggregate.kind == "mean":
-        with np.errstate(invalid="ignore"):
-            found = found / there
+        found = mean_of(found, there)
     elif aggregate.kind == "quantile":
         assert aggregate.level is not None
         found = quantile(states[needs[0]], aggregate.level)

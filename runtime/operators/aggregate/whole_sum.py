@@ -1,13 +1,15 @@
-"""Sums of whole numbers in 64 bits, and an error for one that does not fit.
+"""Sums of whole numbers in 64 bits, and an error for one that does not fit; sums of means.
 
 While the absolute values of all that was added come to less than 2**63, so does every sum, and
 nothing more is asked. Beyond that each sum is compared with one in floats: a sum that has wrapped
 is 2**64 away.
+
+A mean fits where its sum does not. So its sum is kept in two halves, which no stream fills.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +20,10 @@ from runtime.operators.aggregate.accumulators import FoldAccumulator, Pairs, Val
 
 _MOST = 2**63 - 1
 _FAR = 2.0**62
+_HALF = 32
+_LOW = (1 << _HALF) - 1
+_EXACT = 2.0**53
+"""Whole numbers up to here are the same as float64."""
 
 
 class WholeSum(FoldAccumulator):
@@ -36,7 +42,7 @@ class WholeSum(FoldAccumulator):
         """Take rows."""
         cells, values = self._of_batch(batch, cells)
         if not len(values):
-            return self._fold(cells, values, size)
+            return self.fold(cells, values, size)
         least, most = ends_of(values)
         if most > _MOST:
             raise self._too_large(int(values.argmax()), f"{most} does not fit int64")
@@ -45,7 +51,7 @@ class WholeSum(FoldAccumulator):
         if self._at_most > _MOST:
             self._at_most = self._absolute() + more
         if self._at_most <= _MOST:
-            return self._fold(cells, values, size)
+            return self.fold(cells, values, size)
         return self._add_slowly(cells, size, values.astype(np.int64))
 
     def combined(self, pairs: Pairs) -> npt.NDArray[Any]:
@@ -75,7 +81,7 @@ class WholeSum(FoldAccumulator):
     def _add_slowly(self, cells: Int64Array, size: int, values: Int64Array) -> None:
         before = np.zeros(size, dtype=np.int64)
         before[: len(self.state)] = self.state
-        self._fold(cells, values, size)
+        self.fold(cells, values, size)
         about = before.astype(np.float64)
         np.add.at(about, cells, values.astype(np.float64))
         fits = np.abs(about - self.state) < _FAR
@@ -95,3 +101,73 @@ class WholeSum(FoldAccumulator):
             f".assign(x=col({self._column!r}).cast('float64'))",
             place,
         )
+
+
+class Halves(NamedTuple):
+    """Whole numbers of any size: high · 2**32 + low."""
+
+    high: Int64Array
+    low: Int64Array
+
+
+class SumOfMean:
+    """What a mean is made of, per cell: a float sum of floats, an exact one of whole numbers."""
+
+    def __init__(self, values: Values) -> None:
+        self._of_batch = values
+        self._folds: list[FoldAccumulator] = []  # one of floats, or two of halves
+
+    def add(self, batch: Batch, cells: Int64Array, size: int) -> None:
+        """Take rows."""
+        cells, values = self._of_batch(batch, cells)
+        is_whole = values.dtype.kind in "iu"
+        if not self._folds:
+            self._begin(2 if is_whole else 1)
+        if not is_whole:
+            return self._folds[0].fold(cells, values, size)
+        high, low = self._folds
+        least, most = ends_of(values) if len(values) else (0, 0)
+        if -_LOW <= least and most <= _LOW:  # mostly; which of the two it is does not show
+            high.fold(cells[:0], values[:0], size)
+            return low.fold(cells, values, size)
+        high.fold(cells, values >> _HALF, size)
+        return low.fold(cells, values & _LOW, size)
+
+    def combined(self, pairs: Pairs) -> npt.NDArray[Any] | Halves:
+        """Return the sum of each result."""
+        found = [fold.combined(pairs) for fold in self._folds]
+        return found[0] if len(found) == 1 else Halves(*found)
+
+    def keep(self, cells: Int64Array, moved: Int64Array) -> None:
+        """Forget all but these cells."""
+        for fold in self._folds:
+            fold.keep(cells, moved)
+
+    def snapshot(self) -> list[npt.NDArray[Any]]:
+        """Return copies of the sums; nothing, if there was no row."""
+        return [fold.state.copy() for fold in self._folds]
+
+    def restore(self, state: list[npt.NDArray[Any]]) -> None:
+        """Continue from a snapshot."""
+        self._begin(len(state))
+        for fold, one in zip(self._folds, state, strict=True):
+            fold.restore([one])
+
+    def _begin(self, count: int) -> None:
+        dtype = np.float64 if count == 1 else np.int64
+        self._folds = [FoldAccumulator(np.add, dtype, 0, self._of_batch) for _ in range(count)]
+
+
+def mean_of(sums: npt.NDArray[Any] | Halves, counts: Int64Array) -> npt.NDArray[np.float64]:
+    """Return the mean of each result: of whole numbers the float nearest to it."""
+    if not isinstance(sums, Halves):
+        with np.errstate(invalid="ignore"):
+            means: npt.NDArray[np.float64] = sums / counts
+        return means
+    high, low = sums.high + (sums.low >> _HALF), sums.low & _LOW
+    about = high * float(1 << _HALF) + low  # exact, if less than 2**53
+    means = about / counts
+    for place in np.flatnonzero(np.abs(about) >= _EXACT).tolist():
+        total = (high.item(place) << _HALF) + low.item(place)  # of Python: exact
+        means[place] = total / counts.item(place)
+    return means
