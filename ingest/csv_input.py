@@ -12,7 +12,7 @@ import pyarrow.csv as arrow_csv
 
 from ingest.numerals import Misfit, guessed_type, numbers_of
 from ingest.records import BadText, Piece, line_of_record, pieces, records
-from ingest.text_input import RE_ENCODE, SAY_TYPE, TextInput
+from ingest.text_input import RE_ENCODE, SAY_TIME, SAY_TYPE, TextInput
 from runtime.model.schema import travels
 
 __all__ = ["CsvInput"]
@@ -99,8 +99,8 @@ def _columns(
 ) -> list[pa.Array]:
     """Return the columns of a piece: numbers by our rules, all else as Arrow reads it."""
     types = {
-        at: pa.string() if _is_number(field.type) else field.type
-        for at, field, _ in places
+        at: pa.string() if _is_ours(field.type, is_guess=is_guess) else field.type
+        for at, field, is_guess in places
         if travels(field.type)
     }
     parsed = _parsed(piece, names, list(types), types)
@@ -110,7 +110,7 @@ def _columns(
             columns.append(pa.nulls(len(parsed), field.type))
             continue
         column = parsed[str(at)].combine_chunks()
-        if _is_number(field.type):
+        if _is_ours(field.type, is_guess=is_guess):
             numbers = numbers_of(column, field.type, is_guess=is_guess)
             if isinstance(numbers, Misfit):
                 raise BadText(
@@ -121,6 +121,11 @@ def _columns(
             column = numbers
         columns.append(column)
     return columns
+
+
+def _is_ours(kind: pa.DataType, *, is_guess: bool) -> bool:
+    """Return whether text becomes values by our rules; 1 is true where that is said only."""
+    return _is_number(kind) or (pa.types.is_boolean(kind) and not is_guess)
 
 
 def _is_number(kind: pa.DataType) -> bool:
@@ -157,6 +162,8 @@ def _parsed(
             convert_options=arrow_csv.ConvertOptions(
                 include_columns=[str(at) for at in chosen],
                 column_types={str(at): kind for at, kind in types.items()},
+                true_values=["true", "True", "TRUE"],
+                false_values=["false", "False", "FALSE"],
             ),
         )
     except pa.ArrowInvalid as problem:
@@ -184,6 +191,5 @@ def _misread(problem: pa.ArrowInvalid, piece: Piece, names: list[str]) -> BadTex
         fact = f"column {name!r} is {match[3]} so far, and here: {match[4]}"
         way_out = SAY_TYPE.format(name=name)
         if match[3].startswith("timestamp"):
-            way_out = f"say a type that all have, such as types={{{name!r}: 'timestamp[ns]'}}"
-            way_out += ", 'timestamp[ns, tz=UTC]' where all have a zone, or 'string'"
+            way_out = SAY_TIME.format(name=name)
     return BadText(fact, line=line, way_out=way_out)

@@ -6,14 +6,17 @@ import json
 import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.json as arrow_json
 
+from ingest.numerals import Misfit, cast_text, is_same
 from ingest.records import BadText, Piece, pieces
-from ingest.text_input import RE_ENCODE, SAY_TYPE, TextInput
+from ingest.text_input import RE_ENCODE, SAY_TIME, SAY_TYPE, TextInput
+from ingest.times import guessed_time, is_time
 from runtime.model.schema import travels
 
 __all__ = ["JsonLinesInput"]
@@ -49,19 +52,17 @@ class JsonLinesInput(TextInput):
         known = pa.schema([one for one in schema if travels(one.type)])
         for piece in _pieces(path):
             _refuse_bytes(piece, known.names)
-            table = self._parsed(piece, known, schema)
+            table = self._parsed(piece, _times_as_text(known), schema)
             for name in floats:
-                row = _first_rounded(piece, name, table.column(name))
+                row = _first_inexact(piece, name, table.column(name))
                 if row is not None:
                     raise BadText(
-                        f"column {name!r}: {row[1]} would be rounded as {table[name].type}",
+                        f"column {name!r}: {row[1]} would be another number as {table[name].type}",
                         line=row[0],
                         way_out=f"say types={{{name!r}: 'float64'}} where that is right",
                     )
             arrays = [
-                table.column(one.name).combine_chunks()
-                if travels(one.type)
-                else pa.nulls(len(table), one.type)
+                _values(piece, table, one) if travels(one.type) else pa.nulls(len(table), one.type)
                 for one in schema
             ]
             yield pa.record_batch(arrays, schema=schema)
@@ -88,6 +89,22 @@ class JsonLinesInput(TextInput):
         return table
 
 
+def _values(piece: Piece, table: pa.Table, field: pa.Field) -> pa.Array:
+    """Return a column of a piece: text as times, where that is their type."""
+    column = table.column(field.name).combine_chunks()
+    if not is_time(field.type):
+        return column
+    times = cast_text(column, field.type)
+    if isinstance(times, Misfit):
+        line, _ = next(islice(_lines(piece), times.row, None))
+        raise BadText(
+            f"column {field.name!r}: {column[times.row].as_py()!r} {times.why}",
+            line=line,
+            way_out=SAY_TIME.format(name=field.name),
+        )
+    return times
+
+
 _NEW_FIELD = "say which fields to read: columns=[…], or rewrite the first file to have it"
 
 
@@ -100,14 +117,13 @@ def _pieces(path: str) -> Iterator[Piece]:
 def _guess(first: Piece, told: dict[str, pa.DataType]) -> pa.Schema:
     """Return the types of all fields that are shown."""
     table, mixed = _inferred(first, told)
+    times = _guess_times(first, table.schema, told)
     fields = [(name, kind) for name, kind in mixed.items()]
     for field in table.schema:
         kind = field.type
         if field.name not in told and pa.types.is_floating(kind):
             kind = _exact_type(first, field.name, table.column(field.name))
-        elif field.name not in told and pa.types.is_timestamp(kind):
-            kind = _finest(first, field.name, kind)
-        fields.append((field.name, kind))
+        fields.append((field.name, times.get(field.name, kind)))
     return pa.schema(fields)
 
 
@@ -115,7 +131,7 @@ def _inferred(
     first: Piece, told: dict[str, pa.DataType]
 ) -> tuple[pa.Table, dict[str, pa.DataType]]:
     """Return the columns of one type, and {column: types} of those that have several."""
-    known, mixed = pa.schema(list(told.items())), dict[str, pa.DataType]()
+    known, mixed = _times_as_text(pa.schema(list(told.items()))), dict[str, pa.DataType]()
     while True:
         left = first if not mixed else _without(first, mixed)
         try:
@@ -137,20 +153,31 @@ def _without(piece: Piece, names: Collection[str]) -> Piece:
     return Piece("".join(f"{json.dumps(one)}\n" for one in kept).encode(), piece.line)
 
 
-def _finest(first: Piece, name: str, kind: pa.TimestampType) -> pa.DataType:
-    """Return times in nanoseconds, so that later ones may be finer; where they fit."""
-    finest = pa.timestamp("ns", kind.tz)
-    try:
-        _parse(first.data, pa.schema([(name, finest)]), "ignore")
-    except pa.ArrowInvalid:
-        return kind
-    return finest
+def _guess_times(first: Piece, guessed: pa.Schema, told: Collection[str]) -> dict[str, pa.DataType]:
+    """Return {column: type} of the columns of text, some of which are times."""
+    text = [f.name for f in guessed if f.name not in told and _is_text(f.type)]
+    if not text:
+        return {}
+    table = _parse(first.data, pa.schema([(name, pa.string()) for name in text]), "ignore")
+    return {name: guessed_time(table.column(name).combine_chunks()) or pa.string() for name in text}
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_timestamp(kind))
+
+
+def _times_as_text(schema: pa.Schema) -> pa.Schema:
+    return pa.schema([(f.name, pa.string() if is_time(f.type) else f.type) for f in schema])
 
 
 def _exact_type(first: Piece, name: str, column: pa.ChunkedArray) -> pa.DataType:
-    """Return the type of numbers: float64, if that rounds no whole number."""
-    if _first_rounded(first, name, column) is None:
-        return column.type
+    """Return the type of numbers: float64, if that changes none, and not all are whole."""
+    if _first_inexact(first, name, column) is None:
+        if not (np.abs(column.to_numpy()) >= _EXACT).any():
+            return column.type
+        numbers = (fields.get(name) for _, fields in _objects(first))
+        if any(isinstance(number, float) for number in numbers):
+            return column.type
     try:
         _parse(first.data, pa.schema([(name, pa.uint64())]), "ignore")
     except pa.ArrowInvalid:
@@ -158,16 +185,35 @@ def _exact_type(first: Piece, name: str, column: pa.ChunkedArray) -> pa.DataType
     return pa.uint64()
 
 
-def _first_rounded(piece: Piece, name: str, column: pa.ChunkedArray) -> tuple[int, int] | None:
-    """Return (line, number) of the first whole number that a float does not hold."""
+def _first_inexact(piece: Piece, name: str, column: pa.ChunkedArray) -> tuple[int, str] | None:
+    """Return (line, number) of the first that a float would make another."""
     values = np.abs(column.to_numpy())
-    if not (values >= _EXACT).any():
+    may_vanish = (values == 0).any() and _TINY.search(piece.data) is not None
+    if not (may_vanish or (values >= _EXACT).any()):
         return None
     for line, fields in _objects(piece):
         number = fields.get(name)
-        if isinstance(number, int) and not isinstance(number, bool) and number != float(number):
-            return line, number
+        if isinstance(number, int) and not isinstance(number, bool):
+            if abs(number) > _MOST_FLOAT or number != float(number):
+                return line, str(number)
+        elif isinstance(number, _Float) and not is_same(number.written, number):
+            return line, number.written
     return None
+
+
+_MOST_FLOAT = int(np.finfo(np.float64).max)
+_TINY = re.compile(rb"[eE]-[0-9]{3}|0{300}")
+
+
+class _Float(float):
+    """A float that knows how it was written."""
+
+    def __new__(cls, written: str) -> _Float:
+        made = super().__new__(cls, written)
+        made.written = written
+        return made
+
+    written: str
 
 
 def _parse(data: bytes, known: pa.Schema, behavior: str) -> pa.Table:
@@ -250,17 +296,18 @@ def _count_lines(piece: Piece) -> int:
 
 
 def _refuse_split(piece: Piece) -> None:
-    """Check that each line is whole: an object over two is read or not by where a piece ends."""
+    """Check that each line is one object, so that rows are lines wherever a piece ends."""
     for line, text in _lines(piece):
         try:
             json.loads(text)
         except ValueError as problem:
-            if "Extra data" not in str(problem):  # a second object
-                raise BadText(
-                    "an object goes on in the next line",
-                    line=line,
-                    way_out="write one JSON object a line (jq -c . does)",
-                ) from None
+            is_longer = "Extra data" in str(problem)
+            fact = "something follows its object" if is_longer else "an object goes on in the next"
+            raise BadText(
+                fact if is_longer else f"{fact} line",
+                line=line,
+                way_out="write one JSON object a line (jq -c . does)",
+            ) from None
 
 
 def _objects(piece: Piece) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -277,7 +324,7 @@ def _objects(piece: Piece) -> Iterator[tuple[int, dict[str, Any]]]:
             at += len(written[at:]) - len(written[at:].lstrip(" \t,"))
 
 
-_DECODER = json.JSONDecoder()
+_DECODER = json.JSONDecoder(parse_float=_Float)
 
 
 def _names_of(piece: Piece) -> list[str]:

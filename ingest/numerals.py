@@ -6,6 +6,8 @@ that no type holds exactly stay text too: as floats, ids would merge.
 
 from __future__ import annotations
 
+import math
+from decimal import Decimal, InvalidOperation
 from typing import NamedTuple
 
 import numpy as np
@@ -14,7 +16,7 @@ import pyarrow as pa
 
 from runtime.model.arrow_functions import arrow_functions
 
-__all__ = ["Misfit", "guessed_type", "numbers_of"]
+__all__ = ["Misfit", "cast_text", "guessed_type", "is_same", "numbers_of"]
 
 NULLS = (
     "",
@@ -38,6 +40,8 @@ NULLS = (
 """How a missing number is written: as Arrow has it, and pandas."""
 _EXACT = 1 << 53
 """Whole numbers up to here are the same as float64."""
+_NONZERO = "^[^eE]*[1-9]"
+"""Numbers that are not zero as they are written."""
 _ZERO, _NINE, _PLUS, _MINUS, _X, _x = b"09+-Xx"
 
 
@@ -64,8 +68,9 @@ def guessed_type(text: pa.StringArray, guess: pa.DataType) -> pa.DataType:
         return pa.string()
     if pa.types.is_integer(guess):
         return guess
+    # Arrow guesses floats of whole numbers beyond int64.
     inexact = _first_inexact(text, numbers_of(text, guess, is_guess=False))
-    if inexact is None:
+    if inexact is None and not _are_whole(text):
         return guess
     whole = numbers_of(text, pa.uint64(), is_guess=False)
     return pa.string() if isinstance(whole, Misfit) else pa.uint64()
@@ -95,7 +100,20 @@ def numbers_of(text: pa.StringArray, to: pa.DataType, *, is_guess: bool) -> pa.A
             row = _first_refused(arrow_functions().if_else(is_null, None, trimmed), to)
             return Misfit(row, f"is no {to}")
     inexact = _first_inexact(text, numbers) if is_guess and pa.types.is_floating(to) else None
-    return numbers if inexact is None else Misfit(inexact, f"would be rounded as {to}")
+    return numbers if inexact is None else Misfit(inexact, f"would be another number as {to}")
+
+
+def cast_text(text: pa.StringArray, to: pa.DataType) -> pa.Array | Misfit:
+    """Return text as Arrow casts it, or the first that it refuses."""
+    try:
+        return text.cast(to)
+    except pa.ArrowInvalid as problem:
+        return Misfit(_first_refused(text, to), f"is no {to}: {_reason(problem)}")
+
+
+def _reason(problem: pa.ArrowInvalid) -> str:
+    """Return what follows the value in Arrow's words, such as `expected no zone offset.`."""
+    return str(problem).rsplit(":", 1)[-1].strip()
 
 
 def _first_refused(text: pa.StringArray, to: pa.DataType) -> int:
@@ -138,10 +156,44 @@ def _is_digit(of_bytes: npt.NDArray[np.uint8]) -> npt.NDArray[np.bool_]:
 
 
 def _first_inexact(text: pa.StringArray, numbers: pa.Array) -> int | None:
-    """Return the first whole number that a float would round."""
+    """Return the first number that a float would make another.
+
+    A whole one that it rounds (`9007199254740993.0` is whole), or one that it takes for inf or 0.
+    """
     values = np.abs(numbers.to_numpy(zero_copy_only=False))
-    for row in np.flatnonzero(values >= _EXACT).tolist():
-        written = text[row].as_py().strip()
-        if written.removeprefix("-").isdecimal() and int(written) != int(numbers[row].as_py()):
+    looked_at = values >= _EXACT
+    zeros = np.flatnonzero(values == 0)
+    if len(zeros):
+        nonzero = arrow_functions().match_substring_regex(text.take(pa.array(zeros)), _NONZERO)
+        looked_at[zeros] = nonzero.to_numpy(zero_copy_only=False)
+    for row in np.flatnonzero(looked_at).tolist():
+        if not is_same(text[row].as_py().strip(), float(numbers[row].as_py())):
             return int(row)
     return None
+
+
+def _are_whole(text: pa.StringArray) -> bool:
+    """Return whether all numbers are written as whole ones."""
+    trimmed = arrow_functions().utf8_trim_whitespace(text)
+    is_null = arrow_functions().is_in(trimmed, value_set=pa.array(NULLS))
+    is_whole = arrow_functions().match_substring_regex(trimmed, "^-?[0-9]+$")
+    return bool(arrow_functions().all(arrow_functions().or_kleene(is_null, is_whole)).as_py())
+
+
+def is_same(written: str, number: float) -> bool:
+    """Return whether a float is the number written, as near as floats are to what is no id.
+
+    Args:
+        written: how a file has it.
+        number: the float nearest to it.
+    """
+    try:
+        exact = Decimal(written)
+    except InvalidOperation:
+        return True  # a word, such as inf
+    if not exact.is_finite():
+        return True
+    if math.isinf(number) or number == 0:
+        return bool(exact == number)
+    is_written_out = "e" not in written.lower() and exact == exact.to_integral_value()
+    return not is_written_out or int(exact) == int(number)

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from ingest.inputs import FileInput
 
-__all__ = ["RE_ENCODE", "SAY_TYPE", "TextInput"]
+__all__ = ["RE_ENCODE", "SAY_TIME", "SAY_TYPE", "TextInput"]
 
 RE_ENCODE = "write the file as UTF-8 (iconv -f latin1 -t utf-8), or choose others with columns=[…]"
 
@@ -18,6 +18,12 @@ SAY_TYPE = (
     "say a type that all have, such as types={{{name!r}: 'string'}} (or 'float64', which rounds)"
 )
 """The way out where a value is not of the type that earlier ones have shown."""
+
+SAY_TIME = (
+    "say a type that all have, such as types={{{name!r}: 'timestamp[ns]'}}, "
+    "'timestamp[ns, tz=UTC]' where all have a zone, or 'string'"
+)
+"""The same of times."""
 
 
 @dataclass(frozen=True, kw_only=True)

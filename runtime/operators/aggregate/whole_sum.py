@@ -127,7 +127,7 @@ class SumOfMean:
             return self._folds[0].fold(cells, values, size)
         high, low = self._folds
         least, most = ends_of(values) if len(values) else (0, 0)
-        if -_LOW <= least and most <= _LOW:  # mostly; which of the two it is does not show
+        if least >= -_LOW and most <= _LOW:  # mostly; which of the two it is does not show
             high.fold(cells[:0], values[:0], size)
             return low.fold(cells, values, size)
         high.fold(cells, values >> _HALF, size)

@@ -1,0 +1,36 @@
+"""Times out of the text of JSON lines, by the rules of Arrow's CSV reader.
+
+Arrow's JSON reader drops zones, and takes no fraction of a second.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from ingest.numerals import Misfit, cast_text
+from runtime.model.arrow_functions import arrow_functions
+
+__all__ = ["guessed_time", "is_time"]
+
+_GUESSES = (
+    pa.date32(),
+    pa.timestamp("ns"),
+    pa.timestamp("s"),
+    pa.timestamp("ns", "UTC"),
+    pa.timestamp("s", "UTC"),
+)
+"""Nanoseconds first, so that later times may be finer; seconds where those do not fit."""
+
+
+def is_time(kind: pa.DataType) -> bool:
+    """Return whether values of this type are read as text here."""
+    return bool(pa.types.is_timestamp(kind) or pa.types.is_date(kind))
+
+
+def guessed_time(text: pa.StringArray) -> pa.DataType | None:
+    """Return the type of text of which all is times, and None where it is not."""
+    there = arrow_functions().drop_null(text)
+    for kind in _GUESSES if len(there) else ():
+        if all(not isinstance(cast_text(some, kind), Misfit) for some in (there[:1], there)):
+            return kind
+    return None
