@@ -166,10 +166,7 @@ class SlotHost(MovingStages):
         self._ends.connect(self._stages, endpoints)
         try:
             self._sinks.open(
-                self._stages,
-                folder=self._folder,
-                runs=runs or {},
-                has_ended=self._end_on_record,
+                self._stages, folder=self._folder, runs=runs or {}, has_ended=self._end_on_record
             )
         finally:
             if self._is_stopping:
