@@ -48,19 +48,31 @@ class SliceSize:
                 self.rows = max(fitting, self.rows // 2, least)
             elif rows:
                 self.rows = max(1, min(self._short(before, rows, took_ns, fitting), most))
-        elif 2 * rows > self.rows and (2 * took_ns < slice_ns or self.rows < least):
+        elif 2 * rows > self.rows and 2 * took_ns < slice_ns:
             self.rows = min(2 * self.rows, most)
+        elif 2 * rows > self.rows and self.rows < least:
+            fitting = round(rows * slice_ns / took_ns)
+            self.rows = max(self.rows, min(self._short(before, rows, took_ns, fitting), most))
 
     def _short(self, before: tuple[int, int], rows: int, took_ns: int, fitting: int) -> int:
-        """Return the length after a slice that took too long though it was short already."""
-        limits = self._limits
-        longer = max(self.rows, min(2 * rows, limits.min_slice_rows))
+        """Return the length after a slice that is short, and took as long as one may, or longer.
+
+        Rows get what the fixed part leaves of a slice, or as long as it takes, if that is more.
+        """
+        longer = max(self.rows, min(2 * rows, self._limits.min_slice_rows))
         rows_before, took_before_ns = before
-        if rows_before in (0, rows):  # nothing to compare with
-            is_far = took_ns > FAR_TOO_LONG * self._slice_ns
+        is_far = took_ns > FAR_TOO_LONG * self._slice_ns
+        if rows_before == 0:  # nothing to compare with
             return rows // 2 if is_far else longer
-        row_ns = (took_ns - took_before_ns) / (rows - rows_before)
-        return fitting if 2 * rows * row_ns > took_ns else longer
+        if rows_before == rows:  # nor here: somewhat more or less will tell, and costs little
+            step = max(1, rows // 4)
+            is_less = is_far and rows > 1
+            return rows - step if is_less else max(self.rows, min(rows + step, longer))
+        row_ns = min((took_ns - took_before_ns) / (rows - rows_before), took_ns / rows)
+        if row_ns <= 0:
+            return longer
+        fixed_ns = took_ns - rows * row_ns
+        return min(longer, max(fitting, round(max(self._slice_ns - fixed_ns, fixed_ns) / row_ns)))
 
     def snapshot(self) -> dict[str, Any]:
         """Return all state."""

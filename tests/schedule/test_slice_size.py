@@ -7,6 +7,7 @@ import random
 import pytest
 
 from runtime.config import Limits
+from runtime.estimate.sampled import StageCost
 from runtime.schedule.slice_size import SliceSize
 
 US, MS = 1_000, 1_000_000
@@ -49,6 +50,27 @@ def test_a_long_fixed_part_is_paid_for_many_rows(fixed_ms: float) -> None:
     """A model that takes 30 ms for any batch must not be asked for one row at a time."""
     rows = [one for one, _ in settled(int(fixed_ms * MS), 100)]
     assert min(rows[20:]) >= Limits().min_slice_rows / 2  # to see whether it is the rows after all
+
+
+@pytest.mark.parametrize("row_us", [5, 150, 1_000])
+@pytest.mark.parametrize("fixed_ms", [0.2, 0.9, 1.9, 3.3, 20])
+def test_a_row_costs_in_a_backlog_what_is_predicted_of_full_slices(
+    fixed_ms: float, row_us: float
+) -> None:
+    """A model of 3 ms got 8, 16, 32, 8 … rows at a time, and a tenth more time than was said."""
+    slices = settled(int(fixed_ms * MS), int(row_us * US), slices=200)[50:]
+    took_s = sum(took_ns for _, took_ns in slices) / sum(rows for rows, _ in slices) / 1e9
+    full_s = StageCost(fixed_ms / 1e3, row_us / 1e6).in_full_slices(Limits().slice_ns / 1e9).row_s
+    assert took_s == pytest.approx(full_s, rel=0.13), slices[-6:]
+
+
+def test_a_model_that_was_asked_for_single_rows_is_asked_for_many_in_a_burst() -> None:
+    size = new_size()
+    for _ in range(10):
+        size.took(1, 20 * MS)
+    for _ in range(12):
+        size.took(size.rows, 20 * MS + 5 * US * size.rows)
+    assert size.rows >= Limits().min_slice_rows / 2
 
 
 @pytest.mark.parametrize("seed", range(20))
