@@ -14,8 +14,10 @@ from slackwater.sampling import FlowSample
 
 __all__ = ["covered_lines", "not_held", "widened_s"]
 
-ERRORS = 2
-"""Standard errors of what work costs that the stated range leaves room for."""
+ERRORS = {2: 6.3, 3: 2.9, 4: 2.4}
+"""{stretches: standard errors of what work costs that the stated range leaves room for}: the 95th
+percentile of Student's t, for a spread that so few show is uncertain itself."""
+ERRORS_OF_FIVE = 2.1
 
 
 def widened_s(
@@ -27,7 +29,7 @@ def widened_s(
 ) -> tuple[float, float]:
     """Return between which two figures the worst latency lies, if costs are off as they may be.
 
-    Where stretches of the sample differ in what a row costs, costs may be so far off.
+    Where parts of the sample differ in what a row costs, costs may be so far off.
 
     Args:
         bounds_s: with costs as they are predicted.
@@ -37,11 +39,16 @@ def widened_s(
         outlook: what is ahead.
     """
     least_s, most_s = bounds_s
-    off = min(ERRORS * sample.spread, 0.9)
-    for factor in (1 - off, 1 + off) if off > 0 else ():
+    off = work_off(sample)
+    for factor in (1 / (1 + off), 1 + off) if off > 0 else ():
         found = estimate_placed(plan, sample, _times(graph, factor), outlook).latency.bounds_s
         least_s, most_s = min(least_s, found[0]), max(most_s, found[1])
     return least_s, most_s
+
+
+def work_off(sample: FlowSample) -> float:
+    """Return how far off the work of a sample may be, as a share of it."""
+    return ERRORS.get(sample.stretches, ERRORS_OF_FIVE) * sample.spread
 
 
 def _times(graph: QueryGraph, factor: float) -> QueryGraph:
@@ -62,13 +69,13 @@ def covered_lines(sample: FlowSample) -> list[str]:
     if sample.covers_s <= 0:
         return []
     covered, over = format_s(sample.covers_s), format_s(sample.looked_s)
+    off = f": work may be off by {work_off(sample):.0%}" if sample.spread > 0 else ""
     if sample.stretches == 1:
         more = "" if sample.covers_s >= sample.looked_s else f"; when rows come, of {over}"
-        return [f"sample      costs of the first {covered} of event time{more}"]
-    off = f"{ERRORS * sample.spread:.0%}"
+        return [f"sample      costs of the first {covered} of event time{more}{off}"]
     return [
         f"sample      costs of {sample.stretches} stretches, {covered} together, evenly over "
-        f"{over} of event time: work may be off by {off}"
+        f"{over} of event time{off}"
     ]
 
 

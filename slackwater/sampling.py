@@ -6,19 +6,17 @@ looked at. No sink is called, and nothing is written. The user's functions run, 
 
 from __future__ import annotations
 
+import math
 import time
-from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
-from itertools import cycle
-
-import pyarrow as pa
 
 from actors.kernel.occupied import OccupiedClock
 from runtime.config import Limits
 from runtime.errors import SettingError
 from runtime.estimate import QueryGraph
+from runtime.estimate.curves import USUAL_S
 from runtime.estimate.gates import SourceTimes
 from runtime.estimate.rates import RecordedRate
 from runtime.estimate.sample_statistics import query_graph_of_sample
@@ -26,24 +24,25 @@ from runtime.estimate.sampled import SampledStage, sampled_stages, share_of, spa
 from runtime.flow.dataflow import Dataflow
 from runtime.measure.report import JobReport
 from runtime.model import NS_PER_SECOND
+from runtime.patterns.scopes import CountWindows
 from runtime.plan.plan import Plan, Stage
 from runtime.plan.stage_versions import other_stages, stage_versions
-from runtime.plan.steps import SourceStep
+from runtime.plan.steps import GateStep, SourceStep
 from runtime.prepare import prepare
 from runtime.shedding import Espice
-from runtime.simulate import CostModel, LinkModel, MeasuredCost, NotedCost
+from runtime.simulate import CostModel, LinkModel, MeasuredCost, MeasuredSlice, NotedCost
 from runtime.simulate import Simulation as SimulationRun
-from runtime.sources.spec import END_OF_INPUT, EndOfInput, Input, SourceReader
 from slackwater.sample_times import SeenTimes
+from slackwater.some_rows import SomeRows
 from slackwater.source_times import source_times
-from slackwater.stretches import Rows, Stretched, stretched, work_spread
+from slackwater.stretches import Stretched, stretched, work_spread
 
 __all__ = ["FlowSample", "as_sample", "costs_of", "sample_flow"]
 
-BLOCKS = (50, 1, 200, 5, 1, 100, 20, 1, 400, 2, 10, 1)
-"""Rows of the blocks that a sample is cut into by turns: what a slice costs, and what a row, is
-seen from slices of different lengths. Those of one row bound the fixed part of a slice."""
 HERE = "here"
+TIMING = 0.03
+"""How far what this machine takes for the same work is off from one time to another: its standard
+error, as a share."""
 UNCUT_NS = 3_600 * NS_PER_SECOND
 NEVER_NS = 2**62
 """A bound under which nothing is shed in a sample; and one under which all is, at once."""
@@ -69,8 +68,8 @@ class FlowSample:
         stretches: of how many stretches of time its rows are, evenly over what was looked at.
         covers_s: how much event time these are together; 0: not known.
         looked_s: over how much event time it was looked how rows come.
-        spread: standard error of what a row of the sources costs, as a share of it, by how
-            stretches differ; 0: there is one, and nothing is known of others.
+        spread: standard error of what a row of the sources costs, as a share of it, by how parts of
+            the sample differ, how much it covers, and how this machine keeps time; 0: not known.
         saved: {stage that sheds: the share of its work that is not done where all is dropped}, by
             two passes over the sample; empty: none sheds, or it is not known.
     """
@@ -131,7 +130,7 @@ def sample_flow(
         flow: as it will be submitted.
         rows: of each source on average, >= 1: in stretches of the same event time, evenly over the
             first 100 times as many; the first ones of a flow with numbered sources, or one that
-            looks back for longer than so many rows.
+            looks back for longer than so many rows, or where only these give a sink any.
         limits: those it will be submitted with.
         clock_ns: by which slices are timed; unless told, how long they occupy this thread: its CPU,
             and what it waits of its own accord.
@@ -148,31 +147,27 @@ def sample_flow(
     planned = prepare(flow, [HERE], limits=limits)
     _check_can_be_read_twice(planned)
     times, origin_ns = source_times(planned.stages, rows)
-    part = _stretched(planned, times, rows)
-    seen: dict[str, SeenTimes] = {}
-    spread = 0.0
-    occupied_ns = OccupiedClock()
+    is_timed = cost is None and clock_ns is None
+    with closing(OccupiedClock()) as occupied_ns:
 
-    def ran(bound_ns: int, noted: dict[str, SeenTimes]) -> tuple[list[SampledStage], JobReport]:
-        nonlocal spread
-        plan = _sampled_plan(planned, part, noted, bound_ns=bound_ns)
-        costs = MeasuredCost(clock_ns or occupied_ns) if cost is None else NotedCost(cost)
-        link = LinkModel(delay_ns=0)
-        report = SimulationRun(plan, egress=_leave, cost=costs, link=link, weighs=True).run()
-        by_name = {one.name: one for one in report.stages}
-        spread = spread or work_spread(costs.slices, part.rows, count=len(part.from_s))
-        return sampled_stages(plan.stages, by_name, costs.slices), report
+        def ran(part: Stretched, bound_ns: int = NEVER_NS) -> _Ran:
+            costs = MeasuredCost(clock_ns or occupied_ns) if cost is None else NotedCost(cost)
+            return _ran(planned, part, costs, bound_ns, is_timed=is_timed)
 
-    with closing(occupied_ns):
-        stages, report = ran(NEVER_NS, seen)
+        run = ran(_stretched(planned, times, rows))
+        if run.part.count > 1 and run.reached < sum(not one.outputs for one in planned.stages):
+            # Partners may be in the first rows alone: a result there says more than none.
+            whole = ran(_stretched(planned, times, rows, is_whole=True))
+            run = max(run, whole, key=lambda one: one.reached)
         shedding = {stage.name for stage in planned.stages if stage.sheds}
-        dropped = ran(AT_ONCE_NS, {})[0] if shedding else []
+        dropped = ran(run.part, AT_ONCE_NS).stages if shedding else []
+    part, stages, report = run.part, run.stages, run.report
     found = {one.name: one for one in report.stages}
     slice_s = planned.limits.slice_ns / NS_PER_SECOND
     graph = query_graph_of_sample(
         stages,
         slice_s=slice_s,
-        times_s={name: part.without_pauses(name, one.seconds()) for name, one in seen.items()},
+        times_s={name: part.without_pauses(name, one.seconds()) for name, one in run.seen.items()},
     )
     saved = {
         kept.name: _saved(kept, bare, slice_s)
@@ -192,26 +187,88 @@ def sample_flow(
         times=times,
         origin_ns=origin_ns,
         saved=saved,
-        stretches=len(part.from_s),
+        stretches=part.count,
         covers_s=part.covers_s,
         looked_s=part.looked_s,
-        spread=spread,
+        spread=run.spread(slice_s, is_timed=is_timed),
     )
 
 
-def _stretched(plan: Plan, times: Mapping[str, SourceTimes], rows: int) -> Stretched:
-    """Return which rows of its sources a sample of a plan is made of."""
-    spans = [spans_of(stage) for stage in plan.stages]
-    windows_s = [each.window_s for each in spans if each.window_s is not None]
-    within_s = [each.within_s for each in spans if each.within_s is not None]
+@dataclass(frozen=True)
+class _Ran:
+    """A run over some rows of the sources, and what it has shown."""
+
+    part: Stretched
+    stages: list[SampledStage]
+    report: JobReport
+    slices: Sequence[MeasuredSlice]
+    seen: Mapping[str, SeenTimes]
+
+    @property
+    def reached(self) -> int:
+        """Sinks that got rows."""
+        feeding = {name for one in self.stages for name in one.inputs}
+        return sum(one.rows_in > 0 for one in self.stages if one.name not in feeding)
+
+    def spread(self, slice_s: float, *, is_timed: bool) -> float:
+        """Return the standard error of what a row of the sources costs, as a share of it.
+
+        Args:
+            slice_s: how long a full slice takes.
+            is_timed: by this machine, whose times of one work differ, too.
+        """
+        seen = {one.name: one.cost() for one in self.stages}
+        costs = {name: (cost, cost.in_full_slices(slice_s)) for name, cost in seen.items()}
+        return math.hypot(work_spread(self.slices, self.part, costs), TIMING if is_timed else 0.0)
+
+
+def _ran(
+    planned: Plan, part: Stretched, costs: MeasuredCost, bound_ns: int, *, is_timed: bool
+) -> _Ran:
+    """Run some rows through a plan, shedding by that bound; timed here, or by a model."""
+    seen: dict[str, SeenTimes] = {}
+    plan = _sampled_plan(planned, part, seen, bound_ns=bound_ns)
+    link = LinkModel(delay_ns=0)
+    report = SimulationRun(plan, egress=_leave, cost=costs, link=link, weighs=True).run()
+    by_name = {one.name: one for one in report.stages}
+    stages = sampled_stages(plan.stages, by_name, costs.slices)
+    if is_timed:
+        stages = [replace(one, least_fixed_s=USUAL_S) for one in stages]
+    return _Ran(part, stages, report, costs.slices, seen)
+
+
+def _stretched(
+    plan: Plan, times: Mapping[str, SourceTimes], rows: int, *, is_whole: bool = False
+) -> Stretched:
+    """Return which rows of its sources a sample of a plan is made of; the first ones, if whole."""
+    slides_s = [
+        each.window_s[1] for each in map(spans_of, plan.stages) if each.window_s is not None
+    ]
     sources = [stage.step.source for stage in plan.stages if isinstance(stage.step, SourceStep)]
     return stretched(
         times,
         rows,
-        reach_s=max([0.0, *within_s, *(size + slide for size, slide in windows_s)]),
-        slide_s=max([0.0, *(slide for _, slide in windows_s)]),
-        is_whole=any(one.sequence is not None for one in sources),
+        reach_s=_looks_back_s(plan, slides_s),
+        slide_s=max([0.0, *slides_s]),
+        is_whole=is_whole
+        or any(one.sequence is not None for one in sources)
+        or _counts_events(plan),
     )
+
+
+def _looks_back_s(plan: Plan, slides_s: Sequence[float]) -> float:
+    """Return how far results look back over rows of the sources, seconds of event time."""
+    back_ns: dict[str, int] = {}
+    for stage in plan.stages:
+        own_ns = 0 if isinstance(stage.step, GateStep) else stage.window_ns
+        fed_by = (back_ns.get(channel.source, 0) for channel in stage.inputs)
+        back_ns[stage.name] = own_ns + max(fed_by, default=0)
+    return max(back_ns.values(), default=0) / NS_PER_SECOND + max([0.0, *slides_s])
+
+
+def _counts_events(plan: Plan) -> bool:
+    """Whether a pattern's windows are numbers of events: how long these are is not known."""
+    return any(isinstance(getattr(one.step, "scope", None), CountWindows) for one in plan.stages)
 
 
 def _check_can_be_read_twice(plan: Plan) -> None:
@@ -304,7 +361,7 @@ def _leave(sink: str, batch: object, is_end: bool) -> None:
 
 
 def _sampled_plan(
-    plan: Plan, part: Stretched, seen: dict[str, SeenTimes], *, bound_ns: int = NEVER_NS
+    plan: Plan, part: Stretched, seen: dict[str, SeenTimes], *, bound_ns: int
 ) -> Plan:
     # Slices as the blocks come, not cut by time: of different lengths they tell a slice's fixed
     # part from what a row costs.
@@ -329,68 +386,3 @@ def _sampled(stage: Stage, part: Stretched, seen: dict[str, SeenTimes]) -> Stage
     times = seen[stage.name] = SeenTimes(source)
     first = replace(source, input=SomeRows(source.input, part.rows[stage.name], times), speed=None)
     return replace(stage, step=replace(stage.step, source=first))
-
-
-@dataclass(frozen=True)
-class SomeRows:
-    """Some rows of an input, in blocks of different lengths."""
-
-    input: Input
-    rows: Rows
-    seen: SeenTimes
-    reads_inline = True  # and no history: its slices, too, are to be as long as those of the run
-
-    def describe(self) -> str:
-        """Return what it is of."""
-        return f"{sum(until - begin for begin, until in self.rows)} rows of {self.input.describe()}"
-
-    def schema(self) -> pa.Schema:
-        """Return the columns."""
-        return self.input.schema()
-
-    def open(self) -> SourceReader:
-        """Open it from the start."""
-        return _PartReader(self.input.open(), self.rows, self.seen)
-
-
-class _PartReader:
-    def __init__(self, reader: SourceReader, rows: Rows, seen: SeenTimes) -> None:
-        self._reader, self._seen = reader, seen
-        self._rows = deque(each for each in rows if each[1] > each[0])
-        self._read = 0  # rows of the input that have gone by
-        self._lengths = cycle(BLOCKS)
-        self._blocks: Iterator[pa.RecordBatch] = iter(())
-
-    def poll(self) -> pa.RecordBatch | EndOfInput | None:
-        while (block := next(self._blocks, None)) is None:
-            if not self._rows:
-                return END_OF_INPUT
-            found = self._reader.poll()
-            if not isinstance(found, pa.RecordBatch):
-                return found
-            parts = list(self._wanted(found))
-            for part in parts:
-                self._seen.note(part)
-            self._blocks = (block for part in parts for block in self._cut(part))
-        return block
-
-    def close(self) -> None:
-        self._reader.close()
-
-    def _wanted(self, block: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        """Yield the parts of the next block that belong to the sample."""
-        first, self._read = self._read, self._read + block.num_rows
-        while self._rows and self._rows[0][0] < self._read:
-            begin, until = self._rows[0]
-            at = max(begin, first)
-            yield block.slice(at - first, min(until, self._read) - at)
-            if until > self._read:
-                break
-            self._rows.popleft()
-
-    def _cut(self, block: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        at = 0
-        while at < block.num_rows:
-            length = next(self._lengths)
-            yield block.slice(at, length)
-            at += length

@@ -18,7 +18,7 @@ import numpy as np
 
 from runtime.estimate.gates import SourceTimes
 from runtime.estimate.query_graph import FloatArray
-from runtime.estimate.sampled import SliceSeen
+from runtime.estimate.sampled import SliceSeen, StageCost
 from runtime.model import NS_PER_SECOND
 
 __all__ = ["Stretched", "stretched", "work_spread"]
@@ -49,6 +49,11 @@ class Stretched:
     looked_s: float = 0.0
     keep_s: float = 0.0
     slide_s: float = 0.0
+
+    @property
+    def count(self) -> int:
+        """How many stretches there are."""
+        return len(self.from_s)
 
     @property
     def covers_s(self) -> float:
@@ -135,30 +140,46 @@ def _numbers(newest_s: FloatArray, each: float, from_s: FloatArray, until_s: Flo
     )
 
 
-def work_spread(slices: Iterable[SliceSeen], rows: Mapping[str, Rows], *, count: int) -> float:
-    """Return the standard error of what a row of the sources costs, by its stretches, of its mean.
+def work_spread(
+    slices: Iterable[SliceSeen], part: Stretched, costs: Mapping[str, tuple[StageCost, StageCost]]
+) -> float:
+    """Return the standard error of what a row of the sources costs, as a share of it.
 
-    0 of fewer than two: nothing is known of others. A stretch is over as any source's is.
+    Parts of the sample differ by chance and as data drift. Stretches evenly over the input stand
+    for what lies between; one from its start does not, so that the rest may be off by as much as
+    its parts are from each other. A part is over as any source's is.
 
     Args:
         slices: all there were, in their order.
-        rows: {source: its rows}.
-        count: how many stretches there are.
+        part: the rows of the sample.
+        costs: {stage: what its slices cost, and in full ones}: how often it was cut is no matter.
     """
-    if count < 2:
-        return 0.0
-    ends = {name: np.cumsum([b - a for a, b in each]) for name, each in rows.items()}
-    read = dict.fromkeys(rows, 0)
+    count = part.count if part.count > 1 else MOST
+    read = dict.fromkeys(part.rows, 0)
     work_s, came = np.zeros(count), np.zeros(count)
-    now = 0
+    now, slices = 0, list(slices)
+    ends = _ends(part, slices)
     for one in slices:
         if one.stage in read:
             number = int(np.searchsorted(ends[one.stage], read[one.stage], side="right"))
             now = max(now, min(number, count - 1))
             read[one.stage] += one.rows
             came[now] += one.rows
-        work_s[now] += one.took_ns / NS_PER_SECOND
+        if one.stage in costs and (one.rows or one.released):
+            seen, full = costs[one.stage]
+            share_s = one.rows * (full.row_s - seen.row_s)
+            work_s[now] += max(one.took_ns / NS_PER_SECOND - seen.fixed_s, 0.0) + share_s
     each = work_s[came > 0] / came[came > 0]
     if len(each) < 2 or each.mean() <= 0:
         return 0.0
-    return float(each.std(ddof=1) / each.mean() / np.sqrt(len(each)))
+    unseen = max(1 - part.covers_s / part.looked_s, 0.0) if part.looked_s > 0 else 1.0
+    own = 1 / len(each) + (unseen if part.count == 1 else 0.0)
+    return float(each.std(ddof=1) / each.mean() * np.sqrt(own))
+
+
+def _ends(part: Stretched, slices: Sequence[SliceSeen]) -> dict[str, FloatArray]:
+    """Return by which row of each source each part of the sample ends."""
+    if part.count > 1:
+        return {name: np.cumsum([b - a for a, b in each]) for name, each in part.rows.items()}
+    read = {name: sum(one.rows for one in slices if one.stage == name) for name in part.rows}
+    return {name: rows * np.arange(1, MOST + 1) / MOST for name, rows in read.items()}

@@ -9,7 +9,15 @@ import numpy as np
 from runtime.errors import SettingError
 from runtime.estimate.query_graph import CostCurve, FloatArray
 
-__all__ = ["DriftCurve", "JoinCurve", "ScaledCurve", "WindowCurve", "fit_nonnegative", "fit_slices"]
+__all__ = [
+    "USUAL_S",
+    "DriftCurve",
+    "JoinCurve",
+    "ScaledCurve",
+    "WindowCurve",
+    "fit_nonnegative",
+    "fit_slices",
+]
 
 SPREADS = (0.0, *np.geomspace(1.0, 65_536.0, 9).tolist())
 """What chance adds to a slice, in rows' worth of it."""
@@ -201,7 +209,12 @@ def fit_nonnegative(
 
 
 def fit_slices(
-    features: FloatArray, seconds: FloatArray, rows: FloatArray, *, most_fixed_s: float
+    features: FloatArray,
+    seconds: FloatArray,
+    rows: FloatArray,
+    *,
+    most_fixed_s: float,
+    least_fixed_s: float = 0.0,
 ) -> FloatArray:
     """Return the costs >= 0 of slices whose rows each vary, and the slices besides.
 
@@ -214,6 +227,7 @@ def fit_slices(
         seconds: shape (n,), how long they took.
         rows: shape (n,), how many rows each had.
         most_fixed_s: of the shortest slice, which had the fixed part, too.
+        least_fixed_s: what any slice has, where chance does not tell that from nothing.
 
     Raises:
         SettingError: nothing was measured.
@@ -229,9 +243,10 @@ def fit_slices(
             best, likeliest, weights = found, likely, (scale * variance) ** -0.5
     fixed_s = float(best[0])
     if fixed_s * features[:, 0].sum() < (features[:, 1:] @ best[1:]).sum():
-        # Rows took most: what may be chance of the fixed part is theirs, too.
-        sure_s = fixed_s - _error(features[:, best > 0], weights, best)
-        fixed_s = max(sure_s, min(fixed_s, USUAL_S))
+        # Rows took most, so that it may be chance: what is usual, if it is within the error.
+        error_s = _error(features, weights, best)
+        least_s = min(least_fixed_s, fixed_s + error_s)
+        fixed_s = max(least_s, fixed_s - error_s, min(fixed_s, USUAL_S))
     fixed_s = min(fixed_s, most_fixed_s * SHORTEST)
     if fixed_s == best[0]:
         return best
@@ -242,9 +257,10 @@ def fit_slices(
 
 
 def _error(features: FloatArray, weights: FloatArray, found: FloatArray) -> float:
-    """Return the standard error of the first cost, if it is not 0."""
-    if found[0] <= 0:
+    """Return the standard error of the first cost; 0 where there is none."""
+    if not features[:, 0].any():
         return 0.0
+    features = features[:, (found > 0) | (np.arange(len(found)) == 0)]
     scale = np.abs(features).max(axis=0)
     known = features / scale * weights[:, None]
     return float(np.sqrt(np.linalg.pinv(known.T @ known)[0, 0]) / scale[0])

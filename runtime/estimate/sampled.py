@@ -89,6 +89,7 @@ class SampledStage:
         slice_pairs: pairs that its join compared in each; none: not known.
         window_s: size and slide of its windows, seconds of event time; None: it has none.
         within_s: how far apart partners of its join may be; None: it does not join.
+        least_fixed_s: what any slice takes where it was timed; 0 by a model of costs.
     """
 
     name: str
@@ -102,6 +103,7 @@ class SampledStage:
     slice_pairs: Sequence[int] = ()
     window_s: tuple[float, float] | None = None
     within_s: float | None = None
+    least_fixed_s: float = 0.0
 
     @property
     def selectivity(self) -> float:
@@ -139,18 +141,18 @@ class SampledStage:
             features, seconds = features[begin:], seconds[begin:]
         if any(np.ptp(each) == 0 and each.any() for each in features[:, 1:3].T):
             features[:, 0] = 0.0  # nothing tells a slice from its rows: all of it is theirs
-        found = _fitted(features, seconds)
+        found = _fitted(features, seconds, self.least_fixed_s)
         # Whatever interrupts a slice makes it longer, never shorter. One or two that are far off
         # are left out, if they are little of the whole: else it is the work that varies.
         off = seconds - features @ found
         odd = off > 10 * np.median(np.abs(off)) + 1e-12
         if 0 < odd.sum() <= 2 and len(off) > 8 and off[odd].sum() <= 0.02 * seconds.sum():
-            found = _fitted(features[~odd], seconds[~odd])
+            found = _fitted(features[~odd], seconds[~odd], self.least_fixed_s)
         # A row costs as it comes and as it is let go, sooner or later both.
         return StageCost(float(found[0]), float(found[1] + found[2]), float(found[3]))
 
 
-def _fitted(features: FloatArray, seconds: FloatArray) -> FloatArray:
+def _fitted(features: FloatArray, seconds: FloatArray, least_fixed_s: float) -> FloatArray:
     """Return the costs of a slice, of a row that comes, of one let go, and of what else there is.
 
     Messages without rows do not ask the operator, so they say nothing of its fixed part.
@@ -160,7 +162,10 @@ def _fitted(features: FloatArray, seconds: FloatArray) -> FloatArray:
         features, seconds = features[asked], seconds[asked]
     worked = features[:, 2] > 0 if features[:, 2].any() else np.ones(len(seconds), bool)
     rows = features[:, 1:3].max(axis=1)
-    return fit_slices(features, seconds, rows, most_fixed_s=float(seconds[worked].min()))
+    most_fixed_s = float(seconds[worked].min())
+    return fit_slices(
+        features, seconds, rows, most_fixed_s=most_fixed_s, least_fixed_s=least_fixed_s
+    )
 
 
 class SliceSeen(Protocol):

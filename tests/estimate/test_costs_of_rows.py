@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -9,7 +11,7 @@ from hypothesis import strategies as st
 
 from runtime.estimate.query_graph import FloatArray
 from runtime.estimate.sampled import SampledStage, StageCost
-from slackwater.sampling import BLOCKS
+from slackwater.some_rows import BLOCKS
 
 FIXED_S, ROW_S, SLICE_S = 1e-4, 6e-4, 2e-3
 
@@ -99,3 +101,19 @@ def test_a_row_has_its_share_of_the_fixed_part_of_a_full_slice(
 ) -> None:
     found = StageCost(fixed_s, row_s).in_full_slices(SLICE_S)
     assert (found.fixed_s, found.row_s) == pytest.approx((0.0, full_s))
+
+
+def test_a_pair_has_its_share_of_the_fixed_part_as_a_row_has() -> None:
+    assert StageCost(5e-4, 1e-5, 3e-6).in_full_slices(SLICE_S).more_s == pytest.approx(4e-6)
+
+
+def test_what_any_slice_takes_is_not_told_from_nothing_by_rows_that_vary() -> None:
+    rng = np.random.default_rng(2)
+    rows = lengths(4_000)
+    work_s = np.array([np.where(rng.random(int(n)) < 0.05, 6e-3, 1e-4).sum() for n in rows])
+    seen = stage(rows, FIXED_S + work_s)
+    assert seen.cost().fixed_s < FIXED_S / 2  # by chance
+    timed = replace(seen, least_fixed_s=FIXED_S).cost()
+    assert timed.fixed_s == pytest.approx(FIXED_S, rel=0.1)
+    even = replace(stage(rows, 2e-5 + 1e-5 * rows), least_fixed_s=FIXED_S).cost()
+    assert even.fixed_s == pytest.approx(2e-5, rel=0.1)  # known well

@@ -14,8 +14,11 @@ import slackwater as sw
 from runtime.estimate.gates import SourceTimes
 from runtime.estimate.query_graph import FloatArray
 from runtime.estimate.rates import OwnTimes
+from runtime.estimate.sampled import StageCost
+from runtime.simulate import MeasuredSlice
 from slackwater.sampling import sample_flow
-from slackwater.stretches import Stretched, stretched
+from slackwater.some_rows import BLOCKS
+from slackwater.stretches import Stretched, stretched, work_spread
 from tests.support.known_work import MS, bursts, counts_of, sampled, times, working
 
 
@@ -84,6 +87,57 @@ def test_first_rows_unlike_the_rest_do_not_stand_for_all() -> None:
     assert made.bounds_s[1] > made.estimate.bounds_s[1]
     assert "5 stretches, 1.00 s together, evenly over 10.00 s" in made.text()
     assert made.to_json()["latency"]["most_s"] == made.bounds_s[1]
+
+
+def test_one_stretch_leaves_room_for_how_far_its_rows_differ() -> None:
+    """A flow that looks back for 6 s is sampled from its start, of which the rest may be unlike."""
+    found = []
+    for first in (100, 10_000):  # 1 ms each, and 5 ms from there on; or all alike
+        clock = Dearer(first)
+        flow = sw.Dataflow("whole")
+        rows = flow.source("numbers", sw.table(times(10_000)), event_time="ts", speed=1)
+        done = rows.map_batches(clock.work, schema={"n": "int64"}, name="work")
+        done.dedupe(on="n", within="6s").sink("out", sw.collect_sink())
+        sample = sample_flow(flow, clock_ns=clock)
+        made = sw.Simulation(nodes=1).predict(flow, 300, sample=sample, horizon="5s")
+        assert (sample.stretches, sample.covers_s) == (1, pytest.approx(1.0, abs=0.1))
+        found.append((made, sample))
+    (drifts, sample), (even, alike) = found
+    assert drifts.bounds_s[1] > 1.2 * drifts.estimate.bounds_s[1]
+    assert sample.spread > 0.15
+    assert alike.spread == pytest.approx(0.0, abs=0.01)
+    assert even.bounds_s[1] == pytest.approx(even.estimate.bounds_s[1], rel=0.05)
+    assert "of event time; when rows come, of 10.00 s: work may be off by " in drifts.text()
+
+
+def test_how_often_work_is_cut_is_no_spread_of_it() -> None:
+    """Parts of a sample have as many rows, and more or fewer slices: chance of the blocks."""
+    part = Stretched(rows={"a": ((0, 1_000),)}, lengths_s=(1.0,), looked_s=10.0)
+    slices = [MeasuredSlice("a", n, 100_000 + 1_000 * n, n, n) for n in (*BLOCKS, 161)]
+    costs = {"a": (StageCost(1e-4, 1e-6), StageCost(0.0, 1.05e-6))}
+    assert work_spread(slices, part, costs) == pytest.approx(0.0, abs=1e-9)
+
+
+def test_what_the_first_rows_alone_give_is_not_missed() -> None:
+    flow = sw.Dataflow("rare")
+    rows = flow.source("numbers", sw.table(times(10_000)), event_time="ts")
+    rows.filter(sw.col("n") < 20).sink("out", sw.collect_sink())
+    sample = sample_flow(flow)
+    assert sample.stretches == 1
+    assert [one.rows_in for one in sample.stages if one.name == "out"] == [20]
+
+
+def test_patterns_and_steps_one_after_the_other_are_looked_back_over_in_whole() -> None:
+    flow = sw.Dataflow("long")
+    rows = flow.source("numbers", sw.table(times(10_000)), event_time="ts")
+    some = rows.dedupe(on="n", within="150ms").dedupe(on="n", within="150ms", name="again")
+    some.sink("out", sw.collect_sink())
+    a, b = (sw.event(name, where=sw.col("n") % 500 == n) for name, n in (("a", 0), ("b", 499)))
+    within = rows.pattern(sw.seq(a, b), within="600ms", name="pairs")
+    within.sink("pairs-out", sw.collect_sink())
+    sample = sample_flow(flow)
+    assert sample.stretches == 1
+    assert {one.name: one.rows_out for one in sample.stages}["pairs"] == 2
 
 
 def test_a_lag_that_grows_after_the_first_rows_is_waited_for() -> None:
