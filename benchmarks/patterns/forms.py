@@ -7,17 +7,18 @@ our operator, and a row that is passed over takes none.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from statistics import median
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 import slackwater as sw
 from benchmarks.frame import Claim, Result
 from benchmarks.patterns.endured import ran
-from benchmarks.patterns.floor import FloatArray, floor_recall
+from benchmarks.patterns.floor import BEGINS, FloatArray, floor_recall
 from benchmarks.patterns.queries import Asked
 from benchmarks.patterns.timed import reads_of
 from benchmarks.side_by_side import side_by_side
@@ -34,6 +35,10 @@ SHEDDERS: dict[str, Callable[..., Espice]] = {
 }
 READ = 64
 SEEDS = 5
+AT_ONCE = 16
+"""Rows that come at the same time: a simulated read has them all, and costs as much as of one."""
+OF_MEAN = 0.25
+"""The bound, of what events wait in the mean without shedding."""
 
 
 @dataclass(frozen=True)
@@ -62,6 +67,8 @@ class Tried:
         recalls: {form: recall}, the floor's too.
         stated: by the default form; None: nothing.
         judged: matches that this is from.
+        there: matches that there are, of windows that begin after shedding did.
+        windows: of a stretch of the floor.
         worst: the slowest event by the bound.
     """
 
@@ -70,6 +77,8 @@ class Tried:
     recalls: dict[str, float]
     stated: float | None
     judged: int
+    there: int
+    windows: float
     worst: float
 
 
@@ -93,8 +102,14 @@ def add_forms(
         told = ", ".join(f"{form} {100 * recall:.1f}" for form, recall in recalls.items())
         off = [abs(one.stated - one.recalls[DEFAULT]) for one in own if one.stated is not None]
         said = f"stated {len(off)} times, off by {100 * max(off):.1f}" if off else "nothing stated"
-        result.notes.append(f"work shared among windows, {what}: recall, %: {told}; {said}")
-        result.figures[f"forms: {what}"] = {"recalls": recalls, "stated_off": off}
+        there = f"{min(one.there for one in own)} matches or more"
+        sample = f"{len(own)} seeds" if len(own) > 1 else "one seed"
+        length = median(one.windows for one in own)
+        result.notes.append(
+            f"work shared among windows, {what}, {sample}, {there}: recall, %: {told} (stretches "
+            f"of {length:g} windows); {said}"
+        )
+        result.figures[f"forms: {what}"] = {"each": [asdict(one) for one in own]}
         rivals = max(recall for form, recall in recalls.items() if form != DEFAULT)
         ahead = 100 * (recalls[DEFAULT] - rivals)
         result.claims += [
@@ -110,7 +125,7 @@ def add_forms(
 def own_queries(seed: int, rows: int, span_s: float) -> list[Query]:
     """Return a sequence in sliding windows, and one by key with what must not come between."""
     draw = np.random.default_rng(seed)
-    times = pa.array(np.arange(rows) * round(span_s * 1e9 / rows))
+    times = pa.array(times_of(rows, span_s, AT_ONCE))
     often = draw.choice(6, rows, p=[0.02, 0.04, 0.1, 0.2, 0.3, 0.34])
     first = pa.table({"time": times, "kind": often})
     second = pa.table(
@@ -130,20 +145,26 @@ def own_queries(seed: int, rows: int, span_s: float) -> list[Query]:
     return [Query(Asked("sliding", first, sliding), 4.0), Query(Asked("keyed", second, keyed), 2.0)]
 
 
+def times_of(rows: int, span_s: float, at_once: int = 1) -> npt.NDArray[np.int64]:
+    """Return times in ns of rows that are spread evenly, so many at a time."""
+    return np.arange(rows) // at_once * at_once * round(span_s * 1e9 / rows)
+
+
 def _tried(query: Query, times: Times, over: float, seed: int) -> Tried:
     asked, training_s = query.asked, times.training_s
     truth, work = _at_leisure(asked)
     surge = work[round(training_s) :].sum()
     each_ns = over * (times.span_s - training_s) * 1e9 / surge
     once = partial(ran, asked, training_s=training_s, seed=seed, over=over)
-    bound_s = once(sw.espice("1000h"), each_ns).mean_s / 2
+    bound_s = OF_MEAN * _mean_wait_s(work * each_ns / 1e9, training_s)
     bound = f"{round(bound_s * 1000)}ms"
     shed = {name: once(make(bound, seed=seed), each_ns) for name, make in SHEDDERS.items()}
     default = shed[DEFAULT]
-    from_ns = default.shed_from_ns
+    # What was worked on when shedding began had waited so long.
+    from_ns = (default.counts.began_ns or 0) - BEGINS * bound_s * 1e9
     every = {one for one in truth if one[0] >= from_ns}
     recalls = {name: len(every & one.matches) / max(len(every), 1) for name, one in shed.items()}
-    recalls["floor"] = floor_recall(
+    recalls["floor"], windows = floor_recall(
         truth,
         work * each_ns / 1e9,
         from_s=from_ns / 1e9,
@@ -152,7 +173,17 @@ def _tried(query: Query, times: Times, over: float, seed: int) -> Tried:
     )
     slowest_s = max(default.worst_s, default.counts.slowest_ns / 1e9)
     judged = default.counts.judged_matches
-    return Tried(asked.name, over, recalls, default.stated, judged, slowest_s / bound_s)
+    worst = slowest_s / bound_s
+    return Tried(asked.name, over, recalls, default.stated, judged, len(every), windows, worst)
+
+
+def _mean_wait_s(work_s: FloatArray, surge_s: float) -> float:
+    """Return how long events wait in the mean from the surge on, if nothing is shed."""
+    waiting, found = 0.0, []
+    for work in work_s[round(surge_s) :].tolist():
+        waiting = max(waiting + work - 1.0, 0.0)
+        found.append(waiting)
+    return float(np.mean(found))
 
 
 def _at_leisure(asked: Asked) -> tuple[set[tuple[int, str]], FloatArray]:

@@ -19,7 +19,7 @@ from matplotlib.figure import Figure
 import slackwater as sw
 from benchmarks.frame import Claim, Options, Result, save_picture
 from benchmarks.patterns.endless import Endless
-from benchmarks.patterns.floor import PHASES, kept_at
+from benchmarks.patterns.floor import PHASES, WINDOWS, kept_at
 from benchmarks.patterns.queries import Asked, query_1_of_all, query_2
 from benchmarks.patterns.timed import reads_of
 from runtime.measure.report import JobReport
@@ -163,8 +163,8 @@ def _truth(asked: Asked, rates: Rates) -> set[tuple[int, str]]:
 def _floor(truth: set[tuple[int, str]], rates: Rates, share: float) -> float:
     """Return the recall of the floor that looks at this share of the stream."""
     _, (_, rate) = rates
-    window_s, from_s = LONGEST / rate, _counts_from_s(rates)
-    return float(np.mean([kept_at(truth, share, from_s, window_s, at) for at in range(PHASES)]))
+    length_s, from_s = WINDOWS * LONGEST / rate, _counts_from_s(rates)
+    return float(np.mean([kept_at(truth, share, from_s, length_s, at) for at in range(PHASES)]))
 
 
 def _whole(asked: Asked) -> pa.Table:
