@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, islice
 
 import pyarrow as pa
 import pyarrow.csv as arrow_csv
@@ -47,6 +47,12 @@ class CsvInput(TextInput):
         places = [(names.index(f.name), f, f.name not in told) for f in schema]
         for piece in parts:
             yield pa.record_batch(_columns(piece, names, places), schema=schema)
+
+    def _line_of(self, path: str, row: int) -> int | None:
+        of_file = _opened(path)
+        parts = of_file[1] if of_file is not None else iter(())
+        lines = (line for piece in parts for line, _ in records(piece))
+        return next(islice(lines, row, None), None)
 
 
 def _opened(path: str) -> tuple[list[str], Iterator[Piece]] | None:

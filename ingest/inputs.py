@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import ClassVar
@@ -81,7 +81,7 @@ class FileInput(ABC):
             IngestError: as `schema`.
         """
         files = self.files()
-        return FileReader(self._read(files, self._schema_of(files)))
+        return FileReader(self._read(files, self._schema_of(files)), self._line_of)
 
     def fingerprint(self) -> tuple[str, str]:
         """Return what the files are now, in words and as a digest, without reading all of them.
@@ -117,6 +117,11 @@ class FileInput(ABC):
             SchemaError: its columns are not those of `schema`.
             BadText: a value cannot be read.
         """
+
+    def _line_of(self, path: str, row: int) -> int | None:
+        """Return the line of a row of a file, counted from 0; None: it has no lines."""
+        del path, row
+        return None
 
     def _found(self) -> list[str]:
         return files_of(self.pattern, folder=self.folder, suffixes=self.suffixes)
@@ -237,13 +242,19 @@ class FileReader:
 
     Args:
         blocks: (file, block) of each block.
+        line_of: returns the line of a row of a file.
 
     Attributes:
         place: the file of the last block.
     """
 
-    def __init__(self, blocks: Generator[tuple[str, pa.RecordBatch], None, None]) -> None:
-        self._blocks = blocks
+    def __init__(
+        self,
+        blocks: Generator[tuple[str, pa.RecordBatch], None, None],
+        line_of: Callable[[str, int], int | None],
+    ) -> None:
+        self._blocks, self._line_of = blocks, line_of
+        self._rows = self._rows_before = 0  # all so far, and those of earlier files
         self._failure: IngestError | None = None
         self.place = ""
 
@@ -252,13 +263,20 @@ class FileReader:
         if self._failure is not None:
             raise self._failure
         try:
-            self.place, block = next(self._blocks)
+            path, block = next(self._blocks)
         except StopIteration:
             return END_OF_INPUT
         except IngestError as failure:
             self._failure = failure
             raise
+        if path != self.place:
+            self.place, self._rows_before = path, self._rows
+        self._rows += len(block)
         return block
+
+    def line_of(self, row: int) -> int | None:
+        """Return the line of a row of the last file, by its place in the input; reads it again."""
+        return self._line_of(self.place, row - self._rows_before)
 
     def close(self) -> None:
         """Close the file that is open. Safe to call twice."""

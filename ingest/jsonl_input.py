@@ -67,6 +67,10 @@ class JsonLinesInput(TextInput):
             ]
             yield pa.record_batch(arrays, schema=schema)
 
+    def _line_of(self, path: str, row: int) -> int | None:
+        lines = (line for piece in _pieces(path) for line, _ in _lines(piece))
+        return next(islice(lines, row, None), None)
+
     def _parsed(self, piece: Piece, known: pa.Schema, schema: pa.Schema) -> pa.Table:
         """Return the columns of a piece that steps may read."""
         if self.columns is not None or len(known) == len(schema):

@@ -45,6 +45,8 @@ def _columns(data: Mapping[str, Any]) -> dict[str, Any]:
     """
     names = list(data)
     for name in names:
+        if not isinstance(name, str):
+            raise SchemaError(f"table: column name {name!r} is no text; write it as text")
         if names.count(name) > 1:  # of a pandas frame
             raise SchemaError(
                 f"table: column name {name!r} occurs {names.count(name)} times; rename all but one"

@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from runtime.errors import SchemaError
+from runtime.model.arrow_functions import arrow_functions
 from runtime.model.batch import Batch, Column
 from runtime.model.made_ahead import FEW_ROWS, RowsMadeAhead
 
@@ -148,14 +149,29 @@ def column_from_arrow(name: str, values: pa.Array, inside: pa.DataType, *, who: 
     if pa.types.is_string(inside):
         return cast
     if cast.null_count and not pa.types.is_floating(inside):
-        raise SchemaError(
+        raise NullError(
             f"{who}: column {name!r} ({inside}) has {cast.null_count} nulls in "
             f"{len(cast)} rows, and only text and floating columns may; "
-            "fill or drop them before reading (Spark: na.fill, na.drop)"
+            f"{_without_nulls(name, inside)}, or drop them before reading "
+            "(Spark: na.fill, na.drop)",
+            place=arrow_functions().index(cast.is_null(), True).as_py(),
         )
     if pa.types.is_timestamp(inside):
         cast = cast.view(pa.int64())
     return np.asarray(cast.to_numpy(zero_copy_only=False))
+
+
+class NullError(SchemaError):
+    """Nulls where they may not be; `place` is the row of the first in its column, from 0."""
+
+    def __init__(self, text: str, *, place: int) -> None:
+        super().__init__(text)
+        self.place = place
+
+
+def _without_nulls(name: str, inside: pa.DataType) -> str:
+    other = "float64" if pa.types.is_integer(inside) else "string"
+    return f"say types={{{name!r}: {other!r}}} (sw.csv, sw.jsonl, sw.parquet), or fill"
 
 
 def column_to_arrow(values: Column, inside: pa.DataType) -> pa.Array:

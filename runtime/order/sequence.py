@@ -85,6 +85,11 @@ class BySequence:
             if not isinstance(flag, bool):
                 raise SettingError(f"by_sequence: {name}={flag!r} must be True or False")
         self._check_numbers()
+        if self.least_ns > self.timeout_ns:
+            raise SettingError(
+                f"by_sequence: least={format_ns(self.least_ns)} must be at most "
+                f"timeout={format_ns(self.timeout_ns)}, the longest that a number is waited for"
+            )
 
     def _check_numbers(self) -> None:
         if self.wraps is not None and not (is_whole(self.wraps) and 2 <= self.wraps <= 62):

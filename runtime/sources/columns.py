@@ -12,7 +12,7 @@ from runtime.errors import SchemaError
 from runtime.expressions.nearest import listed, nearest
 from runtime.model import EARLIEST_NS, END_NS, LATEST_NS, NS_PER_SECOND, Column, Columns, Int64Array
 from runtime.model.arrow_functions import arrow_functions
-from runtime.model.schema import column_from_arrow
+from runtime.model.schema import NullError, column_from_arrow
 from runtime.sources.spec import SourceSpec
 
 TimeUnit = Literal["ns", "us", "ms", "s"]
@@ -107,6 +107,9 @@ def read_columns(source: str, block: pa.RecordBatch, schema: pa.Schema, *, row: 
             columns[field.name] = column_from_arrow(
                 field.name, block.column(index), field.type, who=who
             )
+        except NullError as problem:
+            problem.place += row
+            raise
         except pa.ArrowNotImplementedError as problem:
             raise SchemaError(
                 f"{who}: column {field.name!r} has type {block.column(index).type} and cannot "
@@ -128,12 +131,13 @@ def refuse_nulls(source: str, block: pa.RecordBatch, name: str, *, role: str, ro
     if values.null_count == 0:
         return
     first = arrow_functions().index(values.is_null(), True).as_py()
-    raise SchemaError(
+    raise NullError(
         f"source {source!r}: {role} column {name!r} is null in {values.null_count} of the "
         f"{len(values)} rows from row {row} on, first in row {row + first} (counted from 0); "
         f"an event without {role} has no place in the order: drop or fill such rows before "
         f"reading (Spark: df.na.drop(subset=[{name!r}]))"
-        + (", or leave them out with bad_times='skip'" if role in TIME_ROLES else "")
+        + (", or leave them out with bad_times='skip'" if role in TIME_ROLES else ""),
+        place=row + first,
     )
 
 
@@ -263,7 +267,11 @@ def _field(source: str, schema: pa.Schema, name: str, *, role: str) -> pa.Field:
 def _check_time(source: str, field: pa.Field, role: str) -> None:
     if pa.types.is_timestamp(field.type) or pa.types.is_integer(field.type):
         return
-    way_out = "cast it to a timestamp before reading (Spark: to_timestamp)"
+    way_out = (
+        f"give it the type of one: types={{{field.name!r}: 'timestamp[ns, tz=UTC]'}} (sw.csv, "
+        "sw.jsonl; without tz=UTC if it has no zone), or cast it before reading (Spark: "
+        "to_timestamp)"
+    )
     if pa.types.is_floating(field.type):
         way_out = (
             "a float cannot hold nanoseconds since 1970, so rows would change places; make it "

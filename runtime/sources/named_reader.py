@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from runtime.errors import IngestError, SchemaError, SlackwaterError
+from runtime.model.schema import NullError
 from runtime.model.whose_code import RUNNING, USERS_FAULTS, where_raised
 from runtime.sources.spec import EndOfInput, Input, SourceReader
 
@@ -24,6 +25,10 @@ class CountingReader(SourceReader, Protocol):
     @property
     def place(self) -> str:
         """Where the last block comes from; see `NamedReader`."""
+        ...
+
+    def line_of(self, row: int) -> int | None:
+        """Return the line of a row of the last block; see `NamedReader`."""
         ...
 
 
@@ -43,7 +48,9 @@ def placed(reader: CountingReader | None) -> Iterator[None]:
     except SchemaError as problem:
         if reader is None or not reader.place:
             raise
-        raise SchemaError(f"{problem} (in {reader.place})") from problem
+        line = reader.line_of(problem.place) if isinstance(problem, NullError) else None
+        where = reader.place if line is None else f"{reader.place}, line {line}"
+        raise SchemaError(f"{problem} (in {where})") from problem
 
 
 class NamedReader:
@@ -88,6 +95,11 @@ class NamedReader:
     def place(self) -> str:
         """Where the last block comes from, such as its file; empty: it does not say."""
         return str(getattr(self._reader, "place", ""))
+
+    def line_of(self, row: int) -> int | None:
+        """Return the line of a row of the last block, by its place in the input; None: unknown."""
+        find = getattr(self._reader, "line_of", None)
+        return None if find is None else find(row)
 
     def close(self) -> None:
         """Close the reader."""
