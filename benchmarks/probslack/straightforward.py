@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 
 Event = tuple[int, int, int]
 """Type, generation and reception, in ticks."""
+_Kept = tuple[int, int | None, int]
+"""Type, gap and delay."""
 _TINY = 1e-9
 
 
@@ -93,7 +95,7 @@ def simulate(  # noqa: PLR0913 - the settings of the listings
         conditional: as in `Settings`.
     """
     last: dict[int, int] = {}  # e_l.gts of each type
-    kept: list[tuple[int, int | None, int]] = []
+    kept: list[_Kept] = []
     fits: dict[int, Fit] = {}
     oldest = min(made for _, made, came in events if came == events[0][2])
     first = k = (oldest - size) // slide + 1
@@ -102,6 +104,8 @@ def simulate(  # noqa: PLR0913 - the settings of the listings
     closed: list[tuple[int, int]] = []
     share_at: list[float] = []
     above: Callable[[int, int, int], bool] | None = None
+    own = _Own(fit_rows)
+    fitted = own.fits if conditional else _fits
     at, renewable = 0, max(fit_rows // 20, 1)
     for tick in range(events[0][2], until):
         spent = len(missed) >= share * (k - first) > 0 and guard != "none"
@@ -115,11 +119,11 @@ def simulate(  # noqa: PLR0913 - the settings of the listings
             late |= set(range(max(low, first), high + 1))
             at += 1
         if len(kept) >= fit_rows or (spent and before < renewable <= len(kept)):
-            fits, above, kept = _fits(kept[-fit_rows:]), None, []
+            fits, above, kept = fitted(kept[-fit_rows:], at), None, []
         missed |= late
         spent = len(missed) >= share * (k - first) > 0 and guard != "none"
         if late and spent and len(kept) >= renewable:
-            fits, above, kept = _fits(kept), None, []
+            fits, above, kept = fitted(kept, at), None, []
         bound = 1 - (1 - share) ** (1 / len(last))
         if above is None and fits:
             above = _asked(fits, bound, cached=cached, conditional=conditional)
@@ -141,7 +145,41 @@ def simulate(  # noqa: PLR0913 - the settings of the listings
     return Simulated(closed, missed, share_at)
 
 
-def _fits(kept: Sequence[tuple[int, int | None, int]]) -> dict[int, Fit]:
+class _Own:
+    """Fits of rows of each type itself: of those of a fit, or, too few, of the last 128."""
+
+    def __init__(self, fit_rows: int) -> None:
+        self._fit_rows = fit_rows
+        self._rows: dict[int, list[_Kept]] = defaultdict(list)
+        self._last: dict[int, int] = {}  # the number of the last row of each type
+
+    def fits(self, kept: Sequence[_Kept], at: int) -> dict[int, Fit]:
+        now: dict[int, list[_Kept]] = defaultdict(list)
+        for number, row in enumerate(kept, at - len(kept) + 1):
+            self._rows[row[0]].append(row)
+            now[row[0]].append(row)
+            self._last[row[0]] = number
+        whole = _fit(kept)
+        if len(self._last) == 1:
+            return dict.fromkeys(self._last, whole)
+        fits = {}
+        for kind, last in self._last.items():
+            rows = now[kind] if len(now[kind]) >= 32 else self._rows[kind][-128:]
+            if len(rows) >= 32 or at - last >= self._fit_rows:  # else it is waited for
+                fits[kind] = _fit(rows)
+                fits[kind].gaps = fits[kind].gaps or whole.gaps
+        return fits
+
+
+def _fit(rows: Sequence[_Kept]) -> Fit:
+    return Fit(
+        Counter(gap for _, gap, _ in rows if gap is not None),
+        Counter(delay for _, _, delay in rows),
+    )
+
+
+def _fits(kept: Sequence[_Kept], at: int) -> dict[int, Fit]:
+    del at
     together = Fit()
     rows = Counter(kind for kind, _, _ in kept)
     of = defaultdict(lambda: together, {kind: Fit() for kind in rows})
@@ -160,7 +198,9 @@ def _asked(
     fits: dict[int, Fit], bound: float, *, cached: bool, conditional: bool
 ) -> Callable[[int, int, int], bool]:
     if conditional:
-        return lambda kind, alpha, beta: fits[kind].known(alpha, beta) > bound + _TINY
+        return lambda kind, alpha, beta: (
+            kind not in fits or fits[kind].known(alpha, beta) > bound + _TINY
+        )
     if cached:
         lines: dict[int, Callable[[int, int], bool]] = {}
 

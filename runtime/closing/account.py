@@ -21,7 +21,8 @@ class Account:
     Attributes:
         open: the first window that is open; None before any row.
         first: the first window that counts.
-        windows, early, missed: how many count; closed before it was sure; missed a row.
+        windows, early, missed: how many count; closed before it was sure; missed a row. Windows
+            before the first count once they miss one: they closed with it, and no row was there.
         empty: how many closed without a row, and have missed none.
     """
 
@@ -33,6 +34,8 @@ class Account:
         self._missed = Ranges()
         self._leapt = Ranges()  # windows that closed without a row
         self._taken = Ranges()  # of these, those that missed one, and so count
+        self._leapt_early = Ranges()  # of all that closed without a row, those not sure by then
+        self._taken_early = Ranges()
         self._closed: list[tuple[Int64Array, Int64Array, FloatArray]] = []  # not yet told
 
     def begin(self, window: int) -> None:
@@ -55,9 +58,11 @@ class Account:
         self.early += early
         self._slack_ns += exact_sum(at_ns - self._windows.ends_ns(windows))
 
-    def leap(self, first: int, last: int) -> None:
-        """Note windows that closed without a row."""
+    def leap(self, first: int, last: int, *, early: bool = False) -> None:
+        """Note windows that closed without a row; `early`: before it was sure."""
         self.empty += self._leapt.add(first, last)
+        if early:
+            self._leapt_early.add(first, last)
 
     def leap_between(self, windows: Int64Array, first: int, last: int) -> None:
         """Note of the windows first … last all but these, ascending, as closed without a row."""
@@ -66,7 +71,12 @@ class Account:
         self.empty += self._leapt.add_all(*merged(begins, ends))
 
     def miss(self, first: int, last: int) -> int:
-        """Note that closed windows have missed a row; return how many are new."""
+        """Note that closed windows have missed a row; return how many are new.
+
+        Those before the first have closed once that has.
+        """
+        new_before = self._missed.add(first, min(last, self.first - 1))
+        self.windows += new_before
         first = max(first, self.first)
         new = self._missed.add(first, last)
         if new and self._leapt:
@@ -74,8 +84,10 @@ class Account:
                 taken = self._taken.add(low, high)
                 self.windows += taken
                 self.empty -= taken
-        self.missed += new
-        return new
+            for low, high in self._leapt_early.within(first, last):
+                self.early += self._taken_early.add(low, high)
+        self.missed += new_before + new
+        return new_before + new
 
     def miss_all(self, firsts: Int64Array, lasts: Int64Array) -> int:
         """Note the same of ranges of windows, ascending, that do not touch."""
@@ -102,13 +114,17 @@ class Account:
             self.windows, self.early, self.missed, self._slack_ns, promised, self.empty
         )
 
+    @property
+    def _ranges(self) -> tuple[Ranges, ...]:
+        return (self._missed, self._leapt, self._taken, self._leapt_early, self._taken_early)
+
     def snapshot(self) -> dict[str, Any]:
         """Return all state, as plain values."""
         return {
             "open": self.open,
             "first": self.first,
             "counts": [self.windows, self.early, self.missed, self._slack_ns, self.empty],
-            "ranges": [one.snapshot() for one in (self._missed, self._leapt, self._taken)],
+            "ranges": [one.snapshot() for one in self._ranges],
             "closed": [list(part) for part in self._closed],
         }
 
@@ -116,7 +132,6 @@ class Account:
         """Continue from a snapshot."""
         self.open, self.first = state["open"], state["first"]
         self.windows, self.early, self.missed, self._slack_ns, self.empty = state["counts"]
-        ranges = (self._missed, self._leapt, self._taken)
-        for one, kept in zip(ranges, state["ranges"], strict=True):
+        for one, kept in zip(self._ranges, state["ranges"], strict=True):
             one.restore(kept)
         self._closed = [(part[0], part[1], part[2]) for part in state["closed"]]

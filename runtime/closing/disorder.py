@@ -55,6 +55,7 @@ class Needs:
             needs = np.minimum(needs, at_most_ns)
         self.needs_ns: Int64Array = np.sort(needs)  # (moments,)
         self.longest_ns = int(max(self.needs_ns[-1], delays_ns.max()))
+        self.unforeseen = 1 / (1 + len(delays_ns))
         if at_most_ns is not None:
             self.longest_ns = min(self.longest_ns, at_most_ns)
 
@@ -64,9 +65,12 @@ class Needs:
         return len(self.needs_ns)
 
     def chance(self, slack_ns: Int64Array) -> FloatArray:
-        """Return the chance that a window misses something that closes so long after its end."""
+        """Return the chance that a window misses something that closes so long after its end.
+
+        It is never 0: the longest of n delays is shorter than the next with a chance of 1/(n + 1).
+        """
         index = np.searchsorted(self.needs_ns, slack_ns, side="right")
-        return 1.0 - index / len(self.needs_ns)
+        return np.maximum(1.0 - index / len(self.needs_ns), self.unforeseen)
 
     def least_slack_ns(self, bound: float) -> int:
         """Return the least slack with a chance of at most `bound`."""
@@ -119,11 +123,16 @@ def candidates_in_disorder(
 
 def plain_needs(needs: Needs) -> dict[str, Any]:
     """Return needs as plain values."""
-    return {"needs_ns": needs.needs_ns, "longest_ns": needs.longest_ns}
+    return {
+        "needs_ns": needs.needs_ns,
+        "longest_ns": needs.longest_ns,
+        "unforeseen": needs.unforeseen,
+    }
 
 
 def needs_of(state: dict[str, Any]) -> Needs:
     """Return needs from plain values."""
     needs = Needs.__new__(Needs)
     needs.needs_ns, needs.longest_ns = state["needs_ns"], state["longest_ns"]
+    needs.unforeseen = state["unforeseen"]
     return needs

@@ -18,13 +18,16 @@ import numpy as np
 from runtime.closing.disorder import Needs, needs_of, plain_needs
 from runtime.closing.histograms import Histograms, histograms_of, plain_histograms
 from runtime.closing.lines import Lines
+from runtime.closing.own_rows import OwnRows
 from runtime.closing.tables import Tables
 from runtime.model import Int64Array
 
 NO_GAP = -1
 """The gap of the first event of a type."""
 LEAST = 32
-"""A type with fewer events than that goes by the histograms of all types together."""
+"""With fewer events of its own a type is not known: it is sure once an event says so."""
+_MOST_RARE = 256
+"""More types than that without enough rows in a fit share the histograms of their last rows."""
 _LONGEST_OF = 16  # fits: what is late for longer than all rows of one may not be for those of more
 _RENEWED = 20  # once the budget is spent, estimates may be renewed after a 20th of T
 
@@ -68,6 +71,7 @@ class Fitting:
         self._eighth = max(settings.rows // 8, 1)
         self._kept: list[Sample] = []
         self.rows = 0  # since the last reset
+        self._added = 0  # since the beginning
         self._before = 0  # the same, before rows were added last
         self._full = False  # whether T rows have been there once
         self._twentieth = max(settings.rows // _RENEWED, 1)
@@ -106,6 +110,7 @@ class Fitting:
             types, one, two = sample
             self._kept.append((types[first:last], one[first:last], two[first:last]))
             self.rows += last - first
+            self._added += last - first
 
     def _passed(self, every: int) -> bool:
         """Return whether the rows added last have made another so many full."""
@@ -164,26 +169,33 @@ class Fitting:
             "kept": [list(part) for part in self._kept],
             "rows": self.rows,
             "full": self._full,
+            "added": self._added,
         }
 
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from a snapshot."""
         self._kept = [(part[0], part[1], part[2]) for part in state["kept"]]
-        self.rows, self._full = state["rows"], state["full"]
+        self.rows, self._full, self._added = state["rows"], state["full"], state["added"]
 
 
 class HistogramFitting(Fitting):
-    """Histograms of g and d, of each type. The sample is (types, g, d)."""
+    """Histograms of g and d, of each type. The sample is (types, g, d).
+
+    Source: [probslack] Listing 4. Differs: a type with few rows in a fit has those of its own that
+    came before; with too few of these, and given that nothing came, it has none and is waited for.
+    One without a row among T counts as gone, and has those few.
+    """
 
     def __init__(self, settings: FitSettings) -> None:
         super().__init__(settings)
         self.histograms: list[Histograms] = []  # the first is of all types together
-        self._of_type = np.empty(0, dtype=np.int64)  # (types,): which of these
+        self._of_type = np.empty(0, dtype=np.int64)  # (types,): which of these; below 0: none
+        self._own = OwnRows()
         self._tables: Tables | None = None
 
     def lines(self, types: int, bound: float) -> Lines:
         """Return the poly-lines of so many types, for a bound of the chance of each."""
-        of_type = np.full(types, 0 if self.histograms else -1)
+        of_type = np.full(types, 0 if self.histograms and self._shares else -1)
         of_type[: len(self._of_type)] = self._of_type
         if self._tables is None and self.histograms:
             self._tables = Tables(self.histograms)
@@ -191,18 +203,42 @@ class HistogramFitting(Fitting):
 
     def _make(self, sample: Sample) -> None:
         types, gaps, delays = sample
+        places = self._own.take(types, gaps, delays, self._added)
         if not (gaps != NO_GAP).any():
             return
         self.histograms, self._tables = [self._of(gaps, delays)], None
-        self._of_type = np.zeros(int(types.max()) + 1, dtype=np.int64)
-        if self._settings.together or len(self._of_type) == 1:
+        self._of_type = np.full(len(places), 0 if self._shares or len(places) == 1 else -1)
+        if self._settings.together or len(places) == 1:
             return
-        order = np.argsort(types, kind="stable")
-        bounds = np.searchsorted(types[order], np.arange(len(self._of_type) + 1))
-        for one in np.flatnonzero(np.diff(bounds) >= LEAST).tolist():
-            mine = order[bounds[one] : bounds[one + 1]]
-            self._of_type[one] = len(self.histograms)
-            self.histograms.append(self._of(gaps[mine], delays[mine]))
+        for one, mine in enumerate(places):
+            if len(mine) >= LEAST:
+                self._of_type[one] = len(self.histograms)
+                self.histograms.append(self._of(gaps[mine], delays[mine]))
+        if not self._shares:
+            self._make_of_few(gaps)
+
+    @property
+    def _shares(self) -> bool:
+        """Whether a type of which little is known has the histograms of all."""
+        return self._settings.together or not self._settings.conditional
+
+    def _make_of_few(self, all_gaps: Int64Array) -> None:
+        """Make the histograms of types with few rows in the fit, of the last of each."""
+        few = [
+            one
+            for one in np.flatnonzero(self._of_type < 0).tolist()
+            if len(self._own.of(one)[1]) >= LEAST
+            or self._own.silent(one, self._added) >= self._settings.rows
+        ]
+        groups = [[one] for one in few] if len(few) <= _MOST_RARE else [few]
+        for group in groups:
+            kept = [self._own.of(one) for one in group]
+            gaps = np.concatenate([one[0] for one in kept])
+            if not (gaps != NO_GAP).any():
+                gaps = all_gaps
+            delays = np.concatenate([one[1] for one in kept])
+            self._of_type[group] = len(self.histograms)
+            self.histograms.append(self._of(gaps, delays))
 
     def _of(self, gaps: Int64Array, delays: Int64Array) -> Histograms:
         return Histograms(
@@ -216,7 +252,8 @@ class HistogramFitting(Fitting):
     def snapshot(self) -> dict[str, Any]:
         """Return all state, as plain values."""
         kept = [plain_histograms(one) for one in self.histograms]
-        return {**super().snapshot(), "histograms": kept, "of_type": self._of_type}
+        own = self._own.snapshot()
+        return {**super().snapshot(), "histograms": kept, "of_type": self._of_type, "own": own}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from a snapshot."""
@@ -224,6 +261,7 @@ class HistogramFitting(Fitting):
         self.histograms = [histograms_of(one) for one in state["histograms"]]
         self._tables = None
         self._of_type = state["of_type"]
+        self._own.restore(state["own"])
 
 
 class NeedsFitting(Fitting):

@@ -66,7 +66,6 @@ class Stretch:
         rowed, rowed_ns: shape (windows,), the windows that have a row by the end of it, ascending,
             and the tick at which the first was there.
         now_ns, end_ns: ticks in [now, end) are decided.
-        first_kept: the first window that counts at all.
         pending: the first window of which it is not sure yet that it is complete.
         first, last: the windows that are looked at; `first` is the first open one.
     """
@@ -76,7 +75,6 @@ class Stretch:
     rowed_ns: Int64Array
     now_ns: int
     end_ns: int
-    first_kept: int
     pending: int
     first: int
     last: int
@@ -152,7 +150,7 @@ def _perhaps_late(
 ) -> tuple[Int64Array, Int64Array, Int64Array]:
     """Return rows that are late if all closes that may, and the first and last window of each."""
     rows = stretch.rows
-    low = np.maximum(windows.firsts_after(rows.event_time_ns), stretch.first_kept)
+    low = windows.firsts_after(rows.event_time_ns)
     high = windows.lasts_begun(rows.event_time_ns)
     most = np.full(len(rows), stretch.first - 1)
     for ticks, last in (

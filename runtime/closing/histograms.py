@@ -67,6 +67,8 @@ class Histograms:
             self.high_ns = values[np.concatenate([starts[1:] - 1, [len(values) - 1]])]
             counts = np.add.reduceat(counts, starts)
         self.shares: FloatArray = counts / counts.sum()  # (bins,), pdf_g
+        # The chance that the next wait is longer than all that are known.
+        self._unforeseen = 1 / (1 + len(delays_ns)) if conditional else 0.0
         delays_ns = np.clip(delays_ns, -_FAR_NS, _FAR_NS)
         self.delays_ns, counts = np.unique(delays_ns, return_counts=True)  # (values,), ascending
         later = counts[::-1].cumsum()[::-1] / counts.sum()
@@ -129,6 +131,15 @@ class Histograms:
         """
         return self._given_nothing_came(self._coming(cells_ns), cells_ns)
 
+    def stated(self, chances: FloatArray) -> FloatArray:
+        """Return `chances` as they are told: after the longest wait known it is 1/(n + 1), not 0.
+
+        That is the chance that a wait is longer than those of n other events. It holds no window
+        open: a type that has gone will not come.
+        """
+        chances[:, -1] = np.maximum(chances[:, -1], self._unforeseen)
+        return chances
+
     def waits(self, cells_ns: Int64Array, chances: FloatArray) -> FloatArray:
         """Return the chance that waiting longer spares a miss: what a bound is held against.
 
@@ -181,6 +192,7 @@ def plain_histograms(one: Histograms) -> dict[str, Any]:
         "tail": one._tail,
         "at_most_ns": one._at_most_ns,
         "conditional": one._conditional,
+        "unforeseen": one._unforeseen,
         "tick_ns": one.tick_ns,
     }
 
@@ -192,5 +204,5 @@ def histograms_of(state: dict[str, Any]) -> Histograms:
     one.shares = state["shares"]
     one.delays_ns, one._tail = state["delays_ns"], state["tail"]
     one._at_most_ns, one.tick_ns = state["at_most_ns"], state["tick_ns"]
-    one._conditional = state["conditional"]
+    one._conditional, one._unforeseen = state["conditional"], state["unforeseen"]
     return one

@@ -210,7 +210,6 @@ class ProbSlackRun(GroundRun):
             ticks[first_row],
             self._now_ns,
             end_ns,
-            self._account.first,
             pending,
             open_now,
             last,
@@ -228,7 +227,7 @@ class ProbSlackRun(GroundRun):
             self._steps.append((settled.step_ns, settled.step_open))
         if len(settled.windows):
             early = np.flatnonzero(settled.is_early)
-            chances = np.zeros(len(settled.windows))
+            chances = np.full(len(settled.windows), self._knowledge.chance_when_sure)
             if self._is_held:
                 chances[early] = np.nan
             elif len(early):
@@ -320,6 +319,8 @@ class ProbSlackRun(GroundRun):
 class _InOrder:
     """Asks each type for its next event: events of a type come in order."""
 
+    chance_when_sure = 0.0
+
     def __init__(self, policy: Settings, windows: WindowEnds) -> None:
         self._windows = windows
         self.fitting = HistogramFitting(policy.fit_settings)
@@ -360,6 +361,11 @@ class _InDisorder:
     def entries(self) -> tuple[int, int]:
         needs = self.fitting.needs
         return (0 if needs is None else needs.entries), 0
+
+    @property
+    def chance_when_sure(self) -> float:
+        """The chance after the longest delay that is known."""
+        return 0.0 if self.fitting.needs is None else self.fitting.needs.unforeseen
 
     def sample(self, rows: Seen, tracked: Tracked) -> tuple[Int64Array, Int64Array, Int64Array]:
         del tracked

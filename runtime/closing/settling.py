@@ -142,7 +142,11 @@ class Settling:
         closed = np.maximum.accumulate(np.concatenate([[stretch.first], closes]))
         open_then = np.maximum(closed[:-1], what.sure_open)
         open_after = np.maximum(closed[1:], what.sure_open)
-        may_miss = np.where(late, np.minimum(what.two, open_then - 1) - what.one + 1, 0)
+        may_miss = np.where(
+            late & (open_then > self._account.first),
+            np.minimum(what.two, open_then - 1) - what.one + 1,
+            0,
+        )
         has_row = stretch.have_row(what.one, what.tick_ns)
         leaps = int((~has_row & ~late).sum()) + int((~sure.counts).sum())
         room = self._budget.has_room(
@@ -161,7 +165,7 @@ class Settling:
         by_time = np.ones(after - stretch.first, dtype=np.bool_)
         by_time[windows - stretch.first] = False
         rest = np.flatnonzero(by_time)  # of those that were sure before they could close early
-        self._leap(windows[~counts])
+        self._leap(windows[~counts], early=True)
         self._leap(stretch.first + rest[~sure.counts[rest]])
         before = self._account.windows
         self._open, self.sure_open = after, max(sure_open, self.sure_open)
@@ -205,7 +209,7 @@ class Settling:
             if self._budget.slack_ns is not None:
                 self._budget.slack_sum_ns += tick_ns - self._windows.end_ns(window)
         else:
-            self._account.leap(window, window)
+            self._account.leap(window, window, early=True)
 
     def _hold(self, window: int, tick_ns: int, until_ns: int) -> None:
         """Remember that a window may close until a tick, if the budget comes to allow it."""
@@ -288,15 +292,17 @@ class Settling:
         self._open_missed.clear()
         self._budget.pending = 0
 
-    def _leap(self, windows: Int64Array) -> None:
+    def _leap(self, windows: Int64Array, *, early: bool = False) -> None:
         """Note windows, ascending, that closed without a row."""
         if not len(windows):
             return
         for one in np.split(windows, np.flatnonzero(np.diff(windows) > 1) + 1):
-            self._account.leap(int(one[0]), int(one[-1]))
+            self._account.leap(int(one[0]), int(one[-1]), early=early)
 
     def _miss(self, first: int, last: int, tick_ns: int) -> None:
         """Note that a row was behind these windows."""
+        if self._open == self._account.first:
+            return  # none has closed
         if first > last or (first >= self._missed_first and last <= self._missed_last):
             return  # nothing, or what the row before has shown
         self._missed_first, self._missed_last = first, last

@@ -148,8 +148,9 @@ class _SimpleRun(GroundRun):
 
     def _miss_rows(self, opens: Int64Array, rows: Seen) -> None:
         """Note what rows missed; `opens` is (rows,), the first open window when each came."""
-        low = np.maximum(self._windows.firsts_after(rows.event_time_ns), self._account.first)
+        low = self._windows.firsts_after(rows.event_time_ns)
         high = np.minimum(opens - 1, self._windows.lasts_begun(rows.event_time_ns))
+        high[opens == self._account.first] = START_NS  # none had closed
         self._account.miss_all(*merged(low, high))
 
     _sure = False

@@ -62,8 +62,9 @@ class Tables:
         self._row_start = np.cumsum(sizes.repeat(rows)) - sizes.repeat(rows)  # (rows,)
         chances = [one.chances(at) for one, at in zip(lines, cells, strict=True)]
         waits = [one.waits(at, told) for one, at, told in zip(lines, cells, chances, strict=True)]
-        self._chances: FloatArray = np.concatenate([one.ravel() for one in chances])
         self._waits: FloatArray = np.concatenate([one.ravel() for one in waits])
+        stated = [one.stated(told).ravel() for one, told in zip(lines, chances, strict=True)]
+        self._chances: FloatArray = np.concatenate(stated)
         self._alphas = _Ranks(np.concatenate([one.low_ns for one in lines]), rows - 1)
         self._betas = _Ranks(self._cells_ns, sizes)
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from benchmarks.probslack.streams import MS, geometric, stream_of
 from runtime.closing import WindowEnds
 from runtime.closing.probslack import ProbSlack
+from runtime.closing.simple import ByTime, EventDriven
 from runtime.model import START_NS
 from tests.closing.streams import columns, drawn
 from tests.closing.test_cuts import POLICIES
@@ -55,3 +56,32 @@ def test_the_budget_is_of_windows_with_rows(share: float) -> None:
     assert counts.empty > 0.4 * with_row
     assert with_row - 10 <= counts.windows <= with_row
     assert share / 2 < counts.missed / with_row <= share
+
+
+def test_windows_before_the_first_rows_count_once_they_miss_a_row() -> None:
+    """They closed with the first. Before that nothing has closed, and no row is late."""
+    rows = [(0, 5_022, 5_240), (0, 6_100, 6_300), (0, 2_100, 6_320), (0, 7_100, 7_200)]
+    rows += [(0, 1_000 * i + 100, 7_300 + i) for i in range(3)]
+    rows.append((0, 9_000, 9_000))
+    for name in ("ignore", "event-driven", "probslack"):
+        policy = {
+            "ignore": ByTime(0),
+            "event-driven": EventDriven(),
+            "probslack": ProbSlack(0.1),
+        }[name]
+        run = policy.begin(WindowEnds(1_000 * MS, 1_000 * MS))
+        run.observe(*columns(rows, scale=MS))
+        run.pass_time(9_001 * MS)
+        counts = run.counts()
+        assert counts.missed == 3  # 0, 1 and 2: of each at least one row came after it had closed
+        assert counts.windows == 3 + 3
+
+
+def test_a_window_that_closed_early_without_a_row_is_early_once_it_misses_one() -> None:
+    stream = columns([(0, 10 * i, 10 * i + 1 if not 300 <= i < 500 else 5_001) for i in range(900)])
+    types, made, came = stream
+    order = np.argsort(came, kind="stable")
+    run = ProbSlack(0.6).begin(WindowEnds(100 * MS, 100 * MS))
+    run.observe(types[order], made[order] * MS, came[order] * MS)
+    counts = run.counts()
+    assert 10 < counts.missed <= counts.early
