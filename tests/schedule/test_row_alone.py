@@ -89,7 +89,7 @@ class Pair:
             message, used = machine.run(self.now_ns, max_rows=max_rows)
             sends = [] if message is None else machine.outgoing(message, self.now_ns)
             told = [(channel.name, to_plain(part)) for channel, part in sends]
-            rows = machine.rows_worked, machine.rows_released, machine.comparisons
+            rows = machine.rows_worked, machine.rows_released, machine.looked_at
             found.append((canonical(told), used, rows, machine.quiet_until_ns))
         assert found[0] == found[1]
 
