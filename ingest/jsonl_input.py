@@ -29,7 +29,7 @@ _BEYOND = pa.decimal256(76, 0)
 
 @dataclass(frozen=True, kw_only=True)
 class JsonLinesInput(TextInput):
-    """One JSON object a line. A field that a line lacks is null there."""
+    """Read one JSON object a line. A field that a line lacks is null there."""
 
     kind = "jsonl"
     suffixes = (".jsonl", ".ndjson", ".json", ".jsonl.gz", ".ndjson.gz", ".json.gz")

@@ -82,7 +82,7 @@ def numbers_of(text: pa.StringArray, to: pa.DataType, *, is_guess: bool) -> pa.A
     Args:
         text: as the file has it.
         to: a type of numbers.
-        is_guess: whether nobody has said that it is of that type; then nothing is rounded.
+        is_guess: whether the type is a guess, not said by the user; then nothing is rounded.
     """
     trimmed = text
     try:

@@ -31,7 +31,7 @@ KILLED_S = 5.0
 """How long Ray may take to forget the names of actors that it was told to kill."""
 UNPACKED_IN = Path("/tmp/ray")  # noqa: S108 - Ray's Java knows no other place
 MAPPED_S = 5.0
-"""By then a JVM has mapped a library that it has unpacked."""
+"""Seconds after which a JVM has mapped a library that it has unpacked."""
 _ACTORS = re.compile(r"RAY_APP_MASTER|raydp-executor-\d+|.+_SPARK_MASTER")
 
 
@@ -129,7 +129,7 @@ def end_jvm(*, limit_s: float) -> None:
 
 
 def remove_unpacked(*, since_s: float) -> None:
-    """Remove the folders that Ray's Java has made for its library, and that nobody uses any more.
+    """Remove the folders of Ray's Java library that no process uses any more.
 
     Args:
         since_s: when our first JVM started, wall clock. Younger ones are ours, or of a session

@@ -9,7 +9,7 @@ from urllib.parse import unquote
 __all__ = ["NoLocalPath", "local_path"]
 
 _SCHEME = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]+):/(?P<rest>.*)", re.DOTALL)
-"""One slash is enough: pathlib makes s3:/bucket of s3://bucket. A drive has one letter."""
+"""Schemes need one slash only: pathlib makes s3:/bucket of s3://bucket. A drive has one letter."""
 
 
 class NoLocalPath(ValueError):

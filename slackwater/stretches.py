@@ -1,4 +1,4 @@
-"""Which rows of its sources a sample is made of: stretches of one time, evenly over the input.
+"""Rows that a sample takes of its sources: stretches of one time, evenly over the input.
 
 ```
 buses   ▓▓······▓▓······▓▓······▓▓     the same stretches of event time at every source,

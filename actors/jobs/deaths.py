@@ -28,7 +28,7 @@ _FRAME = re.compile(r'^  File "(.+)", line (\d+) in (.+)$', re.MULTILINE)
 
 
 class Death(NamedTuple):
-    """What is known of it.
+    """Facts about a worker's death.
 
     Attributes:
         by: the signal, or the exit code; "" if it left no word, as one that was killed.

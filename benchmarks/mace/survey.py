@@ -132,7 +132,7 @@ def _claims(found: Sequence[Found], *, is_whole: bool) -> list[Claim]:
 
 
 def _simulated(name: str, seed: int, seconds: float) -> Found:
-    """Predict a flow and run it in virtual time that goes by how long its slices take here."""
+    """Predict a flow, and run it in virtual time with the slice costs measured here."""
     survey = survey_flow(name, seed=seed, seconds=seconds)
     host = sw.Simulation(NODES)
     made = _predicted(host, survey)

@@ -30,17 +30,17 @@ HIGH, SHARE, PERIOD_S = 2.6, 0.3, 4.0
 """How many times the mean rate a burst has, for what share of each period."""
 WITHIN_S = 0.2
 MODEL_US = 3_000.0
-"""What a model takes whenever it is asked, however many rows it is asked for."""
+"""Cost of one call of the model, for any number of rows."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Kind:
-    """What a flow is like.
+    """Describe a flow of the survey.
 
     Attributes:
         shape: which steps it has.
         work_us: (rng, n) -> what each row costs the function.
-        wait_us: likewise, how long it waits.
+        wait_us: how long it waits, in the same way.
         keep: what share of rows its filter lets go.
         first: of the first tenth of its rows: (how many times the work, what share goes).
         model: whether the function takes a time of its own for each batch.

@@ -1,4 +1,4 @@
-"""What shedding does by default beside a floor, random and BL, where windows share their work.
+"""Default shedding beside a floor, random and BL, where windows share their work.
 
 In the simulator: an event takes its time once if it fits while a window waits for a match, as in
 our operator, and a row that is passed over takes none.
@@ -59,7 +59,7 @@ class Query:
 
 @dataclass(frozen=True)
 class Tried:
-    """What came of a query at a load, with a seed.
+    """Result of a query at a load, with a seed.
 
     Attributes:
         asked: its name.

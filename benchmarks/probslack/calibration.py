@@ -45,7 +45,7 @@ TOLERANCE = 0.015
 ISSUE = "δ 0.1: 10.0 → 6.1 %, 10.4 → 6.8 ms"
 ISSUE_PAPERS = "a tenth to a quarter of the misses remain, slack within 1.4 ms"
 Setting = tuple[str, int]
-"""What is drawn, and f in ms."""
+"""Delays and gaps that are drawn, and f in ms."""
 
 
 class Told(NamedTuple):
@@ -57,7 +57,7 @@ class Told(NamedTuple):
 
 @dataclass(frozen=True)
 class Tried:
-    """What one policy came to over one stream."""
+    """Result of one policy over one stream."""
 
     mer: float
     slack_ms: float

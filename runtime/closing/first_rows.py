@@ -1,4 +1,4 @@
-"""Which row was the first in each window: those without one are counted apart.
+"""First rows of windows: windows without a row are counted apart.
 
 ```
 rows, as they came   0: windows 3 4     1: 4 5     2: 9     3: 7 (out of order)

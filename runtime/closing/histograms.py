@@ -144,7 +144,7 @@ class Histograms:
         """Return the chance that waiting longer spares a miss: what a bound is held against.
 
         It is `chances`, less what comes too late anyway: [probslack] §3.3, Eq. 8. Differs: Eq. 8
-        counts what comes before t + mal, here before end + mal, after which nobody waits.
+        counts what comes before t + mal, here before end + mal, after which no window waits.
         """
         if self._at_most_ns is None:
             return chances

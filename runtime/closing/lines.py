@@ -13,7 +13,7 @@ _PAIRS_AT_ONCE = 1 << 20  # of a window and a type
 
 
 class Lines:
-    """What is known of all types, for one bound.
+    """Estimates of all types, for one bound.
 
     Args:
         tables: of all lines; None: nothing is known yet.

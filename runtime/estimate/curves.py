@@ -20,9 +20,9 @@ __all__ = [
 ]
 
 SPREADS = (0.0, *np.geomspace(1.0, 65_536.0, 9).tolist())
-"""What chance adds to a slice, in rows' worth of it."""
+"""Cost that chance adds to a slice, in rows."""
 USUAL_S = 1e-4
-"""What a slice takes by itself on most machines: so much of a fixed part is no surprise."""
+"""Fixed cost of a slice on most machines: as much is expected."""
 SHORTEST = 1.3
 """How many times the shortest of some slices a usual one is, by chance."""
 

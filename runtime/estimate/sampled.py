@@ -112,7 +112,7 @@ class SampledStage:
 
     @property
     def more(self) -> Sequence[int]:
-        """What costs beside rows: the results of its windows, the pairs of its join; else none."""
+        """Costs beside rows: results of windows, pairs of a join; else none."""
         if self.window_s is not None:
             return self.slice_out
         return self.slice_pairs if self.within_s is not None else ()

@@ -57,7 +57,7 @@ class SlotDied:
     """A slot's process is gone; for what reason, as far as its host knows.
 
     Attributes:
-        is_own: whether code in it has ended it, as the reason says, and nobody else.
+        is_own: whether code inside it has ended it, as the reason says.
     """
 
     slot: str

@@ -15,7 +15,7 @@ class Running:
     """The name of the step whose code runs, of each thread.
 
     Attributes:
-        tell: is called as code of another step begins than ran last; None: nobody wants to know.
+        tell: is called as code of another step begins than ran last; None: not told.
     """
 
     def __init__(self) -> None:

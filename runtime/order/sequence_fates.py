@@ -32,7 +32,7 @@ class Piece:
 
 @dataclass(slots=True)
 class Fates:
-    """What became of the rows of a piece, and when: at a row of it, or, below zero, at a moment.
+    """Fates of the rows of a piece, and when: at a row of it, or, below zero, at a moment.
 
     Attributes:
         released: (ids, one place for all of them or one for each), in the order of leaving.
@@ -41,7 +41,7 @@ class Fates:
         unknown: places of rows behind all that is remembered.
         duplicates: places of rows whose number had come before.
         given_up: (place, how many numbers).
-        renumbered: places of rows with which a numbering began anew.
+        renumbered: places of rows with which a new numbering began.
         silent_ns: shape (rows,), by place: when its writer is silent if nothing follows; None: not
             wanted.
     """

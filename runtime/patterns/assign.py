@@ -1,4 +1,4 @@
-"""Which events of a place may be together: each must be another thing of those that are asked for.
+"""Assignment of events to the things that a place asks for: each event to another one.
 
 ```
 all_of(A, B)    x fits A and B, y fits A      x is B, y is A

@@ -1,4 +1,4 @@
-"""One event that ends matches of a sequence in a scope, and what the lists say of these."""
+"""Matches of a sequence in a scope that end with one event, as the lists tell them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _FEW = 4
 
 @dataclass(eq=False)
 class Ending:
-    """What matches that end with one event are listed by.
+    """Lists of the matches that end with one event.
 
     Attributes:
         chain: its lists.
@@ -47,7 +47,7 @@ class Ending:
 
     @cached_property
     def naming(self) -> Naming:
-        """What tells which of the things that are asked for events are."""
+        """Return the naming: it tells each event's thing of those that are asked for."""
         return Naming(self.chain, self.fits, self.holds, self.many, self.low)
 
     @property

@@ -1,4 +1,4 @@
-"""Which of the things that are asked for the events of a match are, and whether they may be it."""
+"""Names of the events of a match: the thing asked for that each event is."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ class Roles(NamedTuple):
     is_after: bool
     """Whether it may surely not come behind the last event."""
     watched: tuple[int, ...]
-    """What it is of that which may perhaps not come: see `Rules.watched`."""
+    """Roles in what may not come at all: see `Rules.watched`."""
     asked: dict[int, int]
     """{place: number of the first that it fits there}."""
     fits: dict[int, tuple[int, ...]]

@@ -1,4 +1,4 @@
-"""What has come for a place that takes several events in any order."""
+"""Events that came for a place that takes several in any order."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ class Step:
 
     @property
     def key(self) -> tuple[int, int, int, Together]:
-        """What can follow depends on this alone, where there are no conditions."""
+        """Without conditions, the events that can follow depend on this alone."""
         return (self.part[0], self.part[1], self.taken, self.labels)
 
     def parts(self) -> Iterator[Part]:

@@ -1,4 +1,4 @@
-"""All matches that end with an event as one: the events of each place, without listing matches."""
+"""Union of all matches that end with an event: events of each place, no list of matches."""
 
 from __future__ import annotations
 

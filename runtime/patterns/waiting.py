@@ -19,7 +19,7 @@ Decides: TypeAlias = Callable[[int, What], "tuple[list[Found], tuple[int, What] 
 
 
 class Waiting:
-    """What of one key waits, and until when.
+    """Windows and ends of one key that wait, and until when.
 
     Args:
         decides: what leaves.

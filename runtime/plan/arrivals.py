@@ -6,9 +6,9 @@ buses ─▶ filter ─┐                                     what is told goes
 loops ───────────┘
 ```
 
-A step that goes by arrivals has a field `close` (`Closes`). Behind a join or an aggregate rows are
-new events, which arrived nowhere: there it goes by the clock, and no row says where it is from, not
-even of those that come from a source as well.
+A step that uses arrivals has a field `close` (`Closes`). Downstream of a join or an aggregate rows
+are new events, which arrived nowhere. There windows close by the clock, and no row says where it is
+from, not even of those that come from a source as well.
 """
 
 from __future__ import annotations

@@ -146,7 +146,7 @@ class StageOperator:
 
     @property
     def looked_at(self) -> LookedAt:
-        """What the operator has looked at so far, as far as its step says that it tells."""
+        """Rows that the operator has looked at so far, if its step tells them."""
         pairs: int = self.operator.comparisons if self._compares else 0  # type: ignore[attr-defined]
         passed: int | None = self.operator.passed_over if self._sheds else None  # type: ignore[attr-defined]
         return LookedAt(pairs, passed)

@@ -1,4 +1,4 @@
-"""What shedding cost: the share of matches that windows that were tried have lost.
+"""Losses by shedding: the share of matches that the tried windows have lost.
 
 Windows of a block lie over each other and fare alike, so a block is what is counted when the error
 of the share is told: it is the standard error of a ratio of sums over blocks.

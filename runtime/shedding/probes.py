@@ -1,4 +1,4 @@
-"""Which windows are tried: those that begin in short blocks of the stream, evenly spread.
+"""Tried windows: those that begin in short blocks of the stream, evenly spread.
 
 Where a block lies in its stride is drawn, and nothing of the load or of what is shed has a say. So
 windows that are tried stand for all, those that rows were passed over of included: a window of a

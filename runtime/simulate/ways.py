@@ -36,7 +36,7 @@ class Timeline(Protocol):
 
 
 class Ways:
-    """All ways between the slots of a plan.
+    """Ways between the slots of a plan.
 
     Attributes:
         wire: makes the wire of a channel. None: messages arrive as they were sent. Tests set it for

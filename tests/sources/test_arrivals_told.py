@@ -208,8 +208,9 @@ def drive(case: Case, seed: int, speed: float | None) -> Run:
                 assert due is None or due <= now or message.batch is None
                 note(case, run, source, message, now)
                 limit = min(most or 10_000, case.settings["max_rows"])
-                # Else some may have been let go and be left over, or have no time yet.
-                if message.rows < limit and not source.early_held:
+                # Else some may have been let go and be left over, or have no time yet. Before its
+                # first row leaves a source tells nothing, so that windows wait for it.
+                if run.rows and message.rows < limit and not source.early_held:
                     run.looks.append((source.rows_in, run.told_ns))
                 if message.is_end:
                     break

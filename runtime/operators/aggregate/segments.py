@@ -1,4 +1,4 @@
-"""What closes the windows of an aggregate, to its machine: rows in segments, windows close between.
+"""Segments of rows of an aggregate: its windows close between them.
 
 ```
 by watermark   rows of the read ──▶ windows up to the watermark close
@@ -22,7 +22,7 @@ from runtime.model import START_NS, Batch, GateRead, Int64Array
 
 
 class Wait(NamedTuple):
-    """What is between the end of a window and what closes it, in the time of arrivals."""
+    """Return the time of arrivals between a window's end and its closing."""
 
     arrival_ns: int
     """How far arrivals had come."""
@@ -129,11 +129,11 @@ class ByWatermark:
         return frontier_ns
 
     def due_ns(self, now_ns: int) -> None:
-        """Return None: it goes by event time."""
+        """Return None: windows close by event time."""
         del now_ns
 
     def chances(self, ends_ns: Int64Array) -> npt.NDArray[np.float64]:
-        """Return that nobody knows."""
+        """Return that it is unknown."""
         return np.full(len(ends_ns), np.nan)
 
     def counts(self) -> None:

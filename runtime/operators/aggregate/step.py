@@ -64,7 +64,7 @@ class CloseInTime:
         every_ns: a slide of the windows, in ten parts: so often it is told how far arrivals have
             come.
         awaits: whether by what its gate is promised it can be told that each source has been heard,
-            where it goes by the clock: none promises nothing before its end.
+            where windows close by the clock: no source promises nothing before its end.
         untold: why it goes by the clock of its slot instead: sources without an arrival column,
             and steps whose rows are new events. Empty: it does not.
     """

@@ -1,4 +1,4 @@
-"""What is said where a pattern needs more than `most_kept_rows`."""
+"""Errors of a pattern that needs more than `most_kept_rows`."""
 
 from __future__ import annotations
 

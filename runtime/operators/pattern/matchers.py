@@ -293,7 +293,7 @@ class Matchers:
 
     @property
     def waiting(self) -> int:
-        """What waits for the end of its scope: windows, or events that may end a match."""
+        """Windows, or events that may end a match, that wait for the end of their scope."""
         return sum(one.ends_waiting for one in self.of_key.values()) if self._waits else 0
 
     def turns_held(self) -> list[list[int]]:

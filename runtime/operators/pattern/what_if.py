@@ -81,7 +81,7 @@ class Trial:
 
 
 class Judged(NamedTuple):
-    """What shedding did to the matches of a window.
+    """Matches of a window with and without shedding.
 
     Attributes:
         matches: of it, had nothing been dropped.

@@ -23,7 +23,7 @@ def test_arrivals_travel_with_rows_and_how_far_they_are_without(
     sent.arrivals = np.array(
         data.draw(st.lists(st.tuples(INT64S, INT64S), min_size=rows, max_size=rows)), np.int64
     ).reshape(rows, 2)
-    arrived = data.draw(st.none() | st.builds(Arrived, INT64S, INT64S))
+    arrived = data.draw(st.none() | st.builds(Arrived, INT64S, INT64S, INT64S))
     read = ReadTag(3, rows, 0, 8) if tag else None
     for batch in (sent, None):
         message = Message(batch, 5, 6, read, arrived)
