@@ -48,6 +48,7 @@ __all__ = [
     "SlackwaterError",
     "TypeMismatch",
     "WorkerDied",
+    "kind_of",
     "way_out",
 ]
 
@@ -144,3 +145,8 @@ class WorkerDied(SlackwaterError):
 
 class JobStopped(SlackwaterError):
     """The job was stopped before its end."""
+
+
+def kind_of(problem: SlackwaterError) -> str:
+    """Return the name of an error's nearest class here: by it, others raise the error again."""
+    return next(one.__name__ for one in type(problem).__mro__ if one.__module__ == __name__)

@@ -43,7 +43,7 @@ from actors.wire.channel import ChannelKeys, Waker
 from actors.wire.local_sockets import host_identity
 from actors.wire.waiting import sharpen_timers
 from runtime.control.commands import Command
-from runtime.errors import SettingError, SlackwaterError
+from runtime.errors import SettingError, SlackwaterError, kind_of
 from runtime.measure.report import SinkReport
 from runtime.model import NS_PER_SECOND
 from runtime.plan.slot_plan import SlotPlan
@@ -261,7 +261,7 @@ class SlotHost(MovingStages):
             failure = None if state == "done" else self._failure
             self._also = self._do(self._results.ends(state, failure))
         except SlackwaterError as problem:
-            error, kind = str(problem), type(problem).__name__
+            error, kind = str(problem), kind_of(problem)
         except BaseException as problem:  # a fault of ours, or sys.exit() in a user's function
             error, kind = f"{problem!r}\n{traceback.format_exc()}", type(problem).__name__
         if error is not None:

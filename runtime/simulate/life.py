@@ -17,7 +17,7 @@ from typing import Protocol
 
 import numpy as np
 
-from runtime.errors import OperatorError, SlackwaterError, WorkerDied
+from runtime.errors import OperatorError, SlackwaterError, WorkerDied, kind_of
 from runtime.life import (
     Action,
     AskForDead,
@@ -178,7 +178,7 @@ class SimulatedLife:
         said = f"{problem}{self._close(slot, 'failed', str(problem))}"
         self._raised[slot] = problem
         self._leave(slot)
-        self.tell(SlotEnded(slot, "failed", said, type(problem).__name__, self._lost_by(slot)))
+        self.tell(SlotEnded(slot, "failed", said, kind_of(problem), self._lost_by(slot)))
 
     def _end(self, slot: str, state: str, failure: str | None) -> None:
         try:

@@ -161,13 +161,17 @@ class SumOfMean:
 def mean_of(sums: npt.NDArray[Any] | Halves, counts: Int64Array) -> npt.NDArray[np.float64]:
     """Return the mean of each result: of whole numbers the float nearest to it."""
     if not isinstance(sums, Halves):
-        with np.errstate(invalid="ignore"):
-            means: npt.NDArray[np.float64] = sums / counts
-        return means
+        return _quotients(sums, counts)
     high, low = sums.high + (sums.low >> _HALF), sums.low & _LOW
     about = high * float(1 << _HALF) + low  # exact, if less than 2**53
-    means = about / counts
+    means = _quotients(about, counts)
     for place in np.flatnonzero(np.abs(about) >= _EXACT).tolist():
         total = (high.item(place) << _HALF) + low.item(place)  # of Python: exact
         means[place] = total / counts.item(place)
     return means
+
+
+def _quotients(sums: npt.NDArray[Any], counts: Int64Array) -> npt.NDArray[np.float64]:
+    with np.errstate(invalid="ignore"):  # of nothing there is no mean
+        found: npt.NDArray[np.float64] = sums / counts
+    return found
