@@ -134,6 +134,9 @@ class ReachMatcher(KeyMatcher):
     def _decided(self, due_ns: int, what: What) -> tuple[list[Found], tuple[int, What] | None]:
         number, which, low = what
         chain = self._chains[which]
+        # What began earlier was decided before: its rows may be gone, so no predicate reads them.
+        low = max(low, self._scope.low(number, due_ns, self.log))
+        what = (number, which, low)
         if not chain.is_end(number, low):
             return [], None  # used up, or what it followed is
         match = self._next(which, number, low)

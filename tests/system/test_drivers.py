@@ -68,7 +68,7 @@ class Driver:
         if not path.exists():
             return False
         status = json.loads(path.read_text(encoding="utf-8"))
-        if not status["tuning"]["gates"][0]["by"]:
+        if status["tuning"] is None or not status["tuning"]["gates"][0]["by"]:
             return False  # its tuner is not up yet, and must not be left either
         return min((sink["rows"] for sink in status["sinks"]), default=0) > 0
 
