@@ -164,6 +164,7 @@ def test_a_channel_that_never_rests_does_not_hide_another(link: Link) -> None:
     wait([busy], LONG_S)
     assert busy.receive(0, max_messages=1)
     to_calm.send(message(1), 0)
+    wait([calm], LONG_S)  # else a busy machine may take longer than 150 looks to bring it
     looks = 0
     while not calm.messages > 1:
         to_busy.send(message(looks), 0)
