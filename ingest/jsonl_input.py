@@ -207,7 +207,7 @@ def _first_inexact(piece: Piece, name: str, column: pa.ChunkedArray) -> tuple[in
 
 _MOST_FLOAT = int(np.finfo(np.float64).max)
 _TINY = (b"e-", b"E-", b"0" * 300)
-"""One of these is in the text of a number that is not zero, and that a float has as zero."""
+"""Digits in the text of a number that is not zero, though its float is."""
 
 
 class _Float(float):

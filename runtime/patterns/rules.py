@@ -123,11 +123,6 @@ class Rules:
         """Whether each place but the last has one event, and there is no condition."""
         return not self.conditions and all(kind is Kind.ONE for kind in self.kinds[:-1])
 
-    @cached_property
-    def has_any_inside(self) -> bool:
-        """Whether a place that is not the last takes several in any order."""
-        return Kind.ANY in self.kinds[:-1]
-
     def is_assigned(self, k: int) -> bool:
         """Return whether the events of a place are different things of those asked for there."""
         return self.kinds[k] is Kind.ANY and self.places[k].distinct is None

@@ -135,11 +135,6 @@ class OverloadDetector:
         return self._costs.whole_ns
 
     @property
-    def saved_share(self) -> float:
-        """The share of that which dropping saves; 0: not known."""
-        return self._costs.saved_ns / self.cost_ns if self.cost_ns else 0.0
-
-    @property
     def _rate(self) -> float:
         """R: events that come in a second."""
         events, ns = self._came

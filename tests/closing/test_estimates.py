@@ -46,7 +46,7 @@ def test_no_other_choice_of_as_many_windows_gives_the_oracle_less_slack(
 
 
 def test_moments_of_which_rows_are_still_to_come_are_not_counted() -> None:
-    """One row in two hundred takes 400 ticks: that of 2,500 has not come by 2,700."""
+    """A row in two hundred takes 400 ticks: that of 2,500 has not come by 2,700."""
     happened = np.arange(0, 3_000, 5)
     came = happened + np.where(happened % 1_000 == 500, 400, 5)
     come = came <= 2_700

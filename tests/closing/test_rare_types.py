@@ -78,7 +78,7 @@ def test_a_type_that_is_silent_for_longer_than_ever_has_a_chance_above_0() -> No
 
 
 def test_a_type_that_has_gone_holds_no_window_open() -> None:
-    """It had 3 rows: the others say nothing of it, but none among T is of it."""
+    """The type had 3 rows: other types say nothing of it, but none among T is of it."""
     stream = _two([(1, 0, 2), (1, 500, 502), (1, 900, 930)], gap=10, until=60_000)
     run = ProbSlack(0.1, guard="none", fit_rows=2_000).begin(WINDOWS)
     run.observe(*stream)
@@ -88,7 +88,7 @@ def test_a_type_that_has_gone_holds_no_window_open() -> None:
 
 
 def test_rows_of_a_rare_type_are_kept_over_fits() -> None:
-    """It has 13 rows in each fit, and is known once there were 32."""
+    """The type has 13 rows in each fit, and is known once there were 32."""
     rare = [(1, at, at + 1_500) for at in range(0, 100_000, 777)]
     stream = _two([(1, 0, 2), *rare[1:]], gap=10, until=100_000)
     run = ProbSlack(0.1, fit_rows=1_000).begin(WINDOWS)

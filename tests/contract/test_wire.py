@@ -1,4 +1,4 @@
-"""What every operator promises of its rows: they are of the types that its step says, and travel.
+"""Rows of every operator are of the types that its step says, and travel.
 
 Each flow here has operators with the options that change what leaves, over columns of every type;
 stages lie apart, so all that leaves goes through frames, as it does on a cluster.

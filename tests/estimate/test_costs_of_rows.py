@@ -1,4 +1,4 @@
-"""What a row costs, of slices whose rows vary: chance does not become a part of each slice."""
+"""Costs of rows that vary: chance does not become a part of each slice."""
 
 from __future__ import annotations
 

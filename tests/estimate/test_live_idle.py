@@ -1,4 +1,4 @@
-"""What a slot that is seldom busy shows of what its rows cost."""
+"""Costs of rows, as a slot shows them that is seldom busy."""
 
 from __future__ import annotations
 

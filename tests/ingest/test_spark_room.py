@@ -1,4 +1,4 @@
-"""What to do about a Spark session that did not start goes by what there is room for."""
+"""Advice on a Spark session that did not start depends on the room there is."""
 
 from __future__ import annotations
 

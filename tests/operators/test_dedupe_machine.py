@@ -1,4 +1,4 @@
-"""What deduping costs when more rows are known than are to be kept."""
+"""Cost of deduping when more rows are known than are to be kept."""
 
 from __future__ import annotations
 

@@ -111,7 +111,7 @@ class Halves(NamedTuple):
 
 
 class SumOfMean:
-    """What a mean is made of, per cell: a float sum of floats, an exact one of whole numbers."""
+    """Sums of a mean, per cell: a float sum of floats, an exact one of whole numbers."""
 
     def __init__(self, values: Values) -> None:
         self._of_batch = values

@@ -1,4 +1,4 @@
-"""What is told of a process that has died, by what it left."""
+"""Words about a process that has died, by what it left."""
 
 from __future__ import annotations
 

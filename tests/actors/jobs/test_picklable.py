@@ -44,7 +44,7 @@ def test_an_output_or_an_order_that_does_not_pickle_is_named_with_the_way_out() 
 
 
 class Connected:
-    """What holds a connection."""
+    """Hold a connection."""
 
     def __init__(self) -> None:
         self.base = sqlite3.connect(":memory:")

@@ -1,4 +1,4 @@
-"""What users' functions print is shown, and no terminal obeys it."""
+"""Prints of users' functions are shown, and no terminal obeys them."""
 
 from __future__ import annotations
 

@@ -115,7 +115,7 @@ def test_link_time_is_summed_over_messages(link: Link) -> None:
 
 
 def test_no_message_is_said_to_have_travelled_for_less_than_no_time(link: Link) -> None:
-    """It was sent after the receiver had looked at its clock, and came before it looked for it."""
+    """The receiver reads its clock before the message is sent, and looks for it later."""
     receiver = link.receiver()
     link.sender(receiver).send(message(1), 7_300_250)
     until(lambda: bool(receiver.receive(250)), [receiver])
