@@ -1,42 +1,53 @@
 """The floor: stretches of the stream looked at whole, evenly spread, and nothing between them.
 
-Anybody can build it, with a filter on time. A stretch is so many windows long, and as many are
-looked at as can be afforded: no event waits longer than the bound. What a window costs, and which
-matches it has, is known from a run at leisure; so this is the floor with hindsight.
+Anybody can build it, with a filter on time. It knows the load of the run beforehand, and no
+matches: of all lengths and shares that keep the bound it takes those that leave the most
+windows whole, `share · (1 − 1 / length in windows)`.
 
-What waits grows by (overload - 1) a second while all is looked at: no stretch is longer than
-bound / (overload - 1), and none of more windows than that can be had. Whatever
-sheds has looked at all until it begins: as much as lets it begin waits then for the floor, too.
+What waits grows by (overload − 1) a second while all is looked at, so that no stretch is longer
+than bound / (overload − 1), and none of more windows than that.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Collection
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 FloatArray = npt.NDArray[np.float64]
 
-WINDOWS = 10
-LENGTHS = (10.0, 7.0, 5.0, 4.0, 3.0, 2.0, 1.5, 1.0)
-"""Of a stretch, in windows; of those that keep the bound the best is the floor."""
-PHASES = 8
-BEGINS = 0.8
-"""Of the bound: so much waits where matches begin to count, as in front of who sheds."""
+LENGTHS = (10.0, 7.0, 5.0, 4.0, 3.0, 2.0, 1.5)
+"""Lengths of a stretch, in windows."""
 SHARES = tuple(n / 40 for n in range(40, 0, -1))
+PHASES = 8
 
 
-def floor_recall(
+class Floor(NamedTuple):
+    """Stretches that keep the bound in every phase; recall in the mean of the phases.
+
+    Attributes:
+        recall: share of the matches.
+        windows: length of a stretch; 0: no stretches keep the bound.
+        share: of the stream that is looked at.
+    """
+
+    recall: float = 0.0
+    windows: float = 0.0
+    share: float = 0.0
+
+
+def floor_of(
     matches: Collection[tuple[int, str]],
     work_s: FloatArray,
     *,
     from_s: float,
     window_s: float,
     bound_s: float,
-) -> tuple[float, float]:
-    """Return the floor's recall, in the mean of where stretches may begin, and how long they are.
+) -> Floor:
+    """Return the floor of a run.
 
     Args:
         matches: the start of the window in ns, and its events, as a run at leisure found them.
@@ -45,57 +56,53 @@ def floor_recall(
         window_s: how long a window is.
         bound_s: how long an event may wait.
     """
-    best = (0.0, 0.0)
+    best, most = Floor(), 0.0
     for windows in LENGTHS:
         length_s = windows * window_s
         for share in SHARES:
-            found = [
-                kept_at(matches, share, from_s, length_s, phase)
-                for phase in range(PHASES)
-                if _keeps(work_s, share, from_s, length_s, phase, bound_s)
-            ]
-            if found:
-                best = max(best, (float(np.mean(found)), windows))
+            worth = share * (1 - 1 / windows)
+            if worth <= most:
+                break
+            if longest_wait_s(work_s, share, from_s, length_s) <= bound_s:
+                most = worth
+                best = Floor(recall_at(matches, share, from_s, length_s), windows, share)
                 break
     return best
 
 
-def kept_at(
-    matches: Collection[tuple[int, str]], share: float, from_s: float, length_s: float, phase: int
+def recall_at(
+    matches: Collection[tuple[int, str]], share: float, from_s: float, length_s: float
 ) -> float:
-    """Return the recall where this share of the stream is looked at.
+    """Return the recall where this share is looked at, in the mean of where stretches begin.
 
     Args:
-        matches: as of `floor_recall`.
+        matches: as of `floor_of`.
         share: of the stream.
         from_s: matches count of windows that begin from then on.
         length_s: how long a stretch is.
-        phase: where the first stretch begins, in parts of a period.
     """
     spans = np.array([(start / 1e9, _last_s(events)) for start, events in matches]).reshape(-1, 2)
     spans = spans[spans[:, 0] >= from_s]
     period = length_s / share
-    begin = from_s - period * phase / PHASES
-    places, ends = ((spans[:, at] - begin) % period for at in (0, 1))
-    is_whole = (ends < share * period) & (places <= ends)
-    is_whole &= spans[:, 1] - spans[:, 0] < period
-    return float(np.count_nonzero(is_whole)) / max(len(spans), 1)
+    found = []
+    for phase in range(PHASES):
+        begin = from_s - period * phase / PHASES
+        first, last = ((spans[:, at] - begin) % period for at in (0, 1))
+        is_whole = (last < length_s) & (first <= last) & (spans[:, 1] - spans[:, 0] < period)
+        found.append(np.count_nonzero(is_whole) / max(len(spans), 1))
+    return float(np.mean(found))
 
 
-def _keeps(
-    work_s: FloatArray, share: float, from_s: float, length_s: float, phase: int, bound_s: float
-) -> bool:
-    """Return whether no event waits longer than the bound if stretches of this length are seen."""
+def longest_wait_s(work_s: FloatArray, share: float, from_s: float, length_s: float) -> float:
+    """Return how long an event waits at most, wherever stretches begin."""
     period = length_s / share
-    begin = from_s - period * phase / PHASES
-    waiting = BEGINS * bound_s
+    begins = from_s - period * np.arange(PHASES) / PHASES
+    waiting, longest = np.zeros(PHASES), 0.0
     for second in range(int(from_s), len(work_s)):
-        if (second - begin) % period < length_s:
-            waiting += work_s[second]
-        if waiting > bound_s:
-            return False
-        waiting = max(waiting - 1.0, 0.0)
-    return True
+        waiting += ((second - begins) % period < length_s) * work_s[second]
+        longest = max(longest, float(waiting.max()))
+        waiting = np.maximum(waiting - 1.0, 0.0)
+    return longest
 
 
 def _last_s(events: str) -> float:

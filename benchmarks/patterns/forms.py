@@ -18,7 +18,7 @@ import pyarrow as pa
 import slackwater as sw
 from benchmarks.frame import Claim, Result
 from benchmarks.patterns.endured import ran
-from benchmarks.patterns.floor import BEGINS, FloatArray, floor_recall
+from benchmarks.patterns.floor import FloatArray, floor_of, longest_wait_s, recall_at
 from benchmarks.patterns.queries import Asked
 from benchmarks.patterns.timed import reads_of
 from benchmarks.side_by_side import side_by_side
@@ -37,8 +37,8 @@ READ = 64
 SEEDS = 5
 AT_ONCE = 16
 """Rows that come at the same time: a simulated read has them all, and costs as much as of one."""
-OF_MEAN = 0.25
-"""The bound, of what events wait in the mean without shedding."""
+STRETCH = 10
+"""Windows of a stretch that the bound allows: bound = STRETCH windows · (overload - 1)."""
 
 
 @dataclass(frozen=True)
@@ -69,6 +69,8 @@ class Tried:
         judged: matches that this is from.
         there: matches that there are, of windows that begin after shedding did.
         windows: of a stretch of the floor.
+        even: recall of stretches as long as the bound allows on average, whatever comes.
+        even_worst: their slowest event by the bound.
         worst: the slowest event by the bound.
     """
 
@@ -79,6 +81,8 @@ class Tried:
     judged: int
     there: int
     windows: float
+    even: float
+    even_worst: float
     worst: float
 
 
@@ -107,7 +111,9 @@ def add_forms(
         length = median(one.windows for one in own)
         result.notes.append(
             f"work shared among windows, {what}, {sample}, {there}: recall, %: {told} (stretches "
-            f"of {length:g} windows); {said}"
+            f"of {length:g} windows); stretches of {STRETCH} windows that heed no bound "
+            f"{100 * median(one.even for one in own):.1f}, their slowest event "
+            f"{median(one.even_worst for one in own):.1f} bounds; {said}"
         )
         result.figures[f"forms: {what}"] = {"each": [asdict(one) for one in own]}
         rivals = max(recall for form, recall in recalls.items() if form != DEFAULT)
@@ -153,37 +159,33 @@ def times_of(rows: int, span_s: float, at_once: int = 1) -> npt.NDArray[np.int64
 def _tried(query: Query, times: Times, over: float, seed: int) -> Tried:
     asked, training_s = query.asked, times.training_s
     truth, work = _at_leisure(asked)
-    surge = work[round(training_s) :].sum()
-    each_ns = over * (times.span_s - training_s) * 1e9 / surge
+    surge = work[round(training_s) :]
+    each_ns = over * len(surge) * 1e9 / surge.sum()
     once = partial(ran, asked, training_s=training_s, seed=seed, over=over)
-    bound_s = OF_MEAN * _mean_wait_s(work * each_ns / 1e9, training_s)
+    bound_s = STRETCH * query.window_s * (over - 1)
     bound = f"{round(bound_s * 1000)}ms"
     shed = {name: once(make(bound, seed=seed), each_ns) for name, make in SHEDDERS.items()}
     default = shed[DEFAULT]
     # What was worked on when shedding began had waited so long.
-    from_ns = (default.counts.began_ns or 0) - BEGINS * bound_s * 1e9
+    from_ns = (default.counts.began_ns or 0) - default.counts.f * bound_s * 1e9
     every = {one for one in truth if one[0] >= from_ns}
     recalls = {name: len(every & one.matches) / max(len(every), 1) for name, one in shed.items()}
-    recalls["floor"], windows = floor_recall(
-        truth,
-        work * each_ns / 1e9,
-        from_s=from_ns / 1e9,
-        window_s=query.window_s,
-        bound_s=bound_s,
-    )
+    from_s, load, length_s = from_ns / 1e9, work * each_ns / 1e9, STRETCH * query.window_s
+    floor = floor_of(truth, load, from_s=from_s, window_s=query.window_s, bound_s=bound_s)
+    recalls["floor"] = floor.recall
     slowest_s = max(default.worst_s, default.counts.slowest_ns / 1e9)
-    judged = default.counts.judged_matches
-    worst = slowest_s / bound_s
-    return Tried(asked.name, over, recalls, default.stated, judged, len(every), windows, worst)
-
-
-def _mean_wait_s(work_s: FloatArray, surge_s: float) -> float:
-    """Return how long events wait in the mean from the surge on, if nothing is shed."""
-    waiting, found = 0.0, []
-    for work in work_s[round(surge_s) :].tolist():
-        waiting = max(waiting + work - 1.0, 0.0)
-        found.append(waiting)
-    return float(np.mean(found))
+    return Tried(
+        asked.name,
+        over,
+        recalls,
+        stated=default.stated,
+        judged=default.counts.judged_matches,
+        there=len(every),
+        windows=floor.windows,
+        even=recall_at(truth, 1 / over, from_s, length_s),
+        even_worst=longest_wait_s(load, 1 / over, from_s, length_s) / bound_s,
+        worst=slowest_s / bound_s,
+    )
 
 
 def _at_leisure(asked: Asked) -> tuple[set[tuple[int, str]], FloatArray]:

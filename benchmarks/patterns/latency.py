@@ -7,7 +7,6 @@ that, so that the shedder learns, and then at more than that.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,11 +18,12 @@ from matplotlib.figure import Figure
 import slackwater as sw
 from benchmarks.frame import Claim, Options, Result, save_picture
 from benchmarks.patterns.endless import Endless
-from benchmarks.patterns.floor import PHASES, WINDOWS, kept_at
+from benchmarks.patterns.floor import recall_at
 from benchmarks.patterns.queries import Asked, query_1_of_all, query_2
 from benchmarks.patterns.timed import reads_of
 from runtime.measure.report import JobReport
 from runtime.measure.series import SeriesBin
+from runtime.model import NS_PER_SECOND
 from runtime.operators.pattern.machine import PatternMachine
 from runtime.shedding import Espice
 from runtime.shedding.counts import SheddingCounts
@@ -42,12 +42,12 @@ TOLERANCE = 3.0
 """Points of recall."""
 CALM_S, QUICK_CALM_S = 10.0, 2.0
 CALM = 0.5
-PROBES_S = (3.0, 15.0)
-"""Two lengths at an assumed rate: what they differ by in time is work, and no start of a job."""
+PROBE_S = 15.0
+"""Length of a probe at an assumed rate."""
 ASSUMED = 100_000.0
 LIMIT_S = 300.0
-LONGEST = 2_000
-"""Events of the longer windows, which stretches of the floor are ten times as long as."""
+LONGEST, STRETCH = 2_000, 10
+"""Events of the longer windows; windows of a stretch of the floor."""
 OUT = Path("out/benchmarks")
 Rates = tuple[tuple[float, float], tuple[float, float]]
 
@@ -117,27 +117,17 @@ def run(options: Options) -> Result:
 
 
 def _capacity(cluster: sw.Cluster, asked: Asked, *, is_bare: bool = False) -> float:
-    """Return how many events a second are worked off if they come as quickly as they can.
+    """Return how many events are worked off in a second in which the slot is busy.
 
     Args:
         cluster: where.
         asked: the query.
         is_bare: whether a filter in front of the pattern leaves nothing to look at.
     """
-    spent, rows = [], []
-    for seconds in PROBES_S:
-        began = time.monotonic()
-        _ran(
-            cluster,
-            asked,
-            sw.espice("1h"),
-            ((0.0, ASSUMED), (seconds, ASSUMED)),
-            speed=None,
-            is_bare=is_bare,
-        )
-        spent.append(time.monotonic() - began)
-        rows.append(seconds * ASSUMED)
-    return (rows[1] - rows[0]) / (spent[1] - spent[0])
+    rates = ((0.0, ASSUMED), (PROBE_S, ASSUMED))
+    report = _ran(cluster, asked, sw.espice("1h"), rates, speed=None, is_bare=is_bare).report
+    busy_ns = sum(stage.service_ns for stage in report.stages)
+    return report.ledger.entered * NS_PER_SECOND / busy_ns
 
 
 def _counts_from_s(rates: Rates) -> float:
@@ -163,8 +153,7 @@ def _truth(asked: Asked, rates: Rates) -> set[tuple[int, str]]:
 def _floor(truth: set[tuple[int, str]], rates: Rates, share: float) -> float:
     """Return the recall of the floor that looks at this share of the stream."""
     _, (_, rate) = rates
-    length_s, from_s = WINDOWS * LONGEST / rate, _counts_from_s(rates)
-    return float(np.mean([kept_at(truth, share, from_s, length_s, at) for at in range(PHASES)]))
+    return recall_at(truth, share, _counts_from_s(rates), STRETCH * LONGEST / rate)
 
 
 def _whole(asked: Asked) -> pa.Table:
