@@ -1,7 +1,15 @@
 """Losses by shedding: the share of matches that the tried windows have lost.
 
-Windows of a block lie over each other and fare alike, so a block is what is counted when the error
-of the share is told: it is the standard error of a ratio of sums over blocks.
+Windows that begin while rows are passed over fare unlike the others, and how many rows came in
+either state is known: so each state is estimated from its own tried rows.
+
+```
+matches = Σ  rows that came · matches of tried windows / rows of blocks      over both states
+lost    = Σ  rows that came · lost    of tried windows / rows of blocks
+```
+
+Windows of a block lie over each other and fare alike, so a block is what is counted in the error:
+the standard error of the ratio of these two sums, by linearisation (Cochran 1977, §6).
 """
 
 from __future__ import annotations
@@ -9,9 +17,17 @@ from __future__ import annotations
 from math import sqrt
 from typing import Any
 
+import numpy as np
+
+from runtime.shedding.draws import FloatArray
+
+_ROWS, _MATCHES, _LOST, _FALSE = range(4)
+_OPEN_BLOCKS = 16
+"""Blocks of which windows may still be under way."""
+
 
 class Losses:
-    """Sums over blocks of windows that were tried.
+    """Sums over blocks of windows that were tried, for rows looked at and rows passed over.
 
     Attributes:
         windows: that were judged.
@@ -20,55 +36,103 @@ class Losses:
 
     def __init__(self) -> None:
         self.windows = self.matches = 0
-        self._sums = [0.0] * 3  # matches, lost and false ones, each for as many as it stands for
-        self._squares = [0.0] * 3  # of blocks: lost², lost · matches, matches²
-        self._block: list[float] = [-1, 0.0, 0.0]  # the last: its number, matches, lost
+        self._came = np.zeros(2)  # rows: looked at, and passed over
+        # Of blocks, weighted: rows, matches, lost, false; and the products of these, over blocks.
+        self._sums = np.zeros((2, 4))
+        self._products = np.zeros((2, 4, 4))
+        self._open: dict[int, FloatArray] = {}  # {number of a block: its part of the sums}
         self._blocks = 0  # that had a match
 
-    def add(self, block: int, stands_for: float, *, matches: int, lost: int, false: int) -> None:
-        """Count a window."""
+    def came(self, rows: int, *, in_gap: bool) -> None:
+        """Count rows of the stream, tried or not, in a gap if they were passed over."""
+        self._came[int(in_gap)] += rows
+
+    def block_rows(self, block: int, stands_for: float, rows: int, *, in_gap: bool) -> None:
+        """Count rows of a block."""
+        self._of(block)[int(in_gap), _ROWS] += stands_for * rows
+
+    def add(
+        self,
+        block: int,
+        stands_for: float,
+        *,
+        matches: int,
+        lost: int,
+        false: int,
+        in_gap: bool = False,
+    ) -> None:
+        """Count a window that began with a row of a block."""
         self.windows += 1
         self.matches += matches
-        if block != self._block[0]:
-            self._squares = self._squared()
-            self._block = [block, 0.0, 0.0]
-        self._blocks += matches > 0 and not self._block[1]
-        for at, many in enumerate((matches, lost, false)):
-            self._sums[at] += stands_for * many
-        self._block[1] += stands_for * matches
-        self._block[2] += stands_for * lost
+        own = self._of(block)
+        self._blocks += matches > 0 and not own[:, _MATCHES].any()
+        own[int(in_gap), _MATCHES:] += stands_for * np.array([matches, lost, false])
+
+    def _of(self, block: int) -> FloatArray:
+        own = self._open.get(block)
+        if own is None:
+            own = self._open[block] = np.zeros((2, 4))
+            if len(self._open) > _OPEN_BLOCKS:
+                self._close(self._open.pop(min(self._open)))
+        return own
+
+    def _close(self, own: FloatArray) -> None:
+        self._sums += own
+        self._products += own[:, :, np.newaxis] * own[:, np.newaxis, :]
+
+    def _all(self) -> tuple[FloatArray, FloatArray]:
+        """Return the sums, and the sums of products, over all blocks."""
+        own = np.array(list(self._open.values())).reshape(-1, 2, 4)
+        products = np.einsum("bsi,bsj->sij", own, own)
+        return self._sums + own.sum(axis=0), self._products + products
+
+    def _scales(self, sums: FloatArray) -> FloatArray:
+        """Return for how many rows that came a weighted row of a block stands, in each state."""
+        rows = sums[:, _ROWS]
+        return np.divide(self._came, rows, out=np.zeros(2), where=rows > 0)
+
+    def _totals(self) -> FloatArray:
+        """Return rows, matches, lost and false ones of all that came, estimated."""
+        sums, _ = self._all()
+        return self._scales(sums) @ sums
 
     @property
     def lost_share(self) -> float:
-        """Of the matches, those that were not found."""
-        return self._sums[1] / self._sums[0] if self._sums[0] else 0.0
+        """Share of the matches that were not found."""
+        totals = self._totals()
+        return float(totals[_LOST] / totals[_MATCHES]) if totals[_MATCHES] else 0.0
 
     @property
     def false_share(self) -> float:
         """Matches that were found and are none, by those that there are."""
-        return self._sums[2] / self._sums[0] if self._sums[0] else 0.0
+        totals = self._totals()
+        return float(totals[_FALSE] / totals[_MATCHES]) if totals[_MATCHES] else 0.0
 
     @property
     def error(self) -> float:
-        """The standard error of the share that was lost."""
-        if not self._sums[0]:
+        """Standard error of the share that was lost."""
+        sums, products = self._all()
+        scales, matches = self._scales(sums), self._totals()[_MATCHES]
+        is_untried = (self._came > 0) & (sums[:, _ROWS] == 0)
+        if not matches or is_untried.any():
             return 1.0
-        share, (ll, lm, mm) = self.lost_share, self._squared()
-        of_blocks = max(ll - 2 * share * lm + share * share * mm, 0.0) / self._sums[0] ** 2
+        variance = 0.0
+        for state in np.flatnonzero(sums[:, _ROWS]).tolist():
+            # What a block has above its rows' part: lost - share · matches - r · rows.
+            by = np.array([0.0, -self.lost_share, 1.0, 0.0])
+            by[_ROWS] = -(by @ sums[state]) / sums[state, _ROWS]
+            variance += scales[state] ** 2 * max(float(by @ products[state] @ by), 0.0)
         # Where all were found, or none, so many blocks do not tell a few from none.
-        return sqrt(of_blocks + (1 / (self._blocks + 2)) ** 2)
-
-    def _squared(self) -> list[float]:
-        _, matches, lost = self._block
-        ll, lm, mm = self._squares
-        return [ll + lost * lost, lm + lost * matches, mm + matches * matches]
+        return sqrt(variance / matches**2 + (1 / (self._blocks + 2)) ** 2)
 
     def snapshot(self) -> list[Any]:
         """Return all state, as plain values."""
         counts = [self.windows, self.matches, self._blocks]
-        return [*counts, list(self._sums), list(self._squares), list(self._block)]
+        sums = [self._came.tolist(), self._sums.tolist(), self._products.tolist()]
+        return [*counts, *sums, [[block, own.tolist()] for block, own in self._open.items()]]
 
     def restore(self, state: list[Any]) -> None:
         """Continue from a snapshot."""
         self.windows, self.matches, self._blocks = state[:3]
-        self._sums, self._squares, self._block = (list(one) for one in state[3:])
+        self._came, self._sums, self._products = (np.array(one) for one in state[3:6])
+        self._open = {block: np.array(own) for block, own in state[6]}

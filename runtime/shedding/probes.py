@@ -20,7 +20,7 @@ from runtime.shedding.draws import draws_of_windows
 
 ONE_OF = 8
 LATER_ONE_OF = 64
-"""Of so many events that fit, when enough is known."""
+"""Of so many events that fit, while twice enough is known."""
 _SEED = 1
 _KEEP = 15 / 16
 _LEAST_SPAN = 64.0

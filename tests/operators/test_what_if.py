@@ -41,7 +41,7 @@ def settings_of(pattern: Seq, **settings: Any) -> Settings:
 
 def trial_of(kinds: list[int], lost: set[int], fits: Callable[[int], tuple[int, ...]]) -> Trial:
     events = [Seen(n, n, n, fits(kind), None, n in lost) for n, kind in enumerate(kinds, 1)]
-    return Trial(1, 8.0, events)
+    return Trial(1, 8.0, False, events)
 
 
 def fits_abc(kind: int) -> tuple[int, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from random import Random
+from statistics import fmean, stdev
 
 import pytest
 
@@ -55,14 +56,23 @@ def test_windows_of_many_keys_take_turns() -> None:
     assert block.stands_for == ONE_OF
 
 
+def judge(
+    losses: Losses, block: int, stands_for: float, *, in_gap: bool = False, **of: int
+) -> None:
+    """Count a block of one row, in a stretch of as many rows as it stands for, and its window."""
+    losses.came(round(stands_for), in_gap=in_gap)
+    losses.block_rows(block, stands_for, 1, in_gap=in_gap)
+    losses.add(block, stands_for, **of, in_gap=in_gap)
+
+
 def test_a_share_is_told_with_its_error_and_blocks_count_not_windows() -> None:
     draw = Random(3)  # noqa: S311
     alone, together, off = Losses(), Losses(), 0.0
     for number in range(400):
         lost = int(draw.random() < 0.4)
-        alone.add(number, 8.0, matches=1, lost=lost, false=0)
+        judge(alone, number, 8.0, matches=1, lost=lost, false=0)
         for _ in range(9):  # windows that lie over each other
-            together.add(number, 8.0, matches=1, lost=lost, false=0)
+            judge(together, number, 8.0, matches=1, lost=lost, false=0)
     off = alone.lost_share - 0.4
     assert alone.error == pytest.approx((0.24 / 400) ** 0.5, rel=0.1)
     assert abs(off) < 2.5 * alone.error
@@ -73,11 +83,50 @@ def test_a_share_is_told_with_its_error_and_blocks_count_not_windows() -> None:
     assert again.snapshot() == together.snapshot()
 
 
+def test_rows_passed_over_count_as_many_times_as_they_came() -> None:
+    """Half of the rows are passed over and lose all; chance tried few of them."""
+    losses = Losses()
+    for number in range(90):
+        judge(losses, number, 10.0, matches=1, lost=0, false=0)
+    for number in range(90, 120):
+        judge(losses, number, 10.0, matches=1, lost=1, false=0, in_gap=True)
+    losses.came(600, in_gap=True)
+    assert losses.lost_share == pytest.approx(0.5)
+    # Every block of a state fares alike: but for few blocks, nothing is left to chance.
+    assert losses.error == pytest.approx(1 / 122)
+
+
+def test_the_error_of_both_states_is_that_of_repeated_draws() -> None:
+    draw, shares, errors = Random(5), list[float](), list[float]()  # noqa: S311
+    for _ in range(200):
+        losses = Losses()
+        for number in range(300):
+            in_gap, many = draw.random() < 0.4, draw.randint(0, 6)
+            losses.block_rows(number, 8.0, 1, in_gap=in_gap)
+            lost = many if in_gap else int(draw.random() < 0.1 and many > 0)
+            losses.add(number, 8.0, matches=many, lost=lost, false=0, in_gap=in_gap)
+        losses.came(3_000, in_gap=False)
+        losses.came(2_000, in_gap=True)
+        shares.append(losses.lost_share)
+        errors.append(losses.error)
+    assert fmean(shares) == pytest.approx(0.4 + 0.6 * 0.1 * 6 / 7 / 3, abs=0.01)
+    assert fmean(errors) == pytest.approx(stdev(shares), rel=0.15)
+
+
+def test_a_state_of_which_nothing_was_tried_leaves_the_share_unknown() -> None:
+    losses = Losses()
+    for number in range(500):
+        judge(losses, number, 8.0, matches=1, lost=0, false=0)
+    assert losses.error < 0.025
+    losses.came(8, in_gap=True)
+    assert losses.error == 1.0
+
+
 def test_a_window_counts_as_many_times_as_it_stands_for() -> None:
     losses = Losses()
     for number in range(10):
-        losses.add(number, 2.0, matches=1, lost=1, false=0)
-        losses.add(100 + number, 6.0, matches=1, lost=0, false=1)
+        judge(losses, number, 2.0, matches=1, lost=1, false=0)
+        judge(losses, 100 + number, 6.0, matches=1, lost=0, false=1)
     assert losses.lost_share == 0.25
     assert losses.false_share == 0.75
 
@@ -96,9 +145,9 @@ def test_a_share_is_said_once_it_is_known_to_five_points(
 def test_few_blocks_do_not_tell_none_from_a_few_however_many_matches_they_have() -> None:
     losses = Losses()
     for _ in range(50):
-        losses.add(1, 1.0, matches=2, lost=0, false=0)
+        judge(losses, 1, 1.0, matches=2, lost=0, false=0)
     assert losses.matches == 100
     assert losses.error > 0.3
     for block in range(2, 41):
-        losses.add(block, 1.0, matches=1, lost=0, false=0)
+        judge(losses, block, 1.0, matches=1, lost=0, false=0)
     assert losses.error < 0.025

@@ -66,7 +66,8 @@ class Overload:
         self._kept_share: float | None = None  # of matches, as things are
         self._losses = Losses()
         is_by_pair = settings.drops == "pairs"
-        self._probes = Probes(one_of=ONE_OF // 2 if is_by_pair else ONE_OF, has_gaps=not is_by_pair)
+        self._one_of = ONE_OF // 2 if is_by_pair else ONE_OF
+        self._probes = Probes(one_of=self._one_of, has_gaps=not is_by_pair)
         self._events = 0  # that came so far
         self._began_ns: int | None = None  # when it was first too much
         self._looks = 0
@@ -196,9 +197,10 @@ class Overload:
 
     def judged(self, trial: Trial, what: Judged) -> None:
         """Count what shedding cost a window that was tried."""
-        self._losses.add(trial.block, trial.stands_for, **what._asdict())
-        if is_known(self._losses.matches, self._losses.error):
-            self._probes.one_of = LATER_ONE_OF
+        self._losses.add(trial.block, trial.stands_for, **what._asdict(), in_gap=trial.is_in_gap)
+        # Twice as well as has to be: what is tried seldom from now on tells less.
+        is_well_known = is_known(self._losses.matches, 2 * self._losses.error)
+        self._probes.one_of = LATER_ONE_OF if is_well_known else self._one_of
 
     def keeps_whole(self, window: int) -> bool:
         """Return whether nothing is dropped of a window, whatever the load."""
@@ -230,6 +232,15 @@ class Overload:
         """
         self._events = behind
         return self._probes.blocks(first, behind) if self.has_begun else []
+
+    def came(self, first: int, behind: int, blocks: list[Block], *, in_gap: bool) -> None:
+        """Count events [first, behind) of all, and those of blocks: passed over, or looked at."""
+        if not self.has_begun:
+            return
+        self._losses.came(behind - first, in_gap=in_gap)
+        for one in blocks:
+            rows = min(one.behind, behind) - max(one.first, first)
+            self._losses.block_rows(one.number, one.stands_for, rows, in_gap=in_gap)
 
     def opened(self, windows: int, rows: int, fit: int) -> None:
         """Count windows that opened, the rows that these opened among, and those that fit."""

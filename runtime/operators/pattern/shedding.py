@@ -141,6 +141,7 @@ class WindowShedding:
             for windows in self._of_key.values():
                 windows.give_up(keep_tried=False)
         self._is_blind, self._cut_ns = True, self._gap_ns
+        self._overload.came(first, first + len(times), [], in_gap=True)
         self._overload.pass_over(len(times))
         return True
 
@@ -171,7 +172,9 @@ class WindowShedding:
             opens[places] = np.array([self._opens in one for one in of_kind]).take(kinds)
         matters, may_match, is_shed, is_idle = np.zeros((4, len(rows)), dtype=np.bool_)
         is_shed[:] = self.is_in_gap
-        blocks = self._overload.blocks(events.item(0), events.item(-1) + 1)
+        first, behind = events.item(0), events.item(-1) + 1
+        blocks = self._overload.blocks(first, behind)
+        self._overload.came(first, behind, blocks, in_gap=self.is_in_gap)
         kept = Kept(known, opens, is_shed, is_idle, self.is_in_gap, blocks)
         matters[places] = True
         may_match[places] = np.array([self._has_place(one) for one in of_kind]).take(kinds)
@@ -244,7 +247,7 @@ class WindowShedding:
             one = OpenWindow(key, low, end, end_ns, number, size, at, is_whole)
             for block in kept.blocks:
                 if block.first <= at < block.behind:
-                    one.trial = Trial(block.number, block.stands_for)
+                    one.trial = Trial(block.number, block.stands_for, kept.is_in_gap)
                     self._tried[own.code] = self._tried.get(own.code, 0) + 1
             if kept.is_in_gap:
                 one.given_up = low

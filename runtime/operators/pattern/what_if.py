@@ -46,10 +46,12 @@ class Trial:
         events: those of it that fit something, in order.
         block: of those that windows are tried of, see `Probes`.
         stands_for: so many windows.
+        is_in_gap: whether it began while rows were passed over.
     """
 
     block: int
     stands_for: float
+    is_in_gap: bool
     events: list[Seen] = field(default_factory=list)
 
     def hits(self, matches: list[Parts], first: int) -> list[tuple[Int64Array, Int64Array]]:
@@ -67,17 +69,17 @@ class Trial:
     def snapshot(self) -> list[Any]:
         """Return all state, as plain values."""
         events = ([*one[:3], list(one.fits), *one[4:6], list(one.known)] for one in self.events)
-        return [self.block, self.stands_for, *events]
+        return [self.block, self.stands_for, self.is_in_gap, *events]
 
     @classmethod
     def of(cls, state: list[Any]) -> Trial:
         """Return one from a snapshot."""
-        block, stands_for, *events = state
+        block, stands_for, is_in_gap, *events = state
         seen = [
             Seen(n, at, turn, tuple(fits), values, is_lost, tuple(known))
             for n, at, turn, fits, values, is_lost, known in events
         ]
-        return cls(block, stands_for, seen)
+        return cls(block, stands_for, is_in_gap, seen)
 
 
 class Judged(NamedTuple):
