@@ -19,7 +19,16 @@ import slackwater as sw
 from benchmarks.frame import Claim, Options, Result
 from benchmarks.patterns.bound_picture import Drawn, draw
 from benchmarks.patterns.endured import Ran, ran
-from benchmarks.patterns.forms import AT_ONCE, SEEDS, Query, Times, add_forms, own_queries, times_of
+from benchmarks.patterns.forms import (
+    AT_ONCE,
+    SEEDS,
+    Query,
+    Times,
+    add_forms,
+    add_stated,
+    own_queries,
+    times_of,
+)
 from benchmarks.patterns.queries import Asked, query_1_of_all, query_2, query_3, query_4
 from benchmarks.side_by_side import side_by_side
 from runtime.shedding import Espice
@@ -35,6 +44,8 @@ EXACT = ("Q3", "Q4")
 SHARED = Times(60, 1260)
 SHARED_ROWS = 105_000
 """Where windows share their work: at each of four loads, with five seeds."""
+LONG = Times(60, 4860)
+"""Long enough for a recall to be known to five points."""
 SHARED_SIZE_4 = 1_000
 """Q4 has few matches in shorter windows."""
 SHEDDERS: dict[str, Callable[..., Espice]] = {
@@ -116,6 +127,9 @@ def run(options: Options) -> Result:
     for found in every:
         _tell(result, found, is_whole=not options.quick)
     add_forms(result, partial(_shared, quick=options.quick), times=SHARED, quick=options.quick)
+    if not options.quick:
+        rows = round(LONG.span_s * SHARED_ROWS / SHARED.span_s)
+        add_stated(result, lambda one: own_queries(one, rows, LONG.span_s), times=LONG)
     path = draw([_drawn(found) for found in every], surge_s=training_s)
     result.notes.append(f"picture: {path}")
     return result
