@@ -21,9 +21,23 @@ from runtime.shedding.draws import draws_of_windows
 ONE_OF = 8
 LATER_ONE_OF = 64
 """Of so many events that fit, while twice enough is known."""
+_NOTE_NS = 10_000
+"""Time that it takes to note an event for windows that are tried (measured on Q1: 9 µs)."""
+_TRIED_SHARE = 0.03
+"""Of the time for events, what tries may take."""
 _SEED = 1
 _KEEP = 15 / 16
 _LEAST_SPAN = 64.0
+
+
+def affordable_one_of(least: int, cost_ns: float) -> int:
+    """Return of how many events that fit one may be noted, so that tries cost little.
+
+    Args:
+        least: fewer are never returned.
+        cost_ns: what an event takes; 0: not known.
+    """
+    return max(least, round(_NOTE_NS / (_TRIED_SHARE * cost_ns)) if cost_ns else 0)
 
 
 class Block(NamedTuple):

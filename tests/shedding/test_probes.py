@@ -9,7 +9,7 @@ import pytest
 
 from runtime.shedding.counts import SheddingCounts
 from runtime.shedding.losses import Losses
-from runtime.shedding.probes import ONE_OF, Probes
+from runtime.shedding.probes import ONE_OF, Probes, affordable_one_of
 
 
 def test_one_window_of_each_stride_is_tried_wherever_it_lies() -> None:
@@ -44,6 +44,14 @@ def test_the_fewer_rows_fit_the_more_windows_are_tried() -> None:
         lengths.append(block.behind - block.first)
         assert block.stands_for == ONE_OF * 200 / lengths[-1]
     assert lengths == [100, 100]
+
+
+@pytest.mark.parametrize(("cost_ns", "one_of"), [(1_300.0, 256), (1e6, ONE_OF), (0.0, ONE_OF)])
+def test_cheap_events_are_noted_so_seldom_that_tries_cost_little(
+    cost_ns: float, one_of: int
+) -> None:
+    """A note takes some 10 µs: more than half of a slot's time went to notes of 1.3 µs events."""
+    assert affordable_one_of(ONE_OF, cost_ns) == one_of
 
 
 def test_windows_of_many_keys_take_turns() -> None:

@@ -27,7 +27,7 @@ from runtime.shedding import (
 from runtime.shedding.counts import SheddingCounts, is_known
 from runtime.shedding.draws import FloatArray
 from runtime.shedding.losses import Losses
-from runtime.shedding.probes import LATER_ONE_OF, ONE_OF, Block, Probes
+from runtime.shedding.probes import LATER_ONE_OF, ONE_OF, Block, Probes, affordable_one_of
 
 _LOOKS = 64
 """Looks at the load in as long as the bound."""
@@ -156,6 +156,7 @@ class Overload:
             self._began_ns = now_ns
             self._probes.begin(self._events)
         self._passing.decide(verdict)
+        self._set_tries()
         if not verdict.is_curable:
             self._reason = verdict.reason
         if verdict.amount is not None:
@@ -198,9 +199,13 @@ class Overload:
     def judged(self, trial: Trial, what: Judged) -> None:
         """Count what shedding cost a window that was tried."""
         self._losses.add(trial.block, trial.stands_for, **what._asdict(), in_gap=trial.is_in_gap)
-        # Twice as well as has to be: what is tried seldom from now on tells less.
-        is_well_known = is_known(self._losses.matches, 2 * self._losses.error)
-        self._probes.one_of = LATER_ONE_OF if is_well_known else self._one_of
+
+    def _set_tries(self) -> None:
+        """Set how many events are noted for tries, by what that costs and what is known."""
+        # Known twice as well as it has to be: seldom tries tell less.
+        is_known_well = is_known(self._losses.matches, 2 * self._losses.error)
+        least = LATER_ONE_OF if is_known_well else self._one_of
+        self._probes.one_of = affordable_one_of(least, self._shedding.detector.cost_ns)
 
     def keeps_whole(self, window: int) -> bool:
         """Return whether nothing is dropped of a window, whatever the load."""
@@ -235,9 +240,7 @@ class Overload:
 
     def came(self, first: int, behind: int, blocks: list[Block], *, in_gap: bool) -> None:
         """Count events [first, behind) of all, and those of blocks: passed over, or looked at."""
-        if not self.has_begun:
-            return
-        self._losses.came(behind - first, in_gap=in_gap)
+        self._losses.came(behind - first if self.has_begun else 0, in_gap=in_gap)
         for one in blocks:
             rows = min(one.behind, behind) - max(one.first, first)
             self._losses.block_rows(one.number, one.stands_for, rows, in_gap=in_gap)
@@ -382,8 +385,7 @@ class Overload:
 def places_of(parts: list[tuple[int, Int64Array, Int64Array]]) -> Places:
     """Return pairs of (index of the window, what is known of events, their positions)."""
     if not parts:
-        none = np.empty(0, dtype=np.int64)
-        return Places(none, none, none)
+        return Places(*np.empty((3, 0), dtype=np.int64))
     known = np.concatenate([one for _, one, _ in parts], axis=1)
     return Places(
         np.repeat([index for index, _, _ in parts], [len(at) for _, _, at in parts]),
