@@ -44,7 +44,7 @@ class Losses:
         self._blocks = 0  # that had a match
 
     def came(self, rows: int, *, in_gap: bool) -> None:
-        """Count rows of the stream, tried or not, in a gap if they were passed over."""
+        """Count rows of the stream, tried or not; those in a gap were passed over."""
         self._came[int(in_gap)] += rows
 
     def block_rows(self, block: int, stands_for: float, rows: int, *, in_gap: bool) -> None:
@@ -73,53 +73,52 @@ class Losses:
         if own is None:
             own = self._open[block] = np.zeros((2, 4))
             if len(self._open) > _OPEN_BLOCKS:
-                self._close(self._open.pop(min(self._open)))
+                oldest = self._open.pop(min(self._open))
+                self._sums += oldest
+                self._products += oldest[:, :, np.newaxis] * oldest[:, np.newaxis, :]
         return own
 
-    def _close(self, own: FloatArray) -> None:
-        self._sums += own
-        self._products += own[:, :, np.newaxis] * own[:, np.newaxis, :]
-
-    def _all(self) -> tuple[FloatArray, FloatArray]:
-        """Return the sums, and the sums of products, over all blocks."""
-        own = np.array(list(self._open.values())).reshape(-1, 2, 4)
-        products = np.einsum("bsi,bsj->sij", own, own)
-        return self._sums + own.sum(axis=0), self._products + products
+    def _sums_of_all(self) -> FloatArray:
+        """Return the sums over all blocks, those whose windows are under way included."""
+        return self._sums + sum(self._open.values(), np.zeros((2, 4)))
 
     def _scales(self, sums: FloatArray) -> FloatArray:
         """Return for how many rows that came a weighted row of a block stands, in each state."""
         rows = sums[:, _ROWS]
         return np.divide(self._came, rows, out=np.zeros(2), where=rows > 0)
 
-    def _totals(self) -> FloatArray:
-        """Return rows, matches, lost and false ones of all that came, estimated."""
-        sums, _ = self._all()
-        return self._scales(sums) @ sums
+    def _share_of(self, what: int) -> float:
+        """Return the estimated share of the matches that are lost, or false ones beside them."""
+        sums = self._sums_of_all()
+        totals = self._scales(sums) @ sums
+        return float(totals[what] / totals[_MATCHES]) if totals[_MATCHES] else 0.0
 
     @property
     def lost_share(self) -> float:
         """Share of the matches that were not found."""
-        totals = self._totals()
-        return float(totals[_LOST] / totals[_MATCHES]) if totals[_MATCHES] else 0.0
+        return self._share_of(_LOST)
 
     @property
     def false_share(self) -> float:
         """Matches that were found and are none, by those that there are."""
-        totals = self._totals()
-        return float(totals[_FALSE] / totals[_MATCHES]) if totals[_MATCHES] else 0.0
+        return self._share_of(_FALSE)
 
     @property
     def error(self) -> float:
         """Standard error of the share that was lost."""
-        sums, products = self._all()
-        scales, matches = self._scales(sums), self._totals()[_MATCHES]
+        sums = self._sums_of_all()
+        scales = self._scales(sums)
+        matches = scales @ sums[:, _MATCHES]
         is_untried = (self._came > 0) & (sums[:, _ROWS] == 0)
         if not matches or is_untried.any():
             return 1.0
+        share = scales @ sums[:, _LOST] / matches
+        own = np.array(list(self._open.values())).reshape(-1, 2, 4)
+        products = self._products + np.einsum("bsi,bsj->sij", own, own)
         variance = 0.0
         for state in np.flatnonzero(sums[:, _ROWS]).tolist():
             # What a block has above its rows' part: lost - share · matches - r · rows.
-            by = np.array([0.0, -self.lost_share, 1.0, 0.0])
+            by = np.array([0.0, -share, 1.0, 0.0])
             by[_ROWS] = -(by @ sums[state]) / sums[state, _ROWS]
             variance += scales[state] ** 2 * max(float(by @ products[state] @ by), 0.0)
         # Where all were found, or none, so many blocks do not tell a few from none.

@@ -20,18 +20,18 @@ from runtime.shedding.draws import draws_of_windows
 
 ONE_OF = 8
 LATER_ONE_OF = 64
-"""Of so many events that fit, while twice enough is known."""
+"""One of so many events that fit is noted, while the share is known twice as well as it must be."""
 _NOTE_NS = 10_000
-"""Time that it takes to note an event for windows that are tried (measured on Q1: 9 µs)."""
+"""Time to note an event for a tried window and to judge it: 9 µs on Q1, on one machine."""
 _TRIED_SHARE = 0.03
-"""Of the time for events, what tries may take."""
+"""Share of the time for events that noting may take."""
 _SEED = 1
 _KEEP = 15 / 16
 _LEAST_SPAN = 64.0
 
 
 def affordable_one_of(least: int, cost_ns: float) -> int:
-    """Return of how many events that fit one may be noted, so that tries cost little.
+    """Return n where noting one of n events that fit costs little beside the events themselves.
 
     Args:
         least: fewer are never returned.
@@ -59,11 +59,11 @@ class Probes:
     """Draws blocks, as long as windows and strides are known to be when a stride begins.
 
     Args:
-        one_of: of so many events that fit something one may be noted for a window that is tried.
+        least: one of so many events that fit may be noted for tried windows, at most.
         has_gaps: whether rows between blocks need not be looked at: then blocks are short.
     """
 
-    def __init__(self, *, one_of: int = ONE_OF, has_gaps: bool = True) -> None:
+    def __init__(self, *, least: int = ONE_OF, has_gaps: bool = True) -> None:
         self._has_gaps = has_gaps
         self._end = 0  # of the last stride
         self._number = 0
@@ -71,7 +71,7 @@ class Probes:
         # Windows, the rows that they were seen to open among, and those of these that fit.
         self._opened = self._seen = self._fit = 0.0
         self._span = self._size = 0.0  # rows of a window: of all keys while it is open, and its own
-        self.one_of = one_of
+        self._least = self._one_of = least
 
     def opened(self, windows: int, rows: int, fit: int) -> None:
         """Count windows that opened, the rows that these opened among, and those that fit."""
@@ -84,6 +84,17 @@ class Probes:
         keep = _KEEP if self._span else 0.0
         self._span = keep * self._span + (1 - keep) * max(span, 1)
         self._size = keep * self._size + (1 - keep) * max(size, 1)
+
+    def set_rate(self, cost_ns: float, *, is_known_well: bool) -> None:
+        """Set how many events are noted from the next stride on.
+
+        Args:
+            cost_ns: what an event takes; 0: not known.
+            is_known_well: whether the share is known better than it must be. Fewer tries tell
+                less, so that the rate rises again before the share is unknown.
+        """
+        least = LATER_ONE_OF if is_known_well else self._least
+        self._one_of = affordable_one_of(least, cost_ns)
 
     def begin(self, row: int) -> None:
         """Begin the first stride with a row."""
@@ -103,11 +114,11 @@ class Probes:
 
     def _next(self) -> Block:
         span = max(self._span, _LEAST_SPAN)
-        stride = round(self.one_of * span)
+        stride = round(self._one_of * span)
         # All windows note each row that fits as often as it is in one.
         often = self._size * self._opened / self._seen if self._opened else 1.0
         fit = self._fit / self._seen if self._fit else 1.0
-        length = round(stride / max(self.one_of * often * fit, 1.0))
+        length = round(stride / max(self._one_of * often * fit, 1.0))
         if self._has_gaps:
             length = min(length, round(span))
         length = max(length, 1)
@@ -120,12 +131,12 @@ class Probes:
     def snapshot(self) -> list[Any]:
         """Return all state, as plain values."""
         known = [self._end, self._number, self._opened, self._seen, self._fit]
-        lengths = [self._span, self._size, self.one_of]
+        lengths = [self._span, self._size, self._one_of]
         return [known, lengths, [list(one) for one in self._blocks]]
 
     def restore(self, state: list[Any]) -> None:
         """Continue from a snapshot."""
         known, lengths, blocks = state
         self._end, self._number, self._opened, self._seen, self._fit = known
-        self._span, self._size, self.one_of = lengths
+        self._span, self._size, self._one_of = lengths
         self._blocks = [Block(*one) for one in blocks]

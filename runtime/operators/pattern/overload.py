@@ -27,7 +27,7 @@ from runtime.shedding import (
 from runtime.shedding.counts import SheddingCounts, is_known
 from runtime.shedding.draws import FloatArray
 from runtime.shedding.losses import Losses
-from runtime.shedding.probes import LATER_ONE_OF, ONE_OF, Block, Probes, affordable_one_of
+from runtime.shedding.probes import ONE_OF, Block, Probes
 
 _LOOKS = 64
 """Looks at the load in as long as the bound."""
@@ -66,8 +66,7 @@ class Overload:
         self._kept_share: float | None = None  # of matches, as things are
         self._losses = Losses()
         is_by_pair = settings.drops == "pairs"
-        self._one_of = ONE_OF // 2 if is_by_pair else ONE_OF
-        self._probes = Probes(one_of=self._one_of, has_gaps=not is_by_pair)
+        self._probes = Probes(least=ONE_OF // 2 if is_by_pair else ONE_OF, has_gaps=not is_by_pair)
         self._events = 0  # that came so far
         self._began_ns: int | None = None  # when it was first too much
         self._looks = 0
@@ -156,7 +155,9 @@ class Overload:
             self._began_ns = now_ns
             self._probes.begin(self._events)
         self._passing.decide(verdict)
-        self._set_tries()
+        if self.has_begun:
+            is_known_well = is_known(self._losses.matches, 2 * self._losses.error)
+            self._probes.set_rate(self._shedding.detector.cost_ns, is_known_well=is_known_well)
         if not verdict.is_curable:
             self._reason = verdict.reason
         if verdict.amount is not None:
@@ -200,13 +201,6 @@ class Overload:
         """Count what shedding cost a window that was tried."""
         self._losses.add(trial.block, trial.stands_for, **what._asdict(), in_gap=trial.is_in_gap)
 
-    def _set_tries(self) -> None:
-        """Set how many events are noted for tries, by what that costs and what is known."""
-        # Known twice as well as it has to be: seldom tries tell less.
-        is_known_well = is_known(self._losses.matches, 2 * self._losses.error)
-        least = LATER_ONE_OF if is_known_well else self._one_of
-        self._probes.one_of = affordable_one_of(least, self._shedding.detector.cost_ns)
-
     def keeps_whole(self, window: int) -> bool:
         """Return whether nothing is dropped of a window, whatever the load."""
         return bool(self._shedding.shedder.keeps_whole(np.array([window]))[0])
@@ -240,7 +234,9 @@ class Overload:
 
     def came(self, first: int, behind: int, blocks: list[Block], *, in_gap: bool) -> None:
         """Count events [first, behind) of all, and those of blocks: passed over, or looked at."""
-        self._losses.came(behind - first if self.has_begun else 0, in_gap=in_gap)
+        if not self.has_begun:
+            return
+        self._losses.came(behind - first, in_gap=in_gap)
         for one in blocks:
             rows = min(one.behind, behind) - max(one.first, first)
             self._losses.block_rows(one.number, one.stands_for, rows, in_gap=in_gap)
@@ -385,7 +381,8 @@ class Overload:
 def places_of(parts: list[tuple[int, Int64Array, Int64Array]]) -> Places:
     """Return pairs of (index of the window, what is known of events, their positions)."""
     if not parts:
-        return Places(*np.empty((3, 0), dtype=np.int64))
+        none = np.empty(0, dtype=np.int64)
+        return Places(none, none, none)
     known = np.concatenate([one for _, one, _ in parts], axis=1)
     return Places(
         np.repeat([index for index, _, _ in parts], [len(at) for _, _, at in parts]),
