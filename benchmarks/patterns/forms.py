@@ -19,7 +19,14 @@ import pyarrow as pa
 import slackwater as sw
 from benchmarks.frame import Claim, Result
 from benchmarks.patterns.endured import Ran, ran
-from benchmarks.patterns.floor import FloatArray, floor_of, longest_wait_s, recall_at
+from benchmarks.patterns.floor import (
+    PHASES,
+    WINDOWS,
+    FloatArray,
+    floor_of,
+    longest_wait_s,
+    mean_recall_at,
+)
 from benchmarks.patterns.queries import Asked
 from benchmarks.patterns.timed import reads_of
 from benchmarks.side_by_side import side_by_side
@@ -27,7 +34,8 @@ from runtime.operators.pattern.machine import PatternMachine
 from runtime.shedding import Espice
 
 OVERS, QUICK_OVERS = (1.2, 1.4, 1.7, 2.0), (1.7,)
-TOLERANCE, STATED_WITHIN = 0.03, 0.05
+TOLERANCE, STATED_WITHIN = 3.0, 0.05
+"""Points of recall below the best rival; how far a stated recall may be off."""
 DEFAULT = "default"
 RIVALS: dict[str, Callable[..., Espice]] = {
     "BL": sw.baseline_shedding,
@@ -37,8 +45,6 @@ READ = 64
 SEEDS = 5
 AT_ONCE = 16
 """Rows that come at the same time: a simulated read has them all, and costs as much as of one."""
-STRETCH = 10
-"""Windows of a stretch that the bound allows: bound = STRETCH windows · (overload - 1)."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +74,7 @@ class Tried:
         stated: by the default form; None: nothing.
         judged: matches that this is from.
         there: matches that there are, of windows that begin after shedding did.
-        windows: of a stretch of the floor.
+        windows: of a stretch of the floor, in the mean of its phases.
         even: recall of stretches as long as the bound allows on average, whatever comes.
         even_worst: their slowest event by the bound.
         worst: the slowest event by the bound.
@@ -84,6 +90,22 @@ class Tried:
     even: float
     even_worst: float
     worst: float
+
+
+class Stated(NamedTuple):
+    """The recall of a run with the default form, and what its report states.
+
+    Attributes:
+        asked: name of the query.
+        recall: true.
+        stated: None: nothing.
+        judged: matches that this is from.
+    """
+
+    asked: str
+    recall: float
+    stated: float | None
+    judged: int
 
 
 def add_forms(
@@ -111,7 +133,7 @@ def add_forms(
         length = median(one.windows for one in own)
         result.notes.append(
             f"work shared among windows, {what}, {sample}, {there}: recall, %: {told} (stretches "
-            f"of {length:g} windows); stretches of {STRETCH} windows that heed no bound "
+            f"of {length:.1f} windows); stretches of {WINDOWS} windows that heed no bound "
             f"{100 * median(one.even for one in own):.1f}, their slowest event "
             f"{median(one.even_worst for one in own):.1f} bounds; {said}"
         )
@@ -119,7 +141,12 @@ def add_forms(
         rivals = max(recall for form, recall in recalls.items() if form != DEFAULT)
         ahead = 100 * (recalls[DEFAULT] - rivals)
         result.claims += [
-            Claim(f"{what}: recall by default less the best of floor, BL, random", ahead, ">=", -3),
+            Claim(
+                f"{what}: recall by default less the best of floor, BL, random",
+                ahead,
+                ">=",
+                -TOLERANCE,
+            ),
             Claim(f"{what}: slowest event by the bound", max(one.worst for one in own), "<=", 1),
         ]
         if off:
@@ -131,24 +158,24 @@ def add_forms(
 def add_stated(result: Result, make: Callable[[int], Sequence[Query]], *, times: Times) -> None:
     """Add what the default form states of long runs at +70 %, beside what is true."""
     tasks = [
-        partial(_default, query, times, QUICK_OVERS[0], seed)
+        partial(_stated, query, times, QUICK_OVERS[0], seed)
         for seed in range(1, SEEDS + 1)
         for query in make(seed)
     ]
-    every = [one for one, _ in side_by_side(tasks, what="shed-bound, stated recall")]
+    every = side_by_side(tasks, what="shed-bound, stated recall")
     for name in dict.fromkeys(one.asked for one in every):
         own = [one for one in every if one.asked == name]
         said = ", ".join(
             f"{100 * one.recall:.1f} "
-            + ("(none)" if one.ran.stated is None else f"({100 * one.ran.stated:.1f})")
+            + ("(none)" if one.stated is None else f"({100 * one.stated:.1f})")
             for one in own
         )
-        judged = [one.ran.counts.judged_matches for one in own]
+        judged = [one.judged for one in own]
         result.notes.append(
             f"{name}, +{100 * (QUICK_OVERS[0] - 1):.0f} %, {times.span_s:g} s, {len(own)} seeds: "
             f"recall (stated), %: {said}; of {min(judged):,} to {max(judged):,} judged matches"
         )
-        off = [abs(one.ran.stated - one.recall) for one in own if one.ran.stated is not None]
+        off = [abs(one.stated - one.recall) for one in own if one.stated is not None]
         result.claims += [
             Claim(f"{name}, long runs: share that states a recall", len(off) / len(own), ">=", 1),
             Claim(
@@ -188,84 +215,96 @@ def times_of(rows: int, span_s: float, at_once: int = 1) -> npt.NDArray[np.int64
     return np.arange(rows) // at_once * at_once * round(span_s * 1e9 / rows)
 
 
-class Default(NamedTuple):
-    """A run with the default form, and what it is held against.
+@dataclass(frozen=True)
+class Overloaded:
+    """A query at a load, and a bound that stretches of `WINDOWS` windows fill.
 
     Attributes:
-        asked: name of the query.
-        ran: the run.
-        there: matches of windows that begin after shedding did.
-        load: shape (seconds,), what the events of each second take, in s.
+        query: what is run.
+        times: when the load begins, and ends.
+        over: so many times what can be done.
+        seed: of the runs.
+        truth: all matches that there are.
         each_ns: what an event takes.
-        from_s: matches count from then on.
+        load_s: shape (seconds,), what the events of each second take.
         bound_s: how long an event may wait.
     """
 
-    asked: str
-    ran: Ran
-    there: set[tuple[int, str]]
-    load: FloatArray
+    query: Query
+    times: Times
+    over: float
+    seed: int
+    truth: set[tuple[int, str]]
     each_ns: float
-    from_s: float
+    load_s: FloatArray
     bound_s: float
 
-    @property
-    def recall(self) -> float:
-        """Share of the matches that it found."""
-        return len(self.there & self.ran.matches) / max(len(self.there), 1)
+    @classmethod
+    def of(cls, query: Query, times: Times, over: float, seed: int) -> Overloaded:
+        """Return the query at that load; what an event takes follows from a run at leisure."""
+        truth, work = _at_leisure(query.asked)
+        surge = work[round(times.training_s) :]
+        each_ns = over * len(surge) * 1e9 / surge.sum()
+        bound_s = WINDOWS * query.window_s * (over - 1)
+        return cls(query, times, over, seed, truth, each_ns, work * each_ns / 1e9, bound_s)
+
+    def run(self, make: Callable[..., Espice]) -> Ran:
+        """Run the query with a shedder."""
+        return ran(
+            self.query.asked,
+            make(f"{round(self.bound_s * 1000)}ms", seed=self.seed),
+            self.each_ns,
+            training_s=self.times.training_s,
+            seed=self.seed,
+            over=self.over,
+        )
+
+    def counts_from_s(self, default: Ran) -> float:
+        """Return when matches begin to count: what is worked on when shedding begins came then."""
+        return (default.counts.began_ns or 0) / 1e9 - default.counts.f * self.bound_s
+
+    def recall(self, one: Ran, from_s: float) -> float:
+        """Return the share that a run found of the matches in windows that begin from then on."""
+        there = self.there(from_s)
+        return len(there & one.matches) / max(len(there), 1)
+
+    def there(self, from_s: float) -> set[tuple[int, str]]:
+        """Return the matches in windows that begin from then on."""
+        return {match for match in self.truth if match[0] >= from_s * 1e9}
 
 
-def _default(
-    query: Query, times: Times, over: float, seed: int
-) -> tuple[Default, set[tuple[int, str]]]:
-    """Run a query with the default form; return that, and all matches that there are."""
-    truth, work = _at_leisure(query.asked)
-    surge = work[round(times.training_s) :]
-    each_ns = over * len(surge) * 1e9 / surge.sum()
-    bound_s = STRETCH * query.window_s * (over - 1)
-    one = ran(
-        query.asked,
-        sw.espice(f"{round(bound_s * 1000)}ms", seed=seed),
-        each_ns,
-        training_s=times.training_s,
-        seed=seed,
-        over=over,
-    )
-    # What was worked on when shedding began had waited so long.
-    from_ns = (one.counts.began_ns or 0) - one.counts.f * bound_s * 1e9
-    there = {match for match in truth if match[0] >= from_ns}
-    load = work * each_ns / 1e9
-    return Default(query.asked.name, one, there, load, each_ns, from_ns / 1e9, bound_s), truth
+def _stated(query: Query, times: Times, over: float, seed: int) -> Stated:
+    case = Overloaded.of(query, times, over, seed)
+    default = case.run(sw.espice)
+    recall = case.recall(default, case.counts_from_s(default))
+    return Stated(query.asked.name, recall, default.stated, default.counts.judged_matches)
 
 
 def _tried(query: Query, times: Times, over: float, seed: int) -> Tried:
-    default, truth = _default(query, times, over, seed)
-    bound_s, from_s, counts = default.bound_s, default.from_s, default.ran.counts
-    recalls = {DEFAULT: default.recall}
-    for name, make in RIVALS.items():
-        one = ran(
-            query.asked,
-            make(f"{round(bound_s * 1000)}ms", seed=seed),
-            default.each_ns,
-            training_s=times.training_s,
-            seed=seed,
-            over=over,
-        )
-        recalls[name] = len(default.there & one.matches) / max(len(default.there), 1)
-    floor = floor_of(truth, default.load, from_s=from_s, window_s=query.window_s, bound_s=bound_s)
+    case = Overloaded.of(query, times, over, seed)
+    default = case.run(sw.espice)
+    from_s = case.counts_from_s(default)
+    recalls = {DEFAULT: case.recall(default, from_s)}
+    recalls |= {name: case.recall(case.run(make), from_s) for name, make in RIVALS.items()}
+    floor = floor_of(
+        case.truth, case.load_s, from_s=from_s, window_s=query.window_s, bound_s=case.bound_s
+    )
     recalls["floor"] = floor.recall
-    length_s = STRETCH * query.window_s
+    length_s = WINDOWS * query.window_s
+    waits_s = [
+        longest_wait_s(case.load_s, 1 / over, from_s, length_s, phase) for phase in range(PHASES)
+    ]
     return Tried(
         query.asked.name,
         over,
         recalls,
-        stated=default.ran.stated,
-        judged=counts.judged_matches,
-        there=len(default.there),
+        stated=default.stated,
+        judged=default.counts.judged_matches,
+        there=len(case.there(from_s)),
         windows=floor.windows,
-        even=recall_at(truth, 1 / over, from_s, length_s),
-        even_worst=longest_wait_s(default.load, 1 / over, from_s, length_s) / bound_s,
-        worst=max(default.ran.worst_s, counts.slowest_ns / 1e9) / bound_s,
+        even=mean_recall_at(case.truth, 1 / over, from_s, length_s),
+        even_worst=max(waits_s) / case.bound_s,
+        worst=max(default.worst_s, default.counts.slowest_ns / 1e9) / case.bound_s,
     )
 
 

@@ -19,7 +19,7 @@ from matplotlib.figure import Figure
 import slackwater as sw
 from benchmarks.frame import Claim, Options, Result, save_picture
 from benchmarks.patterns.endless import Endless
-from benchmarks.patterns.floor import recall_at
+from benchmarks.patterns.floor import WINDOWS, mean_recall_at
 from benchmarks.patterns.queries import Asked, query_1_of_all, query_2
 from benchmarks.patterns.timed import reads_of
 from runtime.measure.report import JobReport
@@ -46,8 +46,8 @@ PROBES_S, QUICK_PROBES_S = (10.0, 80.0), (5.0, 30.0)
 """Two lengths at an assumed rate: what they differ by in time is work, and no start of a job."""
 ASSUMED = 100_000.0
 LIMIT_S = 300.0
-LONGEST, STRETCH = 2_000, 10
-"""Events of the longer windows; windows of a stretch of the floor."""
+LONGEST = 2_000
+"""Events of the longer windows, of which a stretch of the floor has `WINDOWS`."""
 OUT = Path("out/benchmarks")
 Rates = tuple[tuple[float, float], tuple[float, float]]
 
@@ -168,7 +168,7 @@ def _truth(asked: Asked, rates: Rates) -> set[tuple[int, str]]:
 def _floor(truth: set[tuple[int, str]], rates: Rates, share: float) -> float:
     """Return the recall of the floor that looks at this share of the stream."""
     _, (_, rate) = rates
-    return recall_at(truth, share, _counts_from_s(rates), STRETCH * LONGEST / rate)
+    return mean_recall_at(truth, share, _counts_from_s(rates), WINDOWS * LONGEST / rate)
 
 
 def _whole(asked: Asked) -> pa.Table:
