@@ -154,7 +154,9 @@ def _at(places: Iterable[LedgerPlace]) -> list[Outcome]:
 class Counts(dict[Outcome, int]):
     """{outcome: rows}; 0 of what was never counted."""
 
-    def __missing__(self, _: Outcome) -> int:
+    def __missing__(self, key: Outcome) -> int:
+        if not isinstance(key, Outcome):
+            raise KeyError(f"{key!r} is no outcome; read it by name: of_job()[{key!r}]")
         return 0
 
     def __eq__(self, other: object) -> bool:

@@ -49,12 +49,15 @@ def duration_ns(value: Duration, *, what: str = "duration", positive: bool = Fal
         positive: refuse zero.
 
     Raises:
-        SettingError: unreadable, negative, not finite, or zero where it must be positive.
+        SettingError: unreadable, negative, not finite, above 73 years (2^61 ns), or zero where it
+            must be positive.
     """
     nanoseconds = _parse(value, what)
     if nanoseconds < 0 or (positive and nanoseconds == 0):
         rule = "more than zero" if positive else "zero or more"
         raise SettingError(f"{what}={value!r} must be {rule}; write it like '500ms' or '6s'")
+    if nanoseconds > LONGEST_NS:
+        raise SettingError(f"{what}={value!r} must be 73 years at most; write it like '6s'")
     return nanoseconds
 
 

@@ -52,6 +52,8 @@ class Model:
         _between("keep", self.keep, 0.0, 1.0)
         _between("explore", self.explore, 0.0, 0.5)
         _between("sample", self.sample, 0.0, 1.0)
+        if not isinstance(self.detect, bool):
+            raise SettingError(f"detect={self.detect!r} must be True or False")
         if max(self.sample, self.explore) == 0:
             raise SettingError(
                 "sample=0 and explore=0 learn from nothing; leave one at its default"
@@ -128,10 +130,14 @@ class Espice:
         _one_of("kind", self.kind, ("espice", *_RICHER, "baseline", "random"))
         _one_of("drops", self.drops, ("stretches", "events", "pairs"))
         if self.drops == "stretches" and self.kind != "espice":
+            what = self.kind if self.feature is None else "feature="
             raise SettingError(
-                f"drops='stretches' ranks no events, so {self.kind!r} has no say; write "
+                f"drops='stretches' ranks no events, so {what} has no effect; write "
                 "drops='events' or 'pairs'"
             )
+        for code, times in self.repetitions:
+            _whole("repetitions: the code of a type", code, 0)
+            _whole(f"repetitions[{code}]", times, 0)
         if self.feature is not None and self.kind not in _RICHER:
             raise SettingError(
                 f"feature={self.feature} is for {' and '.join(map(repr, _RICHER))}, not for "

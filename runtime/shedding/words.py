@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import fields
+from collections.abc import Iterable, Mapping
+from dataclasses import fields, replace
 from typing import Any
 
 from runtime.errors import SettingError
 from runtime.model import Duration, duration_ns
 from runtime.shedding.settings import Drops, Espice, Kind, Model, Overload
+
+_SETTINGS = tuple(field.name for field in fields(Model))
 
 
 def espice(
@@ -24,8 +26,8 @@ def espice(
 
     Args:
         latency: the bound, from stimulus to egress.
-        f: the share of it at which shedding starts, above 0 and below 1; left away: found from the
-            model.
+        f: the share of it at which shedding starts, above 0 and below 1; omitted: 0.8, and with
+            `drops="pairs"` found from the model.
         seed: of all draws: a run that is repeated drops the same.
         drops: "stretches" of the stream, which are passed over whole; "events" from all windows
             that wait or from none; "pairs" of an event and a window, as the paper: see `Espice`.
@@ -34,17 +36,23 @@ def espice(
             `sw.col("change") > 0`: text, whole numbers, or true and false. Events are told apart
             by it, too, where that has been seen to lose fewer matches.
         model: how utilities are learnt: `cells`, `scale`, `smooth`, `cutting`, `first`, `every`,
-            `keep`, `detect`, `explore`, `sample`. See `Model`.
+            `keep`, `detect`, `explore`, `sample`. See `Model`. Refused with `drops="stretches"`,
+            which learns nothing.
 
     Raises:
-        SettingError: one is out of its range, or there is none of that name.
+        SettingError: one is out of its range, has no effect, or there is none of that name.
 
     Source: [espice] §3; the feature is after gSPICE, arXiv 2309.16405.
     """
     kind: Kind = "espice" if feature is None else "contest"
-    settings = _model("espice", model)
+    settings = _model("espice", model, _SETTINGS)
     if drops is None:
         drops = "stretches" if feature is None and not model else "events"
+    if drops == "stretches" and model:
+        raise SettingError(
+            f"{min(model)}= has no effect with drops='stretches', which learns nothing; omit it, "
+            "or write drops='events' or 'pairs'"
+        )
     return Espice(_overload(latency, f), settings, seed, kind, drops=drops, feature=feature)
 
 
@@ -60,7 +68,7 @@ def random_shedding(
 
     Args:
         latency: the bound, from stimulus to egress.
-        f: the share of it at which shedding starts; left away: 0.8.
+        f: the share of it at which shedding starts; omitted: 0.8.
         seed: of all draws.
         drops: "events" or "pairs", as of `espice`.
         model: `explore` and `sample`, as of `espice`.
@@ -68,7 +76,7 @@ def random_shedding(
     Raises:
         SettingError: one is out of its range, or there is none of that name.
     """
-    settings = _model("random_shedding", model)
+    settings = _model("random_shedding", model, ("explore", "sample"))
     return Espice(_overload(latency, f), settings, seed, "random", drops=drops)
 
 
@@ -85,7 +93,7 @@ def baseline_shedding(
 
     Args:
         latency: the bound, from stimulus to egress.
-        f: the share of it at which shedding starts; left away: 0.8.
+        f: the share of it at which shedding starts; omitted: 0.8.
         seed: of all draws.
         drops: "events" or "pairs", as of `espice`.
         repetitions: {code of a type: how often it stands in the pattern}.
@@ -96,18 +104,24 @@ def baseline_shedding(
 
     Source: [espice] §4.1, *baseline*.
     """
-    settings = _model("baseline_shedding", model)
-    pairs = tuple(sorted((repetitions or {}).items()))
-    return Espice(_overload(latency, f), settings, seed, "baseline", pairs, drops)
+    settings = _model("baseline_shedding", model, ("first", "every", "keep", "explore", "sample"))
+    if repetitions is not None and not isinstance(repetitions, Mapping):
+        raise SettingError(
+            f"repetitions={repetitions!r} must be {{code of a type: times in the pattern}}; "
+            "omit it to have it counted"
+        )
+    pairs = tuple((repetitions or {}).items())
+    overload = _overload(latency, f)
+    baseline = Espice(overload, settings, seed, "baseline", pairs, drops)
+    return replace(baseline, repetitions=tuple(sorted(pairs)))
 
 
 def _overload(latency: Duration, f: float | None) -> Overload:
     return Overload(duration_ns(latency, what="latency", positive=True), f)
 
 
-def _model(who: str, given: dict[str, Any]) -> Model:
-    names = {field.name for field in fields(Model)}
-    wrong = sorted(given.keys() - names)
+def _model(who: str, given: dict[str, Any], names: Iterable[str]) -> Model:
+    wrong = sorted(given.keys() - set(names))
     if wrong:
         raise SettingError(
             f"{who} has no setting {wrong[0]!r}; there are {', '.join(sorted(names))}"

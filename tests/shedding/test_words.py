@@ -37,6 +37,9 @@ def test_a_bound_in_words_is_all_that_is_needed() -> None:
         ({"latency": "1s", "scale": "best"}, "scale='best' is none of 'rank', 'probability'"),
         ({"latency": "1s", "keep": 1.5}, "keep=1.5 must be a number from 0 to 1"),
         ({"latency": "1s", "explore": 0, "sample": 0}, "learn from nothing"),
+        ({"latency": 10**30}, "must be 73 years at most"),
+        ({"latency": "1s", "detect": "no"}, "detect='no' must be True or False"),
+        ({"latency": "1s", "detect": None}, "detect=None must be True or False"),
         ({"latency": "1s", "bins": 3}, "espice has no setting 'bins'; there are cells, cutting"),
     ],
 )
@@ -44,3 +47,22 @@ def test_what_is_out_of_its_range_is_refused_by_name(given: dict[str, Any], said
     with pytest.raises(SettingError) as caught:
         espice(**given)
     assert said in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "repetitions", [5, [1], {"A": 1}, {0: -1}, {0: 1.5}, {-1: 1}, {0: 1, "A": 2}]
+)
+def test_repetitions_that_count_no_types_are_refused(repetitions: Any) -> None:
+    with pytest.raises(SettingError, match="repetitions"):
+        baseline_shedding("1s", repetitions=repetitions)
+
+
+def test_settings_without_effect_are_refused() -> None:
+    with pytest.raises(SettingError, match="cells= has no effect with drops='stretches'"):
+        espice("1s", cells=5, drops="stretches")
+    with pytest.raises(SettingError, match="so feature= has no effect"):
+        espice("1s", feature="whatever", drops="stretches")
+    with pytest.raises(SettingError, match=r"there are explore, sample$"):
+        random_shedding("1s", cells=5)
+    with pytest.raises(SettingError, match="no setting 'cells'; there are every, explore, first"):
+        baseline_shedding("1s", cells=5)
