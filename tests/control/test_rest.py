@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from runtime.control import FlowGraph, RestBehind, Shed, StageNode
 from runtime.measure.samples import StageSample
 
@@ -48,6 +50,19 @@ def test_growth_is_taken_to_go_on_and_decline_is_not() -> None:
         for number, ms in enumerate((100, 100, 300, 200, 0))
     ]
     assert told == [100, 100, 500, 200, 0]
+
+
+def test_waits_for_the_slot_of_the_stage_that_sheds_count_once() -> None:
+    stages = [
+        StageNode(name="found", slot="a", sheds=True),
+        StageNode(name="out", slot="a", inputs=("found",), is_sink=True),
+    ]
+    waited = StageSample(
+        stage="out", second=0, latency_ns=900 * MS, held_ns=950 * MS, busy_ns=6 * MS, slices=3
+    )
+    for slot, rest_ms in (("a", 2), ("b", 950)):
+        graph = FlowGraph(flow="f", stages=(stages[0], replace(stages[1], slot=slot)))
+        assert RestBehind(graph).decide(0, {"out": waited}) == [Shed("found", rest_ms * MS)]
 
 
 def test_a_flow_that_sheds_nothing_has_nobody_to_tell() -> None:
