@@ -50,6 +50,12 @@ class Costs:
         events, ns = self._lately
         return ns / events if events > 0 else 0.0
 
+    @property
+    def pairs_each(self) -> float:
+        """Windows that an event is in, in the mean, at least 1."""
+        events, pairs = self._plain.sums[:2]
+        return max(pairs / events, 1.0) if events else 1.0
+
     def at(self, dropped_share: float) -> float:
         """Return what an event takes at a share of pairs dropped."""
         return self.fixed_ns + self.saved_ns * (1.0 - dropped_share)

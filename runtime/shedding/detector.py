@@ -134,6 +134,11 @@ class OverloadDetector:
         """l(p): what an event takes, nothing dropped; 0: not known."""
         return self._costs.whole_ns
 
+    def fits_whole(self, size: float) -> bool:
+        """Return whether one window's work is done in what the bound leaves above its start."""
+        window_ns = size * self._costs.whole_ns / self._costs.pairs_each
+        return window_ns <= (1 - self.f) * self._settings.latency_ns
+
     @property
     def _rate(self) -> float:
         """R: events that come in a second."""
@@ -172,7 +177,8 @@ class OverloadDetector:
             reason = (
                 "the latency elsewhere is above the bound: events are "
                 f"{format_ns(round(elsewhere_ns) - load.rest_ns)} old when they come here, and "
-                f"take {format_ns(load.rest_ns)} behind; nothing dropped here mends that"
+                f"are expected to take {format_ns(load.rest_ns)} after it; dropping here does not "
+                "shorten that"
             )
         self._asked = min(share * self._too_little, 1.0)
         partitions = min(partitions_of(size, q_max, self.f), MOST_PARTITIONS)

@@ -247,14 +247,14 @@ class EspiceShedder(Shedder):
     ) -> Dropped:
         """Return which pairs of a read are dropped, stretch by stretch where that is quicker."""
         rows, table = self._rows(types, features), self._cut_table
-        surely, open_ = table.settled(rows, events, self._drawn)
+        surely, open_ = table.settled(rows, events, self.drawn)
         pieces = None
         if self.is_trained and len(open_):
             pieces = table.pieces(spans, share=len(open_) / len(types))
         if pieces is None:
             return self._of_open(types, spans, events, features, surely, open_)
         return table.dropped(
-            rows, pieces, surely=surely, open_=open_, events=events, drawn=self._drawn
+            rows, pieces, surely=surely, open_=open_, events=events, drawn=self.drawn
         )
 
     def snapshot(self) -> dict[str, Any]:

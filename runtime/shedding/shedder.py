@@ -126,7 +126,7 @@ class Shedder(ABC):
         if self._amount is None or not len(types):
             return np.zeros(len(types), np.bool_)
         chances = self.chances(types, positions, sizes=sizes, features=features)
-        dropped = self._drawn(chances, events)
+        dropped = self.drawn(chances, events)
         if self._explore:
             likely = np.flatnonzero(dropped)
             dropped[likely] = ~self.keeps_whole(windows[likely])
@@ -182,7 +182,7 @@ class Shedder(ABC):
         low, high = self.bounds(types, features)
         settled = np.flatnonzero(low == high)
         surely, open_ = low >= 1, (low < high) & (low < 1)
-        surely[settled] = self._drawn(low[settled], events[settled])
+        surely[settled] = self.drawn(low[settled], events[settled])
         return surely, open_
 
     def _of_open(
@@ -202,7 +202,7 @@ class Shedder(ABC):
             return Dropped(surely, looked_at, each, open_, np.zeros(0, np.bool_))
         which = np.repeat(each, counts)
         at = open_.take(unfolded(low, counts))
-        dropped = self._drawn(
+        dropped = self.drawn(
             self.chances(
                 types.take(at),
                 at - spans.firsts.take(which),
@@ -213,7 +213,7 @@ class Shedder(ABC):
         )
         return Dropped(surely, looked_at, each, open_, dropped)
 
-    def _drawn(self, chances: FloatArray, events: Int64Array) -> BoolArray:
+    def drawn(self, chances: FloatArray, events: Int64Array) -> BoolArray:
         """Return for which of these events their draw is below a chance."""
         dropped: BoolArray = chances > 0
         open_ = np.flatnonzero(dropped & (chances < 1))

@@ -17,7 +17,7 @@ from runtime.operators.pattern.shedding import Kept, WindowShedding
 from runtime.operators.pattern.step import PatternStep
 from runtime.patterns.normal import Asked, Normal, Place, Sequence
 from runtime.patterns.scopes import CountWindows, OpenedWindows, TimeWindows, WindowRule
-from runtime.shedding import Amount, Espice, baseline_shedding, espice, random_shedding
+from runtime.shedding import Amount, Espice, Load, baseline_shedding, espice, random_shedding
 from runtime.shedding.settings import Drops
 from tests.patterns.spec import Event, Spec
 from tests.patterns.worlds import no_condition
@@ -194,6 +194,20 @@ def test_under_overload_the_bound_is_kept_and_espice_loses_few_matches(over: flo
     share = of_shed / (40_000 * COST_NS / over)
     told = counts.judged_lost_share
     assert 1 - by_chance / calm == pytest.approx(share * told, abs=0.1 + counts.judged_error)
+
+
+def test_no_window_is_kept_whole_whose_work_alone_breaks_the_bound() -> None:
+    """A window of 50 events takes 1 ms, of which a bound of 4 ms leaves 0.8."""
+    shed = espice("4ms", drops="pairs", explore=0.5, f=0.8)
+    step = step_of(shed, OpenedWindows(0, events=50))
+    shedding = PatternMachine(step, most_kept_rows=10**9)._shedding
+    assert shedding is not None
+    overload = shedding._overload
+    detector = overload._shedding.detector
+    detector.observe(Load(0, 100, 100, 100 * COST_NS, pairs=100), size=50)
+    numbers = range(200)
+    assert any(overload.keeps_whole(number, 39) for number in numbers)
+    assert not any(overload.keeps_whole(number, 41) for number in numbers)
 
 
 def test_the_baseline_drops_types_that_the_pattern_does_not_have_first() -> None:

@@ -97,9 +97,9 @@ class EventDrops:
         self._had = [0.0, 0.0]  # likewise: matches, and the windows that had them
         self._asked: list[_Asked] = []
 
-    def keeps_whole(self, window: int) -> bool:
+    def keeps_whole(self, window: int, size: int) -> bool:
         """Return that there is no such window."""
-        del window
+        del window, size
         return False
 
     def drop(self, own: Own, every: list[OpenWindow], covered: Covered, kept: Kept) -> None:

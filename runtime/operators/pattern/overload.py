@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from runtime.model import Batch, BoolArray, Int64Array
+from runtime.model import Batch, BoolArray, Int64Array, format_ns
 from runtime.operators.pattern.open_windows import OpenWindow
 from runtime.operators.pattern.passing import PassingOver
 from runtime.operators.pattern.what_if import Judged, Trial
@@ -70,7 +70,8 @@ class Overload:
         self._events = 0  # that came so far
         self._began_ns: int | None = None  # when it was first too much
         self._looks = 0
-        self._age_ns = self._slowest_ns = 0  # of the last rows when they came; of any, worked off
+        self._age_ns = 0  # of the last rows when they came
+        self._slowest_ns = (0, 0)  # of the slowest event, how old it came, and what its slice took
         self._rest_ns = 0  # what events still take behind this operator, as it was last told
         self._reason = ""
         self._spells: list[list[int]] = []
@@ -102,7 +103,7 @@ class Overload:
 
     def took(self, took_ns: int, idle_ns: int) -> None:
         """Note how long the last slice took, and how long the slot was idle so far."""
-        self._slowest_ns = max(self._slowest_ns, self._age_ns + took_ns)
+        self._slowest_ns = max(self._slowest_ns, (self._age_ns, took_ns), key=sum)
         self._busy_ns += took_ns
         self._idle_ns = idle_ns
         self._processed = self._arrived
@@ -115,7 +116,7 @@ class Overload:
         """Take note of rows that come, and say anew what is dropped, if it is time to."""
         oldest_ns = rows.stimulus_time_ns.min().item()
         self._age_ns = now_ns - oldest_ns
-        self._slowest_ns = max(self._slowest_ns, self._age_ns)
+        self._slowest_ns = max(self._slowest_ns, (self._age_ns, 0), key=sum)
         self._oldest_ns = oldest_ns if self._oldest_ns is None else min(self._oldest_ns, oldest_ns)
         before_ns = self._looked_ns
         if before_ns is None:
@@ -183,14 +184,13 @@ class Overload:
         self, known: Int64Array, positions: Int64Array, *, events: Int64Array, window: OpenWindow
     ) -> BoolArray:
         """Return which pairs of events and a window are dropped; they are not counted."""
-        return self._shedding.shedder.drop(
-            known[0],
-            positions,
-            windows=np.full(len(positions), window.number),
-            events=events,
-            sizes=window.size,
-            features=feature_of(known),
+        shedder = self._shedding.shedder
+        if window.is_whole:
+            return np.zeros(len(positions), np.bool_)
+        chances = shedder.loss_of(
+            known[0], positions, sizes=window.size, features=feature_of(known)
         )
+        return shedder.drawn(chances, events)
 
     @property
     def has_begun(self) -> bool:
@@ -201,9 +201,14 @@ class Overload:
         """Count what shedding cost a window that was tried."""
         self._losses.add(trial.block, trial.stands_for, **what._asdict(), in_gap=trial.is_in_gap)
 
-    def keeps_whole(self, window: int) -> bool:
-        """Return whether nothing is dropped of a window, whatever the load."""
-        return bool(self._shedding.shedder.keeps_whole(np.array([window]))[0])
+    def keeps_whole(self, window: int, size: int) -> bool:
+        """Return whether nothing is dropped of a window of so many events, whatever the load.
+
+        A window whose work alone can break the bound is not kept whole.
+        """
+        shedding = self._shedding
+        is_drawn = bool(shedding.shedder.keeps_whole(np.array([window]))[0])
+        return is_drawn and shedding.detector.fits_whole(size)
 
     def samples(self, windows: Int64Array) -> BoolArray:
         """Return of which windows all events are learnt."""
@@ -314,8 +319,8 @@ class Overload:
             starts=report.starts,
             began_ns=self._began_ns,
             uncured=report.uncured,
-            reason=self._reason,
-            slowest_ns=self._slowest_ns,
+            reason=self._reason or self._slow_event(),
+            slowest_ns=sum(self._slowest_ns),
             rest_ns=self._rest_ns,
             passed_over=self._passing.rows,
             latency_ns=self._bound_ns,
@@ -337,6 +342,16 @@ class Overload:
             spells=[list(one) for one in self._spells],
         )
 
+    def _slow_event(self) -> str:
+        """Return where the slowest event was while the bound was broken; "": it never was."""
+        if sum(self._slowest_ns) <= self._bound_ns:
+            return ""
+        age_ns, took_ns = self._slowest_ns
+        return (
+            f"the slowest event was {format_ns(age_ns)} old when its slice began, and that took "
+            f"{format_ns(took_ns)}"
+        )
+
     def snapshot(self) -> dict[str, Any]:
         """Return all state, as plain values."""
         return {
@@ -352,7 +367,7 @@ class Overload:
             "judged": [self._losses.snapshot(), self._probes.snapshot(), self._events],
             "began_ns": self._began_ns,
             "reason": self._reason,
-            "slowest": [self._age_ns, self._slowest_ns],
+            "slowest": [self._age_ns, *self._slowest_ns],
             "rest_ns": self._rest_ns,
             "passing": self._passing.snapshot(),
             "spells": [list(one) for one in self._spells],
@@ -372,7 +387,8 @@ class Overload:
         self._losses.restore(losses)
         self._probes.restore(probes)
         self._began_ns = state["began_ns"]
-        self._age_ns, self._slowest_ns = state["slowest"]
+        self._age_ns, *slowest = state["slowest"]
+        self._slowest_ns = (slowest[0], slowest[1])
         self._passing.restore(state["passing"])
         self._reason, self._rest_ns = state["reason"], state["rest_ns"]
         self._spells = [list(one) for one in state["spells"]]

@@ -31,9 +31,9 @@ class PairDrops:
     def __init__(self, overload: Overload) -> None:
         self._overload = overload
 
-    def keeps_whole(self, window: int) -> bool:
-        """Return whether nothing is dropped of a window, whatever the load."""
-        return self._overload.keeps_whole(window)
+    def keeps_whole(self, window: int, size: int) -> bool:
+        """Return whether nothing is dropped of a window of so many events, whatever the load."""
+        return self._overload.keeps_whole(window, size)
 
     def drop(self, own: Own, every: list[OpenWindow], covered: Covered, kept: Kept) -> None:
         """Note which rows of a key its open windows lose."""

@@ -243,7 +243,7 @@ class WindowShedding:
             size = end - low if end is not None else windows.last_size or self._overload.size
             number, self._numbers = self._numbers, self._numbers + 1
             at = own.events.item(low - own.numbers.item(0))
-            is_whole = self._drops.keeps_whole(number)
+            is_whole = self._drops.keeps_whole(number, size)
             one = OpenWindow(key, low, end, end_ns, number, size, at, is_whole)
             for block in kept.blocks:
                 if block.first <= at < block.behind:
