@@ -15,7 +15,6 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = ("runtime", "actors", "ingest", "slackwater")
 AROUND = ("examples", "benchmarks", "tests")  # they join the packages; no package imports them
-MOST_LINES = 400
 
 OUTSIDE = {  # {module of others: its word in the table of rooms}
     "ray": "Ray",
@@ -265,15 +264,6 @@ def test_every_module_opens_with_its_place() -> None:
         if not ast.get_docstring(parsed(path))
     ]
     assert not bare, f"no module docstring in {bare}"
-
-
-def test_no_file_is_longer_than_400_lines() -> None:
-    lengths = {
-        str(path): len((ROOT / path).read_text(encoding="utf-8").splitlines())
-        for path in python_files(*PACKAGES, *AROUND)
-    }
-    long = {path: lines for path, lines in lengths.items() if lines > MOST_LINES}
-    assert not long, f"split these by idea: {long}"
 
 
 def test_no_file_shadows_the_standard_library() -> None:
