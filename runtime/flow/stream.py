@@ -30,7 +30,9 @@ class Stream(StreamMethods):
         return KeyedStream(self, keys)
 
     def late(self, side: Side | None = None, *, name: str | None = None) -> Stream:
-        """Return the rows that could not count in full at this join or aggregate, as a stream.
+        """Return the rows that came too late to count in full at this step, as a stream.
+
+        The step is a join, an aggregate, a pattern, followed_by or process.
 
         Args:
             side: of a join: the rows of its "left" or "right" with all their columns; None: the
@@ -42,8 +44,8 @@ class Stream(StreamMethods):
         partners only. In the order of this stream it happens when it was found late.
 
         Raises:
-            FlowError: this stream does not come from a join or an aggregate, or an aggregate has
-                no sides.
+            FlowError: this stream comes from no such step, or a side is given of one that is no
+                join.
             DuplicateName: a column has one of these names already.
         """
         name = self.flow.name_for("late", name)

@@ -142,7 +142,7 @@ def any_of(n: int, *events: Event, distinct: str | None = None) -> AnyOf:
 
     Args:
         n: how many.
-        events: of which; an event that fits several counts as the first of them.
+        events: of which; an event that fits several may be any one of them.
         distinct: in place of that, events of n different values of this column.
 
     Raises:
