@@ -157,8 +157,12 @@ class Overload:
             self._probes.begin(self._events)
         self._passing.decide(verdict)
         if self.has_begun:
-            is_known_well = is_known(self._losses.matches, 2 * self._losses.error)
-            self._probes.set_rate(self._shedding.detector.cost_ns, is_known_well=is_known_well)
+            detector = self._shedding.detector
+            self._probes.set_rate(
+                detector.cost_ns,
+                is_known_well=is_known(self._losses.matches, 2 * self._losses.error),
+                spare_ns=(1 - detector.f) * self._bound_ns / 2,
+            )
         if not verdict.is_curable:
             self._reason = verdict.reason
         if verdict.amount is not None:
