@@ -72,6 +72,7 @@ class Probes:
         self._opened = self._seen = self._fit = 0.0
         self._span = self._size = 0.0  # rows of a window: of all keys while it is open, and its own
         self._least = self._one_of = least
+        self._largest = 0.0  # rows of a window, of late
         self._most: float = float("inf")  # events of a window that is tried
 
     def opened(self, windows: int, rows: int, fit: int) -> None:
@@ -85,6 +86,7 @@ class Probes:
         keep = _KEEP if self._span else 0.0
         self._span = keep * self._span + (1 - keep) * max(span, 1)
         self._size = keep * self._size + (1 - keep) * max(size, 1)
+        self._largest = max(size, _KEEP * self._largest)
 
     def set_rate(self, cost_ns: float, *, is_known_well: bool, spare_ns: float) -> None:
         """Set how many events are noted from the next stride on.
@@ -113,7 +115,7 @@ class Probes:
         """
         while self._end < behind:
             block = self._next()
-            if self._size * self._fit_share <= self._most:
+            if self._largest * self._fit_share <= self._most:
                 self._blocks.append(block)
         self._blocks = [one for one in self._blocks if one.behind > first]
         return [one for one in self._blocks if one.first < behind]
@@ -141,12 +143,12 @@ class Probes:
     def snapshot(self) -> list[Any]:
         """Return all state, as plain values."""
         known = [self._end, self._number, self._opened, self._seen, self._fit]
-        lengths = [self._span, self._size, self._one_of, self._most]
+        lengths = [self._span, self._size, self._largest, self._one_of, self._most]
         return [known, lengths, [list(one) for one in self._blocks]]
 
     def restore(self, state: list[Any]) -> None:
         """Continue from a snapshot."""
         known, lengths, blocks = state
         self._end, self._number, self._opened, self._seen, self._fit = known
-        self._span, self._size, self._one_of, self._most = lengths
+        self._span, self._size, self._largest, self._one_of, self._most = lengths
         self._blocks = [Block(*one) for one in blocks]
