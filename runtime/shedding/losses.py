@@ -42,6 +42,7 @@ class Losses:
         self._products = np.zeros((2, 4, 4))
         self._open: dict[int, FloatArray] = {}  # {number of a block: its part of the sums}
         self._blocks = 0  # that had a match
+        self._omitted: list[int] = []  # blocks of which a window was not judged
 
     def came(self, rows: int, *, in_gap: bool) -> None:
         """Count rows of the stream, tried or not; those in a gap were passed over."""
@@ -49,7 +50,15 @@ class Losses:
 
     def block_rows(self, block: int, stands_for: float, rows: int, *, in_gap: bool) -> None:
         """Count rows of a block."""
-        self._of(block)[int(in_gap), _ROWS] += stands_for * rows
+        if block not in self._omitted:
+            self._of(block)[int(in_gap), _ROWS] += stands_for * rows
+
+    def omit(self, block: int) -> None:
+        """Leave a block out, of which a window is not judged: its other windows stand for none."""
+        if block not in self._omitted:
+            self._omitted = [*self._omitted[1 - _OPEN_BLOCKS :], block]
+        own = self._open.pop(block, None)
+        self._blocks -= own is not None and bool(own[:, _MATCHES].any())
 
     def add(
         self,
@@ -62,6 +71,8 @@ class Losses:
         in_gap: bool = False,
     ) -> None:
         """Count a window that began with a row of a block."""
+        if block in self._omitted:
+            return
         self.windows += 1
         self.matches += matches
         own = self._of(block)
@@ -128,10 +139,12 @@ class Losses:
         """Return all state, as plain values."""
         counts = [self.windows, self.matches, self._blocks]
         sums = [self._came.tolist(), self._sums.tolist(), self._products.tolist()]
-        return [*counts, *sums, [[block, own.tolist()] for block, own in self._open.items()]]
+        open_ = [[block, own.tolist()] for block, own in self._open.items()]
+        return [*counts, *sums, open_, list(self._omitted)]
 
     def restore(self, state: list[Any]) -> None:
         """Continue from a snapshot."""
         self.windows, self.matches, self._blocks = state[:3]
         self._came, self._sums, self._products = (np.array(one) for one in state[3:6])
         self._open = {block: np.array(own) for block, own in state[6]}
+        self._omitted = list(state[7])

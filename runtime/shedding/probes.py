@@ -30,6 +30,11 @@ _KEEP = 15 / 16
 _LEAST_SPAN = 64.0
 
 
+def is_quick_to_judge(events: int, spare_ns: float) -> bool:
+    """Return whether a window of so many noted events is judged in a length of time."""
+    return events * _NOTE_NS <= spare_ns
+
+
 def affordable_one_of(least: int, cost_ns: float) -> int:
     """Return n where noting one of n events that fit costs little beside the events themselves.
 
@@ -72,8 +77,6 @@ class Probes:
         self._opened = self._seen = self._fit = 0.0
         self._span = self._size = 0.0  # rows of a window: of all keys while it is open, and its own
         self._least = self._one_of = least
-        self._largest = 0.0  # rows of a window, of late
-        self._most: float = float("inf")  # events of a window that is tried
 
     def opened(self, windows: int, rows: int, fit: int) -> None:
         """Count windows that opened, the rows that these opened among, and those that fit."""
@@ -86,19 +89,15 @@ class Probes:
         keep = _KEEP if self._span else 0.0
         self._span = keep * self._span + (1 - keep) * max(span, 1)
         self._size = keep * self._size + (1 - keep) * max(size, 1)
-        self._largest = max(size, _KEEP * self._largest)
 
-    def set_rate(self, cost_ns: float, *, is_known_well: bool, spare_ns: float) -> None:
+    def set_rate(self, cost_ns: float, *, is_known_well: bool) -> None:
         """Set how many events are noted from the next stride on.
 
         Args:
             cost_ns: what an event takes; 0: not known.
             is_known_well: whether the share is known better than it must be. Fewer tries tell
                 less, so that the rate rises again before the share is unknown.
-            spare_ns: how long judging one window may take: nothing else is done meanwhile. No
-                window is tried that takes longer.
         """
-        self._most = spare_ns / _NOTE_NS
         least = LATER_ONE_OF if is_known_well else self._least
         self._one_of = affordable_one_of(least, cost_ns)
 
@@ -114,23 +113,17 @@ class Probes:
             behind: the row after the last.
         """
         while self._end < behind:
-            block = self._next()
-            if self._largest * self._fit_share <= self._most:
-                self._blocks.append(block)
+            self._blocks.append(self._next())
         self._blocks = [one for one in self._blocks if one.behind > first]
         return [one for one in self._blocks if one.first < behind]
-
-    @property
-    def _fit_share(self) -> float:
-        """Of rows, those that fit the pattern; 1 until known."""
-        return self._fit / self._seen if self._fit else 1.0
 
     def _next(self) -> Block:
         span = max(self._span, _LEAST_SPAN)
         stride = round(self._one_of * span)
         # All windows note each row that fits as often as it is in one.
         often = self._size * self._opened / self._seen if self._opened else 1.0
-        length = round(stride / max(self._one_of * often * self._fit_share, 1.0))
+        fit = self._fit / self._seen if self._fit else 1.0
+        length = round(stride / max(self._one_of * often * fit, 1.0))
         if self._has_gaps:
             length = min(length, round(span))
         length = max(length, 1)
@@ -143,12 +136,12 @@ class Probes:
     def snapshot(self) -> list[Any]:
         """Return all state, as plain values."""
         known = [self._end, self._number, self._opened, self._seen, self._fit]
-        lengths = [self._span, self._size, self._largest, self._one_of, self._most]
+        lengths = [self._span, self._size, self._one_of]
         return [known, lengths, [list(one) for one in self._blocks]]
 
     def restore(self, state: list[Any]) -> None:
         """Continue from a snapshot."""
         known, lengths, blocks = state
         self._end, self._number, self._opened, self._seen, self._fit = known
-        self._span, self._size, self._largest, self._one_of, self._most = lengths
+        self._span, self._size, self._one_of = lengths
         self._blocks = [Block(*one) for one in blocks]

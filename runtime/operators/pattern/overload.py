@@ -27,7 +27,7 @@ from runtime.shedding import (
 from runtime.shedding.counts import SheddingCounts, is_known
 from runtime.shedding.draws import FloatArray
 from runtime.shedding.losses import Losses
-from runtime.shedding.probes import ONE_OF, Block, Probes
+from runtime.shedding.probes import ONE_OF, Block, Probes, is_quick_to_judge
 
 _LOOKS = 64
 """Looks at the load in as long as the bound."""
@@ -157,12 +157,8 @@ class Overload:
             self._probes.begin(self._events)
         self._passing.decide(verdict)
         if self.has_begun:
-            detector = self._shedding.detector
-            self._probes.set_rate(
-                detector.cost_ns,
-                is_known_well=is_known(self._losses.matches, 2 * self._losses.error),
-                spare_ns=(1 - detector.f) * self._bound_ns / 2,
-            )
+            is_known_well = is_known(self._losses.matches, 2 * self._losses.error)
+            self._probes.set_rate(self._shedding.detector.cost_ns, is_known_well=is_known_well)
         if not verdict.is_curable:
             self._reason = verdict.reason
         if verdict.amount is not None:
@@ -200,6 +196,21 @@ class Overload:
     def has_begun(self) -> bool:
         """Whether it has ever been too much."""
         return self._began_ns is not None
+
+    def may_judge(self, trial: Trial, events: int) -> bool:
+        """Return whether a slice judges a trial; if not, its block is left out.
+
+        Nothing else is done meanwhile: it takes half of what the bound leaves above its start.
+
+        Args:
+            trial: of a window that is over.
+            events: noted ones, of all that this slice judges, with these.
+        """
+        spare_ns = (1 - self._shedding.detector.f) * self._bound_ns / 2
+        if is_quick_to_judge(events, spare_ns):
+            return True
+        self._losses.omit(trial.block)
+        return False
 
     def judged(self, trial: Trial, what: Judged) -> None:
         """Count what shedding cost a window that was tried."""

@@ -303,6 +303,7 @@ class WindowShedding:
             judge: says what shedding cost a window, and which matches it would have had.
         """
         over: list[tuple[OpenWindow, int, Int64Array]] = []
+        events = 0  # of windows that are judged
         for code in sorted({*codes, *self._tried}):
             windows = self._of_key.get(code)
             if windows is None:
@@ -315,7 +316,8 @@ class WindowShedding:
                 if one.end_ns is not None:
                     windows.last_size = size
                 if one.trial is not None:
-                    self._judge(code, one, one.trial, judge)
+                    events += len(one.trial.events)
+                    self._judge(code, one, one.trial, judge, events)
                 if self._learns and not one.is_shed and size > 0:
                     over.append((one, size, windows.known_of(one.first, end)))
             windows.forget()
@@ -323,11 +325,15 @@ class WindowShedding:
             self._drops.learned(len(over), sum(len(one.hits) for one, _, _ in over))
             self._overload.learn(self._finished(over))
 
-    def _judge(self, code: int, window: OpenWindow, trial: Trial, judge: Judge) -> None:
+    def _judge(
+        self, code: int, window: OpenWindow, trial: Trial, judge: Judge, events: int
+    ) -> None:
         """Count what a window that was tried has lost; it may teach what is in matches."""
         self._tried[code] -= 1
         if not self._tried[code]:
             del self._tried[code]
+        if not self._overload.may_judge(trial, events):
+            return
         verdict, matches = judge(trial)
         self._overload.judged(trial, verdict)
         if self._learns and self._drops.learns_from_trials:
