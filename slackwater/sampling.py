@@ -340,7 +340,7 @@ def costs_of(sample: FlowSample) -> CostModel:
             one.name: one.cost_s[0] / sample.shares.get(one.name, 1.0) * NS_PER_SECOND
             for one in sample.graph.operators
         }
-        return CostModel(per_slice_ns=0, per_row_ns=0, released=each)
+        return CostModel(per_slice_ns=0, per_row_ns=0, stages=each)
     costs = {one.name: one.cost(one.more) for one in sample.stages}
     fixed, row, more = (
         {name: getattr(cost, part) * NS_PER_SECOND for name, cost in costs.items()}
@@ -350,7 +350,7 @@ def costs_of(sample: FlowSample) -> CostModel:
     return CostModel(
         per_row_ns=0,
         slices=fixed,
-        released=row,
+        stages=row,
         compared={name: cost_ns if name in joins else 0.0 for name, cost_ns in more.items()},
         results={name: 0.0 if name in joins else cost_ns for name, cost_ns in more.items()},
     )

@@ -199,11 +199,7 @@ def simulate(drawn: Drawn, *, seed: int = 0) -> Ran:
         if batch is not None:
             left.take(batch, host.now_ns)
 
-    costs = dict(drawn.costs_ns)
-    released = {"congestion": costs["congestion"]}
-    noted = NotedCost(
-        CostModel(per_slice_ns=PER_SLICE_NS, stages={**costs, "congestion": 0.0}, released=released)
-    )
+    noted = NotedCost(CostModel(per_slice_ns=PER_SLICE_NS, stages=dict(drawn.costs_ns)))
     host = Simulation(
         plan,
         egress=leaves,

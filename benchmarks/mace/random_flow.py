@@ -80,12 +80,10 @@ class RandomFlow:
 
     def host(self, nodes: int) -> sw.Simulation:
         """Return so many nodes, where rows cost exactly that."""
-        released = {name: cost * NS_PER_SECOND for name, cost in self.cost_s.items()}
         cost = CostModel(
             per_slice_ns=0,
             per_row_ns=OTHER_S * NS_PER_SECOND,
-            stages=dict.fromkeys(released, 0.0),
-            released=released,
+            stages={name: cost * NS_PER_SECOND for name, cost in self.cost_s.items()},
         )
         return sw.Simulation(nodes, cores=self.cores, cost=cost, link=self.link)
 

@@ -22,8 +22,10 @@ class CostModel:
 
     Attributes:
         per_slice_ns: fixed cost of a slice, >= 0.
-        per_row_ns: cost of a row, >= 0; `stages` sets it for single stages: {stage: ns}. A row that
-            a pattern passes over under load costs a tenth of it.
+        per_row_ns: cost of a row, >= 0, when it is worked on: when a source hands it over, or when
+            it goes on to a stage's operator, which a gate may let it do long after it came.
+            `stages` sets it for single stages: {stage: ns}. A row that a pattern passes over under
+            load costs a tenth of it.
         slices: the same for `per_slice_ns`: {stage: ns}.
         per_comparison_ns: cost of each pair that a join compares, or, in a pattern that sheds, of
             an event and a window that it is not dropped of, >= 0; counted in `per_row_ns` as long
@@ -31,8 +33,6 @@ class CostModel:
         jitter: each slice takes between 1 and 1 + jitter times as long, >= 0.
         compared: the same for `per_comparison_ns`: {stage: ns}.
         results: what a row that leaves costs besides: {stage: ns}.
-        released: what a row costs when it goes on to a stage's operator, which a gate may let it do
-            long after it came: {stage: ns}, beside what `stages` says of rows that come.
         load: what a stage's slices take changes over time: {stage: (virtual ns) -> how many times
             as long, >= 0}.
     """
@@ -44,13 +44,12 @@ class CostModel:
     per_comparison_ns: float = 0.0
     compared: Mapping[str, float] = field(default_factory=dict)
     results: Mapping[str, float] = field(default_factory=dict)
-    released: Mapping[str, float] = field(default_factory=dict)
     jitter: float = 0.0
     load: Mapping[str, Callable[[int], float]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         costs = [self.per_slice_ns, self.per_row_ns, self.per_comparison_ns, self.jitter]
-        for each in (self.stages, self.slices, self.compared, self.results, self.released):
+        for each in (self.stages, self.slices, self.compared, self.results):
             costs += each.values()
         if min(costs) < 0:
             raise SettingError(f"costs cannot be negative: {self}")
@@ -65,14 +64,10 @@ class CostModel:
     def _part_ns(self, done: Slice, rng: np.random.Generator, *, now_ns: int) -> int:
         stage = done.stage
         cost = self.slices.get(stage, self.per_slice_ns)
-        # A gate takes rows in with one slice, and the operator passes them over in another.
-        rows = done.rows if done.passed_over is None else done.released
-        saved = _SAVED * (done.passed_over or 0)
-        cost += (rows - saved) * self.stages.get(stage, self.per_row_ns)
+        rows = done.released - _SAVED * (done.passed_over or 0)
+        cost += rows * self.stages.get(stage, self.per_row_ns)
         cost += done.comparisons * self.compared.get(stage, self.per_comparison_ns)
         cost += done.results * self.results.get(stage, 0.0)
-        if stage in self.released:
-            cost += (done.released - saved) * self.released[stage]
         if stage in self.load:
             cost *= self.load[stage](now_ns)
         return max(1, round(cost * (1 + self.jitter * rng.random())))

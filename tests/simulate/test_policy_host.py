@@ -217,7 +217,7 @@ def test_rows_behind_a_silent_source_leave_before_the_run_is_given_up() -> None:
 def test_load_makes_a_stage_slower_for_a_time() -> None:
     cost = CostModel(per_slice_ns=100, per_row_ns=10, load={"out": lambda ns: 3 if ns > 50 else 1})
     rng = np.random.default_rng(0)
-    out, both = Slice("out", 10, [], 0), Slice("both", 10, [], 0)
+    out, both = Slice("out", 10, [], 0, released=10), Slice("both", 10, [], 0, released=10)
     assert cost.slice_ns(out, rng, now_ns=50) == 200
     assert cost.slice_ns(out, rng, now_ns=51) == 600
     assert cost.slice_ns(both, rng, now_ns=51) == 200

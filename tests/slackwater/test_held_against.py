@@ -29,7 +29,7 @@ def run_of(table: pa.Table, *, dearer: float) -> tuple[FlowSample, JobReport]:
     """Run bursts whose rows cost so many times what was sampled."""
     row_ns = int(0.7 * 60e9 / len(table))
     flow, sample = sampled(row_ns, table)
-    cost = CostModel(per_slice_ns=0, per_row_ns=0, released={"gate": round(row_ns * dearer)})
+    cost = CostModel(per_slice_ns=0, per_row_ns=0, stages={"gate": round(row_ns * dearer)})
     rates = {"numbers": counts_of(table)}
     return sample, sw.Simulation(1, cost=cost).submit(flow, rates=rates, sample=sample).wait()
 
@@ -73,7 +73,7 @@ def test_rows_that_cost_more_than_was_sampled_are_found_and_the_estimate_follows
 
 def test_a_source_that_sends_more_than_was_given_is_found() -> None:
     flow, sample = sampled(3 * MS, times(3_500, every_ns=4 * MS))
-    cost = CostModel(per_slice_ns=0, per_row_ns=0, released={"gate": 3 * MS})
+    cost = CostModel(per_slice_ns=0, per_row_ns=0, stages={"gate": 3 * MS})
     report = sw.Simulation(1, cost=cost).submit(flow, rates=100, sample=sample).wait()
     assert report.prediction is not None
     (shift,) = report.prediction.shifts

@@ -61,7 +61,7 @@ def test_a_link_that_is_the_bottleneck_is_predicted_as_the_simulator_then_measur
     rows = sum(map(len, at_s.values()))
     link = LinkModel(delay_ns=300 * MS, bytes_per_s=rows * ROW_BYTES / SECONDS / 0.7)
     work_ns = {"gate-a": 2 * MS, "gate-b": 1 * MS}
-    cost = CostModel(per_slice_ns=0, per_row_ns=1_000, released=work_ns)
+    cost = CostModel(per_slice_ns=0, per_row_ns=1_000, stages=work_ns)
     simulation = sw.Simulation(nodes=2, cost=cost, link=link)
     placement = {"*": "node-1", "gate-a": "node-2", "gate-b": "node-2"}
     placement |= {"out-a": "node-2", "out-b": "node-2"}

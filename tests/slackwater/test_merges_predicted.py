@@ -47,7 +47,7 @@ def test_what_is_late_at_a_merge_waits_for_newer_rows_too_and_no_estimate_says_s
     """docs/decisions/2026-11-23-stimulus-order.md. Mend the estimate, and this test is to go."""
     placement = {"*": "node-2", "a": "node-1", "heavy": "node-1", "work": "node-3", "out": "node-3"}
     work = {"heavy": HEAVY_S * 1e9, "work": WORK_S * 1e9}
-    cost = CostModel(per_slice_ns=0, per_row_ns=1_000, released=work)
+    cost = CostModel(per_slice_ns=0, per_row_ns=1_000, stages=work)
     host = sw.Simulation(3, cost=cost, link=LinkModel(delay_ns=0))
     made = host.predict(
         flow(),

@@ -77,7 +77,7 @@ def test_bursts_are_predicted_as_the_simulator_then_measures_them(seed: int) -> 
     table = bursts(seed)
     row_ns = int(0.7 * 60e9 / len(table))  # a mean load of 0.7
     flow, sample = sampled(row_ns, table)
-    cost = CostModel(per_slice_ns=0, per_row_ns=0, released={"gate": row_ns})
+    cost = CostModel(per_slice_ns=0, per_row_ns=0, stages={"gate": row_ns})
     simulation = sw.Simulation(nodes=1, cost=cost)
     predicted = simulation.predict(flow, {"numbers": counts_of(table)}, sample=sample)
     report = simulation.submit(flow).wait()
@@ -95,7 +95,7 @@ def test_the_simulator_runs_at_the_costs_that_it_predicts_with() -> None:
     row_ns = int(0.7 * 60e9 / len(table))
     flow, sample = sampled(row_ns, table)
     rates = {"numbers": counts_of(table)}
-    given = CostModel(per_slice_ns=0, per_row_ns=0, released={"gate": row_ns})
+    given = CostModel(per_slice_ns=0, per_row_ns=0, stages={"gate": row_ns})
     for host, by in (
         (sw.Simulation(nodes=1), sample),
         (sw.Simulation(nodes=1, cost=given), 1_000),
@@ -109,7 +109,7 @@ def test_the_simulator_runs_at_the_costs_that_it_predicts_with() -> None:
 def test_the_fixed_part_of_a_slice_is_predicted_as_it_runs() -> None:
     """Of 2 ms it leaves room for five rows: 8,000 in 2 s take 3.2 s, not 2.4 or 4.8."""
     gate = {"gate": 0.5 * MS}
-    cost = CostModel(per_slice_ns=0, per_row_ns=0, slices=gate, released={"gate": 0.3 * MS})
+    cost = CostModel(per_slice_ns=0, per_row_ns=0, slices=gate, stages={"gate": 0.3 * MS})
     flow = working(lambda columns: {"n": columns["n"]}, times(8_000, MS // 4))
     made = {}
     for name, by in (("given", cost), ("sampled", None)):
@@ -146,7 +146,7 @@ def test_a_join_is_predicted_to_find_more_partners_in_a_stream_that_becomes_dens
     clock = WorkClock(row_ns)
     flow = pairs_of(clock.work, at_s, keys)
     sample = sample_flow(flow, rows=400, clock_ns=clock)
-    cost = CostModel(per_slice_ns=0, per_row_ns=0, released={"gate": row_ns})
+    cost = CostModel(per_slice_ns=0, per_row_ns=0, stages={"gate": row_ns})
     simulation = sw.Simulation(nodes=1, cost=cost)
     trace = np.histogram(at_s, bins=600, range=(0.0, 60.0))[0]
     made = simulation.predict(flow, {"a": trace, "b": trace}, sample=sample)
@@ -173,7 +173,7 @@ def test_what_a_window_lets_go_at_its_end_is_predicted_to_come_at_once(seed: int
     gate.map_batches(clock.work, schema={"n": "int64"}, name="work").sink("out", sw.collect_sink())
     sample = sample_flow(flow, rows=4_000, clock_ns=clock)
     simulation = sw.Simulation(
-        nodes=1, cost=CostModel(per_slice_ns=0, per_row_ns=0, released={"gate": 2 * MS})
+        nodes=1, cost=CostModel(per_slice_ns=0, per_row_ns=0, stages={"gate": 2 * MS})
     )
     made = simulation.predict(flow, 200, sample=sample)
     (sink,) = simulation.submit(flow).wait().sinks

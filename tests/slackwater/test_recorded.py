@@ -29,7 +29,7 @@ ROW_MS = 16
 COST = CostModel(
     per_slice_ns=50_000,
     per_row_ns=2_000,
-    released={f"gate-{name}": ROW_MS * MS for name in NAMES},
+    stages={f"gate-{name}": ROW_MS * MS for name in NAMES},
 )
 EXACT = {f"gate-{name}": f"{ROW_MS}.052ms" for name in NAMES}  # a slice for each row
 

@@ -18,7 +18,7 @@ from slackwater.recorded import ahead_of, sample_of_history
 from tests.slackwater.test_recorded import tuning, worst_s
 from tests.support.known_work import MS
 
-COST = CostModel(per_slice_ns=0, per_row_ns=1_000, released={"gate": 2 * MS, "gate-2": 2 * MS})
+COST = CostModel(per_slice_ns=0, per_row_ns=1_000, stages={"gate": 2 * MS, "gate-2": 2 * MS})
 
 
 def gated(at_s: np.ndarray, *names: str, deadline: str = "60s") -> sw.Dataflow:
@@ -74,7 +74,7 @@ def crowded(tmp_path: Path) -> tuple[sw.Simulation, sw.Dataflow]:
     """Two gates, each with 1.2 times what a core can do for as long as the record is."""
     flow = gated(np.arange(0, 10, 1 / 60), "gate", "gate-2")
     slow = {"gate": 20 * MS, "gate-2": 20 * MS}
-    host = sw.Simulation(2, cost=replace(COST, released=slow))
+    host = sw.Simulation(2, cost=replace(COST, stages=slow))
     together = {"*": "node-1"}
     host.submit(flow, tuning=tuning(tmp_path), placement=together).wait()
     return host, flow

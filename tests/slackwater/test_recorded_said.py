@@ -52,7 +52,7 @@ def test_a_flow_that_is_placed_by_hand_is_judged_by_its_history_too(
     host, by_hand = sw.Simulation(2), {"*": "node-1"}
     fine = host.plan(late(), tuning=tuning(kept), placement=by_hand, admission="reject")
     assert fine.verdict.refusal is None
-    run(tmp_path / "slow", cost=CostModel(released={"gate": 15_000_000}))
+    run(tmp_path / "slow", cost=CostModel(stages={"gate": 15_000_000}))
     slow = tuning(tmp_path / "slow")
     with pytest.raises(FlowError, match="would not be kept"):
         host.submit(late("2s"), tuning=slow, placement=by_hand, admission="reject")

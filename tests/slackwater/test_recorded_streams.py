@@ -51,9 +51,7 @@ def test_a_join_in_a_burst_has_as_many_more_pairs_as_a_sample_of_all_rows_says(
     stretches = ((0, 10, 200), (10, 15, 400), (15, 25, 200))
     at = np.concatenate([np.sort(rng.uniform(a, b, n)) for a, b, n in stretches])
     flow = pairs(at, rng.integers(0, 10, (2, len(at))))
-    cost = CostModel(
-        per_slice_ns=0, per_row_ns=1_000, released={"joined": 8 * MS, "counts": 2 * MS}
-    )
+    cost = CostModel(per_slice_ns=0, per_row_ns=1_000, stages={"joined": 8 * MS, "counts": 2 * MS})
     host = sw.Simulation(3, cost=cost)
     plan = host.submit(flow, tuning=tuning(tmp_path)).plan
     host.submit(flow, tuning=tuning(tmp_path)).wait()

@@ -92,7 +92,8 @@ def test_a_run_drops_what_was_predicted_and_keeps_its_bound_where_that_was(
     report = sw.Simulation(1, cost=cost).submit(shedding()).wait()
     (counts,) = [one.shedding for one in report.stages if one.shedding is not None]
     (sink,) = report.sinks
-    worst_s = sink.latency.max_ns / 1e9
+    # Where all that can be dropped is, there are no results: events tell that the bound is broken.
+    worst_s = max(sink.latency.max_ns, counts.slowest_ns) / 1e9
     assert found.course.dropped == pytest.approx(counts.dropped / counts.pairs, abs=0.03)
     assert found.helps is (worst_s <= BOUND_S) is (fixed < 0.5)
     if found.helps:

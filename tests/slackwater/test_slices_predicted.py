@@ -54,7 +54,7 @@ def asked_and_run(*, rows_at_once: int) -> tuple[LatencyEstimate, float]:
         made[name] = flow.source(name, table, event_time="ts", arrival="ts", speed=1)
     made["a"].sink("out-a", sw.collect_sink())
     made["b"].merge(name="slow", slack="0s").sink("out-b", sw.collect_sink())
-    cost = CostModel(per_slice_ns=0, per_row_ns=1_000, released={"slow": 30e6})
+    cost = CostModel(per_slice_ns=0, per_row_ns=1_000, stages={"slow": 30e6})
     host = Simulation(2, cost=cost, link=LinkModel(delay_ns=0, bytes_per_s=32 * 100))
     limits = replace(LIMITS, max_slice_rows=rows_at_once)
     placement = {"*": "node-1", "out-a": "node-2"}

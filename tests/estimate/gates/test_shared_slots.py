@@ -108,11 +108,7 @@ def measured(one: Case) -> tuple[np.ndarray, np.ndarray]:
             latencies.append(run.now_ns / NS_PER_SECOND - at_s)
 
     costs_ns = {name: cost * NS_PER_SECOND for name, cost in one.costs_s.items()}
-    model = CostModel(
-        per_slice_ns=0,
-        stages={**costs_ns, "both": 0.0},
-        released={"both": costs_ns["both"]},
-    )
+    model = CostModel(per_slice_ns=0, stages=costs_ns)
     run = Simulation(plan, egress=leaves, cost=model, link=LinkModel(delay_ns=0))
     run.run()
     return np.concatenate(stimuli), np.concatenate(latencies)
