@@ -152,7 +152,7 @@ class Sender(End):
         except FrameTooLongError:
             if message.batch is None or message.rows < 2:
                 raise
-            for half in message.halves(self._promise):
+            for half in message.split(message.rows // 2, self._promise):
                 self.send(half, now_ns)
             return
         self._is_lost = self._is_lost or not self._put(frame)

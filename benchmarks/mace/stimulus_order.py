@@ -104,8 +104,9 @@ class RowPath(Path):
             heapq.heappush(self._heap, (at_ns, self._count, part, now_ns))
         self._show()
 
-    def pop(self) -> tuple[Message, int]:
+    def pop(self, max_rows: int | None = None) -> tuple[Message, int]:
         """Take the earliest row."""
+        del max_rows
         _, _, message, since_ns = heapq.heappop(self._heap)
         self._show()
         return message, since_ns
@@ -142,8 +143,9 @@ class Queued(PathQueues):
         super().push(channel, message, now_ns)
         self._count()
 
-    def pop(self, now_ns: int) -> tuple[str, Message, int] | None:
-        """Take the message that goes next."""
+    def pop(self, now_ns: int, max_rows: int | None = None) -> tuple[str, Message, int] | None:
+        """Take the message that goes next, whole."""
+        del max_rows
         item = super().pop(now_ns)
         self._count()
         return item

@@ -82,22 +82,23 @@ class Message:
         told = self.promise_ns, self.promise_stimulus_ns
         return Message(batch, *told, self.tag, self.arrived)
 
-    def halves(self, known: tuple[int, int]) -> tuple[Message, Message]:
-        """Return two messages of half the rows each, at least one, that mean the same.
+    def split(self, rows: int, known: tuple[int, int]) -> tuple[Message, Message]:
+        """Return two messages, one of so many rows and one of the rest, that mean the same.
 
         Args:
+            rows: of the first, at least 1 and less than all.
             known: (promise, its stimulus) of the message before: the new ones hold only once
                 all rows are there.
         """
         assert self.batch is not None
-        middle, tag = self.rows // 2, self.tag
+        tag = self.tag
         marks = (tag, tag)
         if tag is not None:
-            first = min(tag.late, middle)
+            first = min(tag.late, rows)
             marks = tag._replace(late=first), tag._replace(late=tag.late - first)
-        rest = self.batch.slice(middle, self.rows)
+        rest = self.batch.slice(rows, self.rows)
         return (
-            Message(self.batch.slice(0, middle), *known, marks[0]),
+            Message(self.batch.slice(0, rows), *known, marks[0]),
             Message(rest, self.promise_ns, self.promise_stimulus_ns, marks[1], self.arrived),
         )
 

@@ -20,7 +20,7 @@ from runtime.measure.report import StageReport
 from runtime.merge import ReplicaReads, SlackGate
 from runtime.model import START_NS, Batch, GateRead, Message
 from runtime.plan.plan import Stage
-from runtime.plan.step import GatedStep
+from runtime.plan.step import GatedStep, Role
 from runtime.schedule.accounts import count_gate
 from runtime.schedule.arrivals import ArrivalFrontier
 from runtime.schedule.idle_channels import IdleChannels, may_be_behind
@@ -102,19 +102,22 @@ class Intake(ABC):
 
 
 class PassIntake(Intake):
-    """Of a stage without a gate: a message at a time, as they come."""
+    """Of a stage without a gate: messages as they come, in slices.
+
+    A sink takes a message whole: an output writes blocks, and small ones cost it more.
+    """
 
     def __init__(
         self, stage: Stage, queues: PathQueues, report: StageReport, sampler: StageSampler | None
     ) -> None:
         super().__init__(stage, queues, report, sampler)
         self._union = UnionInput(stage) if len(stage.inputs) > 1 else None
+        self._is_sink = stage.step.role is Role.SINK
 
     def take(self, now_ns: int, *, max_rows: int) -> GateRead | None:
-        """Return one message."""
-        del max_rows
+        """Return one message, or as many of its rows as a slice may have."""
         self.work, self.rows_worked = [], 0
-        item = self._queues.pop(now_ns)
+        item = self._queues.pop(now_ns, None if self._is_sink else max_rows)
         if item is None:
             return None
         channel, message, came_ns = item

@@ -15,7 +15,7 @@ import numpy as np
 
 from runtime.errors import SettingError
 from runtime.expressions.nearest import listed
-from runtime.model import Message
+from runtime.model import START_NS, Message
 from runtime.plan.plan import Channel
 from runtime.schedule.order import PathOrder, PathView
 
@@ -39,12 +39,13 @@ class Path:
     are gone it cannot go on.
     """
 
-    __slots__ = ("_least", "messages")
+    __slots__ = ("_least", "messages", "told")
 
     def __init__(self) -> None:
         self.messages: deque[tuple[int, Message, int]] = deque()
         # The stimuli that are earlier than all behind them, ascending: the first is the least.
         self._least: deque[int] = deque()
+        self.told = START_NS, START_NS  # promise of the last message taken, and its stimulus
 
     def push(self, message: Message, now_ns: int) -> None:
         """Queue a message."""
@@ -54,11 +55,19 @@ class Path:
         least.append(earliest_ns)
         self.messages.append((earliest_ns, message, now_ns))
 
-    def pop(self) -> tuple[Message, int]:
-        """Take the first message, and when it came."""
+    def pop(self, max_rows: int | None = None) -> tuple[Message, int]:
+        """Take the first message, or so many of its rows, and when it came."""
         earliest_ns, message, since_ns = self.messages.popleft()
-        if earliest_ns == self._least[0]:
-            self._least.popleft()
+        least = self._least
+        if earliest_ns == least[0]:
+            least.popleft()
+        if max_rows is not None and message.rows > max_rows:
+            message, rest = message.split(max_rows, self.told)
+            earliest_ns = stimulus_ns(rest)
+            if not least or earliest_ns <= least[0]:
+                least.appendleft(earliest_ns)
+            self.messages.appendleft((earliest_ns, rest, since_ns))
+        self.told = message.promise_ns, message.promise_stimulus_ns
         return message, since_ns
 
     @property
@@ -83,13 +92,18 @@ class PathQueues:
         self._messages += 1
         self.rows += message.rows
 
-    def pop(self, now_ns: int) -> tuple[str, Message, int] | None:
-        """Take the message that goes next, and when it came; None: all are empty."""
+    def pop(self, now_ns: int, max_rows: int | None = None) -> tuple[str, Message, int] | None:
+        """Take the message that goes next, and when it came; None: all are empty.
+
+        Of one with more than `max_rows` rows so many are taken, and the rest stays first.
+        """
         channel = self._first(now_ns)
         if channel is None:
             return None
-        message, since_ns = self._paths[channel].pop()
-        self._messages -= 1
+        path = self._paths[channel]
+        before = len(path.messages)
+        message, since_ns = path.pop(max_rows)
+        self._messages -= before - len(path.messages)
         self.rows -= message.rows
         self.wait_ns += message.rows * (now_ns - since_ns)
         return channel, message, since_ns
@@ -147,6 +161,7 @@ class PathQueues:
         """Return what is queued."""
         return {
             "paths": {channel: list(path.messages) for channel, path in self._paths.items()},
+            "told": {channel: path.told for channel, path in self._paths.items()},
             "rows": self.rows,
             "wait_ns": self.wait_ns,
         }
@@ -157,6 +172,8 @@ class PathQueues:
             for _, message, came_ns in waiting:
                 self._paths[channel].push(message, came_ns)
                 self._messages += 1
+        for channel, told in state["told"].items():
+            self._paths[channel].told = told[0], told[1]
         self.rows, self.wait_ns = state["rows"], state["wait_ns"]
 
 

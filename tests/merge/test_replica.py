@@ -75,7 +75,7 @@ def parts(reads: Iterator[GateRead], partitioner: Partitioner) -> list[list[tupl
         for own, hand in zip(sent, outputs, strict=True):
             for port, message in hand:
                 is_long = message.rows > 3
-                halves = message.halves((START_NS, 0)) if is_long else (message,)
+                halves = message.split(message.rows // 2, (START_NS, 0)) if is_long else (message,)
                 own += [(port, half) for half in halves]
     return sent
 
@@ -244,7 +244,7 @@ def test_a_message_that_says_nothing_of_its_read_is_refused() -> None:
 
 def test_two_halves_of_a_message_mean_the_same_as_the_message() -> None:
     message = Message(batch_of(range(9), {"n": range(9)}), 50, 60, ReadTag(3, 12, 6, 70))
-    first, second = message.halves((1, 2))
+    first, second = message.split(message.rows // 2, (1, 2))
     assert first.tag == ReadTag(3, 12, 4, 70)
     assert second.tag == ReadTag(3, 12, 2, 70)
     assert (first.promise_ns, first.promise_stimulus_ns) == (1, 2)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
-from runtime.model import Message, batch_of
+from runtime.model import START_NS, Message, batch_of
 from runtime.schedule.queues import PathQueues
 
 
@@ -35,6 +35,24 @@ def test_a_message_counts_by_its_earliest_row_wherever_that_stands() -> None:
     found = queues(a=[message(50, 20, 60)], b=[message(30)])
     assert found.earliest_stimulus_ns() == 20
     assert taken(found) == ["a", "b"]
+
+
+def test_a_long_message_is_taken_in_slices_and_promises_with_its_last() -> None:
+    found = queues(a=[message(50, 20, 60, 10, 70)], b=[message(30)])
+    order = []
+    while (item := found.pop(200, 2)) is not None:
+        channel, part, came_ns = item
+        assert part.batch is not None
+        order.append((channel, part.batch.stimulus_time_ns.tolist(), part.promise_ns, came_ns))
+        assert found.rows == 6 - sum(len(stimuli) for _, stimuli, _, _ in order)
+    assert order == [
+        ("a", [50, 20], START_NS, 100),
+        ("a", [60, 10], START_NS, 100),
+        ("b", [30], 1, 100),
+        ("a", [70], 1, 100),
+    ]
+    assert not found.has_any
+    assert found.wait_ns == 6 * 100
 
 
 def test_what_stands_before_a_row_is_as_urgent_as_the_row() -> None:
