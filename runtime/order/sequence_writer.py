@@ -342,7 +342,7 @@ class Numbering:
     def _begin(self, number: int) -> None:
         policy, first = self._policy, number
         if policy.first is not None:
-            ahead = policy.told(number) - policy.first
+            ahead = policy.told(number - policy.first)
             if 0 <= ahead < policy.reach:
                 first = number - ahead
         self.expected = self._first = first

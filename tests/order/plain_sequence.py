@@ -86,6 +86,8 @@ class Writer:
         first = number
         if self.policy.first is not None:
             ahead = self.policy.told(number) - self.policy.first
+            if self.policy.wraps is not None and ahead < 0:
+                ahead += self.policy.numbers
             if 0 <= ahead < self.policy.reach:
                 first = number - ahead
         self.first = self.expected = first

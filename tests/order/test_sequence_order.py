@@ -16,6 +16,7 @@ from runtime.order.sequence import BySequence
 from runtime.order.sequence_order import NumberedRows, SequenceOrder
 from tests.order.plain_sequence import PlainSequence, Row
 
+_LAST_INT64 = 2**63 - 1
 Case = tuple[BySequence, bool, list[Row], int]
 
 
@@ -27,7 +28,7 @@ def cases(draw: st.DrawFn) -> Case:
         beta=draw(st.sampled_from([0.3, 0.6])),
         late=draw(st.sampled_from(["drop", "pass"])),
         restart=draw(st.sampled_from(["first", "added"])),
-        first=draw(st.sampled_from([None, None, 0, 2])),
+        first=draw(st.sampled_from([None, None, 0, 2, 6])),
         merge=draw(st.booleans()),
         silent_ns=draw(st.sampled_from([None, None, 12])),
         learns_from_late=draw(st.booleans()),
@@ -159,3 +160,31 @@ def test_numbers_that_wrap_give_the_steps_of_those_that_go_on(case: Case, start:
     wrapped = [replace(row, number=row.number % 1024) for row in going_on]
     expected = cut((plain_policy, has_writers, going_on, seed), seed)
     assert cut((replace(plain_policy, wraps=10), has_writers, wrapped, seed), seed) == expected
+
+
+@given(st.data())
+def test_rows_within_reach_of_the_first_leave_by_number_in_any_order_of_arrival(
+    data: st.DataObject,
+) -> None:
+    wraps = data.draw(st.sampled_from([None, 2, 3, 8, 16, 32, 62]))
+    longest_ns = 1_000_000
+    policy = BySequence(timeout_ns=longest_ns, least_ns=longest_ns, wraps=wraps)
+    near_end = st.integers(1, 130).map(lambda back: max(policy.numbers - back, 0))
+    first = data.draw(near_end | st.integers(0, policy.numbers - 1))
+    offsets = data.draw(
+        st.lists(st.integers(0, policy.reach - 1), unique=True, min_size=1, max_size=20)
+        | st.permutations(range(min(policy.reach, 20)))
+    )
+    policy = replace(policy, first=first)
+    rows, newest_ns = [], START_NS
+    for clock_ns, offset in enumerate(offsets):
+        number = policy.told(first + offset)
+        if number > _LAST_INT64:
+            return
+        rows.append(Row(0, number, offset, clock_ns, newest_ns))
+        newest_ns = max(newest_ns, offset)
+    steps, counts = cut((policy, data.draw(st.booleans()), rows, 0), len(rows))
+    left = [rows[at].event_ns for _, _, step in steps for at in step]
+    assert left == sorted(offsets)
+    assert counts.pop("given_up") == max(offsets) + 1 - len(offsets)
+    assert not any(counts.values())
