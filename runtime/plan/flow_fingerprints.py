@@ -155,13 +155,16 @@ def why_results_vary(steps: Mapping[str, Step]) -> str:
 def _why_uncertain(step: SourceStep, *, has_gate: bool) -> str:
     """Return why a source's rows may be older than promised, or come by the clock; "": neither."""
     if step.source.idle_ns is not None:
-        return f"source {step.name!r} has idle=, so what waits for it depends on the clock"
+        why = f"source {step.name!r} has idle=, so what waits for it depends on the clock"
+        if step.source.waits_for_each_writer:
+            why += f", and {_AWAKENED}, whatever arrival= says"
+        return why
     if step.source.goes_by_clock:
         return f"source {step.name!r} waits for missing numbers by the clock, having no arrival="
     if step.source.flags_silent:
         return (
-            f"source {step.name!r} goes on without silent writers, so what waits for them depends "
-            "on the clock; merge=True puts them in order in the source"
+            f"source {step.name!r} goes on without silent writers, and {_AWAKENED}; merge=True "
+            "puts them in order in the source"
         )
     if step.source.reorder.passes_late and has_gate:
         return (
@@ -169,6 +172,12 @@ def _why_uncertain(step: SourceStep, *, has_gate: bool) -> str:
             "a gate depends on when they come there; late='drop' leaves them out, and counts them"
         )
     return ""
+
+
+_AWAKENED = (
+    "whether what a silent writer sends after all is late at a gate depends on how rows are read "
+    "and when they come there"
+)
 
 
 def _has_gate(steps: Mapping[str, Step], names: list[str]) -> bool:

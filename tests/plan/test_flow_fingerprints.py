@@ -57,7 +57,21 @@ def two_replicas(stream: sw.Stream, flow: sw.Dataflow) -> sw.Stream:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"source": {"idle": "1s", "writer": "n"}}, "source 'numbers' has idle="),
+        (
+            {"source": {"idle": "1s", "writer": "n", "arrival": "ts"}},
+            "source 'numbers' has idle=.* what a silent writer sends .* depends on how rows are",
+        ),
+        (
+            {
+                "source": {
+                    "writer": "n",
+                    "arrival": "ts",
+                    "sequence": "n",
+                    "out_of_order": "sequence",
+                }
+            },
+            "source 'numbers' goes on without silent writers, .* depends on how rows are read",
+        ),
         ({"data": EndlessInput()}, "source 'numbers' reads numbers without end, of which"),
         ({"build": window, "slack": "1s"}, "the gate of 'seconds' has a slack"),
         ({"build": window, "slack": "0s"}, "the gate of 'seconds' has a slack"),
