@@ -268,7 +268,9 @@ def _holds_back(gated: Mapping[str, GatedOperator], sample: FlowSample) -> bool:
     holding = [gate for gate in gated.values() if gate.rule != ON_ARRIVAL]
     if not holding or not sample.times:
         return False
-    waits = any(len(set(gate.feeds)) > 1 or gate.rule.slack_ns is not None for gate in holding)
+    # Where a gate lets rows of several inputs go as they come, a later one waits for its promises.
+    waits = any(len(set(gate.feeds)) > 1 for gate in gated.values())
+    waits = waits or any(gate.rule.slack_ns is not None for gate in holding)
     return waits or any(
         not np.array_equal(one.event_s, one.promise_s) for one in sample.times.values()
     )

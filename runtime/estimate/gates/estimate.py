@@ -293,7 +293,10 @@ def _let_go_by(times: GateTimes) -> Rows:
 def _let_go(
     flow: GatedFlow, gate: GatedOperator, passed: Passage, feeder: str, width_s: float, d: int
 ) -> FloatArray:
-    """Return the rows of one input that its gate lets go in each subinterval, shape (d,)."""
+    """Return the rows of one input that its gate lets go in each subinterval, shape (d,).
+
+    A row that comes through several channels, of a stream joined with itself, is one.
+    """
     times = passed.gates[gate.name]
     feeds = _feeds_of(flow, gate)
     parts = [
@@ -301,7 +304,8 @@ def _let_go(
         for (name, _), came, released_s in zip(feeds, times.inputs, times.released_s, strict=True)
         if gate.gate is not None or name == feeder
     ]
-    return np.asarray(np.sum(parts, axis=0))
+    total = np.asarray(np.sum(parts, axis=0))
+    return total if gate.gate is not None else total / len(parts)
 
 
 def _feeds_of(flow: GatedFlow, gate: GatedOperator) -> Sequence[tuple[str, int]]:

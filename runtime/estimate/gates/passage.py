@@ -135,12 +135,13 @@ class _Way:
         times = self._gate_of(gate)
         self.done.gates[one.name] = times
         released, selected = [], []
-        for (feeder, _), came, released_s in zip(
-            self._feeds(gate), times.inputs, times.released_s, strict=True
-        ):
+        feeders = [feeder for feeder, _ in self._feeds(gate)]
+        for feeder, came, released_s in zip(feeders, times.inputs, times.released_s, strict=True):
             n = one.inputs.index(gate.comes_by or feeder)
             released.append(replace(came.rows, left_s=released_s, at_s=released_s))
-            selected.append(_selected(released[-1], one.selectivity[n]))
+            # A stream joined with itself is one input of the graph, with two channels.
+            channels = 1 if gate.comes_by else feeders.count(feeder)
+            selected.append(_selected(released[-1], one.selectivity[n] / channels))
         self.done.released[one.name] = released
         promises = replace(times.frontier, left_s=times.frontier.at_s)
         if gate.makes == "pairs":

@@ -94,6 +94,11 @@ class FollowedByStep(GatedStep):
         return False
 
     @property
+    def leaves_with_rows(self) -> bool:
+        """Whether a match leaves with its later row; with drift others may come before it."""
+        return self.drift is None
+
+    @property
     def revises(self) -> bool:
         """It does not."""
         return False
