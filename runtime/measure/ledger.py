@@ -19,6 +19,7 @@ from runtime.errors import LedgerError
 from runtime.measure.balance import Ledger
 from runtime.measure.outcomes import (
     AT_STAGE,
+    FILTERED,
     IN_FLIGHT,
     OUT,
     SHED,
@@ -35,7 +36,7 @@ def ledger_of(stages: list[StageReport], channels: list[ChannelReport]) -> Ledge
     """Return the ledger over the events that entered at the sources.
 
     An event is in flight while it is queued, held by a gate, on the wire, or has left its
-    stage but waits for a channel's credit. Rows that a merge passes on are still source
+    stage but waits for a channel's credit; so are rows of a slice that broke off. Rows that a merge passes on are still source
     events; a stage with state counts a row as out once its gate has handed it over, whatever
     its own results are filtered by.
 
@@ -165,6 +166,7 @@ class _Tally:
             self.counts[one] += stage.counts[one]
         self.copies += max(sent - stage.rows_out, 0)
         self.counts[IN_FLIGHT] += max(stage.rows_out - sent, 0)
+        self.counts[IN_FLIGHT] += max(stage.used - stage.counts[FILTERED] - stage.rows_out, 0)
 
     def come_out(self, stage: StageReport, *, arrived: int, is_mixed: bool) -> None:
         out = arrived if is_mixed else stage.counts.at(*AT_STAGE)

@@ -314,5 +314,10 @@ SHED = registered(
     )
 )
 IN_FLIGHT = registered(
-    Outcome("in_flight", LedgerPlace.HERE, "Queued, held by a gate, or on the wire.", is_usual=True)
+    Outcome(
+        "in_flight",
+        LedgerPlace.HERE,
+        "Queued, held by a gate, on the wire, or in a slice that broke off.",
+        is_usual=True,
+    )
 )

@@ -129,6 +129,32 @@ def test_a_failure_is_named_with_what_its_slot_was_given_last_and_ended_sinks_st
     assert (state_of(tmp_path / "first"), seen(tmp_path / "first")) == ("done", [0])
 
 
+def breaks(columns: dict[str, Any]) -> dict[str, Any]:
+    raise KeyError("no such stop")
+
+
+@pytest.mark.parametrize("where", ["source", "merge", "branch", "dedupe"])
+def test_each_event_of_a_job_that_a_function_ends_is_in_its_ledger(where: str, host: Host) -> None:
+    table = numbers(ROWS)
+    schema = {field.name: str(field.type) for field in table.schema}
+    flow = sw.Dataflow("breaks")
+    rows = flow.source("l", sw.table(table), event_time="ts", time_unit="ms")
+    rows = rows.filter(sw.col("n") < 200)
+    match where:
+        case "merge":
+            rows = rows.merge(name="in-order")
+        case "branch":
+            rows.sink("raw", sw.collect_sink())
+        case "dedupe":
+            rows = rows.dedupe("key", within="20ms")
+    rows.map_batches(breaks, schema=schema, name="bad").sink("out", sw.collect_sink())
+    found = host.run(flow, placement={"l": "node-1", "out": "node-2"})
+    assert found.error is not None
+    assert found.error.startswith("step 'bad': its function raised KeyError")
+    assert found.report.ledger.entered > 0
+    assert found.report.ledger.is_balanced, f"{found.report.ledger}"
+
+
 def test_what_a_slot_was_given_in_real_time_replays_to_the_same_results() -> None:
     found = Slots(Limits(log=10**6)).run(pairs(), placement=APART)
     assert found.plan is not None

@@ -82,6 +82,7 @@ def fails(
     report = job.report()
     assert report.state == "failed"
     assert report.error == str(caught.value)
+    assert report.ledger.is_balanced, f"{report.ledger}"
     return str(caught.value)
 
 
