@@ -28,6 +28,7 @@ _TRIED_SHARE = 0.03
 _SEED = 1
 _KEEP = 15 / 16
 _LEAST_SPAN = 64.0
+_ENOUGH_WINDOWS = 16
 
 
 def is_quick_to_judge(events: int, spare_ns: float) -> bool:
@@ -77,6 +78,7 @@ class Probes:
         self._opened = self._seen = self._fit = 0.0
         self._span = self._size = 0.0  # rows of a window: of all keys while it is open, and its own
         self._least = self._one_of = least
+        self._ended = 0  # windows so far
 
     def opened(self, windows: int, rows: int, fit: int) -> None:
         """Count windows that opened, the rows that these opened among, and those that fit."""
@@ -86,9 +88,15 @@ class Probes:
 
     def ended(self, span: int, size: int) -> None:
         """Note a window that is over: rows of all keys that came, and rows that it had."""
+        self._ended += 1
         keep = _KEEP if self._span else 0.0
         self._span = keep * self._span + (1 - keep) * max(span, 1)
         self._size = keep * self._size + (1 - keep) * max(size, 1)
+
+    @property
+    def knows_windows(self) -> bool:
+        """Whether enough windows ended to know how long they are."""
+        return self._ended >= _ENOUGH_WINDOWS
 
     def set_rate(self, cost_ns: float, *, is_known_well: bool) -> None:
         """Set how many events are noted from the next stride on.
@@ -136,12 +144,12 @@ class Probes:
     def snapshot(self) -> list[Any]:
         """Return all state, as plain values."""
         known = [self._end, self._number, self._opened, self._seen, self._fit]
-        lengths = [self._span, self._size, self._one_of]
+        lengths = [self._span, self._size, self._one_of, self._ended]
         return [known, lengths, [list(one) for one in self._blocks]]
 
     def restore(self, state: list[Any]) -> None:
         """Continue from a snapshot."""
         known, lengths, blocks = state
         self._end, self._number, self._opened, self._seen, self._fit = known
-        self._span, self._size, self._one_of = lengths
+        self._span, self._size, self._one_of, self._ended = lengths
         self._blocks = [Block(*one) for one in blocks]

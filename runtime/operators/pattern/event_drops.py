@@ -79,6 +79,8 @@ class EventDrops:
         seed: of the draws.
     """
 
+    follows_all = True
+    """Which events go depends on all windows that wait for them."""
     learns_from_trials = True
     """No window is kept whole: events are shared, so that would keep nearly all of them."""
 
@@ -111,7 +113,7 @@ class EventDrops:
             for one, begin, end in covered.of(every):
                 if one.trial is not None:
                     tried.append((one, one.trial, begin, end))
-            _try(own, tried, kept)
+            note_tried(own, tried, kept)
             return
         for one, begin, end in covered.of(every):
             is_full = matcher is not None and matcher.is_full(one.key)
@@ -138,7 +140,7 @@ class EventDrops:
             _Asked(own, some, ranks, is_gone, opens, covered.total, windows, was_waiting)
         )
         if self._overload.has_begun:
-            _try(own, tried, kept)
+            note_tried(own, tried, kept)
 
     def _ranks(
         self, own: Own, some: Int64Array, windows: list[_Window]
@@ -254,7 +256,7 @@ class EventDrops:
         self._cut.restore(cut)
 
 
-def _try(own: Own, tried: list[tuple[OpenWindow, Trial, int, int]], kept: Kept) -> None:
+def note_tried(own: Own, tried: list[tuple[OpenWindow, Trial, int, int]], kept: Kept) -> None:
     """Note what windows that are tried have, and what goes of it."""
     for one, trial, begin, end in tried:
         rows = own.at.take(begin + np.flatnonzero(own.matters[begin:end]))

@@ -232,20 +232,21 @@ class PatternMachine(ByEventTime):
         if self._shedding is not None:
             if self._shedding.is_in_gap and not self._shedding.is_passing_over:
                 self._matchers.give_up(self._shedding.end_gap())
-            events = np.arange(self._events, self._events + len(batch))
-            kept = self._shedding.dropped(
-                batch, codes, numbers, events, places, kinds, self._fits.of_kind
-            )
-            self._touched |= set(np.unique(codes).tolist())
-            chosen = kept.left(places)
-            places, kinds = places[chosen], kinds[chosen]
+            of_kind = self._fits.of_kind
+            times = batch.event_time_ns
+            if not self._shedding.leaves_alone(self._events, times, kinds, of_kind):
+                events = np.arange(self._events, self._events + len(batch))
+                kept = self._shedding.dropped(batch, codes, numbers, events, places, kinds, of_kind)
+                self._touched |= set(np.unique(codes).tolist())
+                chosen = kept.left(places)
+                places, kinds = places[chosen], kinds[chosen]
         self._events += len(batch)
         if self._every:  # windows open with events that need not fit anything
             places, kinds = with_openers(places, kinds, (numbers - 1) % self._every == 0)
         found: list[Found] = []
         if len(places):
             rows, codes, numbers = batch.take(places), codes.take(places), numbers.take(places)
-            if kept is not None:
+            if kept is not None and self._step.shed_columns:
                 known = [numbers, *kept.known.take(places, axis=1)]
                 shown = dict(zip(self._step.shed_columns, known, strict=True))
                 rows = rows.with_columns({**rows.columns, **shown})

@@ -193,6 +193,11 @@ class Overload:
         return shedder.drawn(chances, events)
 
     @property
+    def knows_windows(self) -> bool:
+        """Whether enough windows ended to know how long they are."""
+        return self._probes.knows_windows
+
+    @property
     def has_begun(self) -> bool:
         """Whether it has ever been too much."""
         return self._began_ns is not None
@@ -295,6 +300,10 @@ class Overload:
         return self._shedding.shedder.worths(
             known[0], positions, sizes=sizes, features=feature_of(known)
         )
+
+    def count_work(self, events: int) -> None:
+        """Count events that are worked on, none of which is dropped."""
+        self._work[0] += events
 
     def count_events(self, pairs: int, dropped: int, *, asked: int, shed: int) -> None:
         """Count the pairs of some events; of these events those that were asked for, and shed."""

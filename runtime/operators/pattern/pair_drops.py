@@ -25,6 +25,8 @@ class PairDrops:
         overload: the load, and the shedder.
     """
 
+    follows_all = True
+    """Each window loses events of its own."""
     learns_from_trials = False
     """Some windows are kept whole, and learnt from."""
 

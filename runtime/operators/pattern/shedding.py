@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from runtime.model import Batch, Int64Array
+from runtime.model import Batch, BoolArray, Int64Array
 from runtime.operators.pattern.event_drops import EventDrops
 from runtime.operators.pattern.kept import Covered, Kept, Own
 from runtime.operators.pattern.kinds import EventKinds
@@ -22,6 +22,7 @@ from runtime.operators.pattern.overload import Overload, places_of
 from runtime.operators.pattern.pair_drops import PairDrops
 from runtime.operators.pattern.rows import Rows
 from runtime.operators.pattern.step import PatternStep
+from runtime.operators.pattern.stretch_drops import StretchDrops
 from runtime.operators.pattern.what_if import Judged, Parts, Trial
 from runtime.patterns.scopes import OpenedWindows, Within
 from runtime.patterns.settings import Found, Settings
@@ -59,17 +60,20 @@ class WindowShedding:
         self._numbers = 0  # of windows so far
         self._learns = step.shed.ranks
         self._overload = Overload(step.shed, self._kinds.repetitions)
-        self._drops: PairDrops | EventDrops
-        if step.shed.drops == "pairs":
-            self._drops = PairDrops(self._overload)
-        else:
-            self._drops = EventDrops(self._overload, matcher_of, seed=step.shed.seed)
+        self._drops: PairDrops | EventDrops | StretchDrops
+        match step.shed.drops:
+            case "pairs":
+                self._drops = PairDrops(self._overload)
+            case "events":
+                self._drops = EventDrops(self._overload, matcher_of, seed=step.shed.seed)
+            case "stretches":
+                self._drops = StretchDrops(self._overload)
         self._tried: dict[int, int] = {}  # {code of a key: open windows of it that are tried}
         self._gap_ns: int | None = None  # rows are passed over: the time of the last; None: not now
         self._cut_ns: int | None = None  # the time of the last row that was not seen
         self._is_blind = False  # nothing is known of rows since then
         self._sampled_left = _MOST_SAMPLED
-        self._may_match: dict[tuple[int, ...], bool] = {}  # {what an event fits: has it a place?}
+        self._places: dict[tuple[int, ...], bool] = {}  # {what an event fits: has it a place?}
 
     @property
     def counts(self) -> SheddingCounts:
@@ -134,15 +138,40 @@ class WindowShedding:
             times: of each.
         """
         self._gap_ns = times.item(-1)
-        if self._overload.blocks(first, first + len(times)) or self._tried:
+        if not self._is_untried(first, times):
+            return False
+        self._overload.pass_over(len(times))
+        return True
+
+    def leaves_alone(
+        self, first: int, times: Int64Array, kinds: Int64Array, of_kind: list[tuple[int, ...]]
+    ) -> bool:
+        """Return whether rows are looked at as if there were no shedding; if so, count them.
+
+        Args:
+            first: the number of the first among all events.
+            times: of each.
+            kinds: of what kind each is that fits something.
+            of_kind: what each kind fits.
+        """
+        if self._drops.follows_all or not self._overload.knows_windows:
+            return False
+        if not self._is_untried(first, times):
+            return False
+        self._overload.count_work(int(np.count_nonzero(self._may_match(kinds, of_kind))))
+        return True
+
+    def _is_untried(self, first: int, times: Int64Array) -> bool:
+        """Return whether no tried window has these rows; then windows are not followed."""
+        behind = first + len(times)
+        if self._overload.blocks(first, behind) or self._tried:
             self._is_blind = False
             return False
         if not self._is_blind:
             for windows in self._of_key.values():
                 windows.give_up(keep_tried=False)
-        self._is_blind, self._cut_ns = True, self._gap_ns
-        self._overload.came(first, first + len(times), [], in_gap=True)
-        self._overload.pass_over(len(times))
+        self._is_blind, self._cut_ns = True, times.item(-1)
+        self._overload.came(first, behind, [], in_gap=self.is_in_gap)
         return True
 
     def dropped(
@@ -177,7 +206,7 @@ class WindowShedding:
         self._overload.came(first, behind, blocks, in_gap=self.is_in_gap)
         kept = Kept(known, opens, is_shed, is_idle, self.is_in_gap, blocks)
         matters[places] = True
-        may_match[places] = np.array([self._has_place(one) for one in of_kind]).take(kinds)
+        may_match[places] = self._may_match(kinds, of_kind)
         self._sampled_left = min(self._sampled_left + len(rows), _MOST_SAMPLED)
         before, times = self._numbers, rows.event_time_ns
         order = codes.argsort(kind="stable")
@@ -207,12 +236,16 @@ class WindowShedding:
         """Count what was dropped of a read, now that it has been worked off."""
         self._drops.settle(kept)
 
+    def _may_match(self, kinds: Int64Array, of_kind: list[tuple[int, ...]]) -> BoolArray:
+        """Return which events may be in a match, by their kinds: some only forbid one."""
+        found: BoolArray = np.array([self._has_place(one) for one in of_kind], np.bool_).take(kinds)
+        return found
+
     def _has_place(self, fits: tuple[int, ...]) -> bool:
-        """Return whether what fits these may be in a match: it may do no more than forbid one."""
-        found = self._may_match.get(fits)
+        found = self._places.get(fits)
         if found is None:
             found = any(one.roles(fits).places for one in self._rules)
-            self._may_match[fits] = found
+            self._places[fits] = found
         return found
 
     def _of_one(self, own: Own, kept: Kept) -> None:

@@ -84,8 +84,8 @@ class PatternStep(GatedStep):
 
     @property
     def shed_columns(self) -> tuple[str, ...]:
-        """Columns that rows of one that sheds have besides their own."""
-        if self.shed is None:
+        """Columns that rows of one that ranks events have besides their own."""
+        if self.shed is None or not self.shed.ranks:
             return ()
         return (NUMBER, TYPE) if self.feature is None else (NUMBER, TYPE, FEATURE)
 

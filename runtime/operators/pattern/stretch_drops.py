@@ -1,0 +1,58 @@
+"""Dropping stretches of the stream: between them nothing is dropped, and nothing is ranked.
+
+So windows are followed only while some are tried, to see what the stretches cost in matches.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from runtime.operators.pattern.event_drops import note_tried
+from runtime.operators.pattern.kept import Covered, Kept, Own
+from runtime.operators.pattern.open_windows import OpenWindow
+from runtime.operators.pattern.overload import Overload
+
+
+class StretchDrops:
+    """Notes what tried windows have and lose.
+
+    Args:
+        overload: the load, which counts the work.
+    """
+
+    follows_all = False
+    """Windows are followed only while some are tried."""
+    learns_from_trials = False
+
+    def __init__(self, overload: Overload) -> None:
+        self._overload = overload
+
+    def keeps_whole(self, window: int, size: int) -> bool:
+        """Return False: single events are never dropped."""
+        del window, size
+        return False
+
+    def drop(self, own: Own, every: list[OpenWindow], covered: Covered, kept: Kept) -> None:
+        """Note the rows of tried windows."""
+        if not kept.is_in_gap:
+            self._overload.count_work(int(np.count_nonzero(own.may_match)))
+        tried = [
+            (one, one.trial, begin, end)
+            for one, begin, end in covered.of(every)
+            if one.trial is not None
+        ]
+        note_tried(own, tried, kept)
+
+    def learned(self, windows: int, matches: int) -> None:
+        """Learn nothing."""
+
+    def settle(self, kept: Kept) -> None:
+        """Count nothing: rows passed over are counted as they come."""
+
+    def snapshot(self) -> None:
+        """Return no state."""
+
+    def restore(self, state: Any) -> None:
+        """Restore no state."""
