@@ -118,6 +118,11 @@ def _not_known(made: Prediction) -> list[str]:
             f"the {made.sample.kind} shows no work of {', '.join(unseen)}, so it counts as none: "
             + ("predict with a larger sample" if is_sample else "give it costs=, or a sample")
         )
+    if made.verdict == "may be missed":
+        notes.append(
+            f"its deadline of {format_ns(made.plan.deadline_ns or 0)} may be missed: "
+            f"{made.may_come_to}, where {format_s(made.worst_s)} is estimated"
+        )
     notes += not_held(made.plan)
     if closing := dict.fromkeys(s.origin for s in made.plan.stages if closes_of(s.step)):
         notes.append(

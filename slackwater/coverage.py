@@ -58,6 +58,7 @@ def _times(graph: QueryGraph, factor: float) -> QueryGraph:
             one,
             cost_s=tuple(cost_s * factor for cost_s in one.cost_s),
             curve=None if one.curve is None else ScaledCurve(one.curve, factor, 1.0),
+            alone_s=one.alone_s * factor,
         )
         for one in graph.operators
     ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -26,7 +26,9 @@ from slackwater.shed_outlook import ShedOutlook, shed_lines
 from slackwater.shedding_ahead import shed_outlooks
 from slackwater.what_if import link_relief
 
-__all__ = ["Prediction", "worst_text"]
+__all__ = ["Prediction", "Verdict", "worst_text"]
+
+Verdict = Literal["kept", "may be missed", "not kept"]
 
 BACKLOG_S = 0.1
 """Work that waits for longer is a backlog, however long subintervals are."""
@@ -174,14 +176,30 @@ class Prediction:
 
     @property
     def keeps_deadline(self) -> bool | None:
-        """Whether the worst latency stays under the flow's deadline; None: it has none."""
+        """Whether the flow's deadline is kept; None: it has none, or it may be missed."""
+        said: dict[Verdict | None, bool] = {"kept": True, "not kept": False}
+        return said.get(self.verdict)
+
+    @cached_property
+    def verdict(self) -> Verdict | None:
+        """The verdict on the flow's deadline; None: it has none."""
         deadline_ns = self.plan.deadline_ns
-        if deadline_ns is None:
-            return None
-        return self.keeps(deadline_ns / NS_PER_SECOND)
+        return None if deadline_ns is None else self.verdict_on(deadline_ns / NS_PER_SECOND)
+
+    def verdict_on(self, deadline_s: float) -> Verdict:
+        """Return the verdict on a deadline: it may be missed if it is under the upper bound."""
+        if not self.keeps(deadline_s):
+            return "not kept"
+        return "kept" if self.bounds_s[1] <= deadline_s else "may be missed"
+
+    @property
+    def may_come_to(self) -> str:
+        """What the worst latency may come to, in words."""
+        most_s = self.bounds_s[1]
+        return "no upper bound is known" if np.isinf(most_s) else f"up to {format_s(most_s)}"
 
     def keeps(self, deadline_s: float) -> bool:
-        """Whether the worst latency stays under a deadline, and does so for as long as rates stay.
+        """Whether the worst latency is estimated under a deadline, for as long as rates stay.
 
         Of rates that are traces no more than the traces is known, so no more is asked.
         """
@@ -278,6 +296,7 @@ class Prediction:
             "gates": None if self.gates is None else self.gates.to_json(),
             "shedding": [one.to_json() for one in self.shedding],
             "keeps_deadline": self.keeps_deadline,
+            "verdict": self.verdict,
             "considered": {
                 way: None if worst == float("inf") else worst
                 for way, worst in self.considered.items()
@@ -344,7 +363,8 @@ def _lines(made: Prediction) -> list[str]:
             f"{format_s(found.quantile_s(0.99))}, mean {format_s(found.mean_s)}; Mace "
             f"{format_s(found.mace_worst_s)}"
         )
-    if made.too_much is not None and not (made.is_trace and made.keeps_deadline):
+    is_enough = made.is_trace and made.verdict in ("kept", "may be missed")
+    if made.too_much is not None and not is_enough:
         lines.append(f"too much    {made.too_much}")
     if made.considered:
         each = ", ".join(f"{way} {worst_text(worst)}" for way, worst in made.considered.items())
@@ -356,11 +376,8 @@ def _lines(made: Prediction) -> list[str]:
         lines += gate_lines(made.gates)
     if made.shedding:
         lines += shed_lines(made.shedding)
-    if made.keeps_deadline is not None and plan.deadline_ns is not None:
-        word = "is kept" if made.keeps_deadline else "is not kept"
-        if not made.keeps_deadline and made.keeps_by_dropping:
-            word = "is kept by dropping alone"
-        lines.append(f"deadline    {format_ns(plan.deadline_ns)} {word}")
+    if made.verdict is not None and plan.deadline_ns is not None:
+        lines.append(f"deadline    {format_ns(plan.deadline_ns)} {_verdict_text(made)}")
     lines += [*(f"holds not   {one}" for one in not_held(plan)), "", *_table(found)]
     lines += [f"beside it   {one}" for one in made.breaks]
     most = found.bottleneck
@@ -373,6 +390,14 @@ def _lines(made: Prediction) -> list[str]:
     if made.gates is not None and (by_slack := relief_by_slack(made.gates)):
         lines.append(by_slack)
     return lines
+
+
+def _verdict_text(made: Prediction) -> str:
+    if made.verdict == "may be missed":
+        return f"may be missed: {made.may_come_to}"
+    if made.verdict == "not kept" and made.keeps_by_dropping:
+        return "is kept by dropping alone"
+    return f"is {made.verdict}"
 
 
 def _table(found: LatencyEstimate) -> list[str]:

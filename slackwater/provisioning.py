@@ -13,7 +13,7 @@ from runtime.flow.dataflow import Dataflow
 from runtime.model import Duration, format_ns
 from runtime.simulate import LinkModel
 from slackwater.gate_waits import GatePart
-from slackwater.prediction import Prediction
+from slackwater.prediction import Prediction, Verdict
 from slackwater.recorded import History, statistics
 from slackwater.sampling import FlowSample
 from slackwater.shed_outlook import shed_texts
@@ -28,7 +28,7 @@ class Provision:
 
     Attributes:
         deadline_s: the latency to keep.
-        nodes: the fewest that keep it; None: none of those considered does.
+        nodes: the fewest that keep it by the estimate; None: none of those considered does.
         made: the prediction for them; where none keeps it, for the best.
         fewer: for one node fewer; None: there is none.
         tried: how many nodes were considered, at most.
@@ -39,6 +39,11 @@ class Provision:
     made: Prediction
     fewer: Prediction | None
     tried: int
+
+    @property
+    def verdict(self) -> Verdict:
+        """The verdict on the deadline, on so many nodes."""
+        return self.made.verdict_on(self.deadline_s)
 
     def text(self) -> str:
         """Return what a person reads."""
@@ -63,7 +68,10 @@ class Provision:
             return "\n".join([head, "", self.made.text()])
         many = "1 node keeps" if self.nodes == 1 else f"{self.nodes} nodes keep"
         whole = " with nothing dropped" if self.made.shedding else ""
-        lines = [f"{many} {limit}{whole}: {_say(self.made)}"]
+        may = ""
+        if self.verdict == "may be missed":
+            may = f", as it is estimated; it may be missed ({self.made.may_come_to})"
+        lines = [f"{many} {limit}{whole}{may}: {_say(self.made)}"]
         if self.fewer is not None:
             lines.append(f"{self.nodes - 1} would not: {_say(self.fewer)}")
             worse = [one for one in self.fewer.shedding if one.sheds or not one.helps]
@@ -74,6 +82,7 @@ class Provision:
         """Return plain values."""
         return {
             "nodes": self.nodes,
+            "verdict": self.verdict,
             "prediction": self.made.to_json(),
             "one_fewer": None if self.fewer is None else self.fewer.to_json(),
         }

@@ -9,6 +9,7 @@ import numpy as np
 
 from runtime.errors import SettingError
 from runtime.estimate import QueryGraph
+from runtime.estimate.curves import WindowCurve
 from runtime.estimate.latency_estimate import NodeEstimate
 from runtime.estimate.layout import Network, Way
 from runtime.estimate.links import CROSSES
@@ -60,7 +61,7 @@ def with_costs(sample: FlowSample, costs: Mapping[str, Duration]) -> FlowSample:
     known = sample.graph.names
     cost_s = {name: _cost_s(name, cost, known) for name, cost in costs.items()}
     operators = [
-        costing(one, cost_s[one.name] * sample.shares.get(one.name, 1.0))
+        _alone(costing(one, cost_s[one.name] * sample.shares.get(one.name, 1.0)), cost_s[one.name])
         if one.name in cost_s
         else one
         for one in sample.graph.operators
@@ -72,6 +73,14 @@ def costing(operator: QueryOperator, cost_s: float) -> QueryOperator:
     """Return an operator of which a row takes so long, whatever comes of it."""
     curve = None if operator.curve is None else _Costing(operator.curve, cost_s)
     return replace(operator, cost_s=(cost_s,) * len(operator.inputs), curve=curve)
+
+
+def _alone(operator: QueryOperator, cost_s: float) -> QueryOperator:
+    """Return an operator of which one row takes so long; what closes a window is no row of it."""
+    is_window = isinstance(operator.curve, _Costing) and isinstance(
+        operator.curve.curve, WindowCurve
+    )
+    return operator if is_window else replace(operator, alone_s=cost_s)
 
 
 @dataclass(frozen=True)

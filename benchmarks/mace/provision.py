@@ -3,7 +3,7 @@
 ```
 flow, deadline ─▶ fewest_nodes ─▶ n ─▶ simulator on n nodes      ≤ deadline?
                                n − 1 ─▶ simulator on n − 1       > deadline?
-flow on drawn nodes, simple rule ─▶ keeps_deadline │ simulator   the same?
+flow on drawn nodes, simple rule ─▶ worst latency │ simulator   the same?
 flows with links ─▶ bounds of §VII-B │ all three of the above    within?
 ```
 """
@@ -82,7 +82,7 @@ class Judged:
     def is_admission_right(self) -> bool:
         """Whether the verdict was right."""
         keeps = self.admitted.measured_s <= self.deadline_s
-        return self.admitted.made.keeps_deadline is keeps
+        return self.admitted.made.keeps(self.deadline_s) is keeps
 
     @property
     def asked(self) -> tuple[Asked, ...]:
@@ -191,7 +191,7 @@ def run(options: Options) -> Result:
 
 def _row(seed: int, one: Judged) -> list[object]:
     link = one.drawn.link
-    said = "keeps" if one.admitted.made.keeps_deadline else "breaks"
+    said = "keeps" if one.admitted.made.keeps(one.deadline_s) else "breaks"
     verdict = "right" if one.is_admission_right else "wrong"
     return [
         seed,

@@ -64,7 +64,7 @@ class HeldUp:
     parts: Sequence[Sequence[Sequence[_Part]]] = field(default=())
 
     def behind_s(self, width_s: float) -> float:
-        """Return the longest that any event has waited, all the way, what it travels left out."""
+        """Return the longest that any event has waited, all the way, its own way left out."""
         most_s = 0.0
         for p, each in enumerate(self.parts):
             waits_s = [part.last_s - part.way_s for parts in each for part in parts]
@@ -194,7 +194,7 @@ class _Part(NamedTuple):
     """Events of one subinterval that came about the same way: what is far comes apart.
 
     Attributes:
-        way_s: how long they have travelled.
+        way_s: how long they have travelled, and were worked on themselves.
         first_s: when the first is there.
         last_s: the last.
         rows: how many they are.
@@ -223,22 +223,28 @@ class _Feed:
         load_s: shape (d,), what it has to do for that.
         rows: shape (d,), how many it puts out for that.
         hop_s: how long an event travels.
+        alone_s: how long it takes by itself, where it finds nothing before it.
     """
 
     feeder: int
     load_s: FloatArray
     rows: FloatArray
     hop_s: float
+    alone_s: float
 
     def worked_off(self, parts: Sequence[_Part], p: int, free: _Time, speed: float) -> list[_Part]:
         """Lay the work of subinterval `p` into a node's time; return what comes of each part."""
         load_s, rows, hop_s = float(self.load_s[p]) / speed, float(self.rows[p]), self.hop_s
+        alone_s = self.alone_s / speed
         total = sum([part.rows for part in parts])
         found = []
         for way_s, first_s, last_s, came in parts:
             share = came / total if total > 0 else 1.0 / len(parts)
             begun_s, done_s = free.fill(load_s * share, first_s + hop_s, last_s + hop_s)
-            found.append(_Part(way_s + hop_s, begun_s, done_s, rows * share))
+            if load_s > DONE:  # else no row came; what waits counts its own work in the queue
+                begun_s = max(begun_s, first_s + hop_s + alone_s)
+                done_s = max(done_s, last_s + hop_s + alone_s)
+            found.append(_Part(way_s + hop_s + alone_s, begun_s, done_s, rows * share))
         return found
 
 
@@ -267,7 +273,9 @@ def _steps(
             rows = [work.arrivals[one.name] * share for share in shares]
         if j in gates:  # what waits has come already: it is there as it is let go
             feeders, delays = [-1] * len(feeders), [0.0] * len(delays)
-        steps.append([_Feed(*each) for each in zip(feeders, loads, rows, delays, strict=True)])
+        alone = [one.alone_s] * len(feeders)
+        parts = zip(feeders, loads, rows, delays, alone, strict=True)
+        steps.append([_Feed(*each) for each in parts])
     return steps
 
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from runtime.errors import SettingError
 from runtime.estimate.circles import Laid, laid_over_time
 from runtime.estimate.excess import cumulative_excess, mace, node_load
-from runtime.estimate.links import path_delays
+from runtime.estimate.links import path_delays, shortest_way_s
 from runtime.estimate.query_graph import FloatArray, QueryGraph, Workload
 from runtime.estimate.units import ONE_EVENT, Slices, epsilon_s
 
@@ -61,8 +61,8 @@ class LatencyEstimate:
         mace_least_s: shape (d,), the lower bound of Mace′_p, propagation delay counted: the largest
             of Mace and P_min of a node. Source: [mace] §VII-B.
         mace_most_s: the upper bound, the largest of Mace and P_max of a node.
-        held_up_s: shape (d,), what counts work held up upstream, too; `worst_s` and the like go by
-            it.
+        held_up_s: shape (d,), what counts work held up upstream, too, and the work on the rows
+            themselves; `worst_s` and the like go by it.
         has_result: shape (d,), whether any result is expected in a subinterval.
         epsilon_s: ε of [mace] Theorem 2: one event of each input of each operator; or one slice, or
             one message, if it was said how work is cut.
@@ -71,8 +71,9 @@ class LatencyEstimate:
             that of the others.
         spread_s: what the upper bound is wider by where ways come back to a node they have left:
             `runtime/estimate/circles.py`; inf: there is no upper bound.
-        behind_s: the longest that any event waits for work, all the way; what it travels, and what
-            it waits in gates, left out.
+        behind_s: the longest that any event waits for work, all the way; what it travels and is
+            worked on itself, and what it waits in gates, left out.
+        least_way_s: what the worst latency is at least, if no row waits.
     """
 
     width_s: float
@@ -86,6 +87,7 @@ class LatencyEstimate:
     spread_s: float = 0.0
     behind_s: float = 0.0
     is_held: bool = False
+    least_way_s: float = 0.0
 
     @property
     def worst_s(self) -> float:
@@ -114,7 +116,8 @@ class LatencyEstimate:
     def bounds_s(self) -> tuple[float, float]:
         """Between which the worst latency lies: [mace] Theorem 2 with the delays of §VII-B.
 
-        From below the largest Mace + P_min of a node; from above the largest Mace + P_max, or what
+        From below the largest Mace + P_min of a node, or the way of a row that never waits; from
+        above the largest Mace + P_max, or what
         comes of held-up work if that is more, and w + ε on top. Where ways come back to a node,
         held-up work counts with its spread; no proof stands behind that, only random graphs. Where
         finer parts would be too many there is no upper bound: inf.
@@ -125,6 +128,7 @@ class LatencyEstimate:
         lower = float(self.mace_least_s[self.has_result].max(initial=0.0))
         most_s = float(self.mace_most_s[self.has_result].max(initial=0.0))
         upper = max(most_s, self.worst_s + self.spread_s)
+        lower = max(lower, min(self.least_way_s, upper))
         return lower, float(upper + self.width_s + self.epsilon_s)
 
     @property
@@ -212,6 +216,7 @@ def estimate_latency(
     else:
         laid = laid_over_time(graph, work, places, speed, hop_s=hops, in_parts=in_parts)
     given = [work.arrivals[name] > 0 for name in graph.sinks]
+    reached = [name for name, each in zip(graph.sinks, given, strict=True) if each.any()]
     return LatencyEstimate(
         width_s=work.width_s,
         mace_s=excess_by_time,
@@ -222,6 +227,7 @@ def estimate_latency(
         epsilon_s=epsilon_s(graph, work, speed[places], slices, waits_s=laid.waits_s),
         spread_s=laid.spread_s,
         behind_s=max(laid.behind_s, backlog_s),
+        least_way_s=shortest_way_s(graph, places, speed, hop_s=least_hops, sinks=reached),
         nodes=tuple(
             NodeEstimate(
                 name=name,

@@ -12,7 +12,7 @@ of the estimate has to know.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -20,7 +20,7 @@ import numpy as np
 from runtime.errors import SettingError
 from runtime.estimate.query_graph import FloatArray, QueryGraph, QueryOperator
 
-__all__ = ["CROSSES", "Link", "PathDelays", "path_delays", "with_links"]
+__all__ = ["CROSSES", "Link", "PathDelays", "path_delays", "shortest_way_s", "with_links"]
 
 CROSSES = " -> "
 """Between the names of two operators: that which stands for what goes from one to the other."""
@@ -138,6 +138,37 @@ def path_delays(
     least = _through(graph, places, count, least_hop_s, pick=min)
     most = _through(graph, places, count, most_hop_s, pick=max)
     return PathDelays(least, most)
+
+
+def shortest_way_s(
+    graph: QueryGraph,
+    places: Sequence[int],
+    speed: FloatArray,
+    *,
+    hop_s: FloatArray | None,
+    sinks: Collection[str],
+) -> float:
+    """Return what the worst latency is at least: the own work and the links of a way to a sink.
+
+    Of the ways to a sink the shortest counts, of the sinks the one that is furthest.
+
+    Args:
+        graph: m operators in topological order.
+        places: shape (m,), the number of each one's node.
+        speed: shape (n,), C_i of each node.
+        hop_s: shape (n, n), the least that an event travels between two; None: no time.
+        sinks: those that have results.
+    """
+    number = {one.name: j for j, one in enumerate(graph.operators)}
+    until: list[float] = []
+    for j, one in enumerate(graph.operators):
+        ways = []
+        for name in one.inputs:
+            k = number.get(name, -1)
+            hop = 0.0 if k < 0 or hop_s is None else float(hop_s[places[k], places[j]])
+            ways.append(hop + (0.0 if k < 0 else until[k]))
+        until.append(min(ways) + one.alone_s / float(speed[places[j]]))
+    return max((until[number[name]] for name in sinks), default=0.0)
 
 
 def _through(

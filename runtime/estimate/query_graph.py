@@ -58,6 +58,8 @@ class QueryOperator:
         cost_s: ω of each input, CPU seconds of an event there, scheduling overhead included.
         selectivity: σ of each input, events out for each event there.
         curve: in place of these two where load and output are not linear; else None.
+        alone_s: how long a row takes that finds nothing before it, the fixed part of its slice
+            included; 0: no time, as [mace] has it, whose latency is work that is behind.
     """
 
     name: str
@@ -65,6 +67,7 @@ class QueryOperator:
     cost_s: tuple[float, ...]
     selectivity: tuple[float, ...]
     curve: CostCurve | None = None
+    alone_s: float = 0.0
 
     def __post_init__(self) -> None:
         count = len(self.inputs)
@@ -73,11 +76,11 @@ class QueryOperator:
                 f"operator {self.name!r} has {count} inputs, {len(self.cost_s)} costs and "
                 f"{len(self.selectivity)} selectivities; it needs one of each for each input"
             )
-        numbers = (*self.cost_s, *self.selectivity)
+        numbers = (*self.cost_s, *self.selectivity, self.alone_s)
         if not all(np.isfinite(numbers)) or min(numbers) < 0:
             raise SettingError(
                 f"operator {self.name!r}: costs and selectivities are finite and >= 0, not "
-                f"cost_s={self.cost_s}, selectivity={self.selectivity}"
+                f"cost_s={self.cost_s}, selectivity={self.selectivity}, alone_s={self.alone_s}"
             )
 
     def load(self, arrivals: FloatArray, width_s: float) -> FloatArray:
@@ -147,6 +150,11 @@ class QueryGraph:
         made = [
             replace(one, curve=curve) for one, curve in zip(self.operators, curves, strict=True)
         ]
+        return QueryGraph(self.sources, tuple(made))
+
+    def counting_alone(self, factor: float) -> QueryGraph:
+        """Return the graph with `alone_s` so many times as long; 0: as [mace] has it."""
+        made = [replace(one, alone_s=one.alone_s * factor) for one in self.operators]
         return QueryGraph(self.sources, tuple(made))
 
     @property

@@ -140,11 +140,14 @@ class _Fit:
         inputs = stage.inputs or (arrivals_of(stage.name),)
         share = share_of(stage, self._stages)
         row_s = stage.cost().in_full_slices(self._slice_s).row_s
+        alone = stage.cost(stage.more)
         made = QueryOperator(
             name=stage.name,
             inputs=inputs,
             cost_s=(row_s * share,) * len(inputs),
             selectivity=(stage.selectivity * share,) * len(inputs),
+            # What closes a window is no row of it.
+            alone_s=alone.fixed_s + (alone.row_s if stage.window_s is None else 0.0),
         )
         came = self._came(inputs)
         if stage.window_s is not None or not self._timed.isdisjoint(inputs):

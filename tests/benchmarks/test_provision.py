@@ -38,7 +38,7 @@ def test_an_answer_is_right_if_n_nodes_keep_the_deadline_and_one_fewer_does_not(
     assert replace(found, enough=keeps, fewer=breaks).is_provisioned
     assert not replace(found, enough=breaks, fewer=breaks).is_provisioned
     assert not replace(found, enough=keeps, fewer=keeps).is_provisioned
-    verdict = found.admitted.made.keeps_deadline
+    verdict = found.admitted.made.keeps(found.deadline_s)
     near = replace(found.admitted, measured_s=limit_s * (1 + NEAR / 2))
     far = replace(found.admitted, measured_s=limit_s * (1 + NEAR * 2))
     assert replace(found, admitted=near).is_near

@@ -239,6 +239,37 @@ def test_provision_names_the_fewest_nodes_and_what_one_fewer_would_do() -> None:
     assert "gate-a" in never.text()
 
 
+def test_a_deadline_under_the_work_on_a_row_is_not_kept_and_one_under_the_bound_may_be() -> None:
+    """Rows of 50 ms, one a second: nothing is ever behind, and none leaves before 50 ms."""
+    table = times(60)
+    flow, sample = sampled(50 * MS, table)
+    rates = {"numbers": [1.0 if n % 10 == 0 else 0.0 for n in range(600)]}
+    host = sw.Simulation(nodes=1)
+    made = host.predict(flow, rates, sample=sample)
+    assert made.estimate.mace_worst_s == 0.0
+    assert made.worst_s == pytest.approx(0.05, abs=0.001)
+    lower, upper = made.bounds_s
+    assert lower == pytest.approx(0.05, rel=0.1)
+    assert upper > 0.15
+    verdicts = {s: made.verdict_on(s) for s in (0.04, 0.1, 5.0)}
+    assert verdicts == {0.04: "not kept", 0.1: "may be missed", 5.0: "kept"}
+    assert made.keeps_deadline is True  # 5 s
+
+    tight = host.predict(flow.with_deadline(0.1), rates, sample=sample)
+    assert "deadline    100 ms may be missed: up to " in tight.text()
+    plain = tight.to_json()
+    assert (plain["keeps_deadline"], plain["verdict"]) == (None, "may be missed")
+    plan = host.plan(flow.with_deadline(0.1), rates=tight, admission="reject")
+    assert plan.verdict.refusal is None
+    assert any("100 ms may be missed: up to " in note for note in plan.verdict.notes)
+    late = host.predict(flow.with_deadline(0.04), rates, sample=sample)
+    refused = host.plan(flow.with_deadline(0.04), rates=late, admission="reject").verdict.refusal
+    assert "its deadline of 40.0 ms would not be kept" in (refused or "")
+    answer = fewest_nodes(flow, rates, deadline_s=0.1, sample=sample)
+    assert "keeps 100 ms, as it is estimated; it may be missed (up to " in answer.text()
+    assert answer.to_json()["verdict"] == "may be missed"
+
+
 @pytest.mark.parametrize(
     ("rates", "said"),
     [

@@ -154,11 +154,13 @@ def estimate_gated(
     speed = np.array([capacity[name] for name in names])
     between = np.array([[hops.get((a, b), 0.0) for b in names] for a in names])
     found, latency_s = alone, gate_s
+    alone_s = {one.name: one.alone_s / capacity[placement[one.name]] for one in graph.operators}
+    queued = graph.counting_alone(0.0)  # a row's own work is counted on its way, below
     done: HeldUp | None = None
     took_s: dict[str, list[FloatArray]] = {}
     for turn in range(ROUNDS):
         gone, counts = _released(flow, found, width_s)
-        done = held_up(graph, counts, nodes, speed, hop_s=between, gates=gone, before=done)
+        done = held_up(queued, counts, nodes, speed, hop_s=between, gates=gone, before=done)
         took_s = {
             one.name: [
                 _settled(now_s, took_s[one.name][n]) if turn >= FREE_ROUNDS else now_s
@@ -173,6 +175,7 @@ def estimate_gated(
             width_s=width_s,
             pairs=pairs,
             work=took_s,
+            alone_s=alone_s,
             hop_s=travels_s,
         )
         before_s, latency_s = latency_s, _longest_s(graph, found, width_s, d)

@@ -52,6 +52,7 @@ def passage(
     width_s: float,
     pairs: Mapping[str, float] | None = None,
     work: Work | None = None,
+    alone_s: Mapping[str, float] | None = None,
     hop_s: Callable[[str, str], float] | None = None,
 ) -> Passage:
     """Return what becomes of the rows of all sources.
@@ -63,9 +64,10 @@ def passage(
         width_s: w, of the subintervals of `work`.
         pairs: {join: results of a pair that is near enough}; 1 where it is not told.
         work: how long each stage works; None: no time.
+        alone_s: how long each takes at least, for a row that finds nothing before it.
         hop_s: how long a row travels between two stages; None: no time.
     """
-    way = _Way(gated, width_s, pairs or {}, work or {}, hop_s)
+    way = _Way(gated, width_s, pairs or {}, work or {}, alone_s or {}, hop_s)
     for one in graph.operators:
         way.go(one, sources)
     return way.done
@@ -78,10 +80,11 @@ class _Way:
         width_s: float,
         pairs: Mapping[str, float],
         work: Work,
+        alone_s: Mapping[str, float],
         hop_s: Callable[[str, str], float] | None,
     ) -> None:
         self._gated, self._width_s, self._pairs = gated, width_s, pairs
-        self._work, self._hop_s = work, hop_s
+        self._work, self._alone_s, self._hop_s = work, alone_s, hop_s
         self.done = Passage()
 
     def go(self, one: QueryOperator, sources: Mapping[str, Series]) -> None:
@@ -123,7 +126,8 @@ class _Way:
         """Return how long a stage takes for what has left the last gate, or its source, then."""
         if stage not in self._work or not len(left_s):
             return np.zeros(len(left_s))
-        return _shared_out(self._work[stage][n], self._width_s, left_s, event_s, count)
+        queued_s = _shared_out(self._work[stage][n], self._width_s, left_s, event_s, count)
+        return np.maximum(queued_s, self._alone_s.get(stage, 0.0))
 
     def _told(self, stage: str, promises: Promises, inputs: int = 1) -> Promises:
         """Return promises behind the work that is before them."""

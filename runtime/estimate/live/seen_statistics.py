@@ -220,4 +220,5 @@ def as_seen(operator: QueryOperator, by: Seen) -> QueryOperator:
         cost_s=tuple(cost_s * cost + seen_s for cost_s in operator.cost_s),
         selectivity=tuple(rows * results for rows in operator.selectivity),
         curve=None if operator.curve is None else ScaledCurve(operator.curve, cost, results),
+        alone_s=operator.alone_s * cost,
     )

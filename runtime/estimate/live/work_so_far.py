@@ -183,6 +183,7 @@ def _given(graph: QueryGraph) -> QueryGraph:
             cost_s=one.cost_s,
             selectivity=one.selectivity,
             curve=_Given(),
+            alone_s=one.alone_s,
         )
         for one in graph.operators
     ]
