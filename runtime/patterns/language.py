@@ -17,6 +17,11 @@ from runtime.errors import FlowError, SettingError
 from runtime.expressions.expressions import Expr, col
 from runtime.model import Duration, duration_ns
 
+MOST_EVENTS = 10**15
+"""More events than any stream has; sums of a few such numbers stay in 64 bits."""
+MOST_TIMES = 1 << 16
+"""A pattern keeps a list for each time that an event is to come, of each key."""
+
 
 @dataclass(frozen=True, eq=False)
 class Part:
@@ -108,7 +113,7 @@ def event(name: str, *, of_type: Any = None, where: Expr | None = None) -> Event
             same match. None: anything.
 
     Raises:
-        FlowError: `name` is no name; `of_type` is empty.
+        FlowError: `name` is no name; `of_type` is empty, or of what no column has.
     """
     if not isinstance(name, str) or not name.isidentifier():
         raise FlowError(
@@ -118,7 +123,7 @@ def event(name: str, *, of_type: Any = None, where: Expr | None = None) -> Event
     types = None
     if of_type is not None:
         several = isinstance(of_type, Iterable) and not isinstance(of_type, str | bytes)
-        types = tuple(dict.fromkeys(of_type)) if several else (of_type,)
+        types = _types(name, of_type) if several else (of_type,)
         if not types:
             raise FlowError(f"event {name!r}: of_type={of_type!r} is of no type, so never comes")
     if where is not None and not isinstance(where, Expr):
@@ -194,8 +199,8 @@ def repeat(
             "repeat needs how often: repeat(A, 3), repeat(A, 2, 5) or repeat(A, at_least=1)"
         )
     if at_least is not None:
-        return Repeat(part, _whole("repeat: at_least", at_least, 1), None)
-    fewest = _whole("repeat: times", least, 1)
+        return Repeat(part, _times("at_least", at_least), None)
+    fewest = _times("times", least)
     return Repeat(part, fewest, fewest if most is None else _whole("repeat: most", most, fewest))
 
 
@@ -269,9 +274,49 @@ def _events(word: str, events: tuple[Any, ...]) -> tuple[Event, ...]:
     return events
 
 
+def _types(event: str, several: Iterable[Any]) -> tuple[Any, ...]:
+    try:
+        return tuple(dict.fromkeys(several))
+    except TypeError:
+        raise FlowError(
+            f"event {event!r}: of_type={several!r} has what no column of types can have; give one "
+            "value, or a list of texts, whole numbers, or true and false"
+        ) from None
+
+
+def _times(what: str, value: object) -> int:
+    times = _whole(f"repeat: {what}", value, 1)
+    if times > MOST_TIMES:
+        raise SettingError(
+            f"repeat: {what}={times} must be {MOST_TIMES:,} at most, since each time has a list of "
+            "its own; count so many with .aggregate(…, n=sw.count()) and .filter(…)"
+        )
+    return times
+
+
 def _whole(what: str, value: object, least: int, most: int | None = None) -> int:
+    number = whole_events(what, value, least)
+    if most is not None and number > most:
+        raise SettingError(f"{what}={number} of {most} events can never be; give more events")
+    return number
+
+
+def whole_events(what: str, value: object, least: int = 1) -> int:
+    """Return a number of events, or of matches, that can be.
+
+    Args:
+        what: whose number it is, for the error.
+        value: as it was given.
+        least: the smallest that may be.
+
+    Raises:
+        SettingError: it is not whole, or not within its range.
+    """
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
         raise SettingError(f"{what}={value!r} must be a whole number, {least} or more")
-    if most is not None and value > most:
-        raise SettingError(f"{what}={value!r} of {most} events can never be; give more events")
+    if value > MOST_EVENTS:
+        raise SettingError(
+            f"{what}={value!r} must be {MOST_EVENTS:,} at most, and no stream has so many events; "
+            "give a smaller number"
+        )
     return value

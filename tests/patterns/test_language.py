@@ -127,11 +127,16 @@ def shedding(feature: Any) -> Callable[[], object]:
 
 LOW = sw.event("low", where=sw.col("v") > 0)
 BARE = sw.event("bare", where=sw.col("v"))
+MOST = "must be 1,000,000,000,000,000 at most, and no stream has so many events"
 REFUSED: dict[str, tuple[Callable[[], object], type[SlackwaterError], str]] = {
     "no scope": (pattern(A, B, within=None), SettingError, "every event would be kept for ever"),
     "two scopes": (pattern(A, B, window=sw.tumbling("1s")), SettingError, "give one"),
     "no window": (pattern(A, window="1s", within=None), SettingError, "is none; write sw.tumbling"),
-    "no length": (pattern(A, B, within=0), SettingError, "at least 1 event"),
+    "no length": (
+        pattern(A, B, within=0),
+        SettingError,
+        "within=0 must be a whole number, 1 or more",
+    ),
     "of_type without type": (pattern(A, B, type=None), FlowError, "which column types are in"),
     "a type that cannot be": (
         pattern(A, sw.event("D", of_type=3)),
@@ -215,6 +220,40 @@ REFUSED: dict[str, tuple[Callable[[], object], type[SlackwaterError], str]] = {
         "make 128 alternatives",
     ),
     "more than there are": (lambda: sw.any_of(3, A, B), SettingError, "of 2 events can never be"),
+    "a type beyond 64 bits": (
+        pattern(sw.event("far", of_type=2**70)),
+        TypeMismatch,
+        "can never be in column 'kind', which is string",
+    ),
+    "a whole number beyond its column": (
+        pattern(sw.event("far", of_type=[1, 2**64]), type="v"),
+        TypeMismatch,
+        "can never be in column 'v', which is int64",
+    ),
+    "half a character": (pattern(sw.event("odd", of_type="\ud800")), TypeMismatch, "can never be"),
+    "a list of lists": (lambda: sw.event("A", of_type=[[1]]), FlowError, "give one value, or a"),
+    "a window of too many": (lambda: sw.count_window(2**63), SettingError, MOST),
+    "windows too far apart": (lambda: sw.count_window(9, every=2**63), SettingError, MOST),
+    "a window opened for too many": (lambda: sw.opened_by(A, events=2**63), SettingError, MOST),
+    "within too many": (pattern(A, within=2**63), SettingError, f"within={2**63} {MOST}"),
+    "too many matches": (
+        pattern(A, window=sw.tumbling("1s"), within=None, matches=2**70),
+        SettingError,
+        f"matches={2**70} {MOST}",
+    ),
+    "too many in any order": (lambda: sw.any_of(2**63, A, distinct="v"), SettingError, MOST),
+    "too often": (lambda: sw.repeat(A, 2**63), SettingError, MOST),
+    "too many lists": (lambda: sw.repeat(A, 100_000), SettingError, "be 65,536 at most, since"),
+    "too many lists, or more": (
+        lambda: sw.repeat(A, at_least=100_000),
+        SettingError,
+        "at_least=100000 must be 65,536 at most",
+    ),
+    "too many replicas": (
+        lambda: rows().key_by("kind").pattern(sw.seq(A), within="1s", replicas=2**63),
+        SettingError,
+        "must be 1,024 at most",
+    ),
     "a repeated sequence": (lambda: sw.repeat(sw.seq(A), 2), FlowError, "repeat takes an event"),  # type: ignore[call-overload]
     "nothing": (sw.seq, FlowError, "seq() is empty"),
     "no part": (lambda: sw.seq(A, sw.col("v")), FlowError, "takes parts of a pattern"),  # type: ignore[arg-type]

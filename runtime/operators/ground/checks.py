@@ -18,6 +18,9 @@ from runtime.model.schema import inside_type
 from runtime.model.type_names import arrow_type
 from runtime.plan.step import Share
 
+MOST_REPLICAS = 1024
+"""Of one step; a plan has a stage and a channel from each of its writers for every one."""
+
 Declared: TypeAlias = Mapping[str, str | pa.DataType] | pa.Schema
 """What a user's function returns: {column: type, or its name}."""
 
@@ -143,11 +146,16 @@ def replicas(count: Any, share: Any, *, keys: Sequence[str], step: str) -> tuple
     """Return how many replicas a step has, and what each of them gets.
 
     Raises:
-        SettingError: not a whole number >= 1, or neither "keys" nor "all".
+        SettingError: not a whole number, 1 to `MOST_REPLICAS`; or neither "keys" nor "all".
         FlowError: its rows cannot be shared so.
     """
     if not isinstance(count, int) or isinstance(count, bool) or count < 1:
         raise SettingError(f"step {step!r}: replicas={count!r} must be a whole number, 1 or more")
+    if count > MOST_REPLICAS:
+        raise SettingError(
+            f"step {step!r}: replicas={count} must be {MOST_REPLICAS:,} at most, since each is a "
+            "stage of the plan; give as many as there are slots for them"
+        )
     if share not in ("keys", "all"):
         raise SettingError(f"step {step!r}: share={share!r} must be 'keys' or 'all'")
     if count > 1 and not keys:

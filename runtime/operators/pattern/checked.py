@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from collections.abc import Sequence as Several
-from typing import Protocol, TypeAlias, runtime_checkable
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import pyarrow as pa
 
@@ -14,7 +14,7 @@ from runtime.expressions.inside import reads_event_time
 from runtime.expressions.result_types import family
 from runtime.model import Duration, duration_ns
 from runtime.operators.ground import checks
-from runtime.patterns.language import CountWindow, OpenedBy
+from runtime.patterns.language import CountWindow, OpenedBy, whole_events
 from runtime.patterns.normal import Asked, Normal, Place
 from runtime.patterns.scopes import CountWindows, OpenedWindows, TimeWindows, WindowRule, Within
 
@@ -73,9 +73,7 @@ def scope_of(
             "sw.count_window(…) or sw.opened_by(…)"
         )
     if isinstance(within, int) and not isinstance(within, bool):
-        if within < 1:
-            raise SettingError(f"step {step!r}: within={within} must be at least 1 event")
-        return Within(events=within)
+        return Within(events=whole_events(f"step {step!r}: within", within))
     assert within is not None
     return Within(span_ns=duration_ns(within, what=f"step {step!r}: within", positive=True))
 
@@ -152,15 +150,20 @@ def check_feature(feature: object | None, schema: pa.Schema, *, step: str) -> No
 
 def _check_types(one: Asked, kind: pa.DataType, *, column: str | None, step: str) -> None:
     for value in one.types or ():
-        try:
-            made = pa.array([value]).cast(kind)[0].as_py()
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError):
-            made = None
-        if made != value or isinstance(made, bool) is not isinstance(value, bool):
+        if not _may_be(value, kind):
             raise TypeMismatch(
                 f"step {step!r}: event {one.name!r}: of_type {value!r} can never be in column "
                 f"{column!r}, which is {kind}; give a value of that type"
             )
+
+
+def _may_be(value: Any, kind: pa.DataType) -> bool:
+    """Return whether a column of a type can have a value."""
+    try:
+        made = pa.array([value], kind)[0].as_py()
+        return bool(made == value) and isinstance(made, bool) is isinstance(value, bool)
+    except (pa.ArrowException, OverflowError, TypeError, ValueError):
+        return False
 
 
 def check_meaning(
@@ -194,10 +197,8 @@ def check_meaning(
             f"step {step!r}: matches={matches!r} counts those of a window, and there is none; "
             "give window= in place of within="
         )
-    if matches is not None and (
-        isinstance(matches, bool) or not isinstance(matches, int) or matches < 1
-    ):
-        raise SettingError(f"step {step!r}: matches={matches!r} must be a whole number, 1 or more")
+    if matches is not None:
+        whole_events(f"step {step!r}: matches", matches)
     places = _places(pattern)
     if words["skip"] == "next" and any(one.is_any for one in places):
         raise FlowError(

@@ -99,7 +99,7 @@ class Fits:
         column = batch.columns[self._type_column]
         values = column if isinstance(column, pa.Array) else pa.array(column)
         if self._values is None or self._values.type != values.type:
-            self._values = pa.array(self._types).cast(values.type)
+            self._values = pa.array(self._types, values.type)
         arrow = arrow_functions()
         found = arrow.index_in(values, value_set=self._values)
         kinds: Int64Array = arrow.fill_null(found, -1).to_numpy(zero_copy_only=False) + np.int64(1)
