@@ -35,7 +35,8 @@ class Limits:
     """Rows that a join with keep="promise" holds (each of its replicas) for what may still be
     late. Beyond it the oldest go as with keep="slack", which holds as many as its window has.
     About 1 GB of a dozen columns a side: hours of a city's buses, should one source stop. A
-    pattern that needs more for matches to come, or in the matches of one read, ends the job."""
+    pattern, or a `followed_by`, that needs more for matches to come ends the job; so does a
+    pattern in the matches of one read."""
 
     slice_ns: int = 2_000_000
     """A slice of work is cut so that it takes about this long: 2 ms, so batching adds no more

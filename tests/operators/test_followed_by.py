@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 
+from runtime.errors import OperatorError
 from runtime.expressions.expressions import col
 from runtime.model import END_NS, READY_ONLY, GateRead, batch_of
 from runtime.model.row_marks import UNCERTAIN
@@ -244,3 +245,14 @@ def test_events_are_held_for_no_longer_than_they_may_be_in_a_match() -> None:
     )
     machine.process(GateRead([many], [None], 300, 0, 300), now_ns=0)
     assert machine.rows_held <= 6
+
+
+def test_more_events_that_wait_than_may_be_held_end_the_job() -> None:
+    one = make_operator(PLAIN, most_kept_rows=3)
+    columns: dict[str, Any] = {"line": ["20"] * 4, "what": [1] * 4, "n": [0] * 4, "off": [0] * 4}
+    some = {
+        name: np.array(values, dtype=object if name == "line" else None)
+        for name, values in columns.items()
+    }
+    with pytest.raises(OperatorError, match=r"'jumps': 4 events wait .* most_kept_rows=3"):
+        one.process(GateRead([batch_of([0, 1, 2, 3], some)], [None], 3, 0, 3), 0)

@@ -18,7 +18,7 @@ from runtime.operators.pattern import machine as room
 from runtime.operators.pattern.machine import PatternMachine
 from runtime.operators.pattern.step import PatternStep
 from runtime.patterns.normal import Asked, Normal, Place, Sequence
-from runtime.patterns.scopes import TimeWindows, Within
+from runtime.patterns.scopes import OpenedWindows, TimeWindows, Within
 
 ASKED = (
     Asked("a", where=col("is_a")),
@@ -91,6 +91,35 @@ def test_as_many_matches_as_are_allowed_leave_with_each_read() -> None:
         made = one.process(read_of(rows), 0)
         assert made is not None
         assert len(made) == 100
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {},
+        {"scope": Within(events=10_000)},
+        {"scope": TimeWindows(10_000, 10_000)},
+        {"scope": OpenedWindows(0, span_ns=10_000)},
+        {"drift": Drift(1)},
+        {"after": (1,)},
+        {"selection": "first", "consumes": True},
+    ],
+    ids=["within", "by number", "tumbling", "opened", "drift", "no at the end", "consumed"],
+)
+def test_more_open_events_than_may_be_held_end_the_job(given: dict[str, Any]) -> None:
+    one = machine(Place((0,)), Place((1,)), most=40, **{"scope": Within(span_ns=10_000), **given})
+    for n in range(40):
+        one.process(read_of([(n, n % 3, True, 0)]), 0)
+    with pytest.raises(OperatorError, match=r"41 rows are held .* most_kept_rows=40: .*within="):
+        one.process(read_of([(40, 0, True, 0)]), 0)
+
+
+@pytest.mark.parametrize("scope", [Within(span_ns=10), TimeWindows(10, 10)])
+def test_events_that_are_over_do_not_count_as_held(scope: Any) -> None:
+    """Each key comes once: nothing but time tells its matcher that its event is over."""
+    one = machine(Place((0,)), Place((1,)), most=40, scope=scope)
+    for n in range(500):
+        one.process(read_of([(n, n, True, 0)]), 0)
 
 
 @pytest.mark.parametrize("drift", [None, Drift(1)], ids=["plain", "drift"])

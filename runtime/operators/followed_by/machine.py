@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from runtime.errors import OperatorError
 from runtime.model import END_NS, START_NS, Batch, BoolArray, Columns, GateRead, Int64Array
 from runtime.model.row_marks import UNCERTAIN, marked
 from runtime.operators.followed_by.before import Events, Followers, followers
@@ -37,14 +38,17 @@ class FollowedByMachine(ByEventTime):
 
     Costs: what has come with a read is looked for among the events that wait, of its keys.
 
+    Args:
+        step: what it does.
+        most_kept_rows: events that may wait, at most.
+
     Attributes:
         late_dropped: rows so far that came behind what was released.
         bounds_cut: rows so far whose own bound was more than the most.
     """
 
     def __init__(self, step: FollowedByStep, *, most_kept_rows: int) -> None:
-        del most_kept_rows  # events in order are needed for `within`, whatever their number
-        self._step = step
+        self._step, self._most_kept_rows = step, most_kept_rows
         self._drift = step.drift or Drift(0)
         came = step.names
         self._kept = sorted({*step.keys, *(old for _, old in came.values())})
@@ -64,7 +68,11 @@ class FollowedByMachine(ByEventTime):
         self.late_dropped = self.bounds_cut = 0
 
     def process(self, released: GateRead, now_ns: int) -> Batch | None:
-        """Take rows; return the matches that they complete, or may complete."""
+        """Take rows; return the matches that they complete, or may complete.
+
+        Raises:
+            OperatorError: more events wait than may be held.
+        """
         del now_ns
         late, in_order = released.late[0], released.ports[0]
         if late is not None and len(late):
@@ -77,6 +85,13 @@ class FollowedByMachine(ByEventTime):
             made = self._matched(in_order)
         self._passed_ns = max(self._passed_ns, released.watermark_ns)
         self._forget()
+        if len(self._held) > self._most_kept_rows:
+            raise OperatorError(
+                f"step {self._step.name!r}: {len(self._held):,} events wait for one that follows "
+                f"them, more than most_kept_rows={self._most_kept_rows:,}; make within= shorter, "
+                "let `first=` be true of less, or allow more with "
+                "limits=sw.Limits(most_kept_rows=…)"
+            )
         return made
 
     def promise_ns(self, frontier_ns: int) -> int:

@@ -7,11 +7,12 @@ from runtime.operators.pattern.step import PatternStep
 
 
 def too_many_rows(step: PatternStep, rows: int, most: int) -> OperatorError:
-    """Return the error for more rows than may be kept for matches to come."""
+    """Return the error for more rows than may be held for matches to come."""
     return OperatorError(
-        f"step {step.name!r}: {rows:,} rows may be in a match to come, more than "
-        f"most_kept_rows={most:,}: its windows are long, or many are open; make them shorter, let "
-        "`where=` leave less, add replicas=, or allow more with limits=sw.Limits(most_kept_rows=…)"
+        f"step {step.name!r}: {rows:,} rows are held for matches to come, more than "
+        f"most_kept_rows={most:,}: its windows or within= are long, or many are open; make them "
+        "shorter, let `where=` leave less, add replicas=, or allow more with "
+        "limits=sw.Limits(most_kept_rows=…)"
     )
 
 

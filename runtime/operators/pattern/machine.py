@@ -49,8 +49,8 @@ class PatternMachine(ByEventTime):
 
     Args:
         step: what it does.
-        most_kept_rows: rows that may be in a match to come, at most; and rows in the matches of
-            one read.
+        most_kept_rows: rows held for matches to come, at most; and rows in the matches of one
+            read.
 
     Attributes:
         late_dropped: rows so far that came behind what was released.
@@ -138,6 +138,7 @@ class PatternMachine(ByEventTime):
         found.sort(key=lambda one: (one.time_ns, one.is_behind, one.turn, one.order))
         made = self._leaving.rows_of(found, released.watermark_stimulus_ns)
         self._forget()
+        self._check_size()
         return made
 
     def promise_ns(self, frontier_ns: int) -> int:
@@ -257,7 +258,6 @@ class PatternMachine(ByEventTime):
                 found = self._matchers.take_kept(events_of, kept)
         if self._shedding is not None and kept is not None:
             self._shedding.settle(kept)
-        self._check_size()
         return found
 
     def _pass_over(self, came: Batch, shedding: WindowShedding) -> list[Found]:
@@ -316,9 +316,9 @@ class PatternMachine(ByEventTime):
     # -- state --------------------------------------------------------------------------
 
     def _check_size(self) -> None:
+        """Check that no more events are held than may be."""
         if len(self._rows) <= self._looks_at:
             return
-        self._forget()
         self._keep_rows()
         # It takes time in proportion to all rows: so not for each read.
         more = len(self._rows) + self._most_kept_rows // 8
@@ -345,12 +345,14 @@ class PatternMachine(ByEventTime):
             self._keep_keys()
 
     def _keep_rows(self) -> None:
-        """Let go of rows that no matcher has."""
+        """Let go of rows that no matcher has, or that are over for a key that has been silent."""
         held = self._matchers.turns_held()
         if self._shedding is not None:
             held.append(self._shedding.turns_tried())
         turns = sorted({turn for own in held for turn in own})
-        self._rows.keep(np.array(turns, dtype=np.int64))
+        # A number of events is reached by events alone, so there no row is over as time goes on.
+        since_ns = START_NS if self._step.counts_events else self._passed_ns - self._step.span_ns
+        self._rows.keep(np.array(turns, dtype=np.int64), since_ns=since_ns)
         self._most_rows = max(2 * len(turns), _MANY_ROWS)
 
     def _keep_keys(self) -> None:

@@ -60,12 +60,17 @@ class Rows:
             gone += 1
         del self._parts[:gone]
 
-    def keep(self, turns: Int64Array) -> None:
-        """Let go of all but these, ascending."""
-        if not len(turns):
-            self._parts = []
-        else:
-            self._parts = [(turns, self.at(turns))]
+    def keep(self, turns: Int64Array, *, since_ns: int) -> None:
+        """Let go of all but those of these places, ascending, that are here and no older."""
+        left = []
+        for had, rows in self._parts:
+            kept = np.isin(had, turns, assume_unique=True) & (rows.event_time_ns >= since_ns)
+            if kept.any():
+                left.append((had[kept], rows.keep(kept)))
+        self._parts = []
+        if left:
+            places, batches = zip(*left, strict=True)
+            self._parts = [(np.concatenate(places), concat_batches(batches))]
 
     def snapshot(self) -> list[Any]:
         """Return all rows."""
