@@ -250,7 +250,7 @@ REFUSED: dict[str, tuple[Callable[[], object], type[SlackwaterError], str]] = {
         "at_least=100000 must be 65,536 at most",
     ),
     "too many replicas": (
-        lambda: rows().key_by("kind").pattern(sw.seq(A), within="1s", replicas=2**63),
+        lambda: rows().key_by("kind").pattern(sw.seq(LOW), within="1s", replicas=2**63),
         SettingError,
         "must be 1,024 at most",
     ),
