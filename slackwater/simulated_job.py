@@ -14,12 +14,14 @@ from runtime.errors import SettingError, SlackwaterError
 from runtime.measure import JobReport, Replaced, refuse_imbalance
 from runtime.measure.published import published_notes
 from runtime.model import Duration, duration_ns
+from runtime.model.whose_code import in_words
 from runtime.placement.moved import moved_plan
 from runtime.plan.plan import Plan, collect_sinks
 from runtime.plan.slots import SlotPlace
 from runtime.simulate import CostModel, Fault, LinkModel, Replace
 from runtime.simulate import Simulation as SimulationRun
 from runtime.tune import make_policy
+from slackwater.ctrl_c import ctrl_c_heard
 from slackwater.jobs import Latency, OnReport, check_collects, latency_of, wanted_moves
 
 if TYPE_CHECKING:
@@ -91,28 +93,36 @@ class SimulatedJob:
 
         Raises:
             SlackwaterError: what ended the job, each time.
+            KeyboardInterrupt: Ctrl-C came, and the job has been stopped; a second one breaks off
+                what does not end, and fails it.
         """
         del timeout
         if self._report is None:
-            try:
-                self._sinks.begin()
-                ended = self._run.run()
-            except BaseException as problem:
-                is_told = isinstance(problem, SlackwaterError)
-                said = str(problem) if is_told else f"{type(problem).__name__}: {problem}"
-                self._run.abandon(said)
-                self._report = self._noted(self._run.report(error=said))
-                self._failure = problem
-                raise
-            self._run.abandon("it did not end when it was told to, and was killed")
-            if self._history is not None:
-                self._history.save(self._run.samples)
-            self._report = self._noted(ended)
+            with ctrl_c_heard(self._run.asked_stop.interrupt):
+                self._report = self._run_to_end()
         if self._failure is not None:
             raise self._failure
         if on_report is not None:
             on_report(self._report)
         return refuse_imbalance(self._report)
+
+    def _run_to_end(self) -> JobReport:
+        try:
+            self._sinks.begin()
+            ended = self._run.run()
+        except BaseException as problem:
+            is_told = isinstance(problem, SlackwaterError)
+            said = str(problem) if is_told else in_words(problem)
+            if isinstance(problem, KeyboardInterrupt):
+                said = "interrupted, and broken off"
+            self._run.abandon(said)
+            self._report = self._noted(self._run.report(error=said))
+            self._failure = problem
+            raise
+        self._run.abandon("it did not end when it was told to, and was killed")
+        if self._history is not None:
+            self._history.save(self._run.samples)
+        return self._noted(ended)
 
     def replace(
         self,
@@ -168,7 +178,8 @@ class SimulatedJob:
         return self._sinks.collected(sink).table()
 
     def stop(self) -> None:
-        """Nothing runs outside `wait`."""
+        """End the run after its slice; before `wait`, let it end as soon as it begins."""
+        self._run.asked_stop.ask()
 
     def close(self) -> None:
         """Let go of the sinks' places, if it never ran."""

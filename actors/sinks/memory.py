@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import traceback
 from collections.abc import Callable
 
 import pyarrow as pa
@@ -10,7 +9,7 @@ import pyarrow as pa
 from actors.sinks.sink import Unpublished
 from runtime.errors import OperatorError
 from runtime.model import Int64Array
-from runtime.model.whose_code import RUNNING, USERS_FAULTS, raised
+from runtime.model.whose_code import RUNNING, let_ctrl_c_pass, raised, where_raised
 
 
 class CollectSink(Unpublished):
@@ -70,7 +69,8 @@ class CallbackSink(Unpublished):
         token = RUNNING.set(self._name)
         try:
             self._function(rows)
-        except USERS_FAULTS as problem:
+        except BaseException as problem:
+            let_ctrl_c_pass(problem)
             sample = f"sample of the batch: {rows.slice(0, 3).to_pylist()}"
             raise self._own_error("its callback", problem, sample) from problem
         finally:
@@ -89,12 +89,12 @@ class CallbackSink(Unpublished):
         token = RUNNING.set(self._name)
         try:
             at_end()
-        except USERS_FAULTS as problem:
+        except BaseException as problem:
+            let_ctrl_c_pass(problem)
             raise self._own_error("its callback's at_end", problem) from problem
         finally:
             RUNNING.reset(token)
 
     def _own_error(self, what: str, problem: BaseException, sample: str = "") -> OperatorError:
-        return OperatorError(
-            f"sink {self._name!r}: {what} {raised(problem)}\n{traceback.format_exc()}{sample}"
-        )
+        _, lines = where_raised(problem)
+        return OperatorError(f"sink {self._name!r}: {what} {raised(problem)}\n{lines}\n{sample}")

@@ -36,9 +36,9 @@ def ledger_of(stages: list[StageReport], channels: list[ChannelReport]) -> Ledge
     """Return the ledger over the events that entered at the sources.
 
     An event is in flight while it is queued, held by a gate, on the wire, or has left its
-    stage but waits for a channel's credit; so are rows of a slice that broke off. Rows that a merge passes on are still source
-    events; a stage with state counts a row as out once its gate has handed it over, whatever
-    its own results are filtered by.
+    stage but waits for a channel's credit; so are rows of a slice that broke off. Rows that a
+    merge passes on are still source events; a stage with state counts a row as out once its
+    gate has handed it over, whatever its own results are filtered by.
 
     A stage that takes source events beside rows made by a stage with state ends the source
     side too, a merge included. It cannot tell which of them were late, so its late rows and

@@ -6,6 +6,7 @@ calls; a thread that the user's code has started itself belongs to nobody.
 
 from __future__ import annotations
 
+import threading
 import traceback
 from collections.abc import Callable
 from contextvars import ContextVar, Token
@@ -16,10 +17,12 @@ class Running:
 
     Attributes:
         tell: is called as code of another step begins than ran last; None: not told.
+        knows_ctrl_c: tells whether Ctrl-C raises `CtrlC` now, and no plain KeyboardInterrupt.
     """
 
     def __init__(self) -> None:
         self.tell: Callable[[str], object] | None = None
+        self.knows_ctrl_c: Callable[[], bool] = lambda: False
         self._told: str | None = None
         self._name: ContextVar[str | None] = ContextVar("the step whose code runs", default=None)
         self.get, self.reset = self._name.get, self._name.reset
@@ -34,16 +37,43 @@ class Running:
 
 RUNNING = Running()
 
-USERS_FAULTS = (Exception, SystemExit)
-"""What is caught of a user's code. `sys.exit()` in it would end the slot, or the user's process,
-without a word of whose it was; Ctrl-C is not the code's, and goes its way."""
+
+class CtrlC(KeyboardInterrupt):
+    """Ctrl-C, told apart from a KeyboardInterrupt that a user's code raises."""
+
+
+def let_ctrl_c_pass(problem: BaseException) -> None:
+    """Raise Ctrl-C again; return if the user's code that was called raised this by itself.
+
+    All of that is caught: `sys.exit()` or a KeyboardInterrupt of the code would end the slot, or
+    the user's process, without a word of whose it was. Python gives Ctrl-C to the main thread
+    alone; there a plain KeyboardInterrupt may be it, unless a host has told them apart.
+    """
+    if not isinstance(problem, KeyboardInterrupt):
+        return
+    is_main = threading.current_thread() is threading.main_thread()
+    if isinstance(problem, CtrlC) or (is_main and not RUNNING.knows_ctrl_c()):
+        raise problem
 
 
 def raised(problem: BaseException) -> str:
     """Return how an error says what a user's code raised."""
     if isinstance(problem, SystemExit):
         return f"raised {problem!r}; to end the job, raise an error instead of sys.exit()"
-    return f"raised {type(problem).__name__}: {problem}"
+    if not isinstance(problem, Exception):
+        return f"raised {in_words(problem)}; to end the job, raise an error that is an Exception"
+    return f"raised {in_words(problem)}"
+
+
+def in_words(problem: BaseException) -> str:
+    """Return the class of an exception and what it says: its words are the user's code, too."""
+    kind = type(problem).__name__
+    try:
+        words = str(problem)
+    except BaseException as worse:
+        let_ctrl_c_pass(worse)
+        return f"{kind}, whose text cannot be had (its __str__ raised {type(worse).__name__})"
+    return f"{kind}: {words}" if words else kind
 
 
 def where_raised(problem: BaseException) -> tuple[str, str]:

@@ -20,6 +20,7 @@ from runtime.measure.assemble import job_report
 from runtime.measure.report import JobReport
 from runtime.measure.samples import StageSample
 from runtime.model import Message
+from runtime.model.whose_code import CtrlC
 from runtime.plan.plan import Channel, Plan
 from runtime.plan.relocation import Relocation
 from runtime.plan.slot_plan import slot_plan
@@ -37,6 +38,7 @@ from runtime.schedule import (
     rest_of,
 )
 from runtime.schedule.results import SinkAction
+from runtime.simulate.asked_stop import AskedStop
 from runtime.simulate.faults import Fault, check_faults
 from runtime.simulate.life import SimulatedLife
 from runtime.simulate.models import CostModel, LinkModel, MeasuredCost, TunerModel
@@ -71,6 +73,7 @@ class Simulation:
 
     Attributes:
         replacing: moves stages while it runs; tell it before.
+        asked_stop: ends it as its user's.
     """
 
     def __init__(  # noqa: PLR0913 - each by name
@@ -118,7 +121,7 @@ class Simulation:
         self._idle_polls = 0
         self._carried: set[str] = set()  # channels whose end of stream has arrived
         self._life = SimulatedLife(plan, self, close=self._end_sinks, seed=seed, faults=faults)
-        self.replacing = SimulatedReplacing(plan, self)
+        self.replacing, self.asked_stop = SimulatedReplacing(plan, self), AskedStop()
 
     def _new_slot(self, name: str) -> Slot:
         part = replace(
@@ -170,6 +173,7 @@ class Simulation:
                 if until_ns is not None and at_ns > until_ns:
                     break
                 self.now_ns = max(self.now_ns, at_ns)
+                self.asked_stop.tell(self._life)
                 happen()
             if not self._is_over and until_ns is None:
                 raise JobStopped(why_stalled(self._plan.flow, self._slots.values(), self.now_ns))
@@ -256,9 +260,11 @@ class Simulation:
             if self._results[name].due_ns is not None:  # asked before each slice
                 self._do(name, self._results[name].due(self.now_ns))
             self._cost.begin()
+            self.asked_stop.is_stepping = True
             done = slot.step(self.now_ns)
-        except SlackwaterError as problem:
-            self._life.fail(name, problem)
+            self.asked_stop.is_stepping = False
+        except (SlackwaterError, CtrlC) as problem:
+            self.asked_stop.broke(self._life, name, problem)
             return
         if done is None:
             self._sleep(name, slot)

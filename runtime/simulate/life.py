@@ -180,6 +180,10 @@ class SimulatedLife:
         self._leave(slot)
         self.tell(SlotEnded(slot, "failed", said, kind_of(problem), self._lost_by(slot)))
 
+    def leave_slice(self, slot: str) -> None:
+        """Let a slot end in the middle of a slice, which its user has interrupted."""
+        self._end(slot, "stopped", None)
+
     def _end(self, slot: str, state: str, failure: str | None) -> None:
         try:
             self._close(slot, state if failure is None else "failed", failure)

@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 
 from runtime.errors import SinkError
-from runtime.model.whose_code import RUNNING, USERS_FAULTS, raised, where_raised
+from runtime.model.whose_code import RUNNING, let_ctrl_c_pass, raised, where_raised
 from runtime.sinks.output import Output, OutputContext, SinkWriter
 
 __all__ = ["NamedWriter", "called_by_name"]
@@ -84,7 +84,8 @@ def called_by_name(sink: str, of: object, method: str, *given: Any) -> Any:
     token = RUNNING.set(sink)
     try:
         return getattr(of, method)(*given)
-    except USERS_FAULTS as problem:
+    except BaseException as problem:
+        let_ctrl_c_pass(problem)
         at, lines = where_raised(problem)
         raise SinkError(
             f"sink {sink!r}: {type(of).__qualname__}.{method} {raised(problem)}{at}; mend it "

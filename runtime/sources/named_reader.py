@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from runtime.errors import IngestError, SchemaError, SlackwaterError
 from runtime.model.schema import NullError
-from runtime.model.whose_code import RUNNING, USERS_FAULTS, where_raised
+from runtime.model.whose_code import RUNNING, in_words, let_ctrl_c_pass, where_raised
 from runtime.sources.spec import EndOfInput, Input, SourceReader
 
 
@@ -123,7 +123,8 @@ def called_by_name(source: str, of: object, method: str) -> Any:
         return getattr(of, method)()
     except SlackwaterError:
         raise
-    except USERS_FAULTS as problem:
+    except BaseException as problem:
+        let_ctrl_c_pass(problem)
         raise _named(problem, source, f"{type(of).__qualname__}.{method}") from problem
     finally:
         RUNNING.reset(token)
@@ -132,6 +133,6 @@ def called_by_name(source: str, of: object, method: str) -> Any:
 def _named(problem: BaseException, source: str, what: str) -> IngestError:
     at, lines = where_raised(problem)
     return IngestError(
-        f"source {source!r}: {what} raised {type(problem).__name__}: {problem}{at}; mend "
+        f"source {source!r}: {what} raised {in_words(problem)}{at}; mend "
         f"it there, or let it return what it has and go on\n{lines}"
     )

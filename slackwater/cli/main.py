@@ -7,7 +7,6 @@ share in `slackwater/cli/shell.py`.
 from __future__ import annotations
 
 import io
-import signal
 import sys
 import time
 from collections.abc import Callable
@@ -42,6 +41,7 @@ from slackwater.cli.shell import (
 )
 from slackwater.cli.timesync_command import timesync
 from slackwater.cli.versions import versions
+from slackwater.ctrl_c import tell_ctrl_c_apart
 from slackwater.report.report_file import REPORT_FILE, STATUS_FILE, find_file, load_report
 from slackwater.report.sanitize import echo
 
@@ -60,10 +60,9 @@ app.add_typer(timesync, name="timesync")
 
 def main() -> None:
     """Run the command line."""
-    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-        # A script's shell has those it runs in the background ignore Ctrl-C. What we would start
-        # goes on after it then, with nobody to end it: we stop the job, as in the foreground.
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+    # A script's shell has those it runs in the background ignore Ctrl-C. What we would start
+    # goes on after it then, with nobody to end it: we stop the job, as in the foreground.
+    tell_ctrl_c_apart()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal without µ is no reason to die

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Protocol, TypeGuard, runtime_checkable
 
 from runtime.errors import FlowError, SlackwaterError
 from runtime.expressions.nearest import listed, nearest
-from runtime.model.whose_code import USERS_FAULTS
+from runtime.model.whose_code import let_ctrl_c_pass
 
 
 @runtime_checkable
@@ -160,7 +160,8 @@ def _run_theirs(call: Any, path: Path) -> Any:
         if at:
             problem.add_note(f"({path}, line {at[-1]})")
         raise
-    except USERS_FAULTS as problem:
+    except BaseException as problem:
+        let_ctrl_c_pass(problem)
         frames = traceback.extract_tb(problem.__traceback__)
         first = next((number for number, one in enumerate(frames) if _is(one, path)), len(frames))
         lines = traceback.format_list(frames[first:])

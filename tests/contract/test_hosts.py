@@ -5,7 +5,9 @@ A cluster promises it, too: `tests/system/test_host_contract.py`.
 
 from __future__ import annotations
 
+import asyncio
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +25,7 @@ from runtime.plan.slot_plan import SlotPlan
 from runtime.schedule import Egress, Slot, replay, replaying
 from tests.support.endless import SilentInput
 from tests.support.hosts import Host, Slots, Virtual, let_go
+from tests.support.own_inputs import Feed
 from tests.support.sinks import seen
 
 ROWS = 300
@@ -129,8 +132,54 @@ def test_a_failure_is_named_with_what_its_slot_was_given_last_and_ended_sinks_st
     assert (state_of(tmp_path / "first"), seen(tmp_path / "first")) == ("done", [0])
 
 
+class Unspeakable(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("no words")
+
+
+ODD_FAULTS = [KeyboardInterrupt(), GeneratorExit(), asyncio.CancelledError(), Unspeakable()]
+
+
 def breaks(columns: dict[str, Any]) -> dict[str, Any]:
     raise KeyError("no such stop")
+
+
+def raises(fault: BaseException, rows: Any) -> Any:
+    raise fault
+
+
+@pytest.mark.parametrize("fault", ODD_FAULTS, ids=lambda one: type(one).__name__)
+@pytest.mark.parametrize("where", ["batches", "rows", "callback", "at_end", "source"])
+def test_whatever_users_code_raises_is_named_with_its_step_the_rule_and_its_line(
+    where: str, fault: BaseException, host: Host
+) -> None:
+    flow = sw.Dataflow("odd")
+    hits, schema = partial(raises, fault), {"t": "int64"}
+    feed = Feed(partial(raises, fault, None)) if where == "source" else sw.table({"t": [1, 2]})
+    rows = flow.source("odd", feed, event_time="t", time_unit="ms")
+    if where == "batches":
+        rows = rows.map_batches(hits, schema=schema, name="odd-step")
+    if where == "rows":
+        rows = rows.map_rows(hits, schema=schema, name="odd-step")
+    rows.sink(
+        "odd-out",
+        sw.callback_sink(
+            hits if where == "callback" else lambda _: None,
+            at_end=partial(hits, None) if where == "at_end" else None,
+        ),
+    )
+    found = host.run(flow, placement={"odd": "node-1", "odd-out": "node-2"})
+    assert (found.report.state, found.report.error) == ("failed", found.error)
+    assert found.error is not None
+    step = {"source": "source 'odd'", "batches": "step 'odd-step'", "rows": "step 'odd-step'"}
+    assert found.error.startswith(step.get(where, "sink 'odd-out'"))
+    assert f"raised {type(fault).__name__}" in found.error
+    assert "in raises\n    raise fault" in found.error
+    if isinstance(fault, Exception):
+        assert "whose text cannot be had (its __str__ raised RuntimeError)" in found.error
+    elif where != "source":
+        assert "to end the job, raise an error that is an Exception" in found.error
+    assert found.report.ledger.is_balanced
 
 
 @pytest.mark.parametrize("where", ["source", "merge", "branch", "dedupe"])

@@ -7,6 +7,8 @@ What only real processes show (a signal, a hang in native code, Ctrl-C, a head t
 from __future__ import annotations
 
 import json
+import signal
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +41,7 @@ from runtime.simulate import (
 )
 from tests.support.endless import EndlessInput
 from tests.support.flows import ticking
+from tests.support.sinks import seen
 
 MS, S = 1_000_000, 1_000_000_000
 CHAIN = {"numbers": "node-1", "gate": "node-2", "out": "node-3"}
@@ -281,6 +284,67 @@ def test_a_stop_at_any_moment_publishes_all_there_is_and_is_no_failure(
     assert (report.state, report.error, report.job_events) == ("stopped", None, [])
     assert pq.read_table(tmp_path / "out")["n"].to_pylist() == list(range(report.sinks[0].rows))
     assert report.ledger.is_balanced
+
+
+def interrupts(rows: Any, *, at_n: int = 1_000, then: BaseException | None = None) -> Any:
+    """Press Ctrl-C once a batch has this number; a user's function that goes on, or raises."""
+    ns = rows["n"].to_pylist() if isinstance(rows, pa.RecordBatch) else rows["n"].tolist()
+    if at_n in ns:
+        try:
+            signal.raise_signal(signal.SIGINT)
+        except KeyboardInterrupt:
+            if then is None:
+                raise
+            raise then from None
+    return rows
+
+
+@pytest.mark.parametrize("then", [None, ValueError("was interrupted")])
+@pytest.mark.parametrize("where", ["step", "sink"])
+def test_ctrl_c_stops_a_job_wherever_it_strikes_and_publishes_all_that_was_written(
+    where: str, then: BaseException | None, tmp_path: Path
+) -> None:
+    flow, numbers = ticking("interrupted", seconds=20)
+    columns = {"ts": pa.timestamp("ns"), "n": "int64"}
+    hits = partial(interrupts, then=then)
+    if where == "step":
+        numbers = numbers.map_batches(hits, schema=columns, name="hits")
+    else:
+        numbers.sink("calls", sw.callback_sink(hits))
+    numbers.merge(name="gate").sink("out", sw.jsonl_sink(tmp_path / "out", rows=300))
+    job = sw.Simulation(nodes=2).submit(flow, placement={"gate": "node-2"})
+    with pytest.raises(KeyboardInterrupt):
+        job.wait()
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    report = job.wait()
+    assert (report.state, report.error) == ("stopped", None)
+    told = json.loads((tmp_path / "out" / ".slackwater.json").read_text(encoding="utf-8"))
+    out = next(sink for sink in report.sinks if sink.name == "out")
+    assert told["run"]["state"] == "stopped"
+    assert seen(tmp_path / "out") == list(range(out.rows))
+    assert out.rows == out.published >= 990
+    assert report.ledger.is_balanced, f"{report.ledger}"
+
+
+def test_a_second_ctrl_c_breaks_off_a_sink_that_does_not_end() -> None:
+    def never_ends(rows: pa.RecordBatch) -> None:
+        signal.raise_signal(signal.SIGINT)  # the first
+        signal.raise_signal(signal.SIGINT)
+        raise AssertionError("it went on")
+
+    flow, numbers = ticking("interrupted", seconds=20)
+    numbers.sink("calls", sw.callback_sink(never_ends))
+    job = sw.Simulation(nodes=1).submit(flow)
+    with pytest.raises(KeyboardInterrupt):
+        job.wait()
+    assert (job.report().state, job.report().error) == ("failed", "interrupted, and broken off")
+
+
+def test_a_simulated_job_that_was_stopped_before_it_runs_ends_at_once() -> None:
+    job = sw.Simulation(nodes=3).submit(chain())
+    job.stop()
+    assert job.wait().state == "stopped"
+    assert job.report().sinks[0].rows < 10
 
 
 def test_a_stop_waits_for_a_function_that_hangs_no_longer_than_told_and_keeps_the_rest(

@@ -11,7 +11,7 @@ import numpy as np
 from runtime.errors import OperatorError
 from runtime.expressions.expressions import Expr
 from runtime.model import Batch, Column, Columns
-from runtime.model.whose_code import RUNNING, USERS_FAULTS, raised
+from runtime.model.whose_code import RUNNING, let_ctrl_c_pass, raised
 
 _T = TypeVar("_T")
 _SAMPLE_ROWS = 3
@@ -34,7 +34,8 @@ def called_about(
     token = RUNNING.set(step)
     try:
         return function(*arguments)
-    except USERS_FAULTS as problem:
+    except BaseException as problem:
+        let_ctrl_c_pass(problem)
         # The first frame is ours.
         lines = traceback.format_exception(
             type(problem), problem, problem.__traceback__ and problem.__traceback__.tb_next

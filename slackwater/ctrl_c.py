@@ -1,0 +1,68 @@
+"""Ctrl-C in the process that runs users' code: told apart from what that code raises, and heard.
+
+```
+SIGINT ─▶ handler ─┬─ the run is told: it stops behind its slice
+                   └─ CtrlC, where the run says so, and from the second one on
+```
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+from runtime.model.whose_code import RUNNING, CtrlC
+
+__all__ = ["ctrl_c_heard", "tell_ctrl_c_apart"]
+
+
+class _Handler:
+    """Answers SIGINT; `hear` returns whether what runs now must break off."""
+
+    def __init__(self, hear: Callable[[], bool]) -> None:
+        self._hear, self.has_come = hear, False
+
+    def __call__(self, number: int, frame: FrameType | None) -> None:
+        del number, frame
+        is_first, self.has_come = not self.has_come, True
+        if self._hear() or not is_first:
+            raise CtrlC
+
+
+def _is_told_apart() -> bool:
+    return isinstance(signal.getsignal(signal.SIGINT), _Handler)
+
+
+RUNNING.knows_ctrl_c = _is_told_apart
+
+
+def tell_ctrl_c_apart() -> None:
+    """Let Ctrl-C raise `CtrlC` from now on."""
+    signal.signal(signal.SIGINT, _Handler(lambda: True))
+
+
+@contextmanager
+def ctrl_c_heard(hear: Callable[[], bool]) -> Iterator[None]:
+    """Let the first Ctrl-C call `hear`, and raise `CtrlC` where that returns True.
+
+    A handler of the user's own is left alone, and so are other threads, which get no signals.
+
+    Raises:
+        CtrlC: one has come, and the body has ended without an error; or a second has come.
+    """
+    before = signal.getsignal(signal.SIGINT)
+    is_main = threading.current_thread() is threading.main_thread()
+    if not is_main or not (before is signal.default_int_handler or isinstance(before, _Handler)):
+        yield
+        return
+    handler = _Handler(hear)
+    signal.signal(signal.SIGINT, handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if handler.has_come:
+        raise CtrlC
