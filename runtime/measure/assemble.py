@@ -11,7 +11,7 @@ import numpy as np
 from runtime.measure.deadline import deadline_notes, with_totals
 from runtime.measure.histogram import LatencyHistogram
 from runtime.measure.kept import kept_notes
-from runtime.measure.ledger import ledger_of
+from runtime.measure.ledger import ledger_of, untold_rows
 from runtime.measure.prediction import PredictionReport, prediction_notes, with_measured
 from runtime.measure.published import published_notes
 from runtime.measure.report import (
@@ -28,7 +28,7 @@ from runtime.measure.tuning import TuningReport
 from runtime.measure.wall_clock import clock_notes
 from runtime.model import Batch, Int64Array
 from runtime.model.row_marks import rows_by_mark
-from runtime.plan.plan import Plan
+from runtime.plan.plan import Plan, Stage
 
 _ROWS_AT_ONCE, _BATCHES_AT_ONCE = 4_096, 64
 
@@ -147,6 +147,7 @@ def job_report(  # noqa: PLR0913 - a report has that many parts, each by name
         prediction = with_measured(prediction, [sink.series for sink in sinks])
     for channel in carried:
         channel.error_ns = errors.between(channel.source, channel.target)
+    unheard = [_unheard(plan, stage) for stage in plan.stages if stage.name not in by_name]
     still_ns = plan.limits.still_ns
     still = _standstills(ordered, carried, state=state, elapsed_s=elapsed_s, still_ns=still_ns)
     old_s = {name: one.still_s for one in still for name in one.sinks}
@@ -163,7 +164,7 @@ def job_report(  # noqa: PLR0913 - a report has that many parts, each by name
             for sink in sinks
         ],
         ledger=replace(
-            ledger_of(ordered, carried),
+            ledger_of([*ordered, *unheard], carried),
             is_final=state == "done",
             results=sum(sink.rows for sink in sinks),
         ),
@@ -171,6 +172,7 @@ def job_report(  # noqa: PLR0913 - a report has that many parts, each by name
         notes=[
             *notes,
             *published_notes(state, sinks),
+            *_untold_notes(state, carried),
             *kept_notes(plan, by_name),
             *deadline_notes(plan, tuning),
             *prediction_notes(prediction),
@@ -182,6 +184,23 @@ def job_report(  # noqa: PLR0913 - a report has that many parts, each by name
         prediction=prediction,
         standstills=still,
     )
+
+
+def _unheard(plan: Plan, stage: Stage) -> StageReport:
+    """Return the report of a stage that died before it was heard: no rows, as far as it told."""
+    passes_on, kind = stage.step.passes_on, stage.kind
+    return StageReport(stage.name, kind, node="", slot=plan.slots[stage.name], passes_on=passes_on)
+
+
+def _untold_notes(state: str, channels: Sequence[ChannelReport]) -> list[str]:
+    """Return for each sender of a job that was cut off how much later than its report it sent."""
+    if state not in ("failed", "stopped"):
+        return []
+    return [
+        f"{name!r} ended before it could report its last rows: {rows:,} more were taken from it "
+        "than its counts say, and what else it read and sent is not known"
+        for name, rows in untold_rows(channels).items()
+    ]
 
 
 def _standstills(

@@ -40,6 +40,9 @@ class Ledger:
     """Whether the job is done: then nothing may be in flight."""
     results: int | None = None
     """Rows that sinks took; None: not known, as in a report of an older version."""
+    untold: int = 0
+    """Rows that stages took and their senders had not reported, since they died or hang. Then what
+    entered is the least that must have, and nothing says whether it is all."""
 
     out = Counted(OUT)
     late = Counted(LATE_DROPPED)
@@ -60,8 +63,11 @@ class Ledger:
 
     @property
     def is_balanced(self) -> bool:
-        """Whether every event that entered is accounted for; once done, with none on the way."""
-        return self.missing == 0 and not (self.is_final and self.here)
+        """Whether every event that entered is accounted for; once done, with none on the way.
+
+        Never while rows are untold: then nobody knows how many entered.
+        """
+        return self.missing == 0 and not self.untold and not (self.is_final and self.here)
 
     @property
     def balance(self) -> str:
@@ -73,7 +79,8 @@ class Ledger:
             if one.is_usual or self.counts[one]
         )
         results = "" if self.results is None else f"; {self.results:,} results"
-        return f"{self.entered:,} in{copies} = {' + '.join(terms)}{results}"
+        least = "at least " if self.untold else ""
+        return f"{least}{self.entered:,} in{copies} = {' + '.join(terms)}{results}"
 
     def __str__(self) -> str:
         late = f"; {self.late_used:,} {LATE.note}" if self.late_used else ""
@@ -82,7 +89,7 @@ class Ledger:
     def to_plain(self) -> dict[str, Any]:
         """Return everything as plain values, each outcome under its name."""
         own = {"entered": self.entered, "copies": self.copies}
-        more = {"is_final": self.is_final, "results": self.results}
+        more = {"is_final": self.is_final, "results": self.results, "untold": self.untold}
         return {**own, **self.counts.of_job(), **more}
 
     @classmethod
@@ -94,4 +101,5 @@ class Ledger:
         """
         counts = Counts.from_job(plain)
         is_final, results = plain.get("is_final", False), plain.get("results")
-        return cls(plain["entered"], plain["copies"], counts, is_final, results)
+        untold = plain.get("untold", 0)
+        return cls(plain["entered"], plain["copies"], counts, is_final, results, untold)

@@ -13,7 +13,7 @@ loops ────────────┼──────▲   │        
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from runtime.errors import LedgerError
 from runtime.measure.balance import Ledger
@@ -21,6 +21,7 @@ from runtime.measure.outcomes import (
     AT_STAGE,
     FILTERED,
     IN_FLIGHT,
+    OF_JOB,
     OUT,
     SHED,
     Counts,
@@ -47,8 +48,12 @@ def ledger_of(stages: list[StageReport], channels: list[ChannelReport]) -> Ledge
 
     A gate and the replicas behind it count as one stage (runtime/measure/shared.py), so an event
     counts once, however many replicas get it.
+
+    What a stage took was sent, though its sender may have died before it could report it. Such
+    rows are `untold`: they enter the sum, at the sources if nothing upstream accounts for them.
     """
-    stages, channels = as_one_stage(stages, channels)
+    told = channels
+    stages, channels = as_one_stage(*_sent_as_received(stages, told))
     by_name = {stage.name: stage for stage in stages}
     side = _source_side(stages, channels)
     tally = _Tally(entered=sum(stage.rows_in for stage in stages if stage.kind == "source"))
@@ -62,7 +67,41 @@ def ledger_of(stages: list[StageReport], channels: list[ChannelReport]) -> Ledge
         arrived = sum(channel.rows_received for channel in side.channels if channel.target == name)
         is_mixed = any(channel not in side.channels for channel in arriving)
         tally.come_out(by_name[name], arrived=arrived, is_mixed=is_mixed)
+    followed = {channel.name for channel in side.channels}
+    parts = [c for c in told if c.name in followed or c.source in side.ends]
+    of_sources = {stage.name for stage in stages if stage.kind == "source"}
+    for name, rows in untold_rows(parts).items():
+        tally.untold += rows
+        tally.untold_upstream += 0 if name in of_sources else rows
     return tally.ledger()
+
+
+def untold_rows(channels: Iterable[ChannelReport]) -> dict[str, int]:
+    """Return the rows that were taken and that their senders had not reported, {sender: rows}.
+
+    Its report is older than that of a receiver: it died, hangs, or reported a moment earlier.
+    """
+    rows: dict[str, int] = {}
+    for channel in channels:
+        if channel.in_flight < 0:
+            rows[channel.source] = rows.get(channel.source, 0) - channel.in_flight
+    return rows
+
+
+def _sent_as_received(
+    stages: Sequence[StageReport], channels: Sequence[ChannelReport]
+) -> tuple[list[StageReport], list[ChannelReport]]:
+    """Return the reports, with all that a receiver took as sent by its sender."""
+    if not untold_rows(channels):
+        return list(stages), list(channels)
+    channels = [replace(c, rows_sent=max(c.rows_sent, c.rows_received)) for c in channels]
+    most: dict[str, int] = {}
+    for channel in channels:
+        most[channel.source] = max(most.get(channel.source, 0), channel.rows_sent)
+    raised = [
+        replace(stage, rows_out=max(stage.rows_out, most.get(stage.name, 0))) for stage in stages
+    ]
+    return raised, channels
 
 
 def imbalances(report: JobReport) -> list[str]:
@@ -160,6 +199,8 @@ class _Tally:
     entered: int
     copies: int = 0
     counts: Counts = field(default_factory=Counts)
+    untold: int = 0
+    untold_upstream: int = 0  # of stages that took them before: told of as in flight up there
 
     def pass_on(self, stage: StageReport, *, sent: int) -> None:
         for one in of_jobs():
@@ -183,4 +224,9 @@ class _Tally:
             out -= rows
 
     def ledger(self) -> Ledger:
-        return Ledger(self.entered, self.copies, self.counts)
+        if self.untold:
+            more = max(self.counts.at(*OF_JOB) - self.entered - self.copies, 0)
+            twice = min(more, self.untold_upstream, self.counts[IN_FLIGHT])
+            self.counts[IN_FLIGHT] -= twice
+            self.entered += more - twice
+        return Ledger(self.entered, self.copies, self.counts, untold=self.untold)

@@ -17,10 +17,12 @@ def ledger_line(report: JobReport) -> Text:
     line.append(f"{ledger.balance}  ", style="not bold")
     if imbalances(report):
         line.append(f"NOT BALANCED by {_unaccounted(report):,}", style="bold red")
+    elif ledger.untold and report.state in ("failed", "stopped"):
+        line.append(f"not known: {ledger.untold:,} taken that no sender reported", "bold yellow")
     elif ledger.is_balanced:
         line.append("balanced", style="bold green")
     else:  # stages of a running job report at slightly different moments
-        line.append(f"{abs(ledger.missing):,} on the move", style="yellow")
+        line.append(f"{abs(ledger.missing) or ledger.untold:,} on the move", style="yellow")
     # Rows that sources pass on late are late rows of the job, too, and no gate has relaxed them.
     passed = sum(stage.late for stage in report.stages if stage.kind == "source")
     at_gates = Counts(ledger.counts)

@@ -18,8 +18,12 @@ from runtime.measure import (
     ledger_of,
     refuse_imbalance,
 )
+from runtime.measure.assemble import job_report
 from runtime.measure.outcomes import SHED
+from runtime.placement.place import place
+from runtime.plan.plan import plan_stages
 from runtime.shedding.settings import Drops
+from slackwater.report.ledger_text import ledger_line
 
 
 def stage(name: str, kind: str, rows_in: int, **more: int) -> StageReport:
@@ -198,6 +202,74 @@ def test_a_row_lost_inside_a_stage_unbalances_the_ledger(lost_in: str) -> None:
 def test_a_stage_that_died_unheard_leaves_its_rows_missing() -> None:
     found = ledger_of([stage("a", "source", 10)], [channel("a", "gone", 10, 8)])
     assert (found.in_flight, found.missing) == (2, 8)
+
+
+def test_rows_taken_from_a_source_that_died_unheard_were_sent() -> None:
+    found = ledger_of(
+        [
+            stage("a", "source", 0),
+            stage("b", "source", 0),
+            stage("both", "merge", 32_640, in_flight=24_577),
+            stage("res", "sink", 8_063),
+        ],
+        [
+            channel("a", "both", 0, 16_320),
+            channel("b", "both", 0, 16_320),
+            channel("both", "res", 8_063),
+        ],
+    )
+    assert (found.entered, found.out, found.in_flight) == (32_640, 8_063, 24_577)
+    assert found.untold == 32_640
+    assert not found.is_balanced
+    assert str(found).startswith("at least 32,640 in = 8,063 out + ")
+
+
+counts_in_turn = st.lists(st.integers(0, 100), min_size=4, max_size=4).map(sorted)
+
+
+@given(counts_in_turn, counts_in_turn, st.sampled_from([1, 2]))
+def test_no_death_makes_a_count_negative_or_a_balance_of_what_is_not_known(
+    old: list[int], later: list[int], readers: int
+) -> None:
+    """A source, a merge and sinks, each with its report of a moment: [taken, …, sent] falls."""
+    sunk, merged_out, merged_in, sent = (max(pair) for pair in zip(old, later, strict=True))
+    source_told, merge_took, merge_gave = old[3], old[2], min(old[2], old[1])
+    sinks = [f"out-{number}" for number in range(readers)]
+    found = ledger_of(
+        [
+            stage("a", "source", source_told),
+            stage("both", "merge", merge_took, in_flight=merge_took - merge_gave),
+            *(stage(name, "sink", sunk) for name in sinks),
+        ],
+        [
+            channel("a", "both", source_told, merge_took),
+            *(channel("both", name, merge_gave, sunk) for name in sinks),
+        ],
+    )
+    assert min(found.in_flight, found.out, found.copies) >= 0
+    assert found.missing == 0, found
+    assert sunk <= found.entered <= max(sent, merged_in, merged_out, sunk)
+    assert found.is_balanced == (merge_took <= source_told and sunk <= merge_gave)
+
+
+def test_a_source_that_was_never_heard_is_told_of_by_what_was_taken_from_it() -> None:
+    flow = sw.Dataflow("f")
+    table = sw.table({"ts": [1], "n": [1]})
+    flow.source("a", table, event_time="ts", time_unit="ms").sink("out", sw.collect_sink())
+    report = job_report(
+        place("f", plan_stages(flow.graph), ["node-1"]),
+        state="failed",
+        host="ray",
+        nodes=["node-1"],
+        elapsed_s=1.0,
+        stages=[stage("out", "sink", 8)],
+        channels=[channel("a", "out", 0, 8)],
+        sinks=[],
+    )
+    assert report.ledger.balance.startswith("at least 8 in = 8 out + ")
+    assert "'a' ended before it could report its last rows: 8 more" in report.notes[0]
+    assert "not known: 8 taken" in ledger_line(report).plain
+    assert JobReport.from_json(report.to_json()).ledger == report.ledger
 
 
 def test_a_flow_without_rows_balances() -> None:
