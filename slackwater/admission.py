@@ -10,9 +10,8 @@ from runtime.errors import SettingError
 from runtime.model import format_ns, format_s
 from runtime.plan.arrivals import closes_of
 from runtime.plan.plan import Plan
-from runtime.plan.steps import SourceStep
 from runtime.plan.verdict import Verdict
-from slackwater.coverage import not_held
+from slackwater.coverage import not_held, uncounted_text
 from slackwater.shed_outlook import shed_texts
 
 if TYPE_CHECKING:
@@ -130,28 +129,14 @@ def _not_known(made: Prediction) -> list[str]:
             "learns it from arrivals: they count as closed by the first event past their end"
         )
     notes += shed_texts([one for one in made.shedding if one.sheds or not one.helps])
-    if made.gates is None and (holding := _holding(made.plan)):
-        notes.append(
-            f"what rows of {', '.join(map(repr, holding))} wait to be put in order is not counted, "
-            "for no gate behind them waits for several sources"
-        )
+    if made.uncounted:
+        notes.append(uncounted_text(made.uncounted))
     if made.beside:
         notes.append(
             f"{', '.join(made.beside)} run on the same cores, of which nothing was predicted: "
             "their work is not counted; submit them with rates, too"
         )
     return notes
-
-
-def _holding(plan: Plan) -> list[str]:
-    """Return the sources that put rows in order, by event time or by number."""
-    steps = [(one.name, one.step) for one in plan.stages]
-    return [
-        name
-        for name, step in steps
-        if isinstance(step, SourceStep)
-        and (step.source.reorder.sorts or step.source.sequence is not None)
-    ]
 
 
 def _against(made: Prediction) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from runtime.estimate.curves import ScaledCurve
@@ -12,7 +13,7 @@ from runtime.plan.steps import SourceStep
 from slackwater.outlook import Outlook, estimate_placed
 from slackwater.sampling import FlowSample
 
-__all__ = ["covered_lines", "not_held", "widened_s"]
+__all__ = ["covered_lines", "not_held", "uncounted", "uncounted_text", "widened_s"]
 
 ERRORS = {2: 6.3, 3: 2.9, 4: 2.4}
 """{stretches: standard errors of what work costs that the stated range leaves room for}: the 95th
@@ -101,3 +102,28 @@ def not_held(plan: Plan) -> list[str]:
             "earliest stimulus goes first"
         )
     return found
+
+
+def uncounted(plan: Plan, sample: FlowSample) -> tuple[str, ...]:
+    """Return the sources that put rows in order for so long as no record tells.
+
+    A sample shows how long its rows wait; a history does where the source does not learn it.
+    """
+    known = {name for name, one in sample.times.items() if one.is_ordered}
+    if sample.times and not sample.recorded:
+        return ()
+    return tuple(
+        stage.name
+        for stage in plan.stages
+        if isinstance(stage.step, SourceStep)
+        and (stage.step.source.reorder.sorts or stage.step.source.sequence is not None)
+        and stage.name not in known
+    )
+
+
+def uncounted_text(sources: Sequence[str]) -> str:
+    """Return what is not known of these, and how it will be."""
+    return (
+        f"what rows of {', '.join(map(repr, sources))} wait to be put in order is not known from "
+        "this, so no deadline counts as kept; predict from a sample (rates=, sample=)"
+    )

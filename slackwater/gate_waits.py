@@ -92,6 +92,16 @@ class GatePart:
         return float(self.made.work_s.max(initial=0.0))
 
     @property
+    def ordering_s(self) -> dict[str, float]:
+        """{source that puts rows in order: how long they wait for that at most}, the longest first.
+
+        What that makes of a latency is in `made`.
+        """
+        each = {name: _ordered_s(one) for name, one in self.times.items()}
+        longest = sorted(each.items(), key=lambda one: -one[1])
+        return {name: waits_s for name, waits_s in longest if waits_s > 0}
+
+    @property
     def never(self) -> tuple[GateWait, ...]:
         """Gates that hold rows, if only some, for longer than the time ahead."""
         return tuple(one for one in self.made.gates if one.longest_s == float("inf"))
@@ -106,6 +116,7 @@ class GatePart:
         return {
             "worst_gate_s": self.worst_gate_s,
             "worst_work_s": self.worst_work_s,
+            "ordering_s": self.ordering_s,
             "each": [
                 {
                     "name": one.name,
@@ -200,6 +211,11 @@ def gate_part(
     )
 
 
+def _ordered_s(times: SourceTimes) -> float:
+    """Return how long rows of a source wait at most to be put in order, by the clock."""
+    return float((times.at_s - times.stimulus_s).max(initial=0.0))
+
+
 def above(graph: QueryGraph, name: str) -> set[str]:
     """Return an operator of a graph, and all that feeds it."""
     inputs = {one.name: one.inputs for one in graph.operators}
@@ -264,7 +280,12 @@ def _fed_over(gate: GatedOperator, layout: Layout) -> GatedOperator:
 
 
 def _holds_back(gated: Mapping[str, GatedOperator], sample: FlowSample) -> bool:
-    """Whether any gate waits for anything: for another input, by its rule, or for a promise."""
+    """Whether anything waits: a source's rows for their order, or any gate.
+
+    A gate does for another input, by its rule, or for a promise.
+    """
+    if any(one.is_ordered for one in sample.times.values()):
+        return True
     holding = [gate for gate in gated.values() if gate.rule != ON_ARRIVAL]
     if not holding or not sample.times:
         return False
@@ -310,10 +331,15 @@ def _most_in_a_row(plan: Plan, each: Mapping[str, float]) -> float:
 
 def gate_lines(part: GatePart) -> list[str]:
     """Return what a person reads: how much is work, how much is waiting, and for whom."""
+    ordering_s = part.ordering_s
+    where = [*(["sources"] if ordering_s else []), *(["gates"] if part.flow.gated else [])]
     lines = [
         f"of that     at most {format_s(part.worst_work_s)} are queues and work, and at most "
-        f"{format_s(part.worst_gate_s)} waiting in gates, each alone"
+        f"{format_s(part.worst_gate_s)} waiting in {' and '.join(where)}, each alone"
     ]
+    if ordering_s:
+        each = (f"{name} at most {format_s(waits_s)}" for name, waits_s in ordering_s.items())
+        lines.append(f"in order    rows wait for those that are late: {', '.join(each)}")
     word = "gates       "
     for one in _told(part.made.gates):
         lines.append(f"{word}{_gate_text(one, part)}")

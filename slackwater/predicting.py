@@ -149,7 +149,7 @@ def series_ahead(
         came = times.rate if recorded is None else recorded.mean
         if isinstance(rate, (int, float)) and 0 < rate < np.inf and came > 0 and np.ptp(came_s) > 0:
             faster = rate / came if speed is None else speed / times.pace
-            own[name] = OwnTimes(np.maximum.accumulate(came_s) / faster)
+            own[name] = OwnTimes(np.sort(came_s) / faster)
     return series_of(rates, shares, d=d, width_s=width_s, seed=seed, own=own)
 
 

@@ -17,7 +17,7 @@ from runtime.estimate.sustainable import sustainable
 from runtime.model import NS_PER_SECOND, format_ns, format_s
 from runtime.plan.expected import ExpectedLatency, RateRange
 from runtime.plan.plan import Plan
-from slackwater.coverage import covered_lines, not_held, widened_s
+from slackwater.coverage import covered_lines, not_held, uncounted, uncounted_text, widened_s
 from slackwater.fits import divided, why_it_does_not_fit
 from slackwater.gate_waits import GatePart, gate_lines, relief_by_slack
 from slackwater.outlook import Outlook
@@ -79,8 +79,15 @@ class Prediction:
 
     @cached_property
     def bounds_s(self) -> tuple[float, float]:
-        """Between which two figures the worst latency lies, seconds."""
-        return widened_s(self.estimate.bounds_s, self.plan, self.sample, self.graph, self.outlook)
+        """Between which two figures the worst latency lies, seconds; inf: no upper one is known."""
+        of = self.plan, self.sample, self.graph, self.outlook
+        least_s, most_s = widened_s(self.estimate.bounds_s, *of)
+        return least_s, float("inf") if self.uncounted else most_s
+
+    @property
+    def uncounted(self) -> tuple[str, ...]:
+        """Sources that hold rows back to put them in order, of which it is not known how long."""
+        return uncounted(self.plan, self.sample)
 
     @property
     def machines(self) -> tuple[SharedCores, ...]:
@@ -357,7 +364,8 @@ def _lines(made: Prediction) -> list[str]:
         of_what = "of what leaves by then: " if found.is_held else ""
         between = f"between {format_s(lower)} and {format_s(upper)}"
         if np.isinf(upper):
-            between = f"at least {format_s(lower)}; upper bound not known: ways come back"
+            why = "rows wait for their order" if made.uncounted else "ways come back"
+            between = f"at least {format_s(lower)}; upper bound not known: {why}"
         lines.append(
             f"latency     {of_what}worst {format_s(found.worst_s)} ({between}), p99 "
             f"{format_s(found.quantile_s(0.99))}, mean {format_s(found.mean_s)}; Mace "
@@ -372,6 +380,8 @@ def _lines(made: Prediction) -> list[str]:
     if made.unseen:
         unseen = ", ".join(made.unseen)
         lines.append(f"not seen    in the {made.sample.kind}, and taken to cost nothing: {unseen}")
+    if made.uncounted:
+        lines.append(f"not counted {uncounted_text(made.uncounted)}")
     if made.gates is not None:
         lines += gate_lines(made.gates)
     if made.shedding:

@@ -57,6 +57,12 @@ class Provision:
                     f"{longest.name}, for {longest.waits_for}; a slack bounds that"
                 )
                 return "\n".join([head, "", self.made.text()])
+            if gates and not gates.made.gates and _is_too_long(gates, self.deadline_s):
+                head = (
+                    f"no number of nodes keeps {limit}: rows of {next(iter(gates.ordering_s))} "
+                    "wait for longer to be put in order; a smaller disorder= bounds that"
+                )
+                return "\n".join([head, "", self.made.text()])
             limit += " with nothing dropped" if self.made.shedding else ""
             if self.made.too_much is not None:
                 head = f"none of 1 to {self.tried} nodes keeps {limit}: {self.made.too_much}"
@@ -155,7 +161,8 @@ def fewest_nodes(  # noqa: PLR0913 - each by name
 
 
 def _is_too_long(gates: GatePart, deadline_s: float) -> bool:
-    return bool(gates.never) or gates.worst_gate_s > deadline_s
+    is_held = bool(gates.made.gates or gates.ordering_s)
+    return bool(gates.never) or (is_held and gates.worst_gate_s > deadline_s)
 
 
 def _worse(made: Prediction) -> tuple[bool, float]:

@@ -13,14 +13,14 @@ from typing import Protocol
 import numpy as np
 
 from runtime.estimate import LatencyEstimate, QueryGraph, Workload
-from runtime.estimate.query_graph import FloatArray, arrivals_of
+from runtime.estimate.query_graph import FloatArray
 from runtime.estimate.shared_cores import SharedCores, with_shared_cores
 from runtime.estimate.shed import ShedCourse, ShedRule, shed_course
 from runtime.model import NS_PER_SECOND, format_s
 from runtime.plan.plan import Plan, Stage
 from runtime.shedding import Espice
 from slackwater.fits import ROOM, divided
-from slackwater.gate_waits import GatePart, above, at_speed
+from slackwater.gate_waits import GatePart
 from slackwater.outlook import Outlook, PlacedEstimate, estimate_placed
 from slackwater.sampling import FlowSample
 from slackwater.shed_outlook import ShedOutlook
@@ -91,7 +91,6 @@ def _outlook(
 ) -> ShedOutlook:
     shed = _shed(stage)
     assert shed is not None
-    ordering_s = _ordering_s(made, stage)
     rule = ShedRule(
         bound_s=shed.overload.latency_ns / NS_PER_SECOND,
         f=PLAIN_F if shed.overload.f is None else shed.overload.f,
@@ -106,12 +105,12 @@ def _outlook(
             place,
             rule=rule,
             saved=saved,
-            elsewhere_s=bare.latency.held_up_s + ordering_s,
+            elsewhere_s=bare.latency.held_up_s,
         )
         for place in _places(made, stage)
     ]
-    unshed_s = ordering_s + (float("inf") if made.is_behind else made.worst_s)
-    elsewhere_s = ordering_s + _worst_of(bare.latency, is_trace=made.is_trace)
+    unshed_s = float("inf") if made.is_behind else made.worst_s
+    elsewhere_s = _worst_of(bare.latency, is_trace=made.is_trace)
     cores = made.cores_by[stage.name]
     return ShedOutlook(
         stage=stage.name,
@@ -123,7 +122,7 @@ def _outlook(
         cores=cores,
         saved=made.sample.saved.get(stage.name),
         course=max(courses, key=lambda one: (one.worst_s, one.dropped)),
-        cause=_cause(bare, elsewhere_s, ordering_s),
+        cause=_cause(bare, elsewhere_s),
         remedy=_remedy(made, stage, unshed_s, elsewhere_s, rule),
         drops=shed.drops,
     )
@@ -176,33 +175,17 @@ def _course(
     )
 
 
-def _ordering_s(made: Predicted, stage: Stage) -> float:
-    """Return how long rows wait in their sources to be put in order, where no gate part has it."""
-    if made.gates is not None or not made.sample.times:
-        return 0.0
-    outlook = made.outlook
-    times = at_speed(
-        made.sample, outlook.series, outlook.width_s, outlook.speed, is_as_it_came=False
-    )
-    feeding = above(made.graph, stage.name)
-    each = [
-        float((one.at_s - one.stimulus_s).max())
-        for name, one in times.items()
-        if arrivals_of(name) in feeding and len(one.stimulus_s)
-    ]
-    return max(each, default=0.0)
-
-
 def _worst_of(found: LatencyEstimate, *, is_trace: bool) -> float:
     is_endless = found.is_unbounded and not is_trace
     return float("inf") if is_endless or found.is_held else found.worst_s
 
 
-def _cause(bare: PlacedEstimate, elsewhere_s: float, ordering_s: float) -> str:
+def _cause(bare: PlacedEstimate, elsewhere_s: float) -> str:
     """Return where latency is lost if the stages that shed take no time."""
     lost = "latency without bound" if np.isinf(elsewhere_s) else f"up to {format_s(elsewhere_s)}"
     busiest, gates = bare.latency.bottleneck, bare.gates
-    if ordering_s >= elsewhere_s / 2:
+    ordering_s = 0.0 if gates is None else max(gates.ordering_s.values(), default=0.0)
+    if ordering_s > 0 and ordering_s >= elsewhere_s / 2:
         return f"{lost} is lost elsewhere, most of it in sources that put their rows in order"
     gate_s = gates.worst_gate_s if gates is not None and gates.made.gates else 0.0
     if gates is not None and gate_s > 0 and gate_s >= busiest.worst_s:

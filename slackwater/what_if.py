@@ -61,7 +61,7 @@ def with_costs(sample: FlowSample, costs: Mapping[str, Duration]) -> FlowSample:
     known = sample.graph.names
     cost_s = {name: _cost_s(name, cost, known) for name, cost in costs.items()}
     operators = [
-        _alone(costing(one, cost_s[one.name] * sample.shares.get(one.name, 1.0)), cost_s[one.name])
+        costing(one, cost_s[one.name], share=sample.shares.get(one.name, 1.0))
         if one.name in cost_s
         else one
         for one in sample.graph.operators
@@ -69,18 +69,23 @@ def with_costs(sample: FlowSample, costs: Mapping[str, Duration]) -> FlowSample:
     return replace(sample, graph=QueryGraph(sample.graph.sources, tuple(operators)))
 
 
-def costing(operator: QueryOperator, cost_s: float) -> QueryOperator:
-    """Return an operator of which a row takes so long, whatever comes of it."""
-    curve = None if operator.curve is None else _Costing(operator.curve, cost_s)
-    return replace(operator, cost_s=(cost_s,) * len(operator.inputs), curve=curve)
+def costing(operator: QueryOperator, row_s: float, *, share: float = 1.0) -> QueryOperator:
+    """Return an operator of which a row takes so long, whatever comes of it.
 
-
-def _alone(operator: QueryOperator, cost_s: float) -> QueryOperator:
-    """Return an operator of which one row takes so long; what closes a window is no row of it."""
-    is_window = isinstance(operator.curve, _Costing) and isinstance(
-        operator.curve.curve, WindowCurve
+    Args:
+        operator: as it was sampled.
+        row_s: of a row, seconds on a core.
+        share: how many of the rows that its inputs hand on come to it.
+    """
+    is_window = isinstance(operator.curve, WindowCurve)
+    cost_s = row_s * share
+    return replace(
+        operator,
+        cost_s=(cost_s,) * len(operator.inputs),
+        curve=None if operator.curve is None else _Costing(operator.curve, cost_s),
+        # What closes a window is no row of it.
+        alone_s=min(operator.alone_s, row_s) if is_window else row_s,
     )
-    return operator if is_window else replace(operator, alone_s=cost_s)
 
 
 @dataclass(frozen=True)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
 import slackwater as sw
+from runtime.estimate.rates import RecordedRate
 from runtime.simulate import CostModel
 from slackwater.admission import admitted_plan
 from slackwater.prediction import Prediction
@@ -353,12 +355,35 @@ def test_what_rows_wait_for_their_order_is_predicted_in_front_of_a_gate(held: st
     assert made.estimate.worst_s > 0.5
 
 
-def test_where_no_gate_follows_it_is_said_that_it_is_not() -> None:
-    made = sw.Simulation(nodes=2, cost=COST).predict(
-        out_of_order("numbers", gated=False), {"a": RATE}, sample=SECONDS * RATE
-    )
-    (note,) = admitted_plan(made, None).verdict.notes
-    assert note.startswith("what rows of 'a' wait to be put in order is not counted")
+@pytest.mark.parametrize("held", ["numbers", "buffer"])
+def test_what_rows_wait_for_their_order_is_predicted_without_a_gate_too(held: str) -> None:
+    host = sw.Simulation(nodes=2, cost=COST)
+    flow = out_of_order(held, gated=False).with_deadline(0.5)
+    made = host.predict(flow, {"a": RATE}, sample=SECONDS * RATE)
+    (sink,) = host.submit(flow).wait().sinks
+    assert made.worst_s == pytest.approx(sink.latency.max_ns / 1e9, rel=0.05)
+    assert made.worst_s > 0.5
+    assert made.verdict == "not kept"
+    assert "in order    rows wait for those that are late: a at most " in made.text()
+    assert "would not be kept" in (admitted_plan(made, "reject").verdict.refusal or "")
+    few = fewest_nodes(flow, {"a": RATE}, deadline_s=0.5, sample=made.sample)
+    assert "no number of nodes keeps 500 ms: rows of a wait for longer" in few.text()
+
+
+def test_where_it_is_not_known_how_long_rows_wait_for_their_order_no_deadline_is_kept() -> None:
+    """A record does not tell how long a source that learns it has held its rows."""
+    flow = out_of_order("numbers", gated=False).with_deadline(5.0)
+    made = sw.Simulation(nodes=2, cost=COST).predict(flow, {"a": RATE}, sample=SECONDS * RATE)
+    assert (made.uncounted, made.verdict) == ((), "kept")
+    one = made.sample.times["a"]
+    times = {"a": replace(one, at_s=one.stimulus_s)}
+    recorded = {"a": RecordedRate([RATE] * SECONDS, interval_s=1.0)}
+    from_record = replace(made, sample=replace(made.sample, times=times, recorded=recorded))
+    assert (from_record.uncounted, from_record.verdict) == (("a",), "may be missed")
+    assert "upper bound not known: rows wait for their order" in from_record.text()
+    assert "not counted what rows of 'a' wait to be put in order is not known" in from_record.text()
+    notes = admitted_plan(from_record, None).verdict.notes
+    assert any("wait to be put in order is not known" in note for note in notes)
 
 
 def out_of_order(held: str, *, gated: bool) -> sw.Dataflow:

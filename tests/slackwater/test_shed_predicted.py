@@ -170,7 +170,7 @@ def test_a_bound_broken_by_what_lies_behind_is_said_to_be_and_the_run_says_the_s
 def test_time_in_which_a_source_puts_rows_in_order_is_not_won_back_by_dropping() -> None:
     _, found = predicted(costs(0.5), shedding(held="1s"))
     assert (found.is_elsewhere, found.sheds) == (True, False)
-    assert found.elsewhere_s == pytest.approx(1.0, abs=0.01)
+    assert found.elsewhere_s == pytest.approx(1.0, abs=0.02)
     assert "sources that put their rows in order" in found.text
 
 

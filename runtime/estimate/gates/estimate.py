@@ -145,7 +145,9 @@ def estimate_gated(
         graph, work, placement, capacity, hop_s=hop_s, least_hop_s=least_hop_s, slices=slices
     )
     gate_s = _longest_s(graph, alone, width_s, d)
-    if not flow.gated or any(node.load > MOST_LOAD for node in base.nodes):
+    sources = [one.rows for one in flow.sources.values()]
+    holds = bool(flow.gated) or any((one.at_s > one.stimulus_s).any() for one in sources)
+    if not holds or any(node.load > MOST_LOAD for node in base.nodes):
         return GatedEstimate(
             latency=base, gate_s=gate_s, work_s=base.held_up_s, gates=(), work=work
         )

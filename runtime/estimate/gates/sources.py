@@ -119,6 +119,8 @@ class SourceTimes:
             return Series(none, _promises(np.zeros(0), np.zeros(0), np.zeros(0), ends_s))
         # Over and over, and not back again: who falls behind slowly may catch up at once.
         turned = self._turned(stimulus_s)
+        if self.is_ordered:
+            return self._ordered(stimulus_s, turned, count, ends_s)
         of = np.searchsorted(self.stimulus_s, turned).clip(max=len(self.stimulus_s) - 1)
         moved_s = (stimulus_s - self.stimulus_s[of]) * self.pace
         waits_s = (self.at_s - self.stimulus_s)[of]
@@ -129,6 +131,42 @@ class SourceTimes:
         at_s = stimulus_s + waits_s
         promised = _promises(promise_s, stimulus_s, stimulus_s, ends_s)
         return Series(Rows(event_s, stimulus_s, stimulus_s, at_s, count), promised)
+
+    @property
+    def is_ordered(self) -> bool:
+        """Whether its rows wait to be put in order."""
+        return bool((self.at_s > self.stimulus_s).any())
+
+    def _ordered(
+        self, stimulus_s: FloatArray, turned: FloatArray, count: FloatArray, ends_s: float | None
+    ) -> Series:
+        """Return rows that wait for their order: they are known as they left, not as they came."""
+        came = np.argsort(self.stimulus_s, kind="stable")
+        came_s = self.stimulus_s[came]
+        of = np.searchsorted(came_s, turned).clip(max=len(came) - 1)
+        # Each stands for those since the one before, so it waits as long as any of them.
+        since = np.minimum(np.append(0, of[:-1] + 1), of)
+        waits_s = np.append((self.at_s - self.stimulus_s)[came], 0.0)
+        spans = np.stack([since, of + 1], axis=1).ravel()
+        longest_s = np.maximum.reduceat(waits_s, spans)[::2] if len(of) else np.zeros(0)
+        moved_s = (stimulus_s - came_s[of]) * self.pace
+        rows = Rows(
+            self.event_s[came][of] + moved_s,
+            stimulus_s,
+            stimulus_s,
+            stimulus_s + longest_s,
+            count,
+        )
+        # A promise is known from the row on that brings it, which came later than those it lets go.
+        told = np.argsort(self.promise_stimulus_s, kind="stable")
+        told_s, newest_s = (
+            self.promise_stimulus_s[told],
+            np.maximum.accumulate(self.promise_s[told]),
+        )
+        by = np.searchsorted(told_s, came_s[of], side="right") - 1
+        before_s = np.maximum(told_s[0] - came_s[of], 0.0)  # of a turn before there is one
+        promise_s = newest_s[by.clip(min=0)] + moved_s - before_s * self.pace
+        return Series(rows, _promises(promise_s, stimulus_s, stimulus_s, ends_s))
 
     def _lasts(self, horizon_s: float) -> bool:
         """Whether what was seen lasts so long, and it had ended by then."""
