@@ -11,6 +11,7 @@ from runtime.patterns.drift_layout import layout_of
 from runtime.patterns.drifting import DriftMatcher
 from runtime.patterns.normal import Place
 from runtime.patterns.rules import rules_of
+from runtime.patterns.settings import Found
 from runtime.patterns.stamped import OFF
 from tests.patterns.drift_spec import DriftSpec, Event, Match
 from tests.patterns.worlds import (
@@ -56,8 +57,13 @@ def found_by(
     found += matcher.waiting.decided(2**62)
     return [
         Match(one.time_ns, one.window_start_ns, one.alternative, one.parts, one.is_certain)
-        for one in found
+        for one in as_they_leave(found)
     ]
+
+
+def as_they_leave(found: list[Found]) -> list[Found]:
+    """Return what is decided in one read in the order in which the operator lets it leave."""
+    return sorted(found, key=lambda one: (one.time_ns, one.is_behind, one.turn, one.order))
 
 
 def same(spec: DriftSpec, events: list[Event], put_away: frozenset[int] = frozenset()) -> None:
