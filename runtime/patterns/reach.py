@@ -155,7 +155,9 @@ class ReachMatcher(KeyMatcher):
     ) -> tuple[list[Found], tuple[int, What] | None]:
         number, which, low = what
         settings, chain = self._settings, self._chains[which]
-        latest = self.log.last_at(until_ns - self._span_ns)
+        # What is used up goes to what begins first; else all leave that begin at this time.
+        begins_at_ns = until_ns - self._span_ns
+        latest = match[0][0] if settings.consumes else self.log.last_at(begins_at_ns)
         matches = [match]
         if settings.selection == "each":
             every = self._listing(chain, number, low, self._accepts(chain), latest).back()

@@ -136,6 +136,9 @@ class Spec:
             return None
         until_ns = min(self._until_ns(events, one) for one in may)
         now = [one for one in may if self._until_ns(events, one) == until_ns]
+        if self.consumes:  # of one time that which begins first in the stream takes the events
+            begin = min(one[0][0] for one in now)
+            now = [one for one in now if one[0][0] == begin]
         return self._selected(now, alternative)[0]
 
     def _until_ns(self, events: Sequence[Event], choice: Choice) -> int:

@@ -185,6 +185,17 @@ def test_what_leaves_first_uses_events_up_first() -> None:
         same(spec, events_of(text))
 
 
+@pytest.mark.parametrize("selection", ["first", "each"])
+def test_of_two_beginnings_at_one_time_the_first_in_the_stream_takes_the_end(
+    selection: str,
+) -> None:
+    pattern = normal(Sequence((one(A), one(B)), (C,)))
+    spec = Spec(pattern, Within(span_ns=50), selection, True, None, "any", no_condition)
+    events = [replace(one, time_ns=max(one.time_ns, 10)) for one in events_of("aab")]
+    assert [[turn for turn, _ in found.parts] for found in found_by(spec, events)] == [[1, 3]]
+    same(spec, events)
+
+
 def test_repeated_more_often_than_the_least_is_found_where_each_is_the_next() -> None:
     """All three a after the b, each the next one; and the first two."""
     pattern = normal(Sequence((one(B), Place((A,), least=2, most=3))))
