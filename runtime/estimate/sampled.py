@@ -48,16 +48,16 @@ class StageCost:
         """Return what rows cost in slices that are full by time: their share of the fixed part.
 
         Where the fixed part is the longer one, a slice is not cut below so many rows as take as
-        long, `min_slice_rows` at most (`runtime/schedule/slice_size.py`).
+        long, `min_slice_rows` at most (`runtime/schedule/slice_size.py`). However long a row takes,
+        there is one in a slice.
         """
         fixed_s, row_s = self.fixed_s, self.row_s
         if row_s <= 0:  # as many rows as there may be, if it is not too long by itself
             rows = LEAST_ROWS if fixed_s >= slice_s else MOST_ROWS
             return StageCost(0.0, fixed_s / rows, self.more_s)
-        more = fixed_s / (slice_s - fixed_s) if fixed_s < slice_s else np.inf
-        more = min(more, max(1.0, fixed_s / (LEAST_ROWS * row_s)))
-        row_s = max(row_s * (1 + more), row_s + fixed_s / MOST_ROWS)
-        return StageCost(0.0, row_s, self.more_s * (1 + more))
+        fit = max(slice_s - fixed_s, min(fixed_s, LEAST_ROWS * row_s)) / row_s
+        more = fixed_s / (max(round(min(fit, MOST_ROWS)), 1) * row_s)
+        return StageCost(0.0, row_s * (1 + more), self.more_s * (1 + more))
 
 
 @dataclass(frozen=True, kw_only=True)

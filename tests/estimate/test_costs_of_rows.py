@@ -92,6 +92,7 @@ def test_messages_without_rows_do_not_bound_the_fixed_part() -> None:
         (0.0, 1e-5, 1e-5),
         (0.02, 5e-6, 5e-6 + 0.02 / 1_000),  # it alone is too long: no fewer than 1,000 rows
         (0.02, 1e-3, 2e-3),  # or than take as long
+        (5e-4, 0.011, 0.0115),  # nor than one
         (1e-4, 1e-9, 1e-9 + 1e-4 / 65_536),  # no more than the most
         (1e-4, 0.0, 1e-4 / 65_536),
     ],

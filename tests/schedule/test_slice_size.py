@@ -52,7 +52,7 @@ def test_a_long_fixed_part_is_paid_for_many_rows(fixed_ms: float) -> None:
     assert min(rows[20:]) >= Limits().min_slice_rows / 2  # to see whether it is the rows after all
 
 
-@pytest.mark.parametrize("row_us", [5, 150, 1_000])
+@pytest.mark.parametrize("row_us", [5, 150, 1_000, 2_200, 11_500])
 @pytest.mark.parametrize("fixed_ms", [0.2, 0.9, 1.9, 3.3, 20])
 def test_a_row_costs_in_a_backlog_what_is_predicted_of_full_slices(
     fixed_ms: float, row_us: float
