@@ -107,7 +107,8 @@ def _local(kind: str, path: Path) -> str:
     try:
         return local_path(path)
     except NoLocalPath as problem:
-        raise IngestError(f"{kind}: {problem}; read it through Spark, or mount it") from None
+        way_out = "; read it through Spark, or mount it" if problem.is_elsewhere else ""
+        raise IngestError(f"{kind}: {problem}{way_out}") from None
 
 
 def _typed(types: Types | None) -> tuple[tuple[str, pa.DataType], ...]:

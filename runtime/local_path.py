@@ -13,19 +13,33 @@ _SCHEME = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]+):/(?P<rest>.*)", re.DO
 
 
 class NoLocalPath(ValueError):
-    """A path with a scheme whose files are not on a file system of this machine."""
+    """A path that is not one of a file system of this machine: its scheme, user or letters.
+
+    Attributes:
+        is_elsewhere: whether it may be a path on another machine.
+    """
+
+    def __init__(self, said: str, *, is_elsewhere: bool = True) -> None:
+        super().__init__(said)
+        self.is_elsewhere = is_elsewhere
 
 
 def local_path(path: str | os.PathLike[str]) -> str:
     """Return a path as the system takes it: `~` is the user's folder, `file://` is removed.
 
     Raises:
-        NoLocalPath: it has another scheme, or names another host.
+        NoLocalPath: it has another scheme, names another host or an unknown user, or has a null
+            character.
     """
     text = os.fspath(path)
+    if "\0" in text:
+        raise NoLocalPath(
+            f"{text!r} has a null character, which no path can have; leave it out",
+            is_elsewhere=False,
+        )
     match = _SCHEME.match(text)
     if match is None:
-        return os.path.expanduser(text)
+        return _expanded(text)
     scheme, rest = match["scheme"].lower(), match["rest"]
     if scheme != "file":
         raise NoLocalPath(
@@ -40,3 +54,16 @@ def local_path(path: str | os.PathLike[str]) -> str:
                 f"systems of the machine; a path of this one is 'file:///{host}/{rest}'"
             )
     return "/" + unquote(rest)
+
+
+def _expanded(text: str) -> str:
+    path = os.path.expanduser(text)
+    if text.startswith("~") and path == text:
+        user = text[1:].partition("/")[0]
+        whose = f"user {user!r}, who is" if user else "the user, which is"
+        raise NoLocalPath(
+            f"{text!r} begins with the home folder of {whose} not known here; a folder of that "
+            f"name is './{text}'",
+            is_elsewhere=False,
+        )
+    return path

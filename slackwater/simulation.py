@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Unpack
 
+from runtime.errors import SettingError
 from runtime.flow.dataflow import Dataflow
 from runtime.plan.slots import slots_of_nodes
 from runtime.simulate import CostModel, Fault, LinkModel
@@ -19,6 +20,10 @@ if TYPE_CHECKING:
     from slackwater.submitted import Planned
 
 
+MOST_SLOTS = 1_000
+"""A plan that looks at so many takes seconds; of ten times as many, minutes."""
+
+
 class Simulation(FlowHost):
     """The simulator as a place to submit flows to: virtual time, repeatable by its seed.
 
@@ -29,6 +34,9 @@ class Simulation(FlowHost):
         cost: what work costs, in what is predicted, too. None: what it takes here, as a sample
             shows, of a flow that is submitted with rates; of others the defaults of CostModel.
         link: what distance costs.
+
+    Raises:
+        SettingError: there is no slot, or more than 1,000.
     """
 
     def __init__(
@@ -40,6 +48,12 @@ class Simulation(FlowHost):
         cost: CostModel | None = None,
         link: LinkModel | None = None,
     ) -> None:
+        if not 1 <= nodes * cores <= MOST_SLOTS:
+            raise SettingError(
+                f"{nodes} nodes with {cores} cores are {nodes * cores} slots; a simulation has 1 "
+                f"to {MOST_SLOTS:,}, since a plan for more takes minutes: choose fewer nodes or "
+                "cores (--nodes, --cores)"
+            )
         self.nodes = [f"node-{n}" for n in range(1, nodes + 1)]
         self.slots = slots_of_nodes(dict.fromkeys(self.nodes, cores))
         self._seed, self._cost, self._link = seed, cost, link

@@ -217,10 +217,9 @@ def _files(
     try:
         local = local_path(path)
     except NoLocalPath as problem:
-        raise SettingError(
-            f"{who}: {problem}; write to a folder that is mounted, and copy the parts from there, "
-            "or send rows with callback_sink"
-        ) from None
+        way_out = "; write to a folder that is mounted, and copy the parts from there, or send "
+        way_out = f"{way_out}rows with callback_sink" if problem.is_elsewhere else ""
+        raise SettingError(f"{who}: {problem}{way_out}") from None
     if overwrite and resume:
         raise SettingError(
             f"{who}: overwrite=True replaces what is there and resume=True goes on behind it; "

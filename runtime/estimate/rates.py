@@ -13,6 +13,10 @@ from runtime.model import Int64Array
 __all__ = ["OnOff", "OwnTimes", "Rate", "RecordedRate", "constant", "is_trace", "series_of"]
 
 
+MOST_EVENTS_PER_S = 1e12
+"""An event a picosecond: what is computed of a rate stays far from where floats end."""
+
+
 def series_of(
     rates: Mapping[str, Rate] | Rate,
     shares: Mapping[str, float],
@@ -37,6 +41,9 @@ def series_of(
         SettingError: a source without a rate, a rate for what is no source, or one that is none.
     """
     own = own or {}
+    for rate in rates.values() if isinstance(rates, Mapping) else [rates]:
+        if isinstance(rate, (int, float)):
+            _check(rate)  # as it was written, before it is shared out
     if not isinstance(rates, Mapping) and isinstance(rates, (int, float)):
         rates = {source: float(rates) * share for source, share in shares.items()}
     if not isinstance(rates, Mapping):
@@ -94,11 +101,18 @@ def constant(rate: float, *, d: int, width_s: float) -> FloatArray:
     """Return d subintervals with so many events a second.
 
     Raises:
-        SettingError: the rate is below zero or not finite.
+        SettingError: the rate is below zero, or above `MOST_EVENTS_PER_S`.
     """
-    if not 0 <= rate < float("inf"):
-        raise SettingError(f"a rate of {rate} events/s is none: it is finite and >= 0")
+    _check(rate)
     return np.full(d, rate * width_s)
+
+
+def _check(rate: float) -> None:
+    if not 0 <= rate <= MOST_EVENTS_PER_S:
+        raise SettingError(
+            f"a rate of {rate:.12g} events/s is none: it is at least 0 and at most "
+            f"{MOST_EVENTS_PER_S:g}"
+        )
 
 
 def is_trace(rate: Rate) -> bool:

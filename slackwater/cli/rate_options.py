@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -24,13 +23,6 @@ __all__ = [
 ]
 
 
-class AdmissionWord(StrEnum):
-    """What is done with a flow that would break a deadline."""
-
-    REJECT = "reject"
-    WARN = "warn"
-
-
 Rates = Annotated[
     list[str] | None,
     typer.Option(
@@ -47,9 +39,11 @@ History = Annotated[
     ),
 ]
 AdmissionOption = Annotated[
-    AdmissionWord | None,
+    str | None,
     typer.Option(
-        "--admission", help="A flow that would break a deadline at this --rate: refuse it, or warn."
+        "--admission",
+        metavar="[reject|warn]",
+        help="A flow that would break a deadline at this --rate: refuse it, or warn.",
     ),
 ]
 
@@ -57,7 +51,7 @@ AdmissionOption = Annotated[
 def predicted_by(
     rate: list[str] | None,
     sample: int,
-    admission: AdmissionWord | None = None,
+    admission: str | None = None,
     history: Path | None = None,
 ) -> dict[str, Any]:
     """Return what `submit` and `explain` take of these options; nothing of a rate without one.
@@ -65,7 +59,7 @@ def predicted_by(
     Raises:
         SettingError: a rate is wrong.
     """
-    said: dict[str, Any] = {} if admission is None else {"admission": admission.value}
+    said: dict[str, Any] = {} if admission is None else {"admission": admission}
     if history is not None:
         said["history"] = history
     return {"rates": rates_of(rate), "sample": sample, **said} if rate else said

@@ -66,6 +66,12 @@ def load_flow(path: Path, name: str | None = None) -> Loaded:
     return Loaded(_found(module, name, path), module)
 
 
+_NO_FLOW = (
+    "no dataflow; write `flow = slackwater.Dataflow(…)` at its top level, or a function `build()` "
+    "that returns one"
+)
+
+
 def _found(module: ModuleType, name: str | None, path: Path) -> Flow:
     flows: dict[str, Flow] = {key: value for key, value in vars(module).items() if _is_flow(value)}
     if name is not None:
@@ -82,10 +88,7 @@ def _found(module: ModuleType, name: str | None, path: Path) -> Flow:
             f"{path} has several dataflows ({listed(distinct.values())}); "
             f"name one: {path.name}:{next(iter(distinct.values()))}"
         )
-    raise FlowError(
-        f"{path} has no dataflow; write `flow = slackwater.Dataflow(…)` at its top level, "
-        "or a function `build()` that returns one"
-    )
+    raise FlowError(f"{path} has {_NO_FLOW}")
 
 
 def _is_flow(value: object) -> TypeGuard[Flow]:
@@ -96,13 +99,16 @@ def _named(module: ModuleType, name: str, flows: Mapping[str, Flow], path: Path)
     if name in flows:
         return flows[name]
     value = getattr(module, name, None)
+    builds = [key for key in ("build",) if callable(getattr(module, key, None))]
+    if value is None and not flows and not builds:
+        raise FlowError(f"{path} has no {name!r}, and {_NO_FLOW}")
     if value is None:
-        meant = nearest(name, flows or ["build"])
+        meant = nearest(name, flows or builds)
         there = f"; there are: {listed(flows)}" if flows else ""
         raise FlowError(f"{path} has no {name!r}; the nearest is {meant!r}{there}")
     if not callable(value):
         raise FlowError(
-            f"{name!r} in {path} is a {type(value).__name__}, not a dataflow, nor a function "
+            f"{name!r} in {path} is of type {type(value).__name__}, not a dataflow, nor a function "
             "that returns one"
         )
     return _built(value, name, path)

@@ -14,6 +14,7 @@ import pytest
 
 import slackwater as sw
 from runtime.errors import SettingError
+from runtime.estimate.rates import series_of
 from runtime.simulate import CostModel
 from slackwater.provisioning import fewest_nodes
 from slackwater.sampling import sample_flow
@@ -275,7 +276,9 @@ def test_a_deadline_under_the_work_on_a_row_is_not_kept_and_one_under_the_bound_
     [
         ({"nobody": 5}, "given for 'nobody', which is no source"),
         ({}, "source 'numbers' has no rate"),
-        (-1, "a rate of -1.0 events/s is none"),
+        (-1, r"a rate of -1 events/s is none: it is at least 0 and at most 1e\+12"),
+        ({"numbers": 1e300}, r"a rate of 1e\+300 events/s is none"),
+        (float("nan"), "a rate of nan events/s is none"),
         ({"numbers": [1.0, 2.0]}, "a trace of 2 counts was given for 600 subintervals"),
     ],
 )
@@ -283,6 +286,17 @@ def test_rates_that_are_none_are_refused(rates: Any, said: str) -> None:
     flow, sample = sampled(MS, times(100), rows=100)
     with pytest.raises(SettingError, match=said):
         sw.Simulation().predict(flow, rates, sample=sample)
+
+
+def test_a_rate_of_all_together_is_refused_as_it_was_written() -> None:
+    with pytest.raises(SettingError, match="a rate of -5 events/s is none"):
+        series_of(-5, {"a": 0.5, "b": 0.5}, d=1, width_s=1.0)
+
+
+@pytest.mark.parametrize(("nodes", "cores"), [(10**20, 1), (1_001, 1), (1, 1_001), (0, 1)])
+def test_a_simulation_of_more_slots_than_can_be_planned_is_refused(nodes: int, cores: int) -> None:
+    with pytest.raises(SettingError, match="slots; a simulation has 1 to 1,000"):
+        sw.Simulation(nodes, cores=cores)
 
 
 def test_a_sample_of_another_version_is_refused() -> None:
@@ -311,5 +325,7 @@ def test_the_command_line_plans_and_provisions(tmp_path: Path) -> None:
     assert "is not N or SOURCE=N" in said("plan", target, "--rate", "many", code=1)
     assert "names no source" in said("plan", target, "--rate", "=5", code=1)
     assert "second rate of 'a'" in said("plan", target, "--rate", "a=5", "--rate", "a=6", code=1)
+    refused = said("run", target, "--simulate", "--admission", "maybe", "--rate", "9", code=1)
+    assert "admission='maybe' is neither 'reject' nor 'warn'" in refused
     assert "stands alone" in said("plan", target, "--rate", "5", "--rate", "6", code=1)
     assert '"sustainable": null' in said("plan", target, "--rate", "0", "--json")

@@ -16,7 +16,8 @@ import pytest
 
 from actors.sinks import Sink, open_sink, parts
 from actors.sinks.outputs import callback_sink, collect_sink, jsonl_sink, parquet_sink
-from runtime.errors import OperatorError, SettingError, SinkError, TypeMismatch
+from ingest.files import csv, jsonl, parquet
+from runtime.errors import OperatorError, SettingError, SinkError, SlackwaterError, TypeMismatch
 from runtime.sinks import Output
 
 SCHEMA = pa.schema([("ts", pa.timestamp("ns", tz="UTC")), ("n", pa.int64()), ("x", pa.float64())])
@@ -115,6 +116,16 @@ def test_a_path_of_another_system_is_refused(of: Any, path: str) -> None:
     if not path.startswith("file"):
         with pytest.raises(SettingError):
             of(Path(path))  # which has one slash
+
+
+@pytest.mark.parametrize("of", [parquet_sink, jsonl_sink, parquet, jsonl, csv])
+def test_a_path_that_no_file_can_have_is_refused_by_its_rule(of: Any) -> None:
+    with pytest.raises(SlackwaterError, match=r"null character, which no path can have; leave it"):
+        of("o\0x")
+    with pytest.raises(
+        SlackwaterError, match=r"user 'no-such-user', who is not known here; .*'\./~"
+    ):
+        of("~no-such-user/x")
 
 
 def test_a_path_of_this_machine_may_say_so(tmp_path: Path) -> None:
