@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Annotated, Any
+from contextlib import contextmanager, nullcontext, redirect_stdout
+from contextvars import ContextVar
+from typing import Annotated, Any, TextIO
 
 import typer
 from rich.console import Console
@@ -50,11 +51,20 @@ Placement = Annotated[
 ]
 
 
+_stdout: ContextVar[TextIO | None] = ContextVar("_stdout", default=None)
+"""The stream for JSON; None: it is `sys.stdout`."""
+
+
 @contextmanager
 def errors_told(*, as_json: bool) -> Iterator[None]:
-    """Tell our own errors in one paragraph, without a traceback of ours."""
+    """Tell our own errors in one paragraph, without a traceback of ours.
+
+    With JSON, what else is printed meanwhile, as by the user's file, goes to stderr.
+    """
+    own = _stdout.set(sys.stdout)
     try:
-        yield
+        with redirect_stdout(sys.stderr) if as_json else nullcontext():
+            yield
     except SlackwaterError as problem:
         notes = getattr(problem, "__notes__", [])
         message = "\n".join([str(problem), *notes])
@@ -65,6 +75,8 @@ def errors_told(*, as_json: bool) -> Iterator[None]:
     except KeyboardInterrupt:
         typer.echo("slackwater: interrupted", err=True)
         raise typer.Exit(130) from None
+    finally:
+        _stdout.reset(own)
 
 
 class Told(SlackwaterError):
@@ -108,4 +120,4 @@ def print_report(found: JobReport) -> None:
 
 def print_json(plain: dict[str, Any]) -> None:
     """Print one JSON object to stdout."""
-    typer.echo(sanitized_json(json_text(plain)))
+    typer.echo(sanitized_json(json_text(plain)), file=_stdout.get())

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import typer
 
 from runtime.errors import ClusterError, OperatorError
 from runtime.measure import JobReport
@@ -47,6 +48,17 @@ def test_json_is_one_object_and_nothing_else(host: FakeHost) -> None:
     found = json.loads(done.stdout)
     assert found["ledger"]["balanced"] is True
     assert found["out"] == "here"
+
+
+@pytest.mark.parametrize("command", ["run", "explain"])
+def test_what_the_users_file_prints_is_not_in_the_json(host: FakeHost, command: str) -> None:
+    flow = Path("city.py")
+    flow.write_text(f"print('loading')\n{flow.read_text()}")
+    host.meanwhile = lambda: typer.echo("in a function")
+    done = call(command, "city.py", "--json")
+    assert isinstance(json.loads(done.stdout), dict)
+    said = ["loading"] if command == "explain" else ["loading", "in a function"]
+    assert done.stderr.splitlines() == said
 
 
 def test_quiet_says_nothing_of_a_good_run(host: FakeHost) -> None:
