@@ -6,7 +6,6 @@ share in `slackwater/cli/shell.py`.
 
 from __future__ import annotations
 
-import io
 import sys
 import time
 from collections.abc import Callable
@@ -39,6 +38,7 @@ from slackwater.cli.shell import (
     print_json,
     print_report,
 )
+from slackwater.cli.streams import call_with_streams
 from slackwater.cli.timesync_command import timesync
 from slackwater.cli.versions import versions
 from slackwater.ctrl_c import tell_ctrl_c_apart
@@ -63,10 +63,7 @@ def main() -> None:
     # A script's shell has those it runs in the background ignore Ctrl-C. What we would start
     # goes on after it then, with nobody to end it: we stop the job, as in the foreground.
     tell_ctrl_c_apart()
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")  # a terminal without µ is no reason to die
-    app()
+    call_with_streams(app)
 
 
 @app.command()
