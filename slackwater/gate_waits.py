@@ -347,6 +347,10 @@ def gate_lines(part: GatePart) -> list[str]:
     return lines
 
 
+LEAST_RELIEF = 0.05
+"""Part of the worst latency: what is predicted is not known any better."""
+
+
 def relief_by_slack(part: GatePart) -> str | None:
     """Return which smaller slack would leave how much less; None: gates are the smaller part.
 
@@ -369,7 +373,7 @@ def relief_by_slack(part: GatePart) -> str | None:
     }
     found = part.again(replace(part.flow, gated=gated))
     (wait,) = (one for one in found.gates if one.name == longest.name)
-    if found.latency.is_held or (found.latency.worst_s >= worst_s and not part.never):
+    if found.latency.is_held or not (part.never or relieves(found.latency.worst_s, worst_s)):
         return None  # it would not do
     ms = (slack.slack_ns or 0) // 1_000_000
     text = f"{ms // 1_000}s" if ms % 1_000 == 0 else f"{ms}ms"
@@ -377,6 +381,11 @@ def relief_by_slack(part: GatePart) -> str | None:
         f'relief      a smaller slack for {gate.origin or gate.name}: slack="{text}" would make '
         f"the worst {format_s(found.latency.worst_s)}, and {wait.late:.1%} of its rows come late"
     )
+
+
+def relieves(worst_s: float, now_s: float) -> bool:
+    """Whether a worst latency is better than now by `LEAST_RELIEF`; by less is as good as equal."""
+    return worst_s <= (1 - LEAST_RELIEF) * now_s
 
 
 def _slack_s(gate: GatedOperator, wait: GateWait, part: GatePart) -> float:

@@ -14,6 +14,7 @@ import slackwater as sw
 from runtime.estimate.rates import RecordedRate
 from runtime.simulate import CostModel
 from slackwater.admission import admitted_plan
+from slackwater.gate_waits import relieves
 from slackwater.prediction import Prediction
 from slackwater.provisioning import fewest_nodes
 from slackwater.sampling import sample_flow
@@ -109,6 +110,13 @@ def test_the_verdict_on_a_deadline_counts_what_gates_hold_back() -> None:
     assert said["keeps_deadline"] is False
     assert said["gates"]["each"][0]["waits_for"] == "a"
     assert said["gates"]["worst_gate_s"] == pytest.approx(2.0, abs=0.1)
+
+
+def test_a_relief_that_leaves_the_worst_as_it_is_is_none() -> None:
+    assert not relieves(0.012499, 0.0125)
+    assert not relieves(0.0125, 0.0125)
+    assert relieves(0.9, 1.0)
+    assert relieves(3.09, float("inf"))
 
 
 def test_where_gates_break_a_deadline_more_nodes_are_no_way_out() -> None:
