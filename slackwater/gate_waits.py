@@ -168,7 +168,12 @@ def gate_part(
         graph=layout.graph,
         gated=gated,
         sources={
-            name: times[name].ahead(counts, width_s, beyond=beyond, as_it_came=is_as_it_came)
+            name: times[name].ahead(
+                counts,
+                width_s,
+                beyond=beyond,
+                as_it_came=is_as_it_came if sample.recorded else times[name].ends_within(counts),
+            )
             for name, counts in series.items()
         },
         sampled={name: one.series() for name, one in sample.times.items()},

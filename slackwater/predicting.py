@@ -11,7 +11,7 @@ from runtime.errors import SettingError
 from runtime.estimate import Workload
 from runtime.estimate.placement import PlacementProblem, SearchBudget, mace_hc
 from runtime.estimate.query_graph import FloatArray
-from runtime.estimate.rates import OwnTimes, Rate, is_trace, series_of
+from runtime.estimate.rates import EndedTimes, OwnTimes, Rate, is_trace, series_of
 from runtime.estimate.sampled import as_shares
 from runtime.estimate.shared_cores import SharedCores, with_shared_cores
 from runtime.model import NS_PER_SECOND, Duration, duration_ns
@@ -137,7 +137,7 @@ def series_ahead(
     """
     shares = as_shares(sample.rows)
     asked = rates if isinstance(rates, Mapping) else dict.fromkeys(shares, rates)
-    own = {}
+    own: dict[str, OwnTimes | EndedTimes] = {}
     for name, times in sample.times.items():
         rate = asked.get(name)
         if isinstance(rates, (int, float)):
@@ -147,7 +147,14 @@ def series_ahead(
             numbers = np.linspace(0, recorded.events - 1, min(recorded.events, MOST_NUMBERS))
             came_s = recorded.nth_s(numbers) if recorded.events else came_s
         came = times.rate if recorded is None else recorded.mean
-        if isinstance(rate, (int, float)) and 0 < rate < np.inf and came > 0 and np.ptp(came_s) > 0:
+        is_number = isinstance(rate, (int, float))
+        rows = np.array([float(rate) * d * width_s if isinstance(rate, (int, float)) else np.inf])
+        is_all = is_number and recorded is None and len(came_s) > 0 and times.ends_within(rows)
+        if is_all and speed is not None:
+            own[name] = EndedTimes(np.sort(came_s) * (times.pace / speed))
+        elif (
+            isinstance(rate, (int, float)) and 0 < rate < np.inf and came > 0 and np.ptp(came_s) > 0
+        ):
             faster = rate / came if speed is None else speed / times.pace
             own[name] = OwnTimes(np.sort(came_s) / faster)
     return series_of(rates, shares, d=d, width_s=width_s, seed=seed, own=own)

@@ -28,6 +28,9 @@ LOOK_S = 1.0
 TAKES = 4_000
 """Rows of a source that are kept, at least, where there are as many: of twice as many every other
 goes, and each stands for twice as many."""
+EARLY = 0.1
+"""Of the time that was looked at: a source that ended so much before the last row of any other is
+taken to end so in the run; others, as long as they, may be a part of what will come."""
 FAR_NS = 2**62
 """A moment by which every row is due."""
 
@@ -45,9 +48,11 @@ def source_times(stages: Sequence[Stage], rows: int) -> tuple[dict[str, SourceTi
     read = {
         stage.name: _read(stage, rows) for stage in stages if isinstance(stage.step, SourceStep)
     }
-    origin_ns = min((int(one[1].min()) for one, _, _ in read.values() if one.size), default=0)
+    origin_ns = min((int(one[1].min()) for one, *_ in read.values() if one.size), default=0)
+    last_ns = {name: int(one[0].max(initial=0)) for name, (one, *_) in read.items()}
+    early_ns = (1 - EARLY) * max(last_ns.values(), default=0)
     found = {}
-    for name, (times, pace, each) in read.items():
+    for name, (times, pace, each, ended) in read.items():
         stimulus_ns, event_ns, at_ns, promise_ns, told_ns = times
         promised = (promise_ns - origin_ns) / NS_PER_SECOND
         promised[promise_ns == START_NS] = -np.inf
@@ -58,15 +63,17 @@ def source_times(stages: Sequence[Stage], rows: int) -> tuple[dict[str, SourceTi
             promise_s=promised,
             promise_stimulus_s=told_ns / NS_PER_SECOND,
             pace=pace,
+            ends_s=last_ns[name] / NS_PER_SECOND if ended and last_ns[name] < early_ns else None,
             stands_for=each,
         )
     return found, origin_ns
 
 
-def _read(stage: Stage, rows: int) -> tuple[Int64Array, float, int]:
-    """Return what rows are like, event time to the clock's, and how many each row stands for.
+def _read(stage: Stage, rows: int) -> tuple[Int64Array, float, int, bool]:
+    """Return what rows are like, event time to the clock's, how many each row stands for.
 
-    Shape (5, rows): stimulus, event time, when handed over, promise, its stimulus; ns.
+    Shape (5, rows): stimulus, event time, when handed over, promise, its stimulus; ns. And whether
+    these are all that the source has.
     """
     assert isinstance(stage.step, SourceStep), "others are fed by stages"
     spec: SourceSpec = stage.step.source
@@ -84,12 +91,17 @@ def _read(stage: Stage, rows: int) -> tuple[Int64Array, float, int]:
     each = 1
     taken: list[Int64Array] = []
     now_ns = START_NS
+    ended = False
     try:
-        while machine.rows_in < most and (due_ns := machine.due_ns(FAR_NS)) is not None:
+        while machine.rows_in < most:
+            if (due_ns := machine.due_ns(FAR_NS)) is None:
+                ended = True
+                break
             if machine.rows_in >= rows and time.monotonic() > until_s:
                 break
             message = machine.take(FAR_NS, max_rows=min(each, most - machine.rows_in))
             if message is None or message.promise_ns == END_NS:
+                ended = message is not None
                 break
             if message.batch is not None:
                 if holds:  # rows leave one behind the other: one may wait for another
@@ -104,7 +116,7 @@ def _read(stage: Stage, rows: int) -> tuple[Int64Array, float, int]:
     finally:
         machine.close()
     found = np.stack(taken, axis=1) if taken else np.zeros((5, 0), np.int64)
-    return (_before_the_end(found) if spec.reorder.sorts else found), pace, each
+    return (_before_the_end(found) if spec.reorder.sorts else found), pace, each, ended
 
 
 def _before_the_end(times: Int64Array) -> Int64Array:

@@ -10,7 +10,16 @@ from runtime.errors import SettingError
 from runtime.estimate.query_graph import FloatArray
 from runtime.model import Int64Array
 
-__all__ = ["OnOff", "OwnTimes", "Rate", "RecordedRate", "constant", "is_trace", "series_of"]
+__all__ = [
+    "EndedTimes",
+    "OnOff",
+    "OwnTimes",
+    "Rate",
+    "RecordedRate",
+    "constant",
+    "is_trace",
+    "series_of",
+]
 
 
 MOST_EVENTS_PER_S = 1e12
@@ -24,7 +33,7 @@ def series_of(
     d: int,
     width_s: float,
     seed: int = 0,
-    own: Mapping[str, OwnTimes] | None = None,
+    own: Mapping[str, OwnTimes | EndedTimes] | None = None,
 ) -> dict[str, FloatArray]:
     """Return what arrives at each source in each subinterval.
 
@@ -79,7 +88,7 @@ def _series(
     *,
     d: int,
     width_s: float,
-    own: OwnTimes | None = None,
+    own: OwnTimes | EndedTimes | None = None,
 ) -> FloatArray:
     if isinstance(rate, OnOff):
         return rate.series(rng, d=d, width_s=width_s)
@@ -265,6 +274,23 @@ class OwnTimes:
         """Return as many rows as a constant rate has in d subintervals, spread as these came."""
         turns, rest_s = np.divmod(np.arange(len(even) + 1) * width_s, self._length_s)
         each = np.diff(turns + np.interp(rest_s, self._at_s, self._share))
+        total = float(each.sum())
+        return even if total <= 0 else np.asarray(each * (float(even.sum()) / total))
+
+
+class EndedTimes:
+    """When rows of a source came that has no more of them.
+
+    Args:
+        came_s: shape (k,), k >= 1, seconds from the start, ascending.
+    """
+
+    def __init__(self, came_s: FloatArray) -> None:
+        self._came_s = came_s
+
+    def spread(self, even: FloatArray, *, width_s: float) -> FloatArray:
+        """Return as many rows as a constant rate has in d subintervals, spread as these came."""
+        each = np.histogram(self._came_s, np.arange(len(even) + 1) * width_s)[0].astype(np.float64)
         total = float(each.sum())
         return even if total <= 0 else np.asarray(each * (float(even.sum()) / total))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -258,6 +259,34 @@ def test_slacks_in_a_row_are_looked_ahead_for_all_together_by_the_clock(
     assert made.gates is not None
     assert made.gates.never == ()
     assert made.worst_s == pytest.approx(waits_s, abs=1.0)
+
+
+@pytest.mark.parametrize("until_s", [0.0, 0.01, 5.0])
+def test_a_source_that_is_empty_or_has_ended_holds_no_gate(until_s: float) -> None:
+    """No row, one, and rows of the first five of thirty seconds."""
+    rng = np.random.default_rng(1)
+    whole = stream(rng, late_s=0.0)
+    few = stream(rng, late_s=0.0).slice(0, math.ceil(until_s * RATE))
+
+    def flow() -> sw.Dataflow:
+        made = sw.Dataflow("ends", deadline="1s")
+        a, b = (
+            made.source(name, sw.table(rows), event_time="ts", arrival="came", speed=1)
+            for name, rows in (("a", whole), ("b", few))
+        )
+        a.merge(b, slack=None, name="all").sink("out", sw.collect_sink())
+        return made
+
+    rates = {"a": RATE, "b": len(few) / SECONDS}
+    host = sw.Simulation(nodes=2, cost=COST)
+    made = host.predict(flow(), rates, sample=SECONDS * RATE, horizon=f"{SECONDS}s")
+    (sink,) = host.submit(flow()).wait().sinks
+    assert sink.latency.max_ns < 100 * 10**6
+    assert made.worst_s == pytest.approx(sink.latency.max_ns / 1e9, abs=0.1)
+    assert made.verdict == "kept"
+    more = {"a": RATE, "b": RATE}  # rows that the source has not: it goes on
+    if until_s == 0.0:
+        assert host.predict(flow(), more, sample=SECONDS * RATE).verdict == "not kept"
 
 
 def test_where_no_gate_holds_anything_back_nothing_is_said_of_gates() -> None:

@@ -132,6 +132,11 @@ class SourceTimes:
         promised = _promises(promise_s, stimulus_s, stimulus_s, ends_s)
         return Series(Rows(event_s, stimulus_s, stimulus_s, at_s, count), promised)
 
+    def ends_within(self, arrivals: FloatArray) -> bool:
+        """Whether it is known to end, and these are no more rows than it has."""
+        rows = len(self.stimulus_s) * self.stands_for
+        return self.ends_s is not None and float(arrivals.sum()) <= rows + 1
+
     @property
     def is_ordered(self) -> bool:
         """Whether its rows wait to be put in order."""
