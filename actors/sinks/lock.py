@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from actors.kernel.boot import boot_id
-from actors.kernel.plain_files import read_plain
+from actors.kernel.plain_files import private, read_plain
 from actors.kernel.process_identity import start_of
 from runtime.errors import SinkError
 from runtime.sinks import HasEnded, SinkRun
@@ -43,7 +43,8 @@ class Lock:
             own = self._path.with_name(f"{self._path.name}.{self._holder.token}")
             data = json.dumps(self._holder.to_json()).encode()
             try:
-                own.write_bytes(data)
+                with open(own, "wb", opener=private) as file:
+                    file.write(data)
                 if note is None:
                     _put(own, self._path, data)
                 else:
@@ -134,7 +135,7 @@ def _put(own: Path, path: Path, data: bytes) -> None:
     try:
         os.link(own, path)
     except PermissionError:  # a file system without links; half a lock may be seen for a moment
-        with path.open("xb") as file:
+        with open(path, "xb", opener=private) as file:
             file.write(data)
 
 

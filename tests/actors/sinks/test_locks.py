@@ -63,6 +63,28 @@ def test_a_pipe_in_the_place_of_a_lock_or_manifest_is_refused_and_not_waited_for
     }
 
 
+@pytest.mark.parametrize("has_links", [True, False])
+@pytest.mark.parametrize("name", ["out", "one.jsonl"])
+def test_no_other_user_can_read_a_file_of_a_sink_at_work(
+    tmp_path: Path, name: str, has_links: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*_: object) -> None:
+        raise PermissionError(1, "no links here")
+
+    if not has_links:
+        monkeypatch.setattr(os, "link", refused)
+    before = os.umask(0o022)
+    try:
+        sink = opened(jsonl_sink(tmp_path / name))
+        sink.write(rows(0, 3))
+        modes = {path.name: path.stat().st_mode & 0o777 for path in tmp_path.rglob("*")}
+        sink.close()
+    finally:
+        os.umask(before)
+    assert any(name.endswith("slackwater.lock") for name in modes)
+    assert {mode for name, mode in modes.items() if name != "out"} == {0o600}
+
+
 def test_a_job_that_never_started_leaves_the_place_as_it_was(tmp_path: Path) -> None:
     write_all(jsonl_sink(tmp_path))
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
