@@ -49,7 +49,8 @@ class Limits:
     it, and half as many slices cost less: docs/decisions/2026-11-25-cost-at-the-clock.md."""
 
     min_slice_rows: int = 1_000
-    """But a slice never gets fewer rows than this: below it, overhead is all there is."""
+    """But a slice never gets fewer rows than this: below it, overhead is all there is. Unless given
+    it gives way to a smaller `max_slice_rows`."""
 
     max_slice_rows: int = 65_536
     """Nor more than this; the sources hand over at most as many."""
@@ -97,6 +98,11 @@ class Limits:
                 )
             if value < least:
                 raise SettingError(f"{field.name}={value} must be at least {least}")
+        if self.max_slice_rows < self.min_slice_rows != type(self).min_slice_rows:
+            raise SettingError(
+                f"min_slice_rows={self.min_slice_rows:,} is above max_slice_rows="
+                f"{self.max_slice_rows:,}; give a smaller one, or leave it out"
+            )
 
 
 @dataclass(frozen=True, kw_only=True)

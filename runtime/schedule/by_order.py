@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from runtime.errors import SettingError
-from runtime.expressions.nearest import listed
-from runtime.schedule.order import Order, StageView
+from runtime.schedule.order import Order, StageView, choice
 from runtime.schedule.stage import StageMachine
 
 __all__ = ["chosen_by"]
 
 
 def chosen_by(
-    order: Order, able: Mapping[StageMachine, int], turns: Mapping[str, int], now_ns: int
+    order: Order,
+    able: Mapping[StageMachine, int],
+    turns: Mapping[str, int],
+    now_ns: int,
+    *,
+    slot: str,
 ) -> StageMachine | None:
     """Return the stage that an order chooses; None: there is none.
 
@@ -22,8 +25,10 @@ def chosen_by(
         able: {stage that has work, and credit for it: the earliest stimulus of that}.
         turns: {stage: number of its last slice}.
         now_ns: by the slot's clock.
+        slot: its name, for errors.
 
     Raises:
+        OperatorError: it has raised.
         SettingError: it has chosen what it was not shown.
     """
     views = {
@@ -41,10 +46,5 @@ def chosen_by(
     if not views:
         return None
     shown = list(views)
-    first = shown[0] if len(shown) == 1 else order.first(shown, now_ns)
-    if first not in shown:
-        raise SettingError(
-            f"order={order!r} chose {first!r}, which is none of the stages that it was shown "
-            f"({listed([view.name for view in shown])}); let first() return one of them"
-        )
+    first = shown[0] if len(shown) == 1 else choice(order.first, shown, now_ns, at=f"slot {slot!r}")
     return views[first]

@@ -5,11 +5,14 @@ Source: [mace] Def. 7 for the order by stimulus, which rules unless `Limits(orde
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeVar
 
+from runtime.errors import OperatorError, SettingError
+from runtime.expressions.nearest import listed
 from runtime.model import START_NS
+from runtime.model.whose_code import let_ctrl_c_pass, raised, where_raised
 
 
 class StageView(NamedTuple):
@@ -78,6 +81,45 @@ class PathOrder(Protocol):
     def first_path(self, paths: Sequence[PathView], now_ns: int) -> PathView:
         """Return the one of these, at least two, whose first message goes on next."""
         ...
+
+
+_View = TypeVar("_View", StageView, PathView)
+
+
+def choice(
+    ask: Callable[[Sequence[_View], int], _View], views: Sequence[_View], now_ns: int, *, at: str
+) -> _View:
+    """Return the view that an order chooses.
+
+    Args:
+        ask: `first` or `first_path` of the user's order.
+        views: what it is shown.
+        now_ns: by the slot's clock.
+        at: where it chooses, for errors: a slot, or a stage.
+
+    Raises:
+        OperatorError: it has raised.
+        SettingError: it has chosen what it was not shown.
+    """
+    name = getattr(ask, "__name__", "first")
+    order = type(getattr(ask, "__self__", ask)).__name__
+    try:
+        chosen = ask(views, now_ns)
+        is_shown = chosen in views
+    except BaseException as problem:
+        let_ctrl_c_pass(problem)
+        place, lines = where_raised(problem)
+        raise OperatorError(
+            f"{at}: {name}() of order={order} {raised(problem)}{place}; mend it, or leave out "
+            f"Limits(order=…)\n{lines}"
+        ) from problem
+    if not is_shown:
+        what = "stages" if name == "first" else "paths"
+        raise SettingError(
+            f"{at}: order={order} chose {chosen!r}, which is none of the {what} that it was shown "
+            f"({listed([view.name for view in views])}); let {name}() return one of them"
+        )
+    return chosen
 
 
 @dataclass(unsafe_hash=True)  # not frozen: others may be made of it

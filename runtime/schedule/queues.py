@@ -13,11 +13,9 @@ from typing import Any, cast
 
 import numpy as np
 
-from runtime.errors import SettingError
-from runtime.expressions.nearest import listed
 from runtime.model import START_NS, Message
 from runtime.plan.plan import Channel
-from runtime.schedule.order import PathOrder, PathView
+from runtime.schedule.order import PathOrder, PathView, choice
 
 _FEW = 32
 """Rows of which Python finds the least sooner than NumPy does."""
@@ -25,9 +23,11 @@ _FEW = 32
 
 def path_queues(channels: Iterable[Channel], order: object) -> PathQueues:
     """Return the queues of a stage: read in the user's order, if that has one for paths."""
+    channels = list(channels)
     sources = {channel.name: channel.source for channel in channels}
     if callable(getattr(order, "first_path", None)):
-        return OrderedPathQueues(sources, cast(PathOrder, order))
+        stage = channels[0].target if channels else ""
+        return OrderedPathQueues(sources, cast(PathOrder, order), stage=stage)
     return PathQueues(sources)
 
 
@@ -180,8 +180,9 @@ class PathQueues:
 class OrderedPathQueues(PathQueues):
     """The same, read as an order of the user's says; {channel: the stage that feeds it}."""
 
-    def __init__(self, sources: Mapping[str, str], order: PathOrder) -> None:
+    def __init__(self, sources: Mapping[str, str], order: PathOrder, *, stage: str) -> None:
         super().__init__(sources)
+        self._stage = stage
         self._sources, self._order = dict(sources), order
 
     def _first(self, now_ns: int) -> str | None:
@@ -200,14 +201,8 @@ class OrderedPathQueues(PathQueues):
             for channel, path in heads
             for _, message, came_ns in (path.messages[0],)
         ]
-        first = self._order.first_path(views, now_ns)
-        if first not in views:
-            raise SettingError(
-                f"order={self._order!r} chose {first!r}, which is none of the paths that it was "
-                f"shown ({listed([view.name for view in views])}); let first_path() return one of "
-                "them"
-            )
-        return first.name
+        at = f"stage {self._stage!r}"
+        return choice(self._order.first_path, views, now_ns, at=at).name
 
 
 def stimulus_ns(message: Message) -> int:

@@ -153,7 +153,7 @@ class Slot:
                 for machine in self._stages.values()
                 if (urgency := machine.urgency_ns(now_ns)) is not None and self._has_credit(machine)
             }
-            return chosen_by(self._order, able, self._turns, now_ns)
+            return chosen_by(self._order, able, self._turns, now_ns, slot=self.name)
         chosen: StageMachine | None = None
         # StimulusOrder, without a view of each stage before each slice; and `AwaitedSources`.
         first_ns = 0

@@ -10,11 +10,12 @@ import pytest
 
 import slackwater as sw
 from runtime.config import Limits
-from runtime.errors import SettingError
+from runtime.errors import OperatorError, SettingError
 from runtime.model import START_NS, Message, batch_of
 from runtime.placement.place import place
 from runtime.plan.plan import Plan, plan_stages
 from runtime.schedule import PathView, Slot, StageView, StimulusOrder
+from runtime.schedule.queues import path_queues
 
 ROWS = pa.table({"ts": pa.array(range(1, 401), pa.int64()), "key": pa.array([1, 2] * 200)})
 
@@ -93,6 +94,45 @@ def test_what_cannot_choose_or_chooses_what_it_was_not_shown_is_an_error() -> No
         SettingError, match=r"chose StageView\(name='elsewhere'.*shown \(out-one, out-two\)"
     ):
         slot_of(Wrong()).step(100)
+
+
+class Raises:
+    def first(self, stages: Sequence[StageView], now_ns: int) -> StageView:
+        del stages, now_ns
+        raise ValueError("order trouble")
+
+    def first_path(self, paths: Sequence[PathView], now_ns: int) -> PathView:
+        del now_ns
+        raise KeyError(paths[0].source)
+
+
+def test_an_order_that_raises_is_named_with_its_place_and_its_own_traceback() -> None:
+    with pytest.raises(OperatorError, match="order trouble") as caught:
+        slot_of(Raises()).step(100)
+    lines = str(caught.value).splitlines()
+    assert lines[0].startswith("slot 'b': first() of order=Raises raised ValueError: order trouble")
+    assert lines[0].endswith("; mend it, or leave out Limits(order=…)")
+    assert [line for line in lines if line.startswith("  File")] == [lines[2]], "no frame of ours"
+
+
+def test_an_order_of_paths_that_raises_is_named_with_its_stage() -> None:
+    flow = sw.Dataflow("both")
+    one, two = (flow.source(name, sw.table(ROWS), event_time="ts") for name in ("one", "two"))
+    one.merge(two, name="both").sink("out", sw.collect_sink())
+    (both,) = [stage for stage in plan_stages(flow.graph) if stage.name == "both"]
+    queues = path_queues(both.inputs, Raises())
+    for channel in both.inputs:
+        queues.push(channel.name, Message(None, 60, 50), 0)
+    with pytest.raises(
+        OperatorError, match=r"^stage 'both': first_path\(\) of order=Raises raised Key"
+    ):
+        queues.pop(1)
+
+
+def test_slices_of_more_rows_than_they_may_have_are_refused() -> None:
+    with pytest.raises(SettingError, match="min_slice_rows=100 is above max_slice_rows=1; give"):
+        Limits(min_slice_rows=100, max_slice_rows=1)
+    assert Limits(max_slice_rows=1).max_slice_rows == 1
 
 
 def test_the_order_changes_when_results_come_and_not_which_as_long_as_gates_are_ready_only() -> (
