@@ -62,6 +62,7 @@ class _Walk:
         self, stages: Mapping[str, StageReport], channels: Sequence[ChannelReport], still_ns: int
     ) -> None:
         self._stages, self._still_ns = stages, still_ns
+        self._stuck = {stage.slot: stage.name for stage in stages.values() if stage.is_stuck}
         self._inputs: dict[str, list[str]] = {}  # {stage: stages before it}
         for channel in channels:
             self._inputs.setdefault(channel.target, []).append(channel.source)
@@ -71,8 +72,8 @@ class _Walk:
         stage = self._stages.get(name)
         if stage is None or not self._stands(stage):
             return []
-        if stage.is_stuck:
-            return [_Cause("stuck", name)]
+        if (stuck := self._stuck.get(stage.slot)) is not None:  # nothing else of its slot can run
+            return [_Cause("stuck", stuck)]
         if stage.kind == "source":
             if stage.due_in_ns is not None:
                 return []

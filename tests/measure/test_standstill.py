@@ -107,6 +107,20 @@ def test_a_paced_source_in_a_gap_of_its_history_is_not_told_nor_who_waits_for_it
     assert told.waits_for == ["talks"]
 
 
+@pytest.mark.parametrize("waits", [["talks", "silent"], ["silent"]])
+def test_a_source_in_the_slot_of_a_function_that_hangs_is_not_blamed(waits: list[str]) -> None:
+    stages = [stage(name, kind, 10, 10) for name, kind in KINDS.items()]
+    channels = [ChannelReport(f"{a}→{b}", a, b) for a, b in EDGES]
+    talks, silent, both, _ = stages
+    for one in stages:
+        one.still_ns, one.slot = STILL, "b"
+    talks.slot = silent.slot = "a"
+    talks.is_stuck, both.waiting_for = True, waits
+    (told,) = standstills(stages, channels, elapsed_s=100, still_ns=LIMIT_NS)
+    assert (told.waits_for, "idle=" in told.do) == (["talks"], False)
+    assert told.why == "'both' waits for stage 'talks', whose function or sink does not return"
+
+
 def test_sinks_that_wait_for_the_same_are_told_of_together() -> None:
     edges = [("s", "x"), ("s", "y"), ("t", "z")]
     kinds = {"s": "source", "t": "source"} | dict.fromkeys("xyz", "sink")
