@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-import sys
+import sysconfig
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -24,6 +24,7 @@ MOST_BYTES = 65_536
 _PID = re.compile(r"^\s*pid: (\d+)$", re.MULTILINE)
 _SIGNAL = re.compile(r"^\*\*\* (SIG\w+) received", re.MULTILINE)
 _FATAL = re.compile(r"^Fatal Python error: (.+)$", re.MULTILINE)
+_OURS = ("actors", "ingest", "runtime", "slackwater")
 _FRAME = re.compile(r'^  File "(.+)", line (\d+) in (.+)$', re.MULTILINE)
 
 
@@ -69,8 +70,18 @@ def _read_here(pid: int) -> Death | None:
         return None
     step, words = read_last_words(logs[-1])  # process ids are used again
     text = logs[-1].read_bytes()[-MOST_BYTES:].decode(errors="replace")
-    by, at = told_by(text, [sys.prefix, sys.base_prefix, str(Path(__file__).parents[2])])
+    by, at = told_by(text, not_users())
     return Death(words or by, at, step)
+
+
+def not_users() -> list[str]:
+    """Return the folders whose code is Python's, a package's or ours.
+
+    A checkout of ours holds flows, too, such as the examples: only its packages are ours.
+    """
+    ours = [str(Path(__file__).parents[2] / package) for package in _OURS]
+    paths = sysconfig.get_paths()
+    return [*ours, *(paths[name] for name in ("stdlib", "platstdlib", "purelib", "platlib"))]
 
 
 def told_by(log: str, not_users: Iterable[str]) -> tuple[str, str]:
@@ -85,7 +96,7 @@ def told_by(log: str, not_users: Iterable[str]) -> tuple[str, str]:
         return "", ""
     number = _SIGNAL.search(log)
     by = f"{number[1]} ({fatal[1]})" if number else fatal[1]
-    own = tuple(not_users)
+    own = tuple(f"{folder}/" for folder in not_users)
     for path, line, function in _FRAME.findall(log[fatal.end() :]):
         if not path.startswith(own):
             return by, f", at {path}, line {line}, in {function}"

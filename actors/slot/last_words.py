@@ -2,7 +2,7 @@
 
 ```
 code of a step begins ──▶ its name     in a mapped page, which the kernel keeps however we end
-os._exit(3)           ──▶ a line
+os._exit(3)           ──▶ a line, with the place of the call
 SIGALRM, SIGUSR1, …   ──▶ a line       (of SIGSEGV and its like Ray and Python write into the log)
 ```
 
@@ -14,6 +14,7 @@ from __future__ import annotations
 import mmap
 import os
 import signal
+import sys
 import threading
 from pathlib import Path
 from typing import Any
@@ -65,7 +66,9 @@ class LastWords:
 
         def told(status: int) -> Any:
             if os.getpid() == pid:  # not in a child that was forked, which shares the page
-                self.say(f"exit code {status} (os._exit)")
+                code = (caller := sys._getframe(1)).f_code
+                at = f"at {code.co_filename}, line {caller.f_lineno}, in {code.co_name}"
+                self.say(f"exit code {status} (os._exit), {at}")
             leave(status)
 
         inside._exit = told

@@ -154,7 +154,8 @@ def test_with_json_stdout_is_one_object_and_a_worker_that_left_is_told_with_its_
     assert driver.process.returncode == 1
     error = json.loads(out)["error"]
     assert error["kind"] == "WorkerDied"
-    by = "its process was ended by exit code 3 (os._exit); the last code of yours that ran"
-    assert f"{by} there is that of 'calls'" in error["message"]
+    assert "its process was ended by exit code 3 (os._exit), at " in error["message"]
+    place = ", line 6, in die; the last code of yours that ran there is that of 'calls'"
+    assert place in error["message"]
     assert errors.startswith("slackwater: the worker of slot 'node-1'")
     assert "raylet" not in errors

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from actors.jobs.deaths import Death, told_by
+from actors.jobs.deaths import Death, not_users, told_by
 from actors.slot.last_words import read_last_words
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -49,10 +49,18 @@ def test_a_signal_is_told_with_the_line_of_the_users_code() -> None:
     assert str(Death("", "", "")) == ""
 
 
+@pytest.mark.parametrize("path", [ROOT / "examples" / "hello.py", Path("/usr/src/app/flow.py")])
+def test_a_line_of_a_flow_beside_our_packages_or_pythons_is_the_users(path: Path) -> None:
+    ours = ROOT / "actors" / "kernel" / "loop.py"
+    log = LOG.replace("/usr/lib/python3.11/ctypes/__init__.py", str(ours))
+    log = log.replace("/flows/city.py", str(path))
+    assert told_by(log, not_users())[1] == f", at {path}, line 13, in crash"
+
+
 @pytest.mark.parametrize(
     ("dies", "words"),
     [
-        ("os._exit(3)", "exit code 3 (os._exit)"),
+        ("os._exit(3)", "exit code 3 (os._exit), at <string>, line 12, in <module>"),
         ("signal.setitimer(signal.ITIMER_REAL, 0.001)", "signal SIGALRM"),
         ("os.kill(os.getpid(), signal.SIGUSR1)", "signal SIGUSR1"),
         ("os.kill(os.getpid(), signal.SIGKILL)", ""),
