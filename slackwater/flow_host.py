@@ -44,6 +44,10 @@ NOT_PREDICTED = (
 )
 
 
+def _nothing_predicted(problem: SettingError) -> str:
+    return f"nothing is predicted: {problem}"
+
+
 def _placed_by(plan: Plan) -> str:
     """Return who has placed stages of which nothing was predicted."""
     is_by_hand = set(plan.placed_by.values()) == {"placement"}
@@ -90,11 +94,19 @@ class FlowHost(ABC):
         Its `verdict` says whether it may run. Arguments and errors are those of `submit`.
         """
         by: Ahead = {"placement": placement, "limits": limits, "tuning": tuning}
+        made: Prediction | None = None
+        why_not: str | None = None
         if rates is not None:
             check_admission(admission, rates)
-            return admitted_plan(self._predicted(flow, rates, sample, **by), admission)
-        made, why_not = self._remembered(flow, **by)
-        check_admission(admission, made, why_not=why_not)
+            made, why_not = self._predicted_if_known(flow, rates, sample, **by)
+            if why_not is not None and admission == "reject":
+                raise SettingError(
+                    f"admission='reject' goes by what is predicted: {why_not}; or run it and say "
+                    "so (admission='warn')"
+                )
+        else:
+            made, why_not = self._remembered(flow, **by)
+            check_admission(admission, made, why_not=why_not)
         if made is not None:
             return admitted_plan(made, admission)
         plan = self._placed(flow, placement=placement, limits=limits, tuning=tuning)
@@ -140,6 +152,8 @@ class FlowHost(ABC):
         history: History | None = None,
     ) -> tuple[str, Plan]:
         """Return what `explain` does, and the plan that it is of."""
+        from runtime.estimate.sample_statistics import SampleShowsNothing  # noqa: PLC0415
+
         by: Ahead = {"placement": placement, "limits": limits, "tuning": tuning}
         made: Prediction | None = None
         why_not: str | None = None
@@ -147,8 +161,12 @@ class FlowHost(ABC):
         if history is not None:
             made = self.predict(flow, rates, history=history, **by)
         elif rates is not None:
-            choice = self.choose_plan(flow, rates, sample=sample, **by)
-            made, plans = choice.written.prediction, f"\n{choice.text()}"
+            try:
+                choice = self.choose_plan(flow, rates, sample=sample, **by)
+            except SampleShowsNothing as problem:
+                why_not = _nothing_predicted(problem)
+            else:
+                made, plans = choice.written.prediction, f"\n{choice.text()}"
         else:
             made, why_not = self._remembered(flow, **by)
         if made is None:
@@ -291,6 +309,24 @@ class FlowHost(ABC):
         running = self._running()
         made = replace(rates, plan=replace(plan, placed_by=rates.plan.placed_by))
         return self._beside(on_machines(made, self._machines(running)), running)
+
+    def _predicted_if_known(
+        self,
+        flow: Dataflow,
+        rates: Mapping[str, Rate] | Rate | Prediction,
+        sample: int | FlowSample,
+        **by: Unpack[Ahead],
+    ) -> tuple[Prediction | None, str | None]:
+        """Return the prediction of a flow that is to be submitted; else None, and why not.
+
+        A flow whose sample gives no results runs all the same.
+        """
+        from runtime.estimate.sample_statistics import SampleShowsNothing  # noqa: PLC0415
+
+        try:
+            return self._predicted(flow, rates, sample, **by), None
+        except SampleShowsNothing as problem:
+            return None, _nothing_predicted(problem)
 
     def _remembered(
         self, flow: Dataflow, **by: Unpack[Ahead]

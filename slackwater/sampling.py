@@ -164,9 +164,12 @@ def sample_flow(
     part, stages, report = run.part, run.stages, run.report
     found = {one.name: one for one in report.stages}
     slice_s = planned.limits.slice_ns / NS_PER_SECOND
+    read = {stage.name: found[stage.name].rows_in for stage in planned.stages if not stage.inputs}
+    looked = sum(len(one.stimulus_s) * one.stands_for for one in times.values())
     graph = query_graph_of_sample(
         stages,
         slice_s=slice_s,
+        is_all=sum(read.values()) >= looked,
         times_s={name: part.without_pauses(name, one.seconds()) for name, one in run.seen.items()},
     )
     saved = {
@@ -174,7 +177,6 @@ def sample_flow(
         for kept, bare in zip(stages, dropped, strict=bool(shedding))
         if kept.name in shedding
     }
-    read = {stage.name: found[stage.name].rows_in for stage in planned.stages if not stage.inputs}
     shares = {stage.name: share_of(stage, stages) for stage in stages}
     return FlowSample(
         graph,

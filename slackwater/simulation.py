@@ -87,10 +87,10 @@ class Simulation(FlowHost):
         if cost is None and (rates := how.get("rates")) is not None:
             # One cost in what is predicted and in what runs.
             check_admission(how.get("admission"), rates)
-            how["rates"] = made = self._made(flow, rates, how)
-            from slackwater.sampling import costs_of  # noqa: PLC0415 (only who predicts needs it)
+            if (made := self._made(flow, rates, how)) is not None:
+                from slackwater.sampling import costs_of  # noqa: PLC0415 (only who predicts needs)
 
-            cost = costs_of(made.sample)
+                how["rates"], cost = made, costs_of(made.sample)
         plan = self._ready(flow, how)
         check_picklable(plan)
         job = SimulatedJob(
@@ -106,13 +106,13 @@ class Simulation(FlowHost):
 
     def _made(
         self, flow: Dataflow, rates: Mapping[str, Rate] | Rate | Prediction, how: Planned
-    ) -> Prediction:
+    ) -> Prediction | None:
         by: Ahead = {
             "placement": how.get("placement"),
             "limits": how.get("limits"),
             "tuning": how.get("tuning"),
         }
-        return self._predicted(flow, rates, how.get("sample", 1_000), **by)
+        return self._predicted_if_known(flow, rates, how.get("sample", 1_000), **by)[0]
 
     def close(self) -> None:
         """Let go of the jobs' sinks."""

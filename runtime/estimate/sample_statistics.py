@@ -30,7 +30,7 @@ from runtime.estimate.query_graph import (
 from runtime.estimate.rates import RecordedRate
 from runtime.estimate.sampled import SampledStage, StageCost, full_rows, share_of
 
-__all__ = ["Stretches", "query_graph_of_sample", "steadied"]
+__all__ = ["SampleShowsNothing", "Stretches", "query_graph_of_sample", "steadied"]
 
 Times = Mapping[str, FloatArray | RecordedRate]
 CELLS = 4_000
@@ -39,6 +39,10 @@ STEPS = (0.0, *np.geomspace(1e-4, 1.0, 13).tolist())
 """How far selectivity may walk from one stretch to the next: variances, of all that is seen."""
 MOST_KEYS = 1e9
 """So many keys are as good as each event having its own."""
+
+
+class SampleShowsNothing(SettingError):
+    """A sample without rows, results or work: nothing can be predicted from it."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +65,7 @@ def query_graph_of_sample(
     times_s: Times | None = None,
     stretches: Mapping[str, Stretches] | None = None,
     may_be_unseen: bool = True,
+    is_all: bool = False,
 ) -> QueryGraph:
     """Return the query graph of a flow, its stages as operators.
 
@@ -73,30 +78,31 @@ def query_graph_of_sample(
         times_s: {source: event times of its sample, seconds, or what came when}.
         stretches: {source: how its sample is divided}.
         may_be_unseen: whether a stage that got no event is taken to cost nothing.
+        is_all: whether the sample is of all rows that there are, so that none can be larger.
 
     Raises:
-        SettingError: no source read a row, or no sink got one; or a stage got none that must; or
-            nothing cost any time.
+        SampleShowsNothing: no source read a row, or no sink got one; or nothing cost any time.
+        SettingError: a stage got no row that must.
     """
-    _check(stages, may_be_unseen=may_be_unseen)
+    _check(stages, may_be_unseen=may_be_unseen, is_all=is_all)
     sources = tuple(arrivals_of(stage.name) for stage in stages if not stage.inputs)
     fit = _Fit(stages, slice_s, times_s or {}, stretches or {})
     operators = tuple(fit.operator(stage) for stage in stages)
     if not any(cost for one in operators for cost in one.cost_s):
         read = sum(stage.rows_in for stage in stages if not stage.inputs)
-        raise SettingError(
+        raise SampleShowsNothing(
             f"the sample of {read} rows cost nothing at any stage, by the clock that it was timed "
             "with: what work costs is not known; take a larger sample, or time it by a finer clock"
         )
     return QueryGraph(sources, operators)
 
 
-def _check(stages: Sequence[SampledStage], *, may_be_unseen: bool) -> None:
+def _check(stages: Sequence[SampledStage], *, may_be_unseen: bool, is_all: bool) -> None:
     sources = [stage for stage in stages if not stage.inputs]
     if not any(stage.rows_in for stage in sources):
-        raise SettingError(
+        raise SampleShowsNothing(
             f"the sample has no rows: sources {', '.join(s.name for s in sources)} are empty; "
-            "give a larger sample, or data with rows"
+            "give data with rows"
         )
     unseen = [stage.name for stage in stages if not stage.rows_in]
     if unseen and not may_be_unseen:
@@ -107,10 +113,12 @@ def _check(stages: Sequence[SampledStage], *, may_be_unseen: bool) -> None:
     feeding = {name for stage in stages for name in stage.inputs}
     sinks = [stage for stage in stages if stage.name not in feeding]
     if not any(stage.rows_in for stage in sinks):
-        raise SettingError(
-            f"the sample of {sum(s.rows_in for s in sources)} rows gave no result at "
-            f"{', '.join(s.name for s in sinks)}, so what results cost is not known; give a "
-            "larger sample"
+        way_out = "give a larger sample"
+        if is_all:
+            way_out = "these are all rows of its sources, so give data that have results"
+        raise SampleShowsNothing(
+            f"the sample of {sum(s.rows_in for s in sources):,} rows gave no result at "
+            f"{', '.join(s.name for s in sinks)}, so what results cost is not known; {way_out}"
         )
 
 

@@ -66,10 +66,37 @@ def test_a_sample_that_shows_nothing_says_so() -> None:
     nothing = sw.Dataflow("nothing")
     rows = nothing.source("a", sw.table(times(100)), event_time="ts").filter(sw.col("n") < 0)
     rows.sink("out", sw.collect_sink())
-    with pytest.raises(SettingError, match=r"gave no result at out.*larger sample"):
+    with pytest.raises(SettingError, match=r"gave no result at out.*data that have results"):
         sample_flow(nothing)
     with pytest.raises(SettingError, match="a sample of 0 rows"):
         sample_flow(nothing, rows=0)
+
+
+def test_a_flow_whose_sample_gives_no_result_runs_all_the_same_and_says_so() -> None:
+    flow = sw.Dataflow("rare", deadline="5s")
+    rows = flow.source("a", sw.table(times(3_000)), event_time="ts", speed=1)
+    rows.filter(sw.col("n") == 2_900).sink("out", sw.collect_sink())
+    host = sw.Simulation(nodes=1)
+    for admission in (None, "warn"):
+        plan = host.plan(flow, rates=80, sample=100, admission=admission)
+        (note,) = plan.verdict.notes
+        assert note.startswith("nothing is predicted: the sample of 100 rows gave no result at out")
+        assert note.endswith("give a larger sample")
+    with pytest.raises(SettingError, match=r"admission='reject' goes by what is predicted.*warn"):
+        host.plan(flow, rates=80, sample=100, admission="reject")
+    (sink,) = host.submit(flow, rates=80, sample=100).wait().sinks
+    assert sink.rows == 1
+    said = host.explain(flow, rates=80, sample=100)
+    assert "nothing is predicted: the sample of 100 rows gave no result at out" in said
+
+
+def test_a_sample_of_all_rows_without_results_is_not_told_to_be_larger() -> None:
+    flow = sw.Dataflow("none")
+    rows = flow.source("a", sw.table(times(100)), event_time="ts", speed=1)
+    rows.filter(sw.col("n") < 0).sink("out", sw.collect_sink())
+    with pytest.raises(SettingError, match="these are all rows of its sources") as caught:
+        sample_flow(flow, rows=1_000)
+    assert "larger" not in str(caught.value)
 
 
 @pytest.mark.parametrize("seed", range(3))
