@@ -16,6 +16,7 @@ from runtime.measure.samples import StageSample
 from runtime.measure.trials import Trial
 from runtime.measure.tuning import TuningReport
 from runtime.model import ReleaseRule
+from runtime.model.whose_code import in_words, let_ctrl_c_pass
 
 
 class GuardedPolicy:
@@ -39,7 +40,8 @@ class GuardedPolicy:
         self.trace: str | None = None
         try:
             self._policy = make()
-        except Exception as problem:
+        except BaseException as problem:
+            let_ctrl_c_pass(problem)
             self._count(problem)
 
     @property
@@ -73,7 +75,8 @@ class GuardedPolicy:
             return {}
         try:
             return {str(key): _plain(value) for key, value in dict(status()).items()}
-        except Exception as problem:
+        except BaseException as problem:
+            let_ctrl_c_pass(problem)
             self._count(problem)
             return {}
 
@@ -92,7 +95,8 @@ class GuardedPolicy:
                     self._count(problem)
                 else:
                     settable.append(setting)
-        except Exception as problem:  # whatever it is, the job goes on
+        except BaseException as problem:  # whatever it is, the job goes on
+            let_ctrl_c_pass(problem)
             self._count(problem)
         return settable
 
@@ -116,9 +120,9 @@ class GuardedPolicy:
             if not isinstance(rule, ReleaseRule):
                 raise SettingError(f"stage {setting.stage!r}: {rule!r} is no ReleaseRule")
 
-    def _count(self, problem: Exception) -> None:
+    def _count(self, problem: BaseException) -> None:
         self.errors += 1
-        self.last_error = f"{type(problem).__name__}: {problem}".splitlines()[0]
+        self.last_error = in_words(problem).splitlines()[0]
         self.trace = "".join(traceback.format_exception(problem))
 
 

@@ -87,6 +87,22 @@ def test_a_policy_that_raises_is_counted_with_its_traceback_and_asked_again() ->
     assert guarded(lambda: None).decide(0, {}) == []
 
 
+class Unspeakable(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("no words")
+
+
+@pytest.mark.parametrize("fault", [SystemExit(3), GeneratorExit(), Unspeakable()], ids=repr)
+def test_a_policy_may_raise_whatever_it_likes(fault: BaseException) -> None:
+    def raises() -> Any:
+        raise fault
+
+    policy = guarded(raises)
+    assert policy.decide(0, {}) == []
+    assert policy.errors == 1
+    assert (policy.last_error or "").startswith(type(fault).__name__)
+
+
 def test_a_policy_that_cannot_be_made_sets_nothing() -> None:
     def make() -> Says:
         raise OSError("the history is not readable")
