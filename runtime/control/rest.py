@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from runtime.control.commands import Shed
-from runtime.control.graph import FlowGraph, StageNode
+from runtime.control.graph import FlowGraph
 from runtime.measure.samples import StageSample
 
 AHEAD = 1
@@ -24,9 +24,9 @@ class RestBehind:
     have waited that are still held, if that is more, and what messages travelled to it; summed over
     the worst path, as in [ssg] Eq. 2. If that grew, it is taken to grow on by as much.
 
-    Rows that wait for the same slot wait for the work of the stage that sheds, among others: the
-    age of its own queue has that already. So a stage of one input in that slot counts with the mean
-    work of its slices.
+    Rows that wait for the slot of a stage that sheds wait for its work, and the oldest go first:
+    the age of its own queue has that already, and dropping shortens it. So a stage without a gate
+    in such a slot, of the same stage or of another, counts with the mean work of its slices.
 
     Args:
         graph: of a flow in which a stage sheds.
@@ -41,6 +41,7 @@ class RestBehind:
             for one in stage.inputs:
                 self._feeds[one].append(stage.name)
         self._shedding = graph.shedding
+        self._slots = {self._nodes[stage].slot for stage in graph.shedding}
         self._before: dict[str, int] = {}  # {stage that sheds: its rest in the last interval}
 
     def begin(self) -> Sequence[Shed]:
@@ -50,32 +51,22 @@ class RestBehind:
     def decide(self, interval: int, samples: Mapping[str, StageSample]) -> list[Shed]:
         """Return what each is to reckon with."""
         del interval
+        rest: dict[str, int] = {}
+        for stage in reversed(self._feeds):  # topological order, from the end
+            after = [rest[one] + self._took_ns(one, samples.get(one)) for one in self._feeds[stage]]
+            rest[stage] = max(after, default=0)
         told = []
         for stage in self._shedding:
-            now_ns = self._rest_ns(stage, samples)
+            now_ns = rest[stage]
             grown_ns = max(now_ns - self._before.get(stage, now_ns), 0)
             self._before[stage] = now_ns
             told.append(Shed(stage, now_ns + AHEAD * grown_ns))
         return told
 
-    def _rest_ns(self, shedding: str, samples: Mapping[str, StageSample]) -> int:
-        """Return the worst path from a stage to egress."""
-        slot = self._nodes[shedding].slot
-        rest: dict[str, int] = {}
-        for stage in reversed(self._feeds):  # topological order, from the end
-            after = [
-                rest[one] + _took_ns(self._nodes[one], samples.get(one), slot)
-                for one in self._feeds[stage]
-            ]
-            rest[stage] = max(after, default=0)
-            if stage == shedding:
-                break
-        return rest[shedding]
-
-
-def _took_ns(stage: StageNode, sample: StageSample | None, slot: str) -> int:
-    if sample is None:
-        return 0
-    if stage.slot == slot and len(stage.inputs) == 1:
-        return sample.busy_ns // max(sample.slices, 1)
-    return max(sample.took_ns, sample.held_ns + sample.comm_ns)
+    def _took_ns(self, name: str, sample: StageSample | None) -> int:
+        if sample is None:
+            return 0
+        stage = self._nodes[name]
+        if stage.slot in self._slots and (stage.is_sink or len(stage.inputs) == 1):
+            return sample.busy_ns // max(sample.slices, 1)
+        return max(sample.took_ns, sample.held_ns + sample.comm_ns)

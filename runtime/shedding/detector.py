@@ -47,7 +47,8 @@ class Load:
         youngest_ns: likewise of the youngest; None: not known.
         idle_ns: how long, since, who does the work had nothing to do; None: not known.
         rest_ns: what an event still takes behind this operator, up to egress.
-        coming_ns: what events will have waited besides when the next look has its say.
+        between_ns: how long it is to the next look.
+        read_ns: what the rows take that have come now.
         pairs: of those that were done and their windows, dropped ones included; 0: not known.
         is_passing: whether they were passed over: there was time to spare, yet they had waited.
     """
@@ -62,7 +63,8 @@ class Load:
     youngest_ns: int | None = None
     idle_ns: int | None = None
     rest_ns: int = 0
-    coming_ns: int = 0
+    between_ns: int = 0
+    read_ns: int = 0
     came_ns: int | None = None
     pairs: int = 0
     is_passing: bool = False
@@ -159,10 +161,13 @@ class OverloadDetector:
         waiting_ns, elsewhere_ns = self._levels(load)
         is_elsewhere = elsewhere_ns > bound_ns
         # What is lost elsewhere is lost; then this queue alone is kept within the bound.
-        level_ns = waiting_ns + (0.0 if is_elsewhere else elsewhere_ns)
-        counted_ns = level_ns - waiting_ns
+        counted_ns = 0.0 if is_elsewhere else elsewhere_ns
         # What events take elsewhere is there at any time: of the rest half may wait here at least.
         start_ns = max(self.f * bound_ns, (bound_ns + counted_ns) / 2)
+        is_drained = self._waited(load) <= _DRAINED * (start_ns - counted_ns)
+        # Before the next look has its say there is this read, and one more if rows wait for it.
+        waiting_ns += load.between_ns + load.read_ns * (1 if is_drained else 2)
+        level_ns = waiting_ns + counted_ns
         stop_ns = counted_ns + self._settings.low * (start_ns - counted_ns)
         self._is_on = level_ns > (stop_ns if self._is_on else start_ns)
         q_max = bound_ns / cost_ns
@@ -193,7 +198,7 @@ class OverloadDetector:
             x=share * size / partitions,
             reason=reason,
             is_above=level_ns > start_ns,
-            is_drained=self._waited(load) <= _DRAINED * (start_ns - counted_ns),
+            is_drained=is_drained,
         )
 
     def _take_in(self, load: Load) -> None:
@@ -262,7 +267,7 @@ class OverloadDetector:
             waiting_ns = min(waiting_ns, float(load.now_ns - self._empty_ns))
         # Ages tell of what waits in front, too; with a queue that is known that is elsewhere.
         elsewhere_ns = max(age_ns - waiting_ns, ahead_ns) + load.rest_ns
-        return waiting_ns + load.coming_ns, elsewhere_ns
+        return waiting_ns, elsewhere_ns
 
     def _waited(self, load: Load) -> float:
         """Return how long the event that came last has waited here."""

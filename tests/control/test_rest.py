@@ -65,6 +65,17 @@ def test_waits_for_the_slot_of_the_stage_that_sheds_count_once() -> None:
         assert RestBehind(graph).decide(0, {"out": waited}) == [Shed("found", rest_ms * MS)]
 
 
+def test_a_sink_in_the_slot_of_another_replica_waits_for_work_that_is_shed() -> None:
+    stages = (
+        StageNode(name="found.1", slot="a", sheds=True),
+        StageNode(name="found.2", slot="b", sheds=True),
+        StageNode(name="out", slot="a", inputs=("found.1", "found.2"), is_sink=True),
+    )
+    waited = StageSample(stage="out", second=0, latency_ns=900 * MS, busy_ns=6 * MS, slices=3)
+    told = RestBehind(FlowGraph(flow="f", stages=stages)).decide(0, {"out": waited})
+    assert told == [Shed("found.1", 2 * MS), Shed("found.2", 2 * MS)]
+
+
 def test_a_flow_that_sheds_nothing_has_nobody_to_tell() -> None:
     stages = tuple(one for one in GRAPH.stages if not one.sheds)
     assert FlowGraph(flow="f", stages=stages).shedding == ()

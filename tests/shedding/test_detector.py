@@ -131,6 +131,31 @@ def test_latency_from_elsewhere_is_not_shed_for() -> None:
     assert "elsewhere" in last.reason
 
 
+@pytest.mark.parametrize(("waited_s", "is_above"), [(0.0, False), (0.2, True)])
+def test_a_read_after_this_one_counts_only_if_rows_wait_for_it(
+    waited_s: float, is_above: bool
+) -> None:
+    """A row that takes 0.45 of the bound, at half of what can be done: nothing ever waits."""
+    detector = OverloadDetector(Overload(SECOND))
+    row_ns = 450_000_000
+    for step in range(1, 20):
+        verdict = detector.observe(
+            Load(
+                step * 2 * row_ns,
+                arrived=1,
+                processed=1,
+                busy_ns=row_ns,
+                age_ns=round(waited_s * SECOND),
+                youngest_ns=round(waited_s * SECOND) if step > 10 else 0,
+                idle_ns=row_ns if step <= 10 else 0,
+                between_ns=SECOND // 64,
+                read_ns=row_ns if step > 1 else 0,
+            ),
+            size=10,
+        )
+    assert verdict.is_above is is_above
+
+
 def test_what_comes_behind_the_operator_counts() -> None:
     one = operator(rest_ns=SECOND // 2)
     one.run(40, lambda _: 1200)

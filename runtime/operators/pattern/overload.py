@@ -147,9 +147,8 @@ class Overload:
                 youngest_ns=now_ns - rows.stimulus_time_ns.max().item(),
                 idle_ns=max(self._idle_ns - self._idle_before_ns, 0),
                 rest_ns=self._rest_ns,
-                # This read, one more, and the time between.
-                coming_ns=self._bound_ns // _LOOKS
-                + round(2 * len(rows) * self._shedding.detector.cost_ns),
+                between_ns=self._bound_ns // _LOOKS,
+                read_ns=round(len(rows) * self._shedding.detector.cost_ns),
             )
         )
         if verdict.is_overloaded and self._began_ns is None:

@@ -50,7 +50,9 @@ class PassingOver:
         That read may have all that waited: to look at it would take as long again.
         """
         if self.is_on and self._is_drained:
-            self.is_on = False
+            # Whatever events are taken to cost: only one that is looked at tells.
+            self.is_on = self._is_drained = False
+            return
         self.is_on = self.is_on or verdict.is_above
         self._is_drained = self.is_on and verdict.is_drained
 
