@@ -13,6 +13,7 @@ from slackwater.cli.shell import (
     AsJson,
     Placement,
     Target,
+    Told,
     errors_told,
     load,
     placed,
@@ -92,7 +93,7 @@ def provision(  # noqa: PLR0913 - each by name
     speed: Speed = None,
     as_json: AsJson = False,
 ) -> None:
-    """Say how few nodes keep a deadline, and what one fewer would do."""
+    """Say how few nodes keep a deadline, and what one fewer would do; exit with 1 if none does."""
     with errors_told(as_json=as_json):
         from slackwater.provisioning import fewest_nodes  # noqa: PLC0415 (as above)
 
@@ -119,3 +120,5 @@ def provision(  # noqa: PLR0913 - each by name
             print_json({"deadline": format_ns(limit_ns), **answer.to_json()})
         else:
             echo(answer.text())
+        if answer.nodes is None:
+            raise Told(f"no number of nodes was found that keeps {format_ns(limit_ns)}")

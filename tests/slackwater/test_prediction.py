@@ -355,4 +355,8 @@ def test_the_command_line_plans_and_provisions(tmp_path: Path) -> None:
     refused = said("run", target, "--simulate", "--admission", "maybe", "--rate", "9", code=1)
     assert "admission='maybe' is neither 'reject' nor 'warn'" in refused
     assert "stands alone" in said("plan", target, "--rate", "5", "--rate", "6", code=1)
+    none = ("--deadline", "1ns", "--rate", "1000", "--most", "2")
+    text = said("provision", target, *none, code=1)
+    assert "no number of nodes was found that keeps 1 ns" in text
+    assert '"nodes": null' in said("provision", target, *none, "--json", code=1)
     assert '"sustainable": null' in said("plan", target, "--rate", "0", "--json")
