@@ -231,6 +231,7 @@ class FlowHost(ABC):
                 history has no statistics of this version of the flow.
         """
         from runtime.simulate import LinkModel  # noqa: PLC0415
+        from slackwater.asked_ahead import check_asked  # noqa: PLC0415
         from slackwater.linked_placement import (  # noqa: PLC0415
             linked_placement,
             links_matter,
@@ -244,6 +245,16 @@ class FlowHost(ABC):
         from slackwater.recorded import ahead_of, statistics  # noqa: PLC0415
         from slackwater.what_if import with_costs  # noqa: PLC0415
 
+        check_asked(
+            flow,
+            placement=placement,
+            limits=limits,
+            link=link,
+            costs=costs,
+            history=history,
+            speed=speed,
+            seed=seed,
+        )
         running = self._running()
         placed = partial(self._placed, flow, limits=limits, tuning=tuning)
         plan = placed(placement=placement)

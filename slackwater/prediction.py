@@ -393,8 +393,10 @@ def _lines(made: Prediction) -> list[str]:
     most = found.bottleneck
     lines += [
         "",
-        f"bottleneck  {most.name}: {', '.join(most.operators) or 'nothing'}; "
-        + ("" if np.isinf(made.sustainable) else f"it could do {made.sustainable:.2f} times this"),
+        f"bottleneck  {most.name}: {', '.join(most.operators) or 'nothing'}"
+        + (
+            "" if np.isinf(made.sustainable) else f"; it could do {made.sustainable:.2f} times this"
+        ),
         f"relief      {made.relief}",
     ]
     if made.gates is not None and (by_slack := relief_by_slack(made.gates)):

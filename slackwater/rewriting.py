@@ -30,7 +30,7 @@ def rewritten(flow: Dataflow, *rewrites: str) -> Dataflow:
 
 
 def _done(plan: FlowPlan, text: str) -> FlowPlan:
-    wanted = " ".join(text.split())
+    wanted = " ".join(text.split()) if isinstance(text, str) else None
     for rewrite in thinkable(plan.graph.steps):
         if rewrite.text == wanted:
             return plan.done(rewrite)

@@ -53,7 +53,7 @@ def series_of(
     for rate in rates.values() if isinstance(rates, Mapping) else [rates]:
         if isinstance(rate, (int, float)):
             _check(rate)  # as it was written, before it is shared out
-    if not isinstance(rates, Mapping) and isinstance(rates, (int, float)):
+    if isinstance(rates, (int, float)) and not isinstance(rates, bool):
         rates = {source: float(rates) * share for source, share in shares.items()}
     if not isinstance(rates, Mapping):
         whole = _series(rates, np.random.default_rng(seed), d=d, width_s=width_s)
@@ -94,16 +94,33 @@ def _series(
         return rate.series(rng, d=d, width_s=width_s)
     if isinstance(rate, RecordedRate):
         return rate.series(d=d, width_s=width_s)
-    if isinstance(rate, (int, float)):
+    if isinstance(rate, (int, float)) and not isinstance(rate, bool):
         even = constant(float(rate), d=d, width_s=width_s)
         return even if own is None else own.spread(even, width_s=width_s)
-    found = np.asarray(rate, dtype=np.float64)
+    found = _counts(rate)
     if found.shape != (d,):
         raise SettingError(
             f"a trace of {found.size} counts was given for {d} subintervals of {width_s:g} s: give "
             "one for each, or other subintervals (width=, horizon=)"
         )
     return found
+
+
+def _counts(rate: object) -> FloatArray:
+    """Return a trace as numbers.
+
+    Raises:
+        SettingError: it is none.
+    """
+    try:
+        if isinstance(rate, (str, bytes, bool, Mapping)) or rate is None:
+            raise TypeError
+        return np.asarray(rate, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise SettingError(
+            f"{rate!r:.80} is no rate: give events a second, a model of them, or a trace, the "
+            "events of each subinterval"
+        ) from None
 
 
 def constant(rate: float, *, d: int, width_s: float) -> FloatArray:

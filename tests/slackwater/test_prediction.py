@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import select
 from collections.abc import Callable
 from pathlib import Path
@@ -13,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 import slackwater as sw
-from runtime.errors import SettingError
+from runtime.errors import FlowError, SettingError
 from runtime.estimate.rates import series_of
 from runtime.simulate import CostModel
 from slackwater.provisioning import fewest_nodes
@@ -307,6 +308,8 @@ def test_a_deadline_under_the_work_on_a_row_is_not_kept_and_one_under_the_bound_
         ({"numbers": 1e300}, r"a rate of 1e\+300 events/s is none"),
         (float("nan"), "a rate of nan events/s is none"),
         ({"numbers": [1.0, 2.0]}, "a trace of 2 counts was given for 600 subintervals"),
+        *((odd, "is no rate: give events a second") for odd in ("100", True, 3j)),
+        *(({"numbers": odd}, "is no rate: give") for odd in ("a", ["a"] * 600, {}, None, True)),
     ],
 )
 def test_rates_that_are_none_are_refused(rates: Any, said: str) -> None:
@@ -324,6 +327,30 @@ def test_a_rate_of_all_together_is_refused_as_it_was_written() -> None:
 def test_a_simulation_of_more_slots_than_can_be_planned_is_refused(nodes: int, cores: int) -> None:
     with pytest.raises(SettingError, match="slots; a simulation has 1 to 1,000"):
         sw.Simulation(nodes, cores=cores)
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ({"seed": -1}, "seed=-1 is none: give a whole number"),
+        ({"seed": 1.5}, "seed=1.5 is none"),
+        ({"speed": "a"}, "speed='a' is none: give a number above 0"),
+        ({"placement": {"out": 5}}, "placement= has 'out': 5, which is no stage and its slot"),
+        ({"placement": "node-1"}, "placement='node-1' is none: give {stage"),
+        ({"link": 5}, "link=5 is none: give sw.LinkModel"),
+        ({"costs": "s"}, "costs='s' is none: give {stage"),
+        ({"history": 5}, "history=5 is none: give the folder"),
+        ({"limits": 5}, "limits=5 is none: give sw.Limits"),
+    ],
+)
+def test_settings_of_another_kind_are_refused_by_name(asked: dict[str, Any], said: str) -> None:
+    flow, sample = sampled(MS, times(100), rows=100)
+    with pytest.raises(SettingError, match=re.escape(said)):
+        sw.Simulation().predict(flow, 10, **({"sample": sample} | asked))
+    with pytest.raises(SettingError, match="5 is no flow"):
+        sw.Simulation().predict(5, 10)  # type: ignore[arg-type]
+    with pytest.raises(FlowError, match="cannot be rewritten by 5"):
+        sw.rewritten(flow, 5)  # type: ignore[arg-type]
 
 
 def test_a_sample_of_another_version_is_refused() -> None:
@@ -360,3 +387,4 @@ def test_the_command_line_plans_and_provisions(tmp_path: Path) -> None:
     assert "no number of nodes was found that keeps 1 ns" in text
     assert '"nodes": null' in said("provision", target, *none, "--json", code=1)
     assert '"sustainable": null' in said("plan", target, "--rate", "0", "--json")
+    assert re.search(r"^bottleneck  .*[^; ]$", said("plan", target, "--rate", "0"), re.MULTILINE)
