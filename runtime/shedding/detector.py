@@ -122,6 +122,7 @@ class OverloadDetector:
         self._costs = Costs()
         # Of events that came, how many and in what time, older ones forgotten.
         self._came = [0.0, 0.0]
+        self._before_ns: int | None = None  # of the look before the last
         self._last_ns: int | None = None
         self._is_on = False
         self._age_ns: int | None = None  # of the last look that knew one
@@ -169,7 +170,11 @@ class OverloadDetector:
         waiting_ns += load.between_ns + load.read_ns * (1 if is_drained else 2)
         level_ns = waiting_ns + counted_ns
         stop_ns = counted_ns + self._settings.low * (start_ns - counted_ns)
-        self._is_on = level_ns > (stop_ns if self._is_on else start_ns)
+        if self._is_on:
+            # Once nothing waits events are worked on, whatever they are taken to cost: that tells.
+            self._is_on = level_ns > stop_ns and not is_drained
+        else:
+            self._is_on = level_ns > start_ns
         q_max = bound_ns / cost_ns
         share, reason = 0.0, ""
         if self._is_on:
@@ -202,7 +207,8 @@ class OverloadDetector:
         )
 
     def _take_in(self, load: Load) -> None:
-        last_ns, self._last_ns = self._last_ns, load.now_ns
+        before_ns, last_ns = self._before_ns, self._last_ns
+        self._before_ns, self._last_ns = last_ns, load.now_ns
         if load.youngest_ns is not None and load.idle_ns is not None and not load.is_passing:
             # The first time: of what came before nothing is known but how long it took.
             first_ns = load.busy_ns + load.idle_ns
@@ -216,8 +222,9 @@ class OverloadDetector:
         keep = exp(-taken_ns * _QUICK / self._horizon_ns)
         now = (self._asked * taken_ns, load.dropped_share * taken_ns)
         self._lately = [keep * old + new for old, new in zip(self._lately, now, strict=True)]
-        if load.idle_ns is not None and load.idle_ns > _IDLE * taken_ns:
-            self._empty_ns = last_ns
+        if load.idle_ns is not None and load.idle_ns > _IDLE * taken_ns and before_ns is not None:
+            # It is told with the slice after it, so it may lie before the last look.
+            self._empty_ns = before_ns
         self._follow(load, taken_ns)
         # Of a mean of rates those of short times would be much: what came, by how long it took.
         came_ns = taken_ns if load.came_ns is None else max(load.came_ns, 0)
@@ -300,7 +307,7 @@ class OverloadDetector:
             "f": self.f,
             "costs": self._costs.snapshot(),
             "came": list(self._came),
-            "last_ns": self._last_ns,
+            "last_ns": [self._before_ns, self._last_ns],
             "is_on": self._is_on,
             "age": [self._age_ns, self._bearable],
             "ahead": self._ahead.snapshot(),
@@ -311,7 +318,8 @@ class OverloadDetector:
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from a snapshot."""
         self.f, self._came = state["f"], list(state["came"])
-        self._last_ns, self._is_on = state["last_ns"], state["is_on"]
+        self._before_ns, self._last_ns = state["last_ns"]
+        self._is_on = state["is_on"]
         self._age_ns, self._bearable = state["age"]
         self._ahead.restore(state["ahead"])
         self._empty_ns = state["empty_ns"]

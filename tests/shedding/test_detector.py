@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import combinations, pairwise
 
 import numpy as np
@@ -154,6 +155,19 @@ def test_a_read_after_this_one_counts_only_if_rows_wait_for_it(
             size=10,
         )
     assert verdict.is_above is is_above
+
+
+def test_shedding_ends_once_nothing_waits_whatever_events_are_taken_to_cost() -> None:
+    """One event took five bounds; while all is dropped nothing tells that others do not."""
+    detector = OverloadDetector(Overload(SECOND))
+    now_ns, is_on = 0, []
+    for busy_ns, youngest_ns in ((0, 0), (5 * SECOND, 4 * SECOND), (0, 0), (0, 0)):
+        now_ns += max(busy_ns, SECOND // 64)
+        processed = 1 if busy_ns else 0
+        load = Load(now_ns, 1, processed, busy_ns, age_ns=youngest_ns, youngest_ns=youngest_ns)
+        read_ns = round(detector.cost_ns)
+        is_on.append(detector.observe(replace(load, read_ns=read_ns), size=10).is_overloaded)
+    assert is_on == [False, True, False, True]
 
 
 def test_what_comes_behind_the_operator_counts() -> None:
