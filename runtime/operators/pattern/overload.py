@@ -160,7 +160,7 @@ class Overload:
             self._probes.set_rate(self._shedding.detector.cost_ns, is_known_well=is_known_well)
         if not verdict.is_curable:
             self._reason = verdict.reason
-        if verdict.amount is not None:
+        if verdict.amount is not None or self._passing.is_on:
             if not self._spells or self._spells[-1][1] < (self._looked_ns or 0):
                 self._spells.append([now_ns, now_ns, 0])
                 del self._spells[:-_MOST_SPELLS]
