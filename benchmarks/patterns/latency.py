@@ -54,9 +54,6 @@ Rates = tuple[tuple[float, float], tuple[float, float]]
 
 def run(options: Options) -> Result:
     """Measure what can be done, then ask for more."""
-    queries = [query_1_of_all(rate_hz=2, events=700), query_2(options.seed)]
-    if options.quick:
-        del queries[0]
     probes_s = QUICK_PROBES_S if options.quick else PROBES_S
     surge_s = QUICK_SURGE_S if options.quick else SURGE_S
     calm_s = QUICK_CALM_S if options.quick else CALM_S
@@ -80,7 +77,7 @@ def run(options: Options) -> Result:
     )
     drawn: dict[str, list[SeriesBin]] = {}
     with sw.Cluster.local(nodes=1) as cluster:
-        for asked in queries:
+        for asked in queries(options):
             capacity = _capacity(cluster, asked, probes_s)
             bare = capacity / _capacity(cluster, asked, probes_s, is_bare=True)
             result.figures[f"{asked.name}: capacity"] = capacity
@@ -122,6 +119,12 @@ def run(options: Options) -> Result:
                 )
     result.notes.append(f"drawn: {_draw(drawn)}")
     return result
+
+
+def queries(options: Options) -> list[Asked]:
+    """Return Q1 and Q2; `--quick` has Q2 alone."""
+    last = query_2(options.seed)
+    return [last] if options.quick else [query_1_of_all(rate_hz=2, events=700), last]
 
 
 def _capacity(
