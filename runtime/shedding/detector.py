@@ -165,14 +165,16 @@ class OverloadDetector:
         counted_ns = 0.0 if is_elsewhere else elsewhere_ns
         # What events take elsewhere is there at any time: of the rest half may wait here at least.
         start_ns = max(self.f * bound_ns, (bound_ns + counted_ns) / 2)
-        is_drained = self._waited(load) <= _DRAINED * (start_ns - counted_ns)
+        hardly_ns = _DRAINED * (start_ns - counted_ns)
+        is_drained = self._waited(load) <= hardly_ns
+        has_none_waited = waiting_ns <= hardly_ns  # not even the oldest
         # Before the next look has its say there is this read, and one more if rows wait for it.
         waiting_ns += load.between_ns + load.read_ns * (1 if is_drained else 2)
         level_ns = waiting_ns + counted_ns
         stop_ns = counted_ns + self._settings.low * (start_ns - counted_ns)
         if self._is_on:
             # Once nothing waits events are worked on, whatever they are taken to cost: that tells.
-            self._is_on = level_ns > stop_ns and not is_drained
+            self._is_on = level_ns > stop_ns and not has_none_waited
         else:
             self._is_on = level_ns > start_ns
         q_max = bound_ns / cost_ns

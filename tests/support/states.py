@@ -140,7 +140,7 @@ REASONS: dict[tuple[str, str], tuple[str, _Seen]] = {
     ("Several", "_are_single"): ("of all that has come", _nothing),
     ("Limit", "_left"): ("of the last read", _nothing),
     ("Matchers", "_begins"): ("a way to look up what events are", _nothing),
-    ("WindowShedding", "_may_match"): ("a way to look up what events are", _nothing),
+    ("WindowShedding", "_places"): ("a way to look up what events are", _nothing),
     ("Rules", "_roles"): ("a way to look up what events are", _nothing),
     ("Settings", "_roles"): ("a way to look up what events are", _nothing),
     ("ReachMatcher", "_orders"): ("of the last event", _nothing),
