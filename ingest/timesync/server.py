@@ -108,8 +108,9 @@ class TimeServer:
             self._refused[nonce] += 1
             return
         try:
+            self.answered += 1  # before it can be seen that the answer came
             said = Answer(nonce, got_ns, self._clock_ns())
             self._socket.sendto(answer(self._key, said), asker)
-            self.answered += 1
         except OSError:
+            self.answered -= 1
             self._unsent += 1
