@@ -1,4 +1,4 @@
-"""What a prediction is asked with: each setting of the right kind, or an error that names it."""
+"""Checks of the settings of a prediction: an error names each one of a wrong kind."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def check_flow(flow: object) -> None:
 
 
 def check_asked(flow: object, **asked: object) -> None:
-    """Check that all that a prediction is asked with is of the right kind; None: it is not said.
+    """Check the kind of each setting of a prediction; None if it was omitted.
 
     Args:
         flow: a `Dataflow`.

@@ -1,7 +1,7 @@
 """Ctrl-C in the process that runs users' code: told apart from what that code raises, and heard.
 
 ```
-SIGINT ─▶ handler ─┬─ the run is told: it stops behind its slice
+SIGINT ─▶ handler ─┬─ the run is told: it stops after its slice
                    └─ CtrlC, where the run says so, and from the second one on
 ```
 """

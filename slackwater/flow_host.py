@@ -101,7 +101,7 @@ class FlowHost(ABC):
             made, why_not = self._predicted_if_known(flow, rates, sample, **by)
             if why_not is not None and admission == "reject":
                 raise SettingError(
-                    f"admission='reject' goes by what is predicted: {why_not}; or run it and say "
+                    f"admission='reject' needs a prediction: {why_not}; or run it and say "
                     "so (admission='warn')"
                 )
         else:

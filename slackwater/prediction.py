@@ -201,7 +201,7 @@ class Prediction:
 
     @property
     def may_come_to(self) -> str:
-        """What the worst latency may come to, in words."""
+        """The upper bound of the worst latency, in words."""
         most_s = self.bounds_s[1]
         return "no upper bound is known" if np.isinf(most_s) else f"up to {format_s(most_s)}"
 

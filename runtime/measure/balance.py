@@ -65,7 +65,7 @@ class Ledger:
     def is_balanced(self) -> bool:
         """Whether every event that entered is accounted for; once done, with none on the way.
 
-        Never while rows are untold: then nobody knows how many entered.
+        False while rows are untold, because the number of rows that entered is not known.
         """
         return self.missing == 0 and not self.untold and not (self.is_final and self.here)
 

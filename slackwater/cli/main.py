@@ -60,8 +60,8 @@ app.add_typer(timesync, name="timesync")
 
 def main() -> None:
     """Run the command line."""
-    # A script's shell has those it runs in the background ignore Ctrl-C. What we would start
-    # goes on after it then, with nobody to end it: we stop the job, as in the foreground.
+    # A shell script's background processes ignore Ctrl-C. Slots would then outlive the script, so
+    # Ctrl-C stops the job there, too.
     tell_ctrl_c_apart()
     call_with_streams(app)
 

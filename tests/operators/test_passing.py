@@ -50,7 +50,7 @@ def test_a_stretch_begins_above_the_level_and_ends_after_the_read_that_drains_th
 
 
 def test_once_nothing_waits_a_row_is_looked_at_whatever_it_is_taken_to_cost() -> None:
-    """One event that took five bounds was believed for ever: all 999 after it were shed."""
+    """After one event of five bounds its cost was never measured again: 999 events were shed."""
     verdicts = [Told(is_above=True, is_drained=True)] * 6
     assert passed_over("stretches", verdicts) == [True, False, True, False, True, False]
 

@@ -158,7 +158,7 @@ def test_a_read_after_this_one_counts_only_if_rows_wait_for_it(
 
 
 def test_shedding_ends_once_nothing_waits_whatever_events_are_taken_to_cost() -> None:
-    """One event took five bounds; while all is dropped nothing tells that others do not."""
+    """One event took five bounds. While all events are dropped, no cost is measured."""
     detector = OverloadDetector(Overload(SECOND))
     now_ns, is_on = 0, []
     for busy_ns, youngest_ns in ((0, 0), (5 * SECOND, 4 * SECOND), (0, 0), (0, 0)):

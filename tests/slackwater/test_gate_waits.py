@@ -86,7 +86,7 @@ def test_a_gate_after_one_that_lets_rows_go_at_once_is_counted(step: str) -> Non
 
 
 def test_a_stream_joined_with_itself_counts_its_work_once() -> None:
-    """It works for 0.6 of the time: counted twice it falls behind by 0.2 s a second."""
+    """The join has a load of 0.6. Counted twice, its backlog grows by 0.2 s a second."""
     flow = sw.Dataflow("gates")
     (a,) = late_streams(flow, seed=1, a=0.0)
     a.join(a, on="k", within="100ms", name="pairs").sink("out", sw.collect_sink())

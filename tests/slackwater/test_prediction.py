@@ -83,7 +83,7 @@ def test_a_flow_whose_sample_gives_no_result_runs_all_the_same_and_says_so() -> 
         (note,) = plan.verdict.notes
         assert note.startswith("nothing is predicted: the sample of 100 rows gave no result at out")
         assert note.endswith("give a larger sample")
-    with pytest.raises(SettingError, match=r"admission='reject' goes by what is predicted.*warn"):
+    with pytest.raises(SettingError, match=r"admission='reject' needs a prediction.*warn"):
         host.plan(flow, rates=80, sample=100, admission="reject")
     (sink,) = host.submit(flow, rates=80, sample=100).wait().sinks
     assert sink.rows == 1

@@ -80,7 +80,7 @@ class EventDrops:
     """
 
     follows_all = True
-    """Which events go depends on all windows that wait for them."""
+    """An event is dropped from all windows that wait for it, so all windows are followed."""
     learns_from_trials = True
     """No window is kept whole: events are shared, so that would keep nearly all of them."""
 
