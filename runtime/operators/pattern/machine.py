@@ -270,8 +270,9 @@ class PatternMachine(ByEventTime):
             found = self._matchers.give_up(times.item(0))
         if not shedding.pass_over(self._events, times):
             return found + self._matched(batch)
-        codes = self._keys.codes([batch.columns[name] for name in self._step.keys], len(batch))
-        self._numbers.of(codes, len(self._keys))
+        if self._every:  # windows open by the numbers of all events of a key
+            codes = self._keys.codes([batch.columns[name] for name in self._step.keys], len(batch))
+            self._numbers.of(codes, len(self._keys))
         self._events += len(batch)
         return found
 
