@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import psutil
 
-from runtime.errors import SlackwaterError
+from slackwater.runtime.errors import SlackwaterError
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 import slackwater as sw
 from examples.real_data import warsaw
-from runtime.closing.policy import Closing
+from slackwater.runtime.closing.policy import Closing
 
 STALE_S = 60
 FEED_DROPS = "30s"

@@ -17,11 +17,11 @@ from rich.console import Console
 import slackwater as sw
 from examples import city_congestion, warsaw_crawl
 from examples.city import POLICIES, City, generate
-from runtime.errors import IngestError
 from slackwater.cli.follow import follow
 from slackwater.cli.progress import Progress
 from slackwater.report.picture import sparkline
 from slackwater.report.render import render_report, report_text
+from slackwater.runtime.errors import IngestError
 
 
 def main() -> int:

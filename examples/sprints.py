@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 
 import slackwater as sw
 from examples.real_data import soccer
-from runtime.shedding import Espice
+from slackwater.runtime.shedding import Espice
 
 STRIKER = 10
 NEAR_M = 15.0

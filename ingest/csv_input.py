@@ -10,10 +10,10 @@ from itertools import chain, islice
 import pyarrow as pa
 import pyarrow.csv as arrow_csv
 
-from ingest.numerals import Misfit, guessed_type, numbers_of
-from ingest.records import BadText, Piece, line_of_record, pieces, records
-from ingest.text_input import RE_ENCODE, SAY_TIME, SAY_TYPE, TextInput
-from runtime.model.schema import travels
+from slackwater.ingest.numerals import Misfit, guessed_type, numbers_of
+from slackwater.ingest.records import BadText, Piece, line_of_record, pieces, records
+from slackwater.ingest.text_input import RE_ENCODE, SAY_TIME, SAY_TYPE, TextInput
+from slackwater.runtime.model.schema import travels
 
 __all__ = ["CsvInput"]
 

@@ -12,12 +12,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from ingest.csv_input import CsvInput
-from ingest.jsonl_input import JsonLinesInput
-from ingest.parquet_input import ParquetInput
-from runtime.errors import IngestError, SettingError
-from runtime.local_path import NoLocalPath, local_path
-from runtime.model.type_names import arrow_type
+from slackwater.ingest.csv_input import CsvInput
+from slackwater.ingest.jsonl_input import JsonLinesInput
+from slackwater.ingest.parquet_input import ParquetInput
+from slackwater.runtime.errors import IngestError, SettingError
+from slackwater.runtime.local_path import NoLocalPath, local_path
+from slackwater.runtime.model.type_names import arrow_type
 
 Path = str | os.PathLike[str]
 Types = Mapping[str, pa.DataType | str]

@@ -15,8 +15,8 @@ import pyarrow as pa
 import ray
 from ray.exceptions import RayError
 
-from runtime.errors import IngestError
-from runtime.sources.spec import END_OF_INPUT, EndOfInput
+from slackwater.runtime.errors import IngestError
+from slackwater.runtime.sources.spec import END_OF_INPUT, EndOfInput
 
 BLOCK_ROWS = 10_000
 """Rows of a block, at most; Spark makes its Arrow batches no larger either."""

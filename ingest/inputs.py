@@ -11,11 +11,11 @@ from typing import ClassVar
 
 import pyarrow as pa
 
-from ingest.paths import files_of, no_files, overlap, print_of
-from ingest.records import BadText
-from runtime.errors import IngestError, SchemaError, SettingError, way_out
-from runtime.expressions.nearest import listed, nearest
-from runtime.sources.spec import END_OF_INPUT, EndOfInput
+from slackwater.ingest.paths import files_of, no_files, overlap, print_of
+from slackwater.ingest.records import BadText
+from slackwater.runtime.errors import IngestError, SchemaError, SettingError, way_out
+from slackwater.runtime.expressions.nearest import listed, nearest
+from slackwater.runtime.sources.spec import END_OF_INPUT, EndOfInput
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping, MutableMapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from runtime.errors import JavaError
+from slackwater.runtime.errors import JavaError
 
 SUPPORTED = (8, 11, 17)
 """Majors that Spark 3.5 runs on. On 21 the Arrow 12 among its jars does not find the constructor of

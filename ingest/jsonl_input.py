@@ -13,11 +13,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.json as arrow_json
 
-from ingest.numerals import Misfit, cast_text, is_same
-from ingest.records import BadText, Piece, pieces
-from ingest.text_input import RE_ENCODE, SAY_TIME, SAY_TYPE, TextInput
-from ingest.times import guessed_time, is_time
-from runtime.model.schema import travels
+from slackwater.ingest.numerals import Misfit, cast_text, is_same
+from slackwater.ingest.records import BadText, Piece, pieces
+from slackwater.ingest.text_input import RE_ENCODE, SAY_TIME, SAY_TYPE, TextInput
+from slackwater.ingest.times import guessed_time, is_time
+from slackwater.runtime.model.schema import travels
 
 __all__ = ["JsonLinesInput"]
 

@@ -10,9 +10,9 @@ from typing import Any, ClassVar
 import numpy as np
 import pyarrow as pa
 
-from runtime.errors import SchemaError, SettingError
-from runtime.model.arrow_functions import arrow_functions
-from runtime.sources.spec import END_OF_INPUT, EndOfInput
+from slackwater.runtime.errors import SchemaError, SettingError
+from slackwater.runtime.model.arrow_functions import arrow_functions
+from slackwater.runtime.sources.spec import END_OF_INPUT, EndOfInput
 
 
 def table(data: pa.Table | Mapping[str, Any], *, batch_rows: int = 65_536) -> BlocksInput:

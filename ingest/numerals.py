@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from runtime.model.arrow_functions import arrow_functions
+from slackwater.runtime.model.arrow_functions import arrow_functions
 
 __all__ = ["Misfit", "cast_text", "guessed_type", "is_same", "numbers_of"]
 

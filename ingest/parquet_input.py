@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from ingest.inputs import SAME_COLUMNS, FileInput
-from ingest.records import BadText
-from runtime.errors import SchemaError
-from runtime.model.meeting_types import meeting_type
-from runtime.model.schema import travels
+from slackwater.ingest.inputs import SAME_COLUMNS, FileInput
+from slackwater.ingest.records import BadText
+from slackwater.runtime.errors import SchemaError
+from slackwater.runtime.model.meeting_types import meeting_type
+from slackwater.runtime.model.schema import travels
 
 __all__ = ["ParquetInput"]
 

@@ -9,8 +9,8 @@ import os
 import re
 from collections.abc import Sequence
 
-from runtime.errors import IngestError
-from runtime.expressions.nearest import listed, nearest
+from slackwater.runtime.errors import IngestError
+from slackwater.runtime.expressions.nearest import listed, nearest
 
 _ENDS = 4_096
 """Bytes of a file's beginning and end that count: for ten thousand files, a second."""

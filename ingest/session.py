@@ -28,12 +28,19 @@ import raydp
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
-from ingest.frame_input import BLOCK_ROWS
-from ingest.java import JavaHome, prepare_java
-from ingest.spark_failure import user_cause
-from ingest.spark_process import POLL_S, end_actors, end_jvm, output_in, remove_unpacked, within
-from runtime.errors import ClusterError, IngestError, SettingError
-from runtime.model.times import NS_PER_SECOND, Duration, duration_ns
+from slackwater.ingest.frame_input import BLOCK_ROWS
+from slackwater.ingest.java import JavaHome, prepare_java
+from slackwater.ingest.spark_failure import user_cause
+from slackwater.ingest.spark_process import (
+    POLL_S,
+    end_actors,
+    end_jvm,
+    output_in,
+    remove_unpacked,
+    within,
+)
+from slackwater.runtime.errors import ClusterError, IngestError, SettingError
+from slackwater.runtime.model.times import NS_PER_SECOND, Duration, duration_ns
 
 STOP_LIMIT_S = 20.0
 """How long an orderly stop may take before what is left is killed."""

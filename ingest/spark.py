@@ -18,13 +18,13 @@ from pyspark import StorageLevel
 from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from ingest.frame_input import FrameInput
-from ingest.session import SparkOnRay, current
-from ingest.spark_failure import user_cause
-from ingest.spark_process import within
-from runtime.errors import IngestError, SchemaError
-from runtime.expressions.nearest import listed, nearest
-from runtime.model.times import NS_PER_SECOND, Duration, duration_ns
+from slackwater.ingest.frame_input import FrameInput
+from slackwater.ingest.session import SparkOnRay, current
+from slackwater.ingest.spark_failure import user_cause
+from slackwater.ingest.spark_process import within
+from slackwater.runtime.errors import IngestError, SchemaError
+from slackwater.runtime.expressions.nearest import listed, nearest
+from slackwater.runtime.model.times import NS_PER_SECOND, Duration, duration_ns
 
 FETCHES_PER_EXECUTOR = 2
 """Partitions in flight from an executor: one being made ready, one on its way."""

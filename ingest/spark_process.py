@@ -22,7 +22,7 @@ from typing import Any, TypeVar
 import ray
 from pyspark import SparkContext
 
-from runtime.errors import ClusterError
+from slackwater.runtime.errors import ClusterError
 
 T = TypeVar("T")
 

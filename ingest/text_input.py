@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import pyarrow as pa
 
-from ingest.inputs import FileInput
+from slackwater.ingest.inputs import FileInput
 
 __all__ = ["RE_ENCODE", "SAY_TIME", "SAY_TYPE", "TextInput"]
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from ingest.numerals import Misfit, cast_text
-from runtime.model.arrow_functions import arrow_functions
+from slackwater.ingest.numerals import Misfit, cast_text
+from slackwater.runtime.model.arrow_functions import arrow_functions
 
 __all__ = ["guessed_time", "is_time"]
 

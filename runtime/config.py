@@ -9,7 +9,7 @@ from numbers import Integral, Real
 from types import NoneType
 from typing import Any
 
-from runtime.errors import SettingError
+from slackwater.runtime.errors import SettingError
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
-from runtime.errors import SettingError
-from runtime.model import format_ns, format_s
-from runtime.plan.arrivals import closes_of
-from runtime.plan.plan import Plan
-from runtime.plan.verdict import Verdict
 from slackwater.coverage import not_held, uncounted_text
+from slackwater.runtime.errors import SettingError
+from slackwater.runtime.model import format_ns, format_s
+from slackwater.runtime.plan.arrivals import closes_of
+from slackwater.runtime.plan.plan import Plan
+from slackwater.runtime.plan.verdict import Verdict
 from slackwater.shed_outlook import shed_texts
 
 if TYPE_CHECKING:

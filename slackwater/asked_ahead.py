@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from numbers import Integral, Real
 from os import PathLike
 
-from runtime.config import Limits
-from runtime.errors import SettingError
-from runtime.flow.dataflow import Dataflow
-from runtime.simulate import LinkModel
+from slackwater.runtime.config import Limits
+from slackwater.runtime.errors import SettingError
+from slackwater.runtime.flow.dataflow import Dataflow
+from slackwater.runtime.simulate import LinkModel
 
 __all__ = ["check_asked", "check_flow"]
 

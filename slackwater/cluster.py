@@ -11,20 +11,20 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Unpack
 
-from runtime.config import Limits, Tuning
-from runtime.errors import ClusterError, FlowError
-from runtime.flow.dataflow import Dataflow
-from runtime.plan.plan import Plan
-from runtime.plan.slots import slots_of_nodes
-from runtime.plan.steps import SourceStep
 from slackwater.admission import RunningFlow
 from slackwater.flow_host import FlowHost
 from slackwater.jobs import Job
+from slackwater.runtime.config import Limits, Tuning
+from slackwater.runtime.errors import ClusterError, FlowError
+from slackwater.runtime.flow.dataflow import Dataflow
+from slackwater.runtime.plan.plan import Plan
+from slackwater.runtime.plan.slots import slots_of_nodes
+from slackwater.runtime.plan.steps import SourceStep
 
 if TYPE_CHECKING:
-    from actors.nodes.ray_nodes import RayNodes
-    from ingest.session import SparkOnRay
-    from runtime.estimate.shared_cores import SharedCores
+    from slackwater.actors.nodes.ray_nodes import RayNodes
+    from slackwater.ingest.session import SparkOnRay
+    from slackwater.runtime.estimate.shared_cores import SharedCores
     from slackwater.submitted import Planned
 
 Say = Callable[[str], None]
@@ -63,8 +63,8 @@ class Cluster(FlowHost):
         Raises:
             ClusterError: they did not start.
         """
-        from actors.nodes.ray_nodes import RayNodes  # noqa: PLC0415 (Ray takes a second to import)
-        from ingest.java import prepare_java  # noqa: PLC0415
+        from slackwater.actors.nodes.ray_nodes import RayNodes  # noqa: PLC0415 (Ray takes a second to import)
+        from slackwater.ingest.java import prepare_java  # noqa: PLC0415
 
         prepare_java()
         return cls(RayNodes.local(nodes, cores=cores, progress=progress))
@@ -82,7 +82,7 @@ class Cluster(FlowHost):
         Raises:
             ClusterError: nobody answers there, or it refuses us.
         """
-        from actors.nodes.ray_nodes import RayNodes  # noqa: PLC0415
+        from slackwater.actors.nodes.ray_nodes import RayNodes  # noqa: PLC0415
 
         return cls(RayNodes.connect(address, progress=progress))
 
@@ -127,7 +127,7 @@ class Cluster(FlowHost):
         return [job.needs for job in others if job.status == "running"]
 
     def _machines(self, running: Sequence[RunningFlow]) -> list[SharedCores]:
-        from runtime.estimate.shared_cores import SharedCores  # noqa: PLC0415 (who predicts)
+        from slackwater.runtime.estimate.shared_cores import SharedCores  # noqa: PLC0415 (who predicts)
 
         if not self._ray.is_simulated:
             return []  # a slot has a CPU of its own, and the nodes are others' to size
@@ -165,10 +165,10 @@ class Cluster(FlowHost):
             ClusterError: a node has too few free CPUs, runs other versions than this process, or
                 its slots could not be started.
         """
-        from actors.jobs.detached import new_job_id, submit_detached  # noqa: PLC0415
-        from actors.jobs.job import RayJob  # noqa: PLC0415
-        from actors.nodes.placement import check_room  # noqa: PLC0415
-        from actors.nodes.versions import check_nodes  # noqa: PLC0415
+        from slackwater.actors.jobs.detached import new_job_id, submit_detached  # noqa: PLC0415
+        from slackwater.actors.jobs.job import RayJob  # noqa: PLC0415
+        from slackwater.actors.nodes.placement import check_room  # noqa: PLC0415
+        from slackwater.actors.nodes.versions import check_nodes  # noqa: PLC0415
 
         plan = self._ready(flow, how)
         where = {node.name: node for node in self._ray.nodes}
@@ -201,7 +201,7 @@ class Cluster(FlowHost):
 
         Those that have ended are there, too: the newest hundred.
         """
-        from actors.jobs.detached import DetachedJob, all_records  # noqa: PLC0415
+        from slackwater.actors.jobs.detached import DetachedJob, all_records  # noqa: PLC0415
 
         return [self._here(Job.detached(DetachedJob(record))) for record in all_records()]
 
@@ -215,8 +215,8 @@ class Cluster(FlowHost):
         Raises:
             ClusterError: there is none, or several could be meant.
         """
-        from actors.jobs.detached import DetachedJob, all_records  # noqa: PLC0415
-        from actors.jobs.records import find_record  # noqa: PLC0415
+        from slackwater.actors.jobs.detached import DetachedJob, all_records  # noqa: PLC0415
+        from slackwater.actors.jobs.records import find_record  # noqa: PLC0415
 
         return self._here(Job.detached(DetachedJob(find_record(all_records(), wanted))))
 
@@ -238,7 +238,7 @@ class Cluster(FlowHost):
                 "(`ray job submit -- python flow.py`)"
             )
         if self._spark is None:
-            from ingest.session import SparkOnRay  # noqa: PLC0415
+            from slackwater.ingest.session import SparkOnRay  # noqa: PLC0415
 
             self._spark = SparkOnRay("slackwater", **settings)
             self._spark.start()

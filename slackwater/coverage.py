@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from runtime.estimate.curves import ScaledCurve
-from runtime.estimate.query_graph import QueryGraph
-from runtime.model import format_s
-from runtime.plan.plan import Plan
-from runtime.plan.steps import SourceStep
 from slackwater.outlook import Outlook, estimate_placed
+from slackwater.runtime.estimate.curves import ScaledCurve
+from slackwater.runtime.estimate.query_graph import QueryGraph
+from slackwater.runtime.model import format_s
+from slackwater.runtime.plan.plan import Plan
+from slackwater.runtime.plan.steps import SourceStep
 from slackwater.sampling import FlowSample
 
 __all__ = ["covered_lines", "not_held", "uncounted", "uncounted_text", "widened_s"]

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-from runtime.model.whose_code import RUNNING, CtrlC
+from slackwater.runtime.model.whose_code import RUNNING, CtrlC
 
 __all__ = ["ctrl_c_heard", "tell_ctrl_c_apart"]
 

@@ -8,7 +8,7 @@ from random import Random
 
 import numpy as np
 
-from runtime.model import END_NS, START_NS, Batch, GateRead, Int64Array, concat_batches
+from slackwater.runtime.model import END_NS, START_NS, Batch, GateRead, Int64Array, concat_batches
 
 _LATE = 0.15
 """Which part of the rows come late."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from runtime.estimate import LatencyEstimate
-from runtime.estimate.shared_cores import SharedCores
-from runtime.plan.plan import Plan, Stage
-from runtime.plan.step import GatedStep
+from slackwater.runtime.estimate import LatencyEstimate
+from slackwater.runtime.estimate.shared_cores import SharedCores
+from slackwater.runtime.plan.plan import Plan, Stage
+from slackwater.runtime.plan.step import GatedStep
 
 __all__ = ["divided", "why_it_does_not_fit"]
 

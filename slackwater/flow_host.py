@@ -10,16 +10,6 @@ from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, Unpack
 
-from runtime.config import Limits, Tuning
-from runtime.errors import SettingError
-from runtime.flow.dataflow import Dataflow
-from runtime.model import Duration
-from runtime.placement.place import open_slots
-from runtime.placement.placement_text import placement_lines
-from runtime.plan.plan import PlacedBy, Plan
-from runtime.plan.slots import SlotPlace
-from runtime.prepare import admit, prepare
-from runtime.tune import HOP_NS
 from slackwater.admission import (
     Admission,
     RunningFlow,
@@ -27,14 +17,24 @@ from slackwater.admission import (
     broken_by,
     check_admission,
 )
+from slackwater.runtime.config import Limits, Tuning
+from slackwater.runtime.errors import SettingError
+from slackwater.runtime.flow.dataflow import Dataflow
+from slackwater.runtime.model import Duration
+from slackwater.runtime.placement.place import open_slots
+from slackwater.runtime.placement.placement_text import placement_lines
+from slackwater.runtime.plan.plan import PlacedBy, Plan
+from slackwater.runtime.plan.slots import SlotPlace
+from slackwater.runtime.prepare import admit, prepare
+from slackwater.runtime.tune import HOP_NS
 
 if TYPE_CHECKING:
-    from runtime.estimate.rates import Rate
-    from runtime.estimate.shared_cores import SharedCores
-    from runtime.simulate import CostModel, LinkModel
     from slackwater.plan_choice import Ahead, PlanChoice
     from slackwater.prediction import Prediction
     from slackwater.recorded import History
+    from slackwater.runtime.estimate.rates import Rate
+    from slackwater.runtime.estimate.shared_cores import SharedCores
+    from slackwater.runtime.simulate import CostModel, LinkModel
     from slackwater.sampling import FlowSample
     from slackwater.submitted import Planned
 
@@ -152,7 +152,7 @@ class FlowHost(ABC):
         history: History | None = None,
     ) -> tuple[str, Plan]:
         """Return what `explain` does, and the plan that it is of."""
-        from runtime.estimate.sample_statistics import SampleShowsNothing  # noqa: PLC0415
+        from slackwater.runtime.estimate.sample_statistics import SampleShowsNothing  # noqa: PLC0415
 
         by: Ahead = {"placement": placement, "limits": limits, "tuning": tuning}
         made: Prediction | None = None
@@ -230,7 +230,6 @@ class FlowHost(ABC):
             SettingError: a source has no rate, or is live; or the sample gives no result; or the
                 history has no statistics of this version of the flow.
         """
-        from runtime.simulate import LinkModel  # noqa: PLC0415
         from slackwater.asked_ahead import check_asked  # noqa: PLC0415
         from slackwater.linked_placement import (  # noqa: PLC0415
             linked_placement,
@@ -243,6 +242,7 @@ class FlowHost(ABC):
             searched_placement,
         )
         from slackwater.recorded import ahead_of, statistics  # noqa: PLC0415
+        from slackwater.runtime.simulate import LinkModel  # noqa: PLC0415
         from slackwater.what_if import with_costs  # noqa: PLC0415
 
         check_asked(
@@ -332,7 +332,7 @@ class FlowHost(ABC):
 
         A flow whose sample gives no results runs all the same.
         """
-        from runtime.estimate.sample_statistics import SampleShowsNothing  # noqa: PLC0415
+        from slackwater.runtime.estimate.sample_statistics import SampleShowsNothing  # noqa: PLC0415
 
         try:
             return self._predicted(flow, rates, sample, **by), None

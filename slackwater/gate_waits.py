@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from runtime.estimate.gates import (
+from slackwater.runtime.estimate.gates import (
     GatedEstimate,
     GatedFlow,
     GatedOperator,
@@ -16,10 +16,17 @@ from runtime.estimate.gates import (
     estimate_gated,
     gated_operators,
 )
-from runtime.estimate.layout import Layout
-from runtime.estimate.query_graph import FloatArray, QueryGraph, arrivals_of
-from runtime.model import NS_PER_SECOND, ON_ARRIVAL, READY_ONLY, ReleaseRule, format_ns, format_s
-from runtime.plan.plan import Plan
+from slackwater.runtime.estimate.layout import Layout
+from slackwater.runtime.estimate.query_graph import FloatArray, QueryGraph, arrivals_of
+from slackwater.runtime.model import (
+    NS_PER_SECOND,
+    ON_ARRIVAL,
+    READY_ONLY,
+    ReleaseRule,
+    format_ns,
+    format_s,
+)
+from slackwater.runtime.plan.plan import Plan
 from slackwater.sampling import FlowSample
 
 __all__ = ["GatePart", "above", "at_speed", "gate_lines", "gate_part", "relief_by_slack"]

@@ -9,20 +9,20 @@ from typing import TYPE_CHECKING, Protocol
 
 import pyarrow as pa
 
-from runtime.errors import FlowError
-from runtime.measure import JobReport, Replaced, refuse_imbalance
-from runtime.model import NS_PER_SECOND, Duration
-from runtime.plan.plan import Plan, collect_sinks
-from runtime.plan.slots import SlotPlace
 from slackwater.admission import RunningFlow
+from slackwater.runtime.errors import FlowError
+from slackwater.runtime.measure import JobReport, Replaced, refuse_imbalance
+from slackwater.runtime.model import NS_PER_SECOND, Duration
+from slackwater.runtime.plan.plan import Plan, collect_sinks
+from slackwater.runtime.plan.slots import SlotPlace
 
 if TYPE_CHECKING:
-    from actors.jobs.detached import DetachedJob
-    from actors.jobs.job import RayJob
-    from actors.jobs.logs import LogPart
-    from actors.jobs.records import JobRecord
-    from runtime.estimate.shared_cores import SharedCores
+    from slackwater.actors.jobs.detached import DetachedJob
+    from slackwater.actors.jobs.job import RayJob
+    from slackwater.actors.jobs.logs import LogPart
+    from slackwater.actors.jobs.records import JobRecord
     from slackwater.prediction import Prediction
+    from slackwater.runtime.estimate.shared_cores import SharedCores
 
 OnReport = Callable[[JobReport], None]
 Latency = Mapping[str, Mapping[str, float]]
@@ -184,7 +184,7 @@ class Job:
         Raises:
             FlowError: the job is attached: only this process knows of it.
         """
-        from actors.jobs.detached import DetachedJob  # noqa: PLC0415 (brings in Ray)
+        from slackwater.actors.jobs.detached import DetachedJob  # noqa: PLC0415 (brings in Ray)
 
         if not isinstance(self._running, DetachedJob):
             raise FlowError(
@@ -290,7 +290,7 @@ class Job:
         Raises:
             FlowError: no such stage; or the job is attached: its log is its driver's.
         """
-        from actors.jobs.logs import read_logs  # noqa: PLC0415 (brings in Ray)
+        from slackwater.actors.jobs.logs import read_logs  # noqa: PLC0415 (brings in Ray)
 
         return read_logs(self.record, stage=stage, tail=tail, seen=seen)
 

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from runtime.estimate.placement.linked import Crossing, LinkedProblem, climb_linked
-from runtime.plan.slots import SlotPlace
-from runtime.simulate import LinkModel
 from slackwater.prediction import Prediction
+from slackwater.runtime.estimate.placement.linked import Crossing, LinkedProblem, climb_linked
+from slackwater.runtime.plan.slots import SlotPlace
+from slackwater.runtime.simulate import LinkModel
 from slackwater.what_if import network_of
 
 __all__ = ["linked_placement", "links_matter"]

@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from runtime.estimate import LatencyEstimate, QueryGraph, Workload, estimate_latency
-from runtime.estimate.layout import Layout, Network, laid_out
-from runtime.estimate.query_graph import FloatArray, arrivals_of
-from runtime.estimate.shared_cores import SharedCores
-from runtime.estimate.units import Slices
-from runtime.plan.plan import Plan
-from runtime.plan.slots import SlotPlace
 from slackwater.gate_waits import GatePart, gate_part
+from slackwater.runtime.estimate import LatencyEstimate, QueryGraph, Workload, estimate_latency
+from slackwater.runtime.estimate.layout import Layout, Network, laid_out
+from slackwater.runtime.estimate.query_graph import FloatArray, arrivals_of
+from slackwater.runtime.estimate.shared_cores import SharedCores
+from slackwater.runtime.estimate.units import Slices
+from slackwater.runtime.plan.plan import Plan
+from slackwater.runtime.plan.slots import SlotPlace
 from slackwater.sampling import FlowSample
 
 __all__ = ["Outlook", "PlacedEstimate", "estimate_placed"]

@@ -15,24 +15,24 @@ from typing import Any, Protocol, TypedDict, Unpack
 
 import numpy as np
 
-from runtime.config import Limits, Tuning
-from runtime.errors import FlowError
-from runtime.estimate import CostCurve, Workload
-from runtime.estimate.carried import StepStatistics, carried
-from runtime.estimate.excess import cumulative_excess
-from runtime.estimate.query_graph import FloatArray, arrivals_of
-from runtime.estimate.rates import Rate
-from runtime.estimate.step_curves import step_curves
-from runtime.flow.dataflow import Dataflow
-from runtime.model import NS_PER_SECOND, Duration
-from runtime.plan.plan import Stage
-from runtime.plan.step import ChoosingStep
-from runtime.prepare import prepare
-from runtime.rewrite import FlowPlan, split_all
-from runtime.rewrite.search import Cost, Found, Price, far_up, search_plans
-from runtime.simulate import CostModel, LinkModel
 from slackwater.predicting import series_ahead, speed_of, subintervals
 from slackwater.prediction import Prediction, worst_text
+from slackwater.runtime.config import Limits, Tuning
+from slackwater.runtime.errors import FlowError
+from slackwater.runtime.estimate import CostCurve, Workload
+from slackwater.runtime.estimate.carried import StepStatistics, carried
+from slackwater.runtime.estimate.excess import cumulative_excess
+from slackwater.runtime.estimate.query_graph import FloatArray, arrivals_of
+from slackwater.runtime.estimate.rates import Rate
+from slackwater.runtime.estimate.step_curves import step_curves
+from slackwater.runtime.flow.dataflow import Dataflow
+from slackwater.runtime.model import NS_PER_SECOND, Duration
+from slackwater.runtime.plan.plan import Stage
+from slackwater.runtime.plan.step import ChoosingStep
+from slackwater.runtime.prepare import prepare
+from slackwater.runtime.rewrite import FlowPlan, split_all
+from slackwater.runtime.rewrite.search import Cost, Found, Price, far_up, search_plans
+from slackwater.runtime.simulate import CostModel, LinkModel
 from slackwater.sampling import HERE, FlowSample, sample_flow
 
 __all__ = ["Considered", "PlanChoice", "choose_plan", "price_of"]

@@ -7,21 +7,21 @@ from dataclasses import replace
 
 import numpy as np
 
-from runtime.errors import SettingError
-from runtime.estimate import Workload
-from runtime.estimate.placement import PlacementProblem, SearchBudget, mace_hc
-from runtime.estimate.query_graph import FloatArray
-from runtime.estimate.rates import EndedTimes, OwnTimes, Rate, is_trace, series_of
-from runtime.estimate.sampled import as_shares
-from runtime.estimate.shared_cores import SharedCores, with_shared_cores
-from runtime.model import NS_PER_SECOND, Duration, duration_ns
-from runtime.plan.plan import Plan
-from runtime.plan.slots import SlotPlace, places_by_name
-from runtime.plan.step import Step
-from runtime.plan.steps import SourceStep
-from runtime.simulate import LinkModel
 from slackwater.outlook import Outlook, estimate_placed
 from slackwater.prediction import Prediction
+from slackwater.runtime.errors import SettingError
+from slackwater.runtime.estimate import Workload
+from slackwater.runtime.estimate.placement import PlacementProblem, SearchBudget, mace_hc
+from slackwater.runtime.estimate.query_graph import FloatArray
+from slackwater.runtime.estimate.rates import EndedTimes, OwnTimes, Rate, is_trace, series_of
+from slackwater.runtime.estimate.sampled import as_shares
+from slackwater.runtime.estimate.shared_cores import SharedCores, with_shared_cores
+from slackwater.runtime.model import NS_PER_SECOND, Duration, duration_ns
+from slackwater.runtime.plan.plan import Plan
+from slackwater.runtime.plan.slots import SlotPlace, places_by_name
+from slackwater.runtime.plan.step import Step
+from slackwater.runtime.plan.steps import SourceStep
+from slackwater.runtime.simulate import LinkModel
 from slackwater.sampling import FlowSample
 from slackwater.what_if import network_of
 

@@ -9,18 +9,18 @@ from typing import Any, Literal
 
 import numpy as np
 
-from runtime.errors import SettingError
-from runtime.estimate import LatencyEstimate, QueryGraph, Workload
-from runtime.estimate.query_graph import FloatArray, arrivals_of
-from runtime.estimate.shared_cores import SharedCores
-from runtime.estimate.sustainable import sustainable
-from runtime.model import NS_PER_SECOND, format_ns, format_s
-from runtime.plan.expected import ExpectedLatency, RateRange
-from runtime.plan.plan import Plan
 from slackwater.coverage import covered_lines, not_held, uncounted, uncounted_text, widened_s
 from slackwater.fits import divided, why_it_does_not_fit
 from slackwater.gate_waits import GatePart, gate_lines, relief_by_slack
 from slackwater.outlook import Outlook
+from slackwater.runtime.errors import SettingError
+from slackwater.runtime.estimate import LatencyEstimate, QueryGraph, Workload
+from slackwater.runtime.estimate.query_graph import FloatArray, arrivals_of
+from slackwater.runtime.estimate.shared_cores import SharedCores
+from slackwater.runtime.estimate.sustainable import sustainable
+from slackwater.runtime.model import NS_PER_SECOND, format_ns, format_s
+from slackwater.runtime.plan.expected import ExpectedLatency, RateRange
+from slackwater.runtime.plan.plan import Plan
 from slackwater.sampling import FlowSample
 from slackwater.shed_outlook import ShedOutlook, shed_lines
 from slackwater.shedding_ahead import shed_outlooks

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from runtime.errors import SettingError
-from runtime.estimate.rates import Rate
-from runtime.flow.dataflow import Dataflow
-from runtime.model import Duration, format_ns
-from runtime.simulate import LinkModel
 from slackwater.gate_waits import GatePart
 from slackwater.prediction import Prediction, Verdict
 from slackwater.recorded import History, statistics
+from slackwater.runtime.errors import SettingError
+from slackwater.runtime.estimate.rates import Rate
+from slackwater.runtime.flow.dataflow import Dataflow
+from slackwater.runtime.model import Duration, format_ns
+from slackwater.runtime.simulate import LinkModel
 from slackwater.sampling import FlowSample
 from slackwater.shed_outlook import shed_texts
 from slackwater.simulation import Simulation

@@ -15,30 +15,30 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from actors.tuning.job_records import JobSamples, read_record
-from actors.tuning.sample_history import in_order, job_files
-from runtime.config import Limits
-from runtime.errors import SettingError
-from runtime.estimate.gates.recorded_times import times_recorded
-from runtime.estimate.rates import Rate, RecordedRate
-from runtime.estimate.recorded import (
+from slackwater.actors.tuning.job_records import JobSamples, read_record
+from slackwater.actors.tuning.sample_history import in_order, job_files
+from slackwater.runtime.config import Limits
+from slackwater.runtime.errors import SettingError
+from slackwater.runtime.estimate.gates.recorded_times import times_recorded
+from slackwater.runtime.estimate.rates import Rate, RecordedRate
+from slackwater.runtime.estimate.recorded import (
     arrivals_recorded,
     graph_recorded,
     intervals_recorded,
     stages_recorded,
 )
-from runtime.estimate.sampled import spans_of
-from runtime.flow.dataflow import Dataflow
-from runtime.measure.samples import StageSample
-from runtime.model import NS_PER_SECOND, Duration, duration_ns
-from runtime.order.k_slack import KSlack
-from runtime.order.reorder import SortedWithin
-from runtime.plan.plan import Plan
-from runtime.plan.stage_versions import other_stages, stage_versions
-from runtime.plan.steps import SourceStep
-from runtime.prepare import prepare
-from runtime.simulate import CostModel
-from runtime.sources.spec import SourceSpec
+from slackwater.runtime.estimate.sampled import spans_of
+from slackwater.runtime.flow.dataflow import Dataflow
+from slackwater.runtime.measure.samples import StageSample
+from slackwater.runtime.model import NS_PER_SECOND, Duration, duration_ns
+from slackwater.runtime.order.k_slack import KSlack
+from slackwater.runtime.order.reorder import SortedWithin
+from slackwater.runtime.plan.plan import Plan
+from slackwater.runtime.plan.stage_versions import other_stages, stage_versions
+from slackwater.runtime.plan.steps import SourceStep
+from slackwater.runtime.prepare import prepare
+from slackwater.runtime.simulate import CostModel
+from slackwater.runtime.sources.spec import SourceSpec
 from slackwater.sampling import HERE, FlowSample, as_sample
 
 __all__ = ["History", "ahead_of", "sample_of_history", "statistics"]

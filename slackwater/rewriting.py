@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from runtime.errors import FlowError
-from runtime.flow.dataflow import Dataflow
-from runtime.rewrite import FlowPlan, rewrites_of, thinkable
+from slackwater.runtime.errors import FlowError
+from slackwater.runtime.flow.dataflow import Dataflow
+from slackwater.runtime.rewrite import FlowPlan, rewrites_of, thinkable
 
 __all__ = ["rewritten"]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from runtime.estimate.query_graph import FloatArray
-from runtime.model import NS_PER_SECOND
-from runtime.sources.spec import SourceSpec
+from slackwater.runtime.estimate.query_graph import FloatArray
+from slackwater.runtime.model import NS_PER_SECOND
+from slackwater.runtime.sources.spec import SourceSpec
 
 __all__ = ["SeenTimes"]
 

@@ -12,26 +12,26 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 
-from actors.kernel.occupied import OccupiedClock
-from runtime.config import Limits
-from runtime.errors import SettingError
-from runtime.estimate import QueryGraph
-from runtime.estimate.curves import USUAL_S
-from runtime.estimate.gates import SourceTimes
-from runtime.estimate.rates import RecordedRate
-from runtime.estimate.sample_statistics import query_graph_of_sample
-from runtime.estimate.sampled import SampledStage, sampled_stages, share_of, spans_of
-from runtime.flow.dataflow import Dataflow
-from runtime.measure.report import JobReport
-from runtime.model import NS_PER_SECOND
-from runtime.patterns.scopes import CountWindows
-from runtime.plan.plan import Plan, Stage
-from runtime.plan.stage_versions import other_stages, stage_versions
-from runtime.plan.steps import GateStep, SourceStep
-from runtime.prepare import prepare
-from runtime.shedding import Espice
-from runtime.simulate import CostModel, LinkModel, MeasuredCost, MeasuredSlice, NotedCost
-from runtime.simulate import Simulation as SimulationRun
+from slackwater.actors.kernel.occupied import OccupiedClock
+from slackwater.runtime.config import Limits
+from slackwater.runtime.errors import SettingError
+from slackwater.runtime.estimate import QueryGraph
+from slackwater.runtime.estimate.curves import USUAL_S
+from slackwater.runtime.estimate.gates import SourceTimes
+from slackwater.runtime.estimate.rates import RecordedRate
+from slackwater.runtime.estimate.sample_statistics import query_graph_of_sample
+from slackwater.runtime.estimate.sampled import SampledStage, sampled_stages, share_of, spans_of
+from slackwater.runtime.flow.dataflow import Dataflow
+from slackwater.runtime.measure.report import JobReport
+from slackwater.runtime.model import NS_PER_SECOND
+from slackwater.runtime.patterns.scopes import CountWindows
+from slackwater.runtime.plan.plan import Plan, Stage
+from slackwater.runtime.plan.stage_versions import other_stages, stage_versions
+from slackwater.runtime.plan.steps import GateStep, SourceStep
+from slackwater.runtime.prepare import prepare
+from slackwater.runtime.shedding import Espice
+from slackwater.runtime.simulate import CostModel, LinkModel, MeasuredCost, MeasuredSlice, NotedCost
+from slackwater.runtime.simulate import Simulation as SimulationRun
 from slackwater.sample_times import SeenTimes
 from slackwater.some_rows import SomeRows
 from slackwater.source_times import source_times

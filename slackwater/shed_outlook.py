@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from runtime.estimate.shed import ShedCourse
-from runtime.model import format_s
-from runtime.shedding.settings import Drops
+from slackwater.runtime.estimate.shed import ShedCourse
+from slackwater.runtime.model import format_s
+from slackwater.runtime.shedding.settings import Drops
 
 __all__ = ["ShedOutlook", "shed_lines", "shed_texts"]
 

@@ -12,16 +12,16 @@ from typing import Protocol
 
 import numpy as np
 
-from runtime.estimate import LatencyEstimate, QueryGraph, Workload
-from runtime.estimate.query_graph import FloatArray
-from runtime.estimate.shared_cores import SharedCores, with_shared_cores
-from runtime.estimate.shed import ShedCourse, ShedRule, shed_course
-from runtime.model import NS_PER_SECOND, format_s
-from runtime.plan.plan import Plan, Stage
-from runtime.shedding import Espice
 from slackwater.fits import ROOM, divided
 from slackwater.gate_waits import GatePart
 from slackwater.outlook import Outlook, PlacedEstimate, estimate_placed
+from slackwater.runtime.estimate import LatencyEstimate, QueryGraph, Workload
+from slackwater.runtime.estimate.query_graph import FloatArray
+from slackwater.runtime.estimate.shared_cores import SharedCores, with_shared_cores
+from slackwater.runtime.estimate.shed import ShedCourse, ShedRule, shed_course
+from slackwater.runtime.model import NS_PER_SECOND, format_s
+from slackwater.runtime.plan.plan import Plan, Stage
+from slackwater.runtime.shedding import Espice
 from slackwater.sampling import FlowSample
 from slackwater.shed_outlook import ShedOutlook
 from slackwater.what_if import costing

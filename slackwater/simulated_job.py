@@ -7,22 +7,22 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from actors.sinks import SlotSinks, input_prints, sink_runs, slots_with_inputs
-from actors.tuning.sample_history import JobHistory
-from runtime.control import Decider, FlowGraph
-from runtime.errors import SettingError, SlackwaterError
-from runtime.measure import JobReport, Replaced, refuse_imbalance
-from runtime.measure.published import published_notes
-from runtime.model import Duration, duration_ns
-from runtime.model.whose_code import in_words
-from runtime.placement.moved import moved_plan
-from runtime.plan.plan import Plan, collect_sinks
-from runtime.plan.slots import SlotPlace
-from runtime.simulate import CostModel, Fault, LinkModel, Replace
-from runtime.simulate import Simulation as SimulationRun
-from runtime.tune import make_policy
+from slackwater.actors.sinks import SlotSinks, input_prints, sink_runs, slots_with_inputs
+from slackwater.actors.tuning.sample_history import JobHistory
 from slackwater.ctrl_c import ctrl_c_heard
 from slackwater.jobs import Latency, OnReport, check_collects, latency_of, wanted_moves
+from slackwater.runtime.control import Decider, FlowGraph
+from slackwater.runtime.errors import SettingError, SlackwaterError
+from slackwater.runtime.measure import JobReport, Replaced, refuse_imbalance
+from slackwater.runtime.measure.published import published_notes
+from slackwater.runtime.model import Duration, duration_ns
+from slackwater.runtime.model.whose_code import in_words
+from slackwater.runtime.placement.moved import moved_plan
+from slackwater.runtime.plan.plan import Plan, collect_sinks
+from slackwater.runtime.plan.slots import SlotPlace
+from slackwater.runtime.simulate import CostModel, Fault, LinkModel, Replace
+from slackwater.runtime.simulate import Simulation as SimulationRun
+from slackwater.runtime.tune import make_policy
 
 if TYPE_CHECKING:
     from slackwater.prediction import Prediction

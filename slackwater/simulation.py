@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Unpack
 
-from runtime.errors import SettingError
-from runtime.flow.dataflow import Dataflow
-from runtime.plan.slots import slots_of_nodes
-from runtime.simulate import CostModel, Fault, LinkModel
 from slackwater.admission import check_admission
 from slackwater.flow_host import FlowHost
+from slackwater.runtime.errors import SettingError
+from slackwater.runtime.flow.dataflow import Dataflow
+from slackwater.runtime.plan.slots import slots_of_nodes
+from slackwater.runtime.simulate import CostModel, Fault, LinkModel
 from slackwater.simulated_job import SimulatedJob
 
 if TYPE_CHECKING:
-    from runtime.estimate.rates import Rate
     from slackwater.plan_choice import Ahead
     from slackwater.prediction import Prediction
+    from slackwater.runtime.estimate.rates import Rate
     from slackwater.submitted import Planned
 
 
@@ -81,7 +81,7 @@ class Simulation(FlowHost):
             SettingError: `tuning` is wrong, or the flow has no deadline for it; or a fault names
                 no slot of the plan.
         """
-        from actors.jobs.picklable import check_picklable  # noqa: PLC0415 (Ray's part of it)
+        from slackwater.actors.jobs.picklable import check_picklable  # noqa: PLC0415 (Ray's part of it)
 
         cost = self._cost
         if cost is None and (rates := how.get("rates")) is not None:

@@ -9,7 +9,7 @@ from itertools import cycle
 
 import pyarrow as pa
 
-from runtime.sources.spec import END_OF_INPUT, EndOfInput, Input, SourceReader
+from slackwater.runtime.sources.spec import END_OF_INPUT, EndOfInput, Input, SourceReader
 from slackwater.sample_times import SeenTimes
 from slackwater.stretches import Rows
 

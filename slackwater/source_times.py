@@ -11,13 +11,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from runtime.errors import SlackwaterError
-from runtime.estimate.gates import SourceTimes
-from runtime.model import END_NS, NS_PER_SECOND, START_NS, Int64Array, Message
-from runtime.plan.plan import Stage
-from runtime.plan.steps import SourceStep
-from runtime.sources.machine import SourceMachine
-from runtime.sources.spec import SourceSpec
+from slackwater.runtime.errors import SlackwaterError
+from slackwater.runtime.estimate.gates import SourceTimes
+from slackwater.runtime.model import END_NS, NS_PER_SECOND, START_NS, Int64Array, Message
+from slackwater.runtime.plan.plan import Stage
+from slackwater.runtime.plan.steps import SourceStep
+from slackwater.runtime.sources.machine import SourceMachine
+from slackwater.runtime.sources.spec import SourceSpec
 
 __all__ = ["source_times"]
 

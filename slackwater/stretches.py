@@ -16,10 +16,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from runtime.estimate.gates import SourceTimes
-from runtime.estimate.query_graph import FloatArray
-from runtime.estimate.sampled import SliceSeen, StageCost
-from runtime.model import NS_PER_SECOND
+from slackwater.runtime.estimate.gates import SourceTimes
+from slackwater.runtime.estimate.query_graph import FloatArray
+from slackwater.runtime.estimate.sampled import SliceSeen, StageCost
+from slackwater.runtime.model import NS_PER_SECOND
 
 __all__ = ["Stretched", "stretched", "work_spread"]
 

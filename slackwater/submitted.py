@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, TypedDict
 
 if TYPE_CHECKING:
-    from runtime.config import Limits, Tuning
-    from runtime.estimate.rates import Rate
     from slackwater.admission import Admission
     from slackwater.prediction import Prediction
+    from slackwater.runtime.config import Limits, Tuning
+    from slackwater.runtime.estimate.rates import Rate
     from slackwater.sampling import FlowSample
 
 __all__ = ["Planned"]

@@ -23,18 +23,18 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ingest import table
-from runtime.config import Limits
-from runtime.errors import SettingError
-from runtime.flow import Dataflow, Stream
-from runtime.model import END_NS, START_NS, Batch, GateRead, concat_batches
-from runtime.model.plain import from_plain, to_plain
-from runtime.operators import make_operator, make_stateless
-from runtime.operators.ground import Operator
-from runtime.plan.step import EachRowStep, GatedStep, Replica, Step
-from runtime.plan.steps import SourceStep
-from runtime.sources.machine import SourceMachine
 from slackwater.cuts import Reads, in_order, pieces
+from slackwater.ingest import table
+from slackwater.runtime.config import Limits
+from slackwater.runtime.errors import SettingError
+from slackwater.runtime.flow import Dataflow, Stream
+from slackwater.runtime.model import END_NS, START_NS, Batch, GateRead, concat_batches
+from slackwater.runtime.model.plain import from_plain, to_plain
+from slackwater.runtime.operators import make_operator, make_stateless
+from slackwater.runtime.operators.ground import Operator
+from slackwater.runtime.plan.step import EachRowStep, GatedStep, Replica, Step
+from slackwater.runtime.plan.steps import SourceStep
+from slackwater.runtime.sources.machine import SourceMachine
 
 __all__ = ["verify_operator"]
 

@@ -7,16 +7,16 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from runtime.errors import SettingError
-from runtime.estimate import QueryGraph
-from runtime.estimate.curves import WindowCurve
-from runtime.estimate.latency_estimate import NodeEstimate
-from runtime.estimate.layout import Network, Way
-from runtime.estimate.links import CROSSES
-from runtime.estimate.query_graph import CostCurve, FloatArray, QueryOperator
-from runtime.model import NS_PER_SECOND, Duration, duration_ns
-from runtime.plan.plan import Plan
-from runtime.simulate import LinkModel
+from slackwater.runtime.errors import SettingError
+from slackwater.runtime.estimate import QueryGraph
+from slackwater.runtime.estimate.curves import WindowCurve
+from slackwater.runtime.estimate.latency_estimate import NodeEstimate
+from slackwater.runtime.estimate.layout import Network, Way
+from slackwater.runtime.estimate.links import CROSSES
+from slackwater.runtime.estimate.query_graph import CostCurve, FloatArray, QueryOperator
+from slackwater.runtime.model import NS_PER_SECOND, Duration, duration_ns
+from slackwater.runtime.plan.plan import Plan
+from slackwater.runtime.simulate import LinkModel
 from slackwater.sampling import FlowSample
 
 __all__ = ["costing", "link_relief", "network_of", "with_costs"]

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from runtime.errors import SettingError
-from runtime.estimate import LatencyEstimate, MoveWorth, move_worth
-from runtime.estimate.shared_cores import SharedCores, with_shared_cores
-from runtime.measure import MovedStage, Replaced
-from runtime.model import NS_PER_SECOND, Duration, duration_ns, format_ns
-from runtime.placement.moved import why_it_stays
-from runtime.plan.slots import SlotPlace
 from slackwater.outlook import estimate_placed
 from slackwater.prediction import Prediction
+from slackwater.runtime.errors import SettingError
+from slackwater.runtime.estimate import LatencyEstimate, MoveWorth, move_worth
+from slackwater.runtime.estimate.shared_cores import SharedCores, with_shared_cores
+from slackwater.runtime.measure import MovedStage, Replaced
+from slackwater.runtime.model import NS_PER_SECOND, Duration, duration_ns, format_ns
+from slackwater.runtime.placement.moved import why_it_stays
+from slackwater.runtime.plan.slots import SlotPlace
 
 __all__ = ["GAP", "worthwhile_moves"]
 

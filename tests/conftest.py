@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from examples import real_data
-from runtime.simulate.ways import Ways
+from slackwater.runtime.simulate.ways import Ways
 from tests.support.longest import is_among_longest
 from tests.support.wire import through_frames
 

@@ -14,8 +14,8 @@ import pytest
 import ray
 
 import slackwater
-from ingest.java import ADD_OPENS
 from slackwater.doctor.launcher_file import examine_file, read_launcher_file
+from slackwater.ingest.java import ADD_OPENS
 
 yaml: Any = importlib.import_module("yaml")  # comes with Ray, without types
 ROOT = Path(__file__).resolve().parent.parent

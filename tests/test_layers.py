@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-PACKAGES = ("runtime", "actors", "ingest", "slackwater")
+LINKED = ("runtime", "actors", "ingest")
+PACKAGES = (*LINKED, "slackwater")
 AROUND = ("examples", "benchmarks", "tests")  # they join the packages; no package imports them
 
 OUTSIDE = {  # {module of others: its word in the table of rooms}
@@ -68,15 +69,22 @@ def read_once() -> Iterator[None]:
     parsed.cache_clear()
 
 
+def at_top(module: str) -> str:
+    """Return a module by its path: `slackwater.runtime` lies in runtime/."""
+    home, _, rest = module.partition(".")
+    is_linked = home == "slackwater" and rest.partition(".")[0] in LINKED
+    return rest if is_linked else module
+
+
 def imported_modules(tree: ast.Module, path: Path) -> Iterator[tuple[int, str]]:
     """Yield (line, dotted module) of every import, also those inside functions."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            yield from ((node.lineno, alias.name) for alias in node.names)
+            yield from ((node.lineno, at_top(alias.name)) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             package = ".".join(path.parts[: -node.level]) if node.level else ""
             base = ".".join(part for part in (package, node.module) if part)
-            yield from ((node.lineno, f"{base}.{alias.name}") for alias in node.names)
+            yield from ((node.lineno, at_top(f"{base}.{alias.name}")) for alias in node.names)
 
 
 def lines_of(page: str) -> dict[str, frozenset[str]]:
@@ -190,6 +198,25 @@ def test_imports_point_one_way() -> None:
     assert not wrong, "\n".join(["against the table of rooms in docs/architecture.md:", *wrong])
 
 
+def test_nothing_imports_a_linked_folder_by_its_bare_name() -> None:
+    bare = [
+        f"{path}:{node.lineno} imports {name}"
+        for path in python_files(*PACKAGES, *AROUND)
+        for node in ast.walk(parsed(path))
+        for name in bare_imports(node)
+        if name.partition(".")[0] in LINKED
+    ]
+    assert not bare, "\n".join(["write slackwater.runtime and so on:", *bare])
+
+
+def bare_imports(node: ast.AST) -> list[str]:
+    if isinstance(node, ast.Import):
+        return [alias.name for alias in node.names]
+    if isinstance(node, ast.ImportFrom) and not node.level:
+        return [node.module or ""]
+    return []
+
+
 def test_every_folder_has_its_line_and_no_line_is_of_a_folder_that_is_not_there() -> None:
     assert {*LINES} == ROOMS
 
@@ -231,21 +258,21 @@ def test_no_two_files_import_each_other_in_a_circle() -> None:
 @pytest.mark.parametrize(
     "back",
     [
-        "from runtime.a import A",
+        "from slackwater.runtime.a import A",
         "from .a import A",
         "from . import a",
-        "def f():\n    import runtime.a",
-        "if TYPE_CHECKING:\n    from runtime.a import A",
+        "def f():\n    import slackwater.runtime.a",
+        "if TYPE_CHECKING:\n    from slackwater.runtime.a import A",
     ],
 )
 def test_a_circle_of_files_is_seen_however_it_is_written(back: str) -> None:
     a, b = Path("runtime/a.py"), Path("runtime/b.py")
-    there = ast.parse("from runtime.b import B")
+    there = ast.parse("from slackwater.runtime.b import B")
     assert circle_of({a: there, b: ast.parse(back)}) in (
         ["runtime.a", "runtime.b", "runtime.a"],
         ["runtime.b", "runtime.a", "runtime.b"],
     )
-    assert not circle_of({a: there, b: ast.parse("import runtime.c")})
+    assert not circle_of({a: there, b: ast.parse("import slackwater.runtime.c")})
 
 
 def test_runtime_has_no_hidden_clock_and_no_unseeded_chance() -> None:
@@ -278,7 +305,7 @@ def test_no_file_shadows_the_standard_library() -> None:
     [
         ("import ray", "imports ray"),
         ("from ray.util import placement_group", "imports ray.util.placement_group"),
-        ("def f():\n    import actors.slot.host", "imports actors.slot.host"),
+        ("def f():\n    import slackwater.actors.slot.host", "imports actors.slot.host"),
         ("from ...actors import slot", "imports actors.slot"),
     ],
 )
@@ -293,48 +320,84 @@ def test_the_layer_rule_sees_an_import_however_it_is_written(source: str, claim:
 @pytest.mark.parametrize(
     ("path", "source", "is_wrong"),
     [
-        ("runtime/model/batch.py", "import runtime.errors", False),
-        ("runtime/model/batch.py", "from runtime import expressions", True),
-        ("runtime/sources/spec.py", "from runtime.expressions.expressions import Expr", False),
-        ("runtime/sources/spec.py", "if TYPE_CHECKING:\n    import runtime.flow.stream", True),
-        ("runtime/plan/plan.py", "from runtime.flow.dataflow import Dataflow", True),
-        ("runtime/plan/plan.py", "from runtime.placement.place import place", True),
-        ("runtime/placement/place.py", "from runtime.measure import JobReport", True),
-        ("runtime/plan/plan.py", "def f():\n    import runtime.operators", True),
+        ("runtime/model/batch.py", "import slackwater.runtime.errors", False),
+        ("runtime/model/batch.py", "from slackwater.runtime import expressions", True),
+        (
+            "runtime/sources/spec.py",
+            "from slackwater.runtime.expressions.expressions import Expr",
+            False,
+        ),
+        (
+            "runtime/sources/spec.py",
+            "if TYPE_CHECKING:\n    import slackwater.runtime.flow.stream",
+            True,
+        ),
+        ("runtime/plan/plan.py", "from slackwater.runtime.flow.dataflow import Dataflow", True),
+        ("runtime/plan/plan.py", "from slackwater.runtime.placement.place import place", True),
+        ("runtime/placement/place.py", "from slackwater.runtime.measure import JobReport", True),
+        ("runtime/plan/plan.py", "def f():\n    import slackwater.runtime.operators", True),
         ("runtime/merge/gate.py", "from ..operators import contract", True),
-        ("runtime/operators/join/machine.py", "import runtime.operators.ground.keys", False),
-        ("runtime/operators/join/machine.py", "import runtime.operators.join.rows", False),
-        ("runtime/operators/join/machine.py", "import runtime.operators.merge.step", True),
-        ("runtime/operators/join/machine.py", "import runtime.operators.registry", True),
-        ("runtime/operators/registry.py", "from runtime.operators.join import Joining", False),
-        ("runtime/plan/plan.py", "import runtime.operators.join.step", True),
-        ("runtime/schedule/stage.py", "import runtime.operators.join.machine", True),
-        ("runtime/tune/record/paths.py", "from runtime.tune.predict import forecast", True),
-        ("runtime/simulate/host.py", "from runtime.tune import make_policy", False),
-        ("runtime/errors.py", "import runtime.model", True),
+        (
+            "runtime/operators/join/machine.py",
+            "import slackwater.runtime.operators.ground.keys",
+            False,
+        ),
+        (
+            "runtime/operators/join/machine.py",
+            "import slackwater.runtime.operators.join.rows",
+            False,
+        ),
+        (
+            "runtime/operators/join/machine.py",
+            "import slackwater.runtime.operators.merge.step",
+            True,
+        ),
+        ("runtime/operators/join/machine.py", "import slackwater.runtime.operators.registry", True),
+        (
+            "runtime/operators/registry.py",
+            "from slackwater.runtime.operators.join import Joining",
+            False,
+        ),
+        ("runtime/plan/plan.py", "import slackwater.runtime.operators.join.step", True),
+        ("runtime/schedule/stage.py", "import slackwater.runtime.operators.join.machine", True),
+        (
+            "runtime/tune/record/paths.py",
+            "from slackwater.runtime.tune.predict import forecast",
+            True,
+        ),
+        ("runtime/simulate/host.py", "from slackwater.runtime.tune import make_policy", False),
+        ("runtime/errors.py", "import slackwater.runtime.model", True),
         ("slackwater/jobs.py", "from slackwater.cli import main", True),
         ("slackwater/report/render.py", "import slackwater.jobs", True),
         ("slackwater/cluster.py", "import tests.support.flows", True),
-        ("ingest/files.py", "import ingest.push.wire", True),
-        ("ingest/push/peer_guard.py", "import actors.connections.pending", False),
-        ("ingest/push/peer_guard.py", "import actors.wire.keys", True),
-        ("ingest/push/peer_guard.py", "import actors.doorway_bell", True),
+        ("ingest/files.py", "import slackwater.ingest.push.wire", True),
+        ("ingest/push/peer_guard.py", "import slackwater.actors.connections.pending", False),
+        ("ingest/push/peer_guard.py", "import slackwater.actors.wire.keys", True),
+        ("ingest/push/peer_guard.py", "import slackwater.actors.doorway_bell", True),
         ("ingest/push/peer_guard.py", "import slackwater", True),
         ("ingest/spark.py", "import pyspark.sql", False),
-        ("actors/connections/pending.py", "from actors.connections import monitor", False),
-        ("actors/connections/pending.py", "import actors.kernel.boot", True),
-        ("actors/connections/pending.py", "import runtime.errors", True),
+        (
+            "actors/connections/pending.py",
+            "from slackwater.actors.connections import monitor",
+            False,
+        ),
+        ("actors/connections/pending.py", "import slackwater.actors.kernel.boot", True),
+        ("actors/connections/pending.py", "import slackwater.runtime.errors", True),
         ("actors/connections/pending.py", "import ray", True),
         ("actors/wire/channel.py", "import ray", True),
         ("actors/wire/channel.py", "import zmq", False),
-        ("actors/wire/channel.py", "from actors import slot", True),
-        ("actors/wire/channel.py", "import actors", True),
-        ("actors/slot/host.py", "from actors.wire import channel", False),
+        ("actors/wire/channel.py", "from slackwater.actors import slot", True),
+        ("actors/wire/channel.py", "import slackwater.actors", True),
+        ("actors/slot/host.py", "from slackwater.actors.wire import channel", False),
         ("actors/slot/host.py", "def f():\n    from ..jobs import records", True),
-        ("actors/slot/host.py", "if TYPE_CHECKING:\n    from actors.jobs.job import RayJob", True),
-        ("actors/jobs/job.py", "import actors.slot.host", False),
-        ("actors/jobs/job.py", "import ingest", True),
-        ("actors/__init__.py", "import actors.jobs.job", True),
+        (
+            "actors/slot/host.py",
+            "if TYPE_CHECKING:\n    from slackwater.actors.jobs.job import RayJob",
+            True,
+        ),
+        ("actors/jobs/job.py", "import slackwater.actors.slot.host", False),
+        ("actors/jobs/job.py", "import slackwater.ingest", True),
+        ("actors/__init__.py", "import slackwater.actors.jobs.job", True),
     ],
 )
 def test_a_room_imports_what_its_line_in_the_table_names(
@@ -344,7 +407,10 @@ def test_a_room_imports_what_its_line_in_the_table_names(
 
 
 def test_a_word_less_in_the_table_is_an_import_less() -> None:
-    tree, path = ast.parse("import ray\nimport actors.wire.keys"), Path("actors/slot/host.py")
+    tree, path = (
+        ast.parse("import ray\nimport slackwater.actors.wire.keys"),
+        Path("actors/slot/host.py"),
+    )
     for cell, wrong in (
         ("`runtime/model`, `actors/wire`; Ray", 0),
         ("`actors/wire`", 1),

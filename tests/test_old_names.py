@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 import slackwater as sw
-from runtime.model import GateRead
+from slackwater.runtime.model import GateRead
 
-OLD = [("slackwater", "SinkSpec", sw.Output), ("runtime.model", "Released", GateRead)]
+OLD = [("slackwater", "SinkSpec", sw.Output), ("slackwater.runtime.model", "Released", GateRead)]
 
 
 @pytest.mark.parametrize(("module", "name", "now"), OLD)

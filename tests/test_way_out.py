@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 import slackwater as sw
-from runtime.errors import MORE_FILES, IngestError, SinkError, way_out
 from slackwater.report import report_file
+from slackwater.runtime.errors import MORE_FILES, IngestError, SinkError, way_out
 
 
 def exhausted(*_: object, **__: object) -> int:

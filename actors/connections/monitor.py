@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import zmq
 from zmq.utils.monitor import recv_monitor_message
 
-from actors.connections.pending import PendingConnection, PendingConnections
+from slackwater.actors.connections.pending import PendingConnection, PendingConnections
 
 __all__ = ["ConnectionEvent", "ConnectionEvents"]
 

@@ -24,19 +24,19 @@ from typing import Any
 import ray
 from ray.exceptions import RayError
 
-from actors.jobs.deaths import death_of
-from actors.jobs.latest_reports import LatestReports
-from actors.jobs.results import Results
-from actors.jobs.slot_actors import end_actors, final_reports
-from actors.jobs.user_output_relay import UserOutputRelay
-from actors.nodes.cluster_monitor import ClusterMonitor
-from actors.nodes.host_monitor import HostMonitor
-from actors.nodes.placement import NodeInfo, dead_nodes
-from actors.nodes.time_limits import attempt
-from actors.slot.report import SlotReport
-from actors.tuning.supervisor import TunerSupervisor
-from runtime.errors import ClusterError, SlackwaterError
-from runtime.life import (
+from slackwater.actors.jobs.deaths import death_of
+from slackwater.actors.jobs.latest_reports import LatestReports
+from slackwater.actors.jobs.results import Results
+from slackwater.actors.jobs.slot_actors import end_actors, final_reports
+from slackwater.actors.jobs.user_output_relay import UserOutputRelay
+from slackwater.actors.nodes.cluster_monitor import ClusterMonitor
+from slackwater.actors.nodes.host_monitor import HostMonitor
+from slackwater.actors.nodes.placement import NodeInfo, dead_nodes
+from slackwater.actors.nodes.time_limits import attempt
+from slackwater.actors.slot.report import SlotReport
+from slackwater.actors.tuning.supervisor import TunerSupervisor
+from slackwater.runtime.errors import ClusterError, SlackwaterError
+from slackwater.runtime.life import (
     Action,
     AskForDead,
     Cause,
@@ -60,8 +60,8 @@ from runtime.life import (
     TimeLimits,
     TimePassed,
 )
-from runtime.plan.plan import Plan
-from runtime.plan.relocation import Relocation
+from slackwater.runtime.plan.plan import Plan
+from slackwater.runtime.plan.relocation import Relocation
 
 __all__ = ["JobCarrier"]
 

@@ -25,16 +25,16 @@ from typing import Any
 
 import ray
 
-from actors.jobs.job import RayJob
-from actors.jobs.ray_errors import not_importable
-from actors.jobs.records import JobRecord, Records, Worker, json_bytes
-from actors.nodes.placement import NodeInfo, check_room, list_nodes
-from actors.nodes.time_limits import ASK_S, within
-from runtime.errors import ClusterError, FlowError, SlackwaterError, WorkerDied
-from runtime.measure.replaced import Replaced
-from runtime.measure.report import JobReport
-from runtime.plan.plan import Plan
-from runtime.plan.slots import SlotPlace
+from slackwater.actors.jobs.job import RayJob
+from slackwater.actors.jobs.ray_errors import not_importable
+from slackwater.actors.jobs.records import JobRecord, Records, Worker, json_bytes
+from slackwater.actors.nodes.placement import NodeInfo, check_room, list_nodes
+from slackwater.actors.nodes.time_limits import ASK_S, within
+from slackwater.runtime.errors import ClusterError, FlowError, SlackwaterError, WorkerDied
+from slackwater.runtime.measure.replaced import Replaced
+from slackwater.runtime.measure.report import JobReport
+from slackwater.runtime.plan.plan import Plan
+from slackwater.runtime.plan.slots import SlotPlace
 
 __all__ = ["NAMESPACE", "POLL_S", "THREADS", "Coordinator", "actor_name", "coordinator_of"]
 

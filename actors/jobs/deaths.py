@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 import ray
 from ray.exceptions import RayError
 
-from actors.nodes.gateway import on_node
-from actors.slot.last_words import read_last_words
-from runtime.life import HomeNode
+from slackwater.actors.nodes.gateway import on_node
+from slackwater.actors.slot.last_words import read_last_words
+from slackwater.runtime.life import HomeNode
 
 __all__ = ["Death", "death_of"]
 
@@ -24,7 +24,6 @@ MOST_BYTES = 65_536
 _PID = re.compile(r"^\s*pid: (\d+)$", re.MULTILINE)
 _SIGNAL = re.compile(r"^\*\*\* (SIG\w+) received", re.MULTILINE)
 _FATAL = re.compile(r"^Fatal Python error: (.+)$", re.MULTILINE)
-_OURS = ("actors", "ingest", "runtime", "slackwater")
 _FRAME = re.compile(r'^  File "(.+)", line (\d+) in (.+)$', re.MULTILINE)
 
 
@@ -77,11 +76,11 @@ def _read_here(pid: int) -> Death | None:
 def not_users() -> list[str]:
     """Return the folders whose code is Python's, a package's or ours.
 
-    A checkout of ours holds flows, too, such as the examples: only its packages are ours.
+    A checkout of ours holds flows, too, such as the examples: only its package is ours.
     """
-    ours = [str(Path(__file__).parents[2] / package) for package in _OURS]
+    ours = str(Path(__file__).parents[2])
     paths = sysconfig.get_paths()
-    return [*ours, *(paths[name] for name in ("stdlib", "platstdlib", "purelib", "platlib"))]
+    return [ours, *(paths[name] for name in ("stdlib", "platstdlib", "purelib", "platlib"))]
 
 
 def told_by(log: str, not_users: Iterable[str]) -> tuple[str, str]:

@@ -22,7 +22,7 @@ import ray
 from ray.exceptions import GetTimeoutError, RayActorError, RayError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from actors.jobs.coordinator import (
+from slackwater.actors.jobs.coordinator import (
     NAMESPACE,
     POLL_S,
     THREADS,
@@ -30,19 +30,19 @@ from actors.jobs.coordinator import (
     actor_name,
     coordinator_of,
 )
-from actors.jobs.picklable import pickled
-from actors.jobs.ray_errors import unwrapped_ray_error
-from actors.jobs.records import JobRecord, Records, check_connected
-from actors.nodes.cluster_monitor import ClusterMonitor, own_cluster_monitor
-from actors.nodes.placement import NodeInfo, dead_nodes
-from actors.nodes.time_limits import attempt, within
-from runtime import errors
-from runtime.errors import ClusterError, FlowError, SlackwaterError, WorkerDied
-from runtime.life import lost_cluster
-from runtime.measure.replaced import Replaced
-from runtime.measure.report import JobReport
-from runtime.plan.plan import Plan, collect_sinks
-from runtime.plan.slots import SlotPlace
+from slackwater.actors.jobs.picklable import pickled
+from slackwater.actors.jobs.ray_errors import unwrapped_ray_error
+from slackwater.actors.jobs.records import JobRecord, Records, check_connected
+from slackwater.actors.nodes.cluster_monitor import ClusterMonitor, own_cluster_monitor
+from slackwater.actors.nodes.placement import NodeInfo, dead_nodes
+from slackwater.actors.nodes.time_limits import attempt, within
+from slackwater.runtime import errors
+from slackwater.runtime.errors import ClusterError, FlowError, SlackwaterError, WorkerDied
+from slackwater.runtime.life import lost_cluster
+from slackwater.runtime.measure.replaced import Replaced
+from slackwater.runtime.measure.report import JobReport
+from slackwater.runtime.plan.plan import Plan, collect_sinks
+from slackwater.runtime.plan.slots import SlotPlace
 
 __all__ = ["DetachedJob", "all_records", "new_job_id", "submit_detached"]
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from actors.jobs.records import Records
-    from runtime.sinks.lock import Holder
+    from slackwater.actors.jobs.records import Records
+    from slackwater.runtime.sinks.lock import Holder
 
 __all__ = ["end_on_record"]
 
@@ -23,7 +23,7 @@ def end_on_record(holder: Holder, records: Records | None = None) -> bool:
         holder: of the lock.
         records: None: those of the cluster that this process is in.
     """
-    from actors.jobs.records import Records as Kept  # noqa: PLC0415 (see above)
+    from slackwater.actors.jobs.records import Records as Kept  # noqa: PLC0415 (see above)
 
     try:
         record = (records or Kept()).read(holder.job)

@@ -18,23 +18,23 @@ from typing import Any
 
 import pyarrow as pa
 
-from actors.jobs.carrier import JobCarrier
-from actors.jobs.replacing import Replacing, RunningJob
-from actors.jobs.slot_actors import ask_all, end_actors, make_actors, set_clocks
-from actors.nodes.cluster_monitor import own_cluster_monitor
-from actors.nodes.host_monitor import HostMonitor
-from actors.nodes.placement import NodeInfo, check_room, list_nodes
-from actors.sinks import sink_runs, slots_with_inputs
-from actors.slot.report import SlotIdentity, put_together
-from actors.tuning.supervisor import TunerSupervisor
-from actors.wire.channel import ChannelKeys
-from runtime.errors import SlackwaterError
-from runtime.measure.replaced import Replaced
-from runtime.measure.report import JobReport
-from runtime.measure.tuning import TuningReport
-from runtime.placement.moved import moved_plan
-from runtime.plan.plan import Plan
-from runtime.plan.slots import SlotPlace, slots_of_nodes
+from slackwater.actors.jobs.carrier import JobCarrier
+from slackwater.actors.jobs.replacing import Replacing, RunningJob
+from slackwater.actors.jobs.slot_actors import ask_all, end_actors, make_actors, set_clocks
+from slackwater.actors.nodes.cluster_monitor import own_cluster_monitor
+from slackwater.actors.nodes.host_monitor import HostMonitor
+from slackwater.actors.nodes.placement import NodeInfo, check_room, list_nodes
+from slackwater.actors.sinks import sink_runs, slots_with_inputs
+from slackwater.actors.slot.report import SlotIdentity, put_together
+from slackwater.actors.tuning.supervisor import TunerSupervisor
+from slackwater.actors.wire.channel import ChannelKeys
+from slackwater.runtime.errors import SlackwaterError
+from slackwater.runtime.measure.replaced import Replaced
+from slackwater.runtime.measure.report import JobReport
+from slackwater.runtime.measure.tuning import TuningReport
+from slackwater.runtime.placement.moved import moved_plan
+from slackwater.runtime.plan.plan import Plan
+from slackwater.runtime.plan.slots import SlotPlace, slots_of_nodes
 
 START_TIMEOUT_S = 60.0
 LEAD_NS = 300_000_000

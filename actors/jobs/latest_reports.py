@@ -12,8 +12,8 @@ from typing import Any
 import ray
 from ray.exceptions import RayError
 
-from actors.jobs.periodic_calls import WITHIN_S, PeriodicCalls
-from actors.slot.report import SlotReport
+from slackwater.actors.jobs.periodic_calls import WITHIN_S, PeriodicCalls
+from slackwater.actors.slot.report import SlotReport
 
 __all__ = ["LatestReports"]
 

@@ -15,11 +15,11 @@ from typing import Any
 import ray
 from ray.exceptions import RayError
 
-from actors.jobs.records import JobRecord, Worker
-from actors.nodes.gateway import on_node
-from actors.nodes.placement import dead_nodes
-from runtime.errors import ClusterError, FlowError
-from runtime.expressions.nearest import listed, nearest
+from slackwater.actors.jobs.records import JobRecord, Worker
+from slackwater.actors.nodes.gateway import on_node
+from slackwater.actors.nodes.placement import dead_nodes
+from slackwater.runtime.errors import ClusterError, FlowError
+from slackwater.runtime.expressions.nearest import listed, nearest
 
 __all__ = ["COORDINATOR", "TUNER", "LogPart", "read_logs"]
 

@@ -10,10 +10,10 @@ from typing import Any
 
 from ray import cloudpickle
 
-from runtime.errors import FlowError
-from runtime.plan.plan import Plan
-from runtime.plan.step import Step
-from runtime.plan.steps import SinkStep, SourceStep
+from slackwater.runtime.errors import FlowError
+from slackwater.runtime.plan.plan import Plan
+from slackwater.runtime.plan.step import Step
+from slackwater.runtime.plan.steps import SinkStep, SourceStep
 
 __all__ = ["check_picklable", "not_picklable", "pickled"]
 

@@ -6,7 +6,7 @@ import re
 
 from ray.exceptions import RayError
 
-from runtime.errors import ClusterError, SlackwaterError, WorkerDied
+from slackwater.runtime.errors import ClusterError, SlackwaterError, WorkerDied
 
 __all__ = ["not_importable", "unwrapped_ray_error"]
 

@@ -12,11 +12,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Protocol
 
-from actors.nodes.time_limits import ASK_S, within
-from runtime.errors import ClusterError
-from runtime.expressions.nearest import listed, nearest
-from runtime.measure.checked import checked
-from runtime.measure.report import JobReport
+from slackwater.actors.nodes.time_limits import ASK_S, within
+from slackwater.runtime.errors import ClusterError
+from slackwater.runtime.expressions.nearest import listed, nearest
+from slackwater.runtime.measure.checked import checked
+from slackwater.runtime.measure.report import JobReport
 
 __all__ = [
     "ENDED",

@@ -19,20 +19,20 @@ from typing import Any
 
 from ray.exceptions import GetTimeoutError, RayError
 
-from actors.jobs.carrier import JobCarrier
-from actors.jobs.ray_errors import unwrapped_ray_error
-from actors.jobs.slot_actors import end_actors
-from actors.nodes.cluster_monitor import ClusterMonitor
-from actors.nodes.placement import NodeInfo
-from actors.slot.channel_ends import is_drained
-from actors.slot.handover import Given, Taken
-from actors.slot.report import SlotIdentity
-from runtime.errors import ClusterError, FlowError, SlackwaterError
-from runtime.measure.replaced import MovedStage, Replaced
-from runtime.plan.plan import Plan
-from runtime.plan.relocation import Relocation
-from runtime.plan.slot_plan import slot_plan
-from runtime.schedule import bytes_of, rearranged, rearranged_results
+from slackwater.actors.jobs.carrier import JobCarrier
+from slackwater.actors.jobs.ray_errors import unwrapped_ray_error
+from slackwater.actors.jobs.slot_actors import end_actors
+from slackwater.actors.nodes.cluster_monitor import ClusterMonitor
+from slackwater.actors.nodes.placement import NodeInfo
+from slackwater.actors.slot.channel_ends import is_drained
+from slackwater.actors.slot.handover import Given, Taken
+from slackwater.actors.slot.report import SlotIdentity
+from slackwater.runtime.errors import ClusterError, FlowError, SlackwaterError
+from slackwater.runtime.measure.replaced import MovedStage, Replaced
+from slackwater.runtime.plan.plan import Plan
+from slackwater.runtime.plan.relocation import Relocation
+from slackwater.runtime.plan.slot_plan import slot_plan
+from slackwater.runtime.schedule import bytes_of, rearranged, rearranged_results
 
 __all__ = ["Replacing", "RunningJob"]
 

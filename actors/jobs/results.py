@@ -10,9 +10,9 @@ from typing import Any
 import ray
 from ray.exceptions import GetTimeoutError, RayError
 
-from actors.slot.actor import Piece
-from runtime.errors import ClusterError, SlackwaterError, WorkerDied
-from runtime.plan.plan import Plan
+from slackwater.actors.slot.actor import Piece
+from slackwater.runtime.errors import ClusterError, SlackwaterError, WorkerDied
+from slackwater.runtime.plan.plan import Plan
 
 __all__ = ["Results"]
 

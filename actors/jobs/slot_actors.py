@@ -14,17 +14,17 @@ import ray
 from ray.exceptions import GetTimeoutError, RayError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from actors.jobs.end_on_record import end_on_record
-from actors.jobs.picklable import check_picklable
-from actors.jobs.ray_errors import unwrapped_ray_error
-from actors.nodes.cluster_monitor import ClusterMonitor
-from actors.nodes.placement import NodeInfo
-from actors.nodes.time_limits import attempt
-from actors.slot.actor import SlotActor
-from actors.slot.report import SlotIdentity, SlotReport
-from runtime.errors import ClusterError
-from runtime.plan.plan import Plan
-from runtime.plan.slot_plan import slot_plan
+from slackwater.actors.jobs.end_on_record import end_on_record
+from slackwater.actors.jobs.picklable import check_picklable
+from slackwater.actors.jobs.ray_errors import unwrapped_ray_error
+from slackwater.actors.nodes.cluster_monitor import ClusterMonitor
+from slackwater.actors.nodes.placement import NodeInfo
+from slackwater.actors.nodes.time_limits import attempt
+from slackwater.actors.slot.actor import SlotActor
+from slackwater.actors.slot.report import SlotIdentity, SlotReport
+from slackwater.runtime.errors import ClusterError
+from slackwater.runtime.plan.plan import Plan
+from slackwater.runtime.plan.slot_plan import slot_plan
 
 __all__ = ["ask_all", "end_actors", "final_reports", "make_actors", "set_clocks"]
 

@@ -10,10 +10,10 @@ from typing import Any
 import ray
 from ray.exceptions import RayError
 
-from actors.jobs.periodic_calls import WITHIN_S, PeriodicCalls
-from actors.slot.user_output import OutputLine, runs_users_code
-from runtime.plan.plan import Plan
-from runtime.terminal_text import sanitized
+from slackwater.actors.jobs.periodic_calls import WITHIN_S, PeriodicCalls
+from slackwater.actors.slot.user_output import OutputLine, runs_users_code
+from slackwater.runtime.plan.plan import Plan
+from slackwater.runtime.terminal_text import sanitized
 
 __all__ = ["UserOutputRelay"]
 

@@ -21,8 +21,8 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from actors.kernel.boot import boot_id
-from actors.kernel.plain_files import read_plain
+from slackwater.actors.kernel.boot import boot_id
+from slackwater.actors.kernel.plain_files import read_plain
 
 __all__ = ["PidFile", "ProcessIdentity", "start_of", "take_pid_file"]
 

@@ -21,10 +21,10 @@ import ray
 from ray.exceptions import GetTimeoutError
 from ray.util import client
 
-from actors.nodes.host_monitor import HostMonitor, answering
-from actors.nodes.placement import NodeInfo, list_nodes
-from runtime.errors import ClusterError
-from runtime.life import lost_cluster
+from slackwater.actors.nodes.host_monitor import HostMonitor, answering
+from slackwater.actors.nodes.placement import NodeInfo, list_nodes
+from slackwater.runtime.errors import ClusterError
+from slackwater.runtime.life import lost_cluster
 
 __all__ = ["ClusterMonitor", "own_cluster_monitor"]
 

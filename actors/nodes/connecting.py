@@ -24,9 +24,9 @@ import ray._private.services
 import ray._private.worker
 import ray._raylet
 
-from actors.nodes.time_limits import attempt
-from actors.nodes.tokens import has_token, refuse_shared_token
-from runtime.errors import ClusterError
+from slackwater.actors.nodes.time_limits import attempt
+from slackwater.actors.nodes.tokens import has_token, refuse_shared_token
+from slackwater.runtime.errors import ClusterError
 
 __all__ = [
     "Driver",

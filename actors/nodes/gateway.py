@@ -14,9 +14,9 @@ from ray.exceptions import GetTimeoutError
 from ray.util import client
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from actors.nodes.host_monitor import SERVE_S, serving
-from actors.nodes.placement import NodeInfo, list_nodes
-from runtime.errors import ClusterError
+from slackwater.actors.nodes.host_monitor import SERVE_S, serving
+from slackwater.actors.nodes.placement import NodeInfo, list_nodes
+from slackwater.runtime.errors import ClusterError
 
 __all__ = ["inside", "is_client", "on_node", "usable_nodes"]
 

@@ -14,7 +14,7 @@ import socket
 import time
 from collections.abc import Callable, Iterable, Sequence
 
-from actors.nodes.placement import NodeInfo
+from slackwater.actors.nodes.placement import NodeInfo
 
 __all__ = ["HostMonitor", "answering", "serving"]
 

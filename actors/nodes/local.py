@@ -21,8 +21,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any
 
-from actors.nodes.placement import SLOTS
-from runtime.errors import ClusterError, SettingError
+from slackwater.actors.nodes.placement import SLOTS
+from slackwater.runtime.errors import ClusterError, SettingError
 
 __all__ = ["LocalNodes"]
 

@@ -13,8 +13,8 @@ from typing import Any
 
 import ray
 
-from actors.nodes.time_limits import ASK_S, within
-from runtime.errors import ClusterError
+from slackwater.actors.nodes.time_limits import ASK_S, within
+from slackwater.runtime.errors import ClusterError
 
 __all__ = ["NodeInfo", "check_room", "dead_nodes", "list_nodes", "missing_cpus", "name_nodes"]
 

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Mapping
 from types import TracebackType
 
-from actors.nodes.connecting import (
+from slackwater.actors.nodes.connecting import (
     CLIENT,
     Driver,
     check_cluster,
@@ -20,9 +20,9 @@ from actors.nodes.connecting import (
     refuse_a_second,
     settings_for,
 )
-from actors.nodes.gateway import usable_nodes
-from actors.nodes.local import LocalNodes
-from actors.nodes.placement import LOOK_EVERY_S, NodeInfo
+from slackwater.actors.nodes.gateway import usable_nodes
+from slackwater.actors.nodes.local import LocalNodes
+from slackwater.actors.nodes.placement import LOOK_EVERY_S, NodeInfo
 
 __all__ = ["RayNodes"]
 

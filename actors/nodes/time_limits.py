@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from runtime.errors import ClusterError
+from slackwater.runtime.errors import ClusterError
 
 __all__ = ["ASK_S", "attempt", "within"]
 

@@ -11,7 +11,7 @@ import stat
 from collections.abc import Mapping
 from pathlib import Path
 
-from runtime.errors import ClusterError
+from slackwater.runtime.errors import ClusterError
 
 __all__ = ["has_token", "refuse_shared_token", "sharing", "token_file"]
 

@@ -14,9 +14,9 @@ from typing import Any
 import ray
 from ray.exceptions import RayError
 
-from actors.nodes.gateway import on_node
-from actors.nodes.placement import NodeInfo
-from runtime.errors import ClusterError
+from slackwater.actors.nodes.gateway import on_node
+from slackwater.actors.nodes.placement import NodeInfo
+from slackwater.runtime.errors import ClusterError
 
 __all__ = ["check_nodes", "own_versions"]
 

@@ -1,11 +1,11 @@
 """Where results leave: files, the user's function, or memory."""
 
-from actors.sinks.memory import CallbackSink, CollectSink
-from actors.sinks.open import NOBODY, open_sink
-from actors.sinks.outputs import callback_sink, collect_sink, jsonl_sink, parquet_sink
-from actors.sinks.run_fingerprints import input_prints, sink_runs, slots_with_inputs
-from actors.sinks.sink import Sink, SinkProgress
-from actors.sinks.slot_sinks import SlotSinks
+from slackwater.actors.sinks.memory import CallbackSink, CollectSink
+from slackwater.actors.sinks.open import NOBODY, open_sink
+from slackwater.actors.sinks.outputs import callback_sink, collect_sink, jsonl_sink, parquet_sink
+from slackwater.actors.sinks.run_fingerprints import input_prints, sink_runs, slots_with_inputs
+from slackwater.actors.sinks.sink import Sink, SinkProgress
+from slackwater.actors.sinks.slot_sinks import SlotSinks
 
 __all__ = [
     "NOBODY",

@@ -20,18 +20,18 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from actors.sinks.file_settings import FileSettings
-from actors.sinks.lock import Lock, here_as
-from actors.sinks.output_path import OutputPath, make_folder
-from actors.sinks.parts import JsonLinesPart, ParquetPart, PartFile
-from actors.sinks.sink import SinkProgress
-from runtime import errors
-from runtime.errors import SinkError
-from runtime.model import Int64Array
-from runtime.sinks import HasEnded, SinkRun
-from runtime.sinks.manifest import Manifest, Part, RunRecord
-from runtime.sinks.open_decision import OpenDecision, open_decision
-from runtime.sinks.rolling import PART_ROWS, RollingPolicy
+from slackwater.actors.sinks.file_settings import FileSettings
+from slackwater.actors.sinks.lock import Lock, here_as
+from slackwater.actors.sinks.output_path import OutputPath, make_folder
+from slackwater.actors.sinks.parts import JsonLinesPart, ParquetPart, PartFile
+from slackwater.actors.sinks.sink import SinkProgress
+from slackwater.runtime import errors
+from slackwater.runtime.errors import SinkError
+from slackwater.runtime.model import Int64Array
+from slackwater.runtime.sinks import HasEnded, SinkRun
+from slackwater.runtime.sinks.manifest import Manifest, Part, RunRecord
+from slackwater.runtime.sinks.open_decision import OpenDecision, open_decision
+from slackwater.runtime.sinks.rolling import PART_ROWS, RollingPolicy
 
 __all__ = ["FileSink"]
 

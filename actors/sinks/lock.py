@@ -11,12 +11,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from actors.kernel.boot import boot_id
-from actors.kernel.plain_files import private, read_plain
-from actors.kernel.process_identity import start_of
-from runtime.errors import SinkError
-from runtime.sinks import HasEnded, SinkRun
-from runtime.sinks.lock import Holder, judged
+from slackwater.actors.kernel.boot import boot_id
+from slackwater.actors.kernel.plain_files import private, read_plain
+from slackwater.actors.kernel.process_identity import start_of
+from slackwater.runtime.errors import SinkError
+from slackwater.runtime.sinks import HasEnded, SinkRun
+from slackwater.runtime.sinks.lock import Holder, judged
 
 __all__ = ["Lock", "here_as"]
 

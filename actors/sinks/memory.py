@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import pyarrow as pa
 
-from actors.sinks.sink import Unpublished
-from runtime.errors import OperatorError
-from runtime.model import Int64Array
-from runtime.model.whose_code import RUNNING, let_ctrl_c_pass, raised, where_raised
+from slackwater.actors.sinks.sink import Unpublished
+from slackwater.runtime.errors import OperatorError
+from slackwater.runtime.model import Int64Array
+from slackwater.runtime.model.whose_code import RUNNING, let_ctrl_c_pass, raised, where_raised
 
 
 class CollectSink(Unpublished):

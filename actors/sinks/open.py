@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 import pyarrow as pa
 
-from actors.sinks.own import OwnSink
-from actors.sinks.sink import OurOutput, Sink
-from runtime.sinks import HasEnded, Output, OutputContext, SinkRun
+from slackwater.actors.sinks.own import OwnSink
+from slackwater.actors.sinks.sink import OurOutput, Sink
+from slackwater.runtime.sinks import HasEnded, Output, OutputContext, SinkRun
 
 NOBODY = SinkRun(job="", flow="", why_not="it was written outside of any job")
 

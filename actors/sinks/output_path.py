@@ -21,10 +21,10 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from actors.kernel.plain_files import private, read_plain
-from runtime.errors import SinkError
-from runtime.sinks.manifest import Manifest, Part
-from runtime.sinks.open_decision import ExistingOutput
+from slackwater.actors.kernel.plain_files import private, read_plain
+from slackwater.runtime.errors import SinkError
+from slackwater.runtime.sinks.manifest import Manifest, Part
+from slackwater.runtime.sinks.open_decision import ExistingOutput
 
 __all__ = ["OutputPath", "make_folder", "sync"]
 

@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from actors.sinks.file_settings import FileSettings
-from actors.sinks.memory import CallbackSink, CollectSink
-from actors.sinks.sink import OurOutput
-from runtime.errors import SettingError, TypeMismatch
-from runtime.local_path import NoLocalPath, local_path
-from runtime.model import Duration, duration_ns, format_ns
-from runtime.model.arrow_functions import arrow_functions
-from runtime.sinks import CommitTraits, OutputContext, SinkTraits
+from slackwater.actors.sinks.file_settings import FileSettings
+from slackwater.actors.sinks.memory import CallbackSink, CollectSink
+from slackwater.actors.sinks.sink import OurOutput
+from slackwater.runtime.errors import SettingError, TypeMismatch
+from slackwater.runtime.local_path import NoLocalPath, local_path
+from slackwater.runtime.model import Duration, duration_ns, format_ns
+from slackwater.runtime.model.arrow_functions import arrow_functions
+from slackwater.runtime.sinks import CommitTraits, OutputContext, SinkTraits
 
 if TYPE_CHECKING:
-    from actors.sinks.files import FileSink
+    from slackwater.actors.sinks.files import FileSink
 
 __all__ = [
     "CallbackOutput",
@@ -66,7 +66,7 @@ class FilesOutput(FileSettings, OurOutput):
 
     def open(self, schema: pa.Schema, context: OutputContext) -> FileSink:
         """Take the lock of the place, and look at what is there."""
-        from actors.sinks.files import FileSink  # noqa: PLC0415 (brings in Arrow's parquet)
+        from slackwater.actors.sinks.files import FileSink  # noqa: PLC0415 (brings in Arrow's parquet)
 
         if self.format == "jsonl":
             arrow_functions()  # now, not in the first row's latency

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from actors.sinks.sink import Unpublished
-from runtime.model import Int64Array
-from runtime.sinks import Output, OutputContext
-from runtime.sinks.named_writer import NamedWriter
+from slackwater.actors.sinks.sink import Unpublished
+from slackwater.runtime.model import Int64Array
+from slackwater.runtime.sinks import Output, OutputContext
+from slackwater.runtime.sinks.named_writer import NamedWriter
 
 
 class OwnSink(Unpublished):

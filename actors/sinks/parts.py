@@ -12,10 +12,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from actors.kernel.plain_files import private
-from actors.sinks.output_path import sync
-from runtime.model.arrow_functions import arrow_functions
-from runtime.sinks.rolling import GROUP_ROWS
+from slackwater.actors.kernel.plain_files import private
+from slackwater.actors.sinks.output_path import sync
+from slackwater.runtime.model.arrow_functions import arrow_functions
+from slackwater.runtime.sinks.rolling import GROUP_ROWS
 
 __all__ = ["JsonLinesPart", "ParquetPart", "PartFile"]
 

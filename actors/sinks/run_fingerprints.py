@@ -6,10 +6,10 @@ import platform
 from collections.abc import Iterable, Mapping
 from importlib.metadata import version
 
-from runtime.plan.flow_fingerprints import FlowFingerprint
-from runtime.plan.plan import Plan, Stage
-from runtime.plan.steps import SourceStep
-from runtime.sinks import Fingerprint, InputPrint, SinkRun
+from slackwater.runtime.plan.flow_fingerprints import FlowFingerprint
+from slackwater.runtime.plan.plan import Plan, Stage
+from slackwater.runtime.plan.steps import SourceStep
+from slackwater.runtime.sinks import Fingerprint, InputPrint, SinkRun
 
 __all__ = ["input_prints", "release", "sink_runs", "slots_with_inputs"]
 

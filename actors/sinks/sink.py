@@ -8,8 +8,8 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from runtime.model import Int64Array
-from runtime.sinks import OutputContext, SinkTraits
+from slackwater.runtime.model import Int64Array
+from slackwater.runtime.sinks import OutputContext, SinkTraits
 
 __all__ = ["OurOutput", "Sink", "SinkProgress", "Unpublished"]
 

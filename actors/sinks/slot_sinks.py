@@ -5,16 +5,16 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping
 
-from actors.sinks.memory import CollectSink
-from actors.sinks.open import NOBODY, open_sink
-from actors.sinks.sink import Sink
-from runtime.measure.report import SinkReport
-from runtime.model import Batch
-from runtime.model.schema import ArrowRows
-from runtime.plan.plan import Stage
-from runtime.plan.steps import SinkStep
-from runtime.schedule import Written
-from runtime.sinks import HasEnded, SinkRun
+from slackwater.actors.sinks.memory import CollectSink
+from slackwater.actors.sinks.open import NOBODY, open_sink
+from slackwater.actors.sinks.sink import Sink
+from slackwater.runtime.measure.report import SinkReport
+from slackwater.runtime.model import Batch
+from slackwater.runtime.model.schema import ArrowRows
+from slackwater.runtime.plan.plan import Stage
+from slackwater.runtime.plan.steps import SinkStep
+from slackwater.runtime.schedule import Written
+from slackwater.runtime.sinks import HasEnded, SinkRun
 
 __all__ = ["SlotSinks"]
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from actors.slot.arrow_ahead import import_arrow_functions
-from actors.slot.host import SlotHost
-from actors.slot.keep_memory import keep_freed_memory
-from actors.slot.last_words import LastWords
-from actors.slot.pandas_in_code import mention_pandas
-from actors.slot.report import SlotReport
-from actors.slot.user_output import OutputLine, UserOutput, runs_users_code
-from actors.slot.without_pandas import leave_out_pandas, load_pandas
-from runtime.plan.plan import Stage
-from runtime.plan.slot_plan import SlotPlan
+from slackwater.actors.slot.arrow_ahead import import_arrow_functions
+from slackwater.actors.slot.host import SlotHost
+from slackwater.actors.slot.keep_memory import keep_freed_memory
+from slackwater.actors.slot.last_words import LastWords
+from slackwater.actors.slot.pandas_in_code import mention_pandas
+from slackwater.actors.slot.report import SlotReport
+from slackwater.actors.slot.user_output import OutputLine, UserOutput, runs_users_code
+from slackwater.actors.slot.without_pandas import leave_out_pandas, load_pandas
+from slackwater.runtime.plan.plan import Stage
+from slackwater.runtime.plan.slot_plan import SlotPlan
 
 PIECE_BYTES = 900_000
 """Ray lays longer answers into its object store (1 MiB on local nodes), and ends the process that

@@ -9,9 +9,9 @@ from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
 
-from actors.slot.user_output import runs_users_code
-from runtime.model.arrow_functions import arrow_functions
-from runtime.plan.plan import Stage
+from slackwater.actors.slot.user_output import runs_users_code
+from slackwater.runtime.model.arrow_functions import arrow_functions
+from slackwater.runtime.plan.plan import Stage
 
 __all__ = ["import_arrow_functions"]
 

@@ -15,15 +15,15 @@ from typing import Any, NamedTuple
 
 import zmq
 
-from actors.slot.peers import codec_of
-from actors.wire.channel import ChannelKeys, ChannelPoller, Receiver, Sender, Waker
-from actors.wire.frames import MAX_BYTES, FrameTooLongError
-from actors.wire.local_sockets import host_identity
-from runtime.errors import FrameError
-from runtime.measure.report import ChannelReport
-from runtime.model import Message
-from runtime.plan.plan import Channel, Stage
-from runtime.schedule import Slot
+from slackwater.actors.slot.peers import codec_of
+from slackwater.actors.wire.channel import ChannelKeys, ChannelPoller, Receiver, Sender, Waker
+from slackwater.actors.wire.frames import MAX_BYTES, FrameTooLongError
+from slackwater.actors.wire.local_sockets import host_identity
+from slackwater.runtime.errors import FrameError
+from slackwater.runtime.measure.report import ChannelReport
+from slackwater.runtime.model import Message
+from slackwater.runtime.plan.plan import Channel, Stage
+from slackwater.runtime.schedule import Slot
 
 __all__ = ["ChannelEnds", "Passed", "is_drained"]
 

@@ -26,14 +26,14 @@ from dataclasses import replace
 import zmq
 from zmq import zmq_poll
 
-from actors.kernel.boot import boot_id
-from actors.wire.channel_end import HEARTBEAT_TIMEOUT_S, Context
-from actors.wire.keys import ChannelKeys
-from actors.wire.listening import listen
-from runtime.errors import ClusterError
-from runtime.measure.clock import Exchange, ReferenceClock
-from runtime.measure.report import ClockReport
-from runtime.measure.wall_clock import WallClock
+from slackwater.actors.kernel.boot import boot_id
+from slackwater.actors.wire.channel_end import HEARTBEAT_TIMEOUT_S, Context
+from slackwater.actors.wire.keys import ChannelKeys
+from slackwater.actors.wire.listening import listen
+from slackwater.runtime.errors import ClusterError
+from slackwater.runtime.measure.clock import Exchange, ReferenceClock
+from slackwater.runtime.measure.report import ClockReport
+from slackwater.runtime.measure.wall_clock import WallClock
 
 __all__ = ["ClockServer", "ClockSync", "SlotClock"]
 

@@ -6,11 +6,11 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from actors.sinks import SlotSinks
-from actors.slot.read_ahead import ReadAheadInput, read_ahead
-from runtime.plan.slot_plan import SlotPlan
-from runtime.plan.steps import SinkStep
-from runtime.schedule import Slot, SlotResults, make_slot
+from slackwater.actors.sinks import SlotSinks
+from slackwater.actors.slot.read_ahead import ReadAheadInput, read_ahead
+from slackwater.runtime.plan.slot_plan import SlotPlan
+from slackwater.runtime.plan.steps import SinkStep
+from slackwater.runtime.schedule import Slot, SlotResults, make_slot
 
 __all__ = ["Given", "Taken", "given", "taken"]
 

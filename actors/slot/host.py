@@ -28,26 +28,26 @@ import numpy as np
 import pyarrow as pa
 import zmq
 
-from actors.kernel.occupied import OccupiedClock
-from actors.sinks import SlotSinks, input_prints
-from actors.slot.channel_ends import ChannelEnds
-from actors.slot.clock_sync import SlotClock
-from actors.slot.loop_mailbox import Mailbox
-from actors.slot.moving_stages import MovingStages
-from actors.slot.news import News
-from actors.slot.peers import look_at_peers
-from actors.slot.read_ahead import ReadAheadInput, read_ahead
-from actors.slot.report import SlotIdentity, SlotReport, stuck
-from actors.slot.slot_samples import SlotSamples
-from actors.wire.channel import ChannelKeys, Waker
-from actors.wire.local_sockets import host_identity
-from actors.wire.waiting import sharpen_timers
-from runtime.control.commands import Command
-from runtime.errors import SettingError, SlackwaterError, kind_of
-from runtime.measure.report import SinkReport
-from runtime.model import NS_PER_SECOND
-from runtime.plan.slot_plan import SlotPlan
-from runtime.schedule import (
+from slackwater.actors.kernel.occupied import OccupiedClock
+from slackwater.actors.sinks import SlotSinks, input_prints
+from slackwater.actors.slot.channel_ends import ChannelEnds
+from slackwater.actors.slot.clock_sync import SlotClock
+from slackwater.actors.slot.loop_mailbox import Mailbox
+from slackwater.actors.slot.moving_stages import MovingStages
+from slackwater.actors.slot.news import News
+from slackwater.actors.slot.peers import look_at_peers
+from slackwater.actors.slot.read_ahead import ReadAheadInput, read_ahead
+from slackwater.actors.slot.report import SlotIdentity, SlotReport, stuck
+from slackwater.actors.slot.slot_samples import SlotSamples
+from slackwater.actors.wire.channel import ChannelKeys, Waker
+from slackwater.actors.wire.local_sockets import host_identity
+from slackwater.actors.wire.waiting import sharpen_timers
+from slackwater.runtime.control.commands import Command
+from slackwater.runtime.errors import SettingError, SlackwaterError, kind_of
+from slackwater.runtime.measure.report import SinkReport
+from slackwater.runtime.model import NS_PER_SECOND
+from slackwater.runtime.plan.slot_plan import SlotPlan
+from slackwater.runtime.schedule import (
     Action,
     Egress,
     Grant,
@@ -59,8 +59,8 @@ from runtime.schedule import (
     make_slot,
     rest_of,
 )
-from runtime.schedule.results import SinkAction
-from runtime.sinks import HasEnded, InputPrint, SinkRun
+from slackwater.runtime.schedule.results import SinkAction
+from slackwater.runtime.sinks import HasEnded, InputPrint, SinkRun
 
 IDLE_S = 0.2
 """How long to sleep at most: a lost peer need not end a wait."""

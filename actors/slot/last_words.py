@@ -19,8 +19,8 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from actors.kernel.plain_files import private
-from runtime.model.whose_code import RUNNING
+from slackwater.actors.kernel.plain_files import private
+from slackwater.runtime.model.whose_code import RUNNING
 
 __all__ = ["LastWords", "read_last_words"]
 

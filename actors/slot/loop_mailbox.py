@@ -11,7 +11,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
-from runtime.errors import SettingError
+from slackwater.runtime.errors import SettingError
 
 _T = TypeVar("_T")
 

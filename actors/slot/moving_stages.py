@@ -16,18 +16,18 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
-from actors.sinks import SlotSinks
-from actors.slot.channel_ends import ChannelEnds, Passed
-from actors.slot.clock_sync import SlotClock
-from actors.slot.handover import Given, Taken, given, taken
-from actors.slot.loop_mailbox import Mailbox
-from actors.slot.read_ahead import ReadAheadInput
-from actors.slot.report import SlotReport
-from actors.wire.channel import ChannelPoller, Waker
-from runtime.errors import ClusterError
-from runtime.plan.plan import Stage
-from runtime.plan.slot_plan import SlotPlan
-from runtime.schedule import Slot, SlotResults
+from slackwater.actors.sinks import SlotSinks
+from slackwater.actors.slot.channel_ends import ChannelEnds, Passed
+from slackwater.actors.slot.clock_sync import SlotClock
+from slackwater.actors.slot.handover import Given, Taken, given, taken
+from slackwater.actors.slot.loop_mailbox import Mailbox
+from slackwater.actors.slot.read_ahead import ReadAheadInput
+from slackwater.actors.slot.report import SlotReport
+from slackwater.actors.wire.channel import ChannelPoller, Waker
+from slackwater.runtime.errors import ClusterError
+from slackwater.runtime.plan.plan import Stage
+from slackwater.runtime.plan.slot_plan import SlotPlan
+from slackwater.runtime.schedule import Slot, SlotResults
 
 __all__ = ["MovingStages"]
 

@@ -17,7 +17,6 @@ from types import CodeType, FunctionType, ModuleType
 __all__ = ["mention_pandas"]
 
 _NAME = "pandas"
-_OURS = frozenset(("actors", "ingest", "runtime", "slackwater"))
 _INSTALLED = (*(sysconfig.get_path(kind) for kind in ("stdlib", "platstdlib")), "-packages/")
 """In the paths of what is no user's own: Python's, and all in site-packages or dist-packages."""
 MOST_OBJECTS = 20_000
@@ -38,7 +37,7 @@ def _own_modules() -> Iterator[Path]:
         file = getattr(module, "__file__", None)
         if (
             file is not None
-            and dotted.partition(".")[0] not in _OURS
+            and dotted.partition(".")[0] != "slackwater"
             and not any(part in file for part in _INSTALLED)
         ):
             yield Path(file)

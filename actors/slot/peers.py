@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from actors.wire.channel import Receiver, Sender
-from actors.wire.frames import FrameCodec
-from runtime.errors import FrameError, WorkerDied
-from runtime.plan.plan import Channel
+from slackwater.actors.wire.channel import Receiver, Sender
+from slackwater.actors.wire.frames import FrameCodec
+from slackwater.runtime.errors import FrameError, WorkerDied
+from slackwater.runtime.plan.plan import Channel
 
 
 def look_at_peers(slot: str, ends: Mapping[str, Receiver | Sender]) -> None:

@@ -20,12 +20,12 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 
-from actors.slot.block_size import BlockSize
-from runtime.errors import IngestError
-from runtime.plan.plan import Stage
-from runtime.plan.steps import SourceStep
-from runtime.sources.named_reader import NamedReader
-from runtime.sources.spec import EndOfInput, Input
+from slackwater.actors.slot.block_size import BlockSize
+from slackwater.runtime.errors import IngestError
+from slackwater.runtime.plan.plan import Stage
+from slackwater.runtime.plan.steps import SourceStep
+from slackwater.runtime.sources.named_reader import NamedReader
+from slackwater.runtime.sources.spec import EndOfInput, Input
 
 __all__ = ["ReadAhead", "ReadAheadInput", "is_own", "read_ahead"]
 

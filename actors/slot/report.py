@@ -6,19 +6,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from actors.slot.user_output import OutputLine
-from runtime.measure.assemble import job_report
-from runtime.measure.prediction import PredictionReport
-from runtime.measure.report import (
+from slackwater.actors.slot.user_output import OutputLine
+from slackwater.runtime.measure.assemble import job_report
+from slackwater.runtime.measure.prediction import PredictionReport
+from slackwater.runtime.measure.report import (
     ChannelReport,
     ClockReport,
     JobReport,
     SinkReport,
     StageReport,
 )
-from runtime.measure.tuning import TuningReport
-from runtime.plan.plan import Plan
-from runtime.schedule import Slot
+from slackwater.runtime.measure.tuning import TuningReport
+from slackwater.runtime.plan.plan import Plan
+from slackwater.runtime.schedule import Slot
 
 
 class SlotIdentity(NamedTuple):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from runtime.measure.samples import StageSample
+from slackwater.runtime.measure.samples import StageSample
 
 __all__ = ["SlotSamples"]
 

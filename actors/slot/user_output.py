@@ -18,10 +18,10 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, TextIO
 
-from actors.slot.read_ahead import is_own
-from runtime.model.whose_code import RUNNING
-from runtime.plan.plan import Stage
-from runtime.plan.steps import SourceStep
+from slackwater.actors.slot.read_ahead import is_own
+from slackwater.runtime.model.whose_code import RUNNING
+from slackwater.runtime.plan.plan import Stage
+from slackwater.runtime.plan.steps import SourceStep
 
 __all__ = ["OutputLine", "UserOutput", "runs_users_code"]
 

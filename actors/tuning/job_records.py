@@ -17,9 +17,9 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from actors.kernel.plain_files import read_plain
-from runtime.errors import SettingError
-from runtime.measure.samples import StageSample
+from slackwater.actors.kernel.plain_files import read_plain
+from slackwater.runtime.errors import SettingError
+from slackwater.runtime.measure.samples import StageSample
 
 __all__ = ["MOST_BYTES", "JobSamples", "read_record", "record_lines"]
 

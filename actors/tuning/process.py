@@ -16,8 +16,8 @@ from typing import Any
 import ray
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from actors.kernel.process_identity import PidFile, take_pid_file
-from actors.nodes.time_limits import attempt
+from slackwater.actors.kernel.process_identity import PidFile, take_pid_file
+from slackwater.actors.nodes.time_limits import attempt
 
 __all__ = ["TunerProcess"]
 

@@ -16,12 +16,12 @@ from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
-from actors.tuning.job_records import read_record, record_lines
-from runtime.config import Tuning
-from runtime.control import FlowGraph
-from runtime.errors import SettingError
-from runtime.measure.samples import StageSample
-from runtime.model import NS_PER_SECOND
+from slackwater.actors.tuning.job_records import read_record, record_lines
+from slackwater.runtime.config import Tuning
+from slackwater.runtime.control import FlowGraph
+from slackwater.runtime.errors import SettingError
+from slackwater.runtime.measure.samples import StageSample
+from slackwater.runtime.model import NS_PER_SECOND
 
 __all__ = ["JobHistory", "SampleHistory", "in_order", "job_files", "most_samples"]
 

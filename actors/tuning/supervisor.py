@@ -18,17 +18,17 @@ from typing import Any
 import ray
 from ray.exceptions import RayError
 
-from actors.kernel.process_identity import PidFile
-from actors.tuning.back_off import BackOff
-from actors.tuning.process import TunerProcess
-from actors.tuning.sample_history import most_samples
-from actors.tuning.tuner import THREADS, Tuner, TunerState
-from runtime.control import FlowGraph
-from runtime.errors import ClusterError
-from runtime.measure.prediction import PredictionReport
-from runtime.measure.samples import StageSample
-from runtime.measure.tuning import GateTuning, TuningReport
-from runtime.plan.plan import Plan
+from slackwater.actors.kernel.process_identity import PidFile
+from slackwater.actors.tuning.back_off import BackOff
+from slackwater.actors.tuning.process import TunerProcess
+from slackwater.actors.tuning.sample_history import most_samples
+from slackwater.actors.tuning.tuner import THREADS, Tuner, TunerState
+from slackwater.runtime.control import FlowGraph
+from slackwater.runtime.errors import ClusterError
+from slackwater.runtime.measure.prediction import PredictionReport
+from slackwater.runtime.measure.samples import StageSample
+from slackwater.runtime.measure.tuning import GateTuning, TuningReport
+from slackwater.runtime.plan.plan import Plan
 
 __all__ = ["TunerSupervisor"]
 

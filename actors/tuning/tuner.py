@@ -28,11 +28,11 @@ from typing import Any
 import ray
 from ray.exceptions import RayError
 
-from actors.kernel.process_identity import PidFile
-from actors.slot.slot_samples import SlotSamples
-from actors.tuning.sample_history import JobHistory, in_order, most_samples
-from runtime.config import Tuning
-from runtime.control import (
+from slackwater.actors.kernel.process_identity import PidFile
+from slackwater.actors.slot.slot_samples import SlotSamples
+from slackwater.actors.tuning.sample_history import JobHistory, in_order, most_samples
+from slackwater.runtime.config import Tuning
+from slackwater.runtime.control import (
     Action,
     Ask,
     ControlLoop,
@@ -43,10 +43,10 @@ from runtime.control import (
     Tell,
     WakeAt,
 )
-from runtime.estimate.live import JobDeciders
-from runtime.measure.samples import StageSample
-from runtime.plan.expected import ExpectedLatency
-from runtime.tune import TuningRecord, make_policy
+from slackwater.runtime.estimate.live import JobDeciders
+from slackwater.runtime.measure.samples import StageSample
+from slackwater.runtime.plan.expected import ExpectedLatency
+from slackwater.runtime.tune import TuningRecord, make_policy
 
 __all__ = ["Tuner", "TunerState"]
 

@@ -8,9 +8,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from runtime.errors import ColumnError, FrameError, SchemaError
-from runtime.model.row_marks import Marks, all_bits
-from runtime.model.schema import wire_type
+from slackwater.runtime.errors import ColumnError, FrameError, SchemaError
+from slackwater.runtime.model.row_marks import Marks, all_bits
+from slackwater.runtime.model.schema import wire_type
 
 INT64 = np.dtype(np.int64)
 INT32 = np.dtype(np.int32)

@@ -46,15 +46,15 @@ import weakref
 import zmq
 from zmq.utils.monitor import recv_monitor_message
 
-from actors.wire import local_sockets
-from actors.wire.channel_end import AT_ONCE, HEARTBEAT_TIMEOUT_S, LINGER_S, Context, End
-from actors.wire.frames import FrameCodec, FrameTooLongError, GrantFrame
-from actors.wire.keys import ChannelKeys, guard_local_receiver
-from actors.wire.listening import listen
-from actors.wire.refused_peers import RefusedPeers
-from actors.wire.waiting import ChannelPoller, Waker, wait
-from runtime.errors import ClusterError, FrameError, WorkerDied
-from runtime.model import START_NS, Message
+from slackwater.actors.wire import local_sockets
+from slackwater.actors.wire.channel_end import AT_ONCE, HEARTBEAT_TIMEOUT_S, LINGER_S, Context, End
+from slackwater.actors.wire.frames import FrameCodec, FrameTooLongError, GrantFrame
+from slackwater.actors.wire.keys import ChannelKeys, guard_local_receiver
+from slackwater.actors.wire.listening import listen
+from slackwater.actors.wire.refused_peers import RefusedPeers
+from slackwater.actors.wire.waiting import ChannelPoller, Waker, wait
+from slackwater.runtime.errors import ClusterError, FrameError, WorkerDied
+from slackwater.runtime.model import START_NS, Message
 
 __all__ = ["ChannelKeys", "ChannelPoller", "Receiver", "Sender", "Waker", "wait"]
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 import zmq
 from zmq import zmq_poll
 
-from actors.wire.frames import HEADER, FrameCodec
-from runtime.errors import FrameError
+from slackwater.actors.wire.frames import HEADER, FrameCodec
+from slackwater.runtime.errors import FrameError
 
 Context = zmq.Context[zmq.Socket[bytes]]
 

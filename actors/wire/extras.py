@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from actors.wire.buffers import INT64, misfit
-from runtime.errors import FrameError
-from runtime.model import Arrived, Int64Array, ReadTag
+from slackwater.actors.wire.buffers import INT64, misfit
+from slackwater.runtime.errors import FrameError
+from slackwater.runtime.model import Arrived, Int64Array, ReadTag
 
 _TAG = struct.Struct("<4q")
 TAG_SIZE = _TAG.size

@@ -36,8 +36,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from actors.wire import extras
-from actors.wire.buffers import (
+from slackwater.actors.wire import extras
+from slackwater.actors.wire.buffers import (
     BOOL,
     FEW_ROWS,
     INT64,
@@ -52,9 +52,9 @@ from actors.wire.buffers import (
     text_size,
     wire_field,
 )
-from runtime.errors import FrameError
-from runtime.model import START_NS, Batch, Columns, Message
-from runtime.model.schema import wire_type
+from slackwater.runtime.errors import FrameError
+from slackwater.runtime.model import START_NS, Batch, Columns, Message
+from slackwater.runtime.model.schema import wire_type
 
 MAX_BYTES = 16 * 2**20
 """The longest body, 16 MiB: what each connection of a hostile peer can make us hold."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import zmq
 
-from actors.wire.refused_peers import RefusedPeers
-from runtime.errors import ClusterError
+from slackwater.actors.wire.refused_peers import RefusedPeers
+from slackwater.runtime.errors import ClusterError
 
 __all__ = ["EVERYWHERE", "listen"]
 

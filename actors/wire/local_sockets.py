@@ -12,7 +12,7 @@ import contextlib
 import os
 import tempfile
 
-from actors.kernel.boot import boot_id
+from slackwater.actors.kernel.boot import boot_id
 
 SCHEME = "ipc://"
 """How the endpoint of such a socket begins, in ZeroMQ's words."""

@@ -15,8 +15,8 @@ import threading
 
 import zmq
 
-from actors.connections.monitor import ConnectionEvents
-from actors.connections.pending import GONE
+from slackwater.actors.connections.monitor import ConnectionEvents
+from slackwater.actors.connections.pending import GONE
 
 MOST_TOLD = 100
 """Addresses told in the log for one socket, so that nobody fills a disk by calling often."""

@@ -27,8 +27,8 @@ import numpy as np
 import numpy.typing as npt
 import zmq
 
-from actors.wire.waiting import ChannelPoller, sharpen_timers
 from benchmarks.frame import check
+from slackwater.actors.wire.waiting import ChannelPoller, sharpen_timers
 
 Ints = npt.NDArray[np.int64]
 

@@ -20,7 +20,7 @@ from pathlib import Path
 from benchmarks.engine.compiled_parts import COMPILED, awake_ms, left_without, parts_of
 from benchmarks.engine.compiled_run import Flow, Measured, compiled, flow_of, in_c, ours
 from benchmarks.frame import Claim, Options, Result, Spread, check, number
-from runtime.config import Limits
+from slackwater.runtime.config import Limits
 
 __all__ = ["Turns", "claims_of", "run"]
 

@@ -27,7 +27,7 @@ from benchmarks.engine.slot_process import Look
 from benchmarks.engine.threads import ThreadCounts, grouped, thread_counts
 from benchmarks.engine.workload import MS, WITHIN_NS, join_flow, paced_tables, write
 from benchmarks.frame import NotHereError, check
-from runtime.prepare.prepare import prepare
+from slackwater.runtime.prepare.prepare import prepare
 
 __all__ = ["COLUMNS", "Flow", "Measured", "compiled", "compiler", "flow_of", "in_c", "ours"]
 

@@ -19,7 +19,6 @@ import numpy as np
 import psutil
 import pyarrow as pa
 
-import runtime
 import slackwater as sw
 from benchmarks.engine.join_latency import MODES, Run, missing_results
 from benchmarks.engine.live import Live, Silent, live_join_flow, name_thread
@@ -36,6 +35,7 @@ from benchmarks.engine.threads import (
 from benchmarks.engine.wakes import Wakes, by_thread, cores_of
 from benchmarks.engine.workload import MS, Mapped, MappedReader, join_flow, paced_tables, write
 from benchmarks.frame import check, plain
+from slackwater import runtime
 
 __all__ = ["BARE", "IDLE", "SLOT", "Setting", "Usage", "idle", "measured"]
 

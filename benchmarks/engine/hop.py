@@ -15,9 +15,9 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from actors.nodes.ray_nodes import RayNodes
 from benchmarks.engine.hop_ends import BETWEEN_HOSTS, OURS, RAY, SIZES, HopEnds, summary
 from benchmarks.frame import Claim, Options, Result, WrongResultError
+from slackwater.actors.nodes.ray_nodes import RayNodes
 from tests.hosts import Hosts, why_not
 from tests.hosts.raylets import GCS_PORT, started
 

@@ -14,13 +14,13 @@ import ray
 import zmq
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from actors.nodes.placement import NodeInfo
-from actors.wire.channel import ChannelKeys, ChannelPoller, Receiver, Sender
-from actors.wire.frames import FrameCodec
-from actors.wire.local_sockets import SCHEME, host_identity
 from benchmarks.frame import check
-from runtime.config import Limits
-from runtime.model import START_NS, Batch, Message
+from slackwater.actors.nodes.placement import NodeInfo
+from slackwater.actors.wire.channel import ChannelKeys, ChannelPoller, Receiver, Sender
+from slackwater.actors.wire.frames import FrameCodec
+from slackwater.actors.wire.local_sockets import SCHEME, host_identity
+from slackwater.runtime.config import Limits
+from slackwater.runtime.model import START_NS, Batch, Message
 
 __all__ = ["BETWEEN_HOSTS", "OURS", "RAY", "SIZES", "HopEnds", "summary"]
 

@@ -10,9 +10,9 @@ import json
 import sys
 from typing import Any
 
-from actors.nodes.ray_nodes import RayNodes
 from benchmarks.engine.hop_ends import OURS, RAY, SIZES, HopEnds, summary
 from benchmarks.frame import check
+from slackwater.actors.nodes.ray_nodes import RayNodes
 
 
 def main(task: dict[str, Any]) -> dict[str, Any]:

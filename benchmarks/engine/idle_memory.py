@@ -52,10 +52,16 @@ RAY: Mapping[str, Sequence[str]] = {
 """What each actor of Ray imports: Ray itself brings NumPy and Arrow, at its first value."""
 OURS: Mapping[str, Sequence[str]] = {
     "ZeroMQ": ("zmq",),
-    "ours: model, plan, expressions, order": ("runtime.model", "runtime.plan.slot_plan"),
-    "ours: operators, patterns, shedding, closing": ("runtime.operators",),
-    "ours: schedule, gates, measure": ("runtime.schedule",),
-    "ours: wire, sinks, the slot": ("actors.slot.actor", "actors.jobs.end_on_record"),
+    "ours: model, plan, expressions, order": (
+        "slackwater.runtime.model",
+        "slackwater.runtime.plan.slot_plan",
+    ),
+    "ours: operators, patterns, shedding, closing": ("slackwater.runtime.operators",),
+    "ours: schedule, gates, measure": ("slackwater.runtime.schedule",),
+    "ours: wire, sinks, the slot": (
+        "slackwater.actors.slot.actor",
+        "slackwater.actors.jobs.end_on_record",
+    ),
     "ours: inputs": ("ingest",),
 }
 """What each slot imports besides."""

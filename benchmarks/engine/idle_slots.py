@@ -17,7 +17,7 @@ import slackwater as sw
 from benchmarks.engine.held import Held, by_mapping, held
 from benchmarks.engine.running import PLACES
 from benchmarks.frame import check
-from runtime.sources.spec import END_OF_INPUT, EndOfInput
+from slackwater.runtime.sources.spec import END_OF_INPUT, EndOfInput
 
 __all__ = [
     "EMPTY",

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 import slackwater as sw
 from benchmarks.engine.workload import DELAY_OVER, FLOW_OVER, WITHIN, Mapped
-from runtime.sources.spec import END_OF_INPUT, EndOfInput
+from slackwater.runtime.sources.spec import END_OF_INPUT, EndOfInput
 
 __all__ = ["Live", "Silent", "live_join_flow", "name_thread"]
 

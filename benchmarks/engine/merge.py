@@ -15,8 +15,8 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from benchmarks.frame import Claim, Options, Result, Spread, check, repeated
-from runtime.merge import SlackGate, Writer
-from runtime.model import END_NS, Batch, Int64Array
+from slackwater.runtime.merge import SlackGate, Writer
+from slackwater.runtime.model import END_NS, Batch, Int64Array
 
 GAP_NS = 1_000_000  # mean time between two events of a writer
 Inserts = list[list[tuple[int, Batch, int]]]  # rounds of (writer, batch, promise)

@@ -20,9 +20,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from actors.sinks import sink_runs
-from actors.slot.report import SlotReport
-from actors.wire.channel import ChannelKeys
 from benchmarks.engine.join_latency import MODES, Run
 from benchmarks.engine.live import Live, live_join_flow
 from benchmarks.engine.recorder import Recorder
@@ -31,9 +28,12 @@ from benchmarks.engine.slot_process import Look, SlotProcess
 from benchmarks.engine.threads import ThreadCounts, grouped, thread_counts
 from benchmarks.engine.workload import join_flow, paced_tables, write
 from benchmarks.frame import check, number, table
-from runtime.plan.plan import Plan
-from runtime.plan.slot_plan import slot_plan
-from runtime.prepare.prepare import prepare
+from slackwater.actors.sinks import sink_runs
+from slackwater.actors.slot.report import SlotReport
+from slackwater.actors.wire.channel import ChannelKeys
+from slackwater.runtime.plan.plan import Plan
+from slackwater.runtime.plan.slot_plan import slot_plan
+from slackwater.runtime.prepare.prepare import prepare
 
 PLACES: dict[str, Mapping[str, str] | None] = {"one": ONE_SLOT, "three": None}
 NODES = ("node-1", "node-2", "node-3")

@@ -20,15 +20,15 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
-from actors.sinks.memory import CallbackSink
-from actors.slot.host import SlotHost
-from actors.wire.waiting import ChannelPoller
-from runtime.model import Message
-from runtime.schedule import left_out
-from runtime.schedule.slot import Slot
-from runtime.schedule.source_at import StageSource
-from runtime.schedule.stage import StageMachine
-from runtime.sources.machine import SourceMachine
+from slackwater.actors.sinks.memory import CallbackSink
+from slackwater.actors.slot.host import SlotHost
+from slackwater.actors.wire.waiting import ChannelPoller
+from slackwater.runtime.model import Message
+from slackwater.runtime.schedule import left_out
+from slackwater.runtime.schedule.slot import Slot
+from slackwater.runtime.schedule.source_at import StageSource
+from slackwater.runtime.schedule.stage import StageMachine
+from slackwater.runtime.sources.machine import SourceMachine
 
 __all__ = ["AWAKE", "HANDED", "REACHED", "STAGE", "STEP", "TAKE", "WITH_ROWS", "Parts"]
 

@@ -18,15 +18,15 @@ import time
 import tracemalloc
 from typing import Any, Literal
 
-from actors.slot.arrow_ahead import import_arrow_functions
-from actors.slot.host import SlotHost
-from actors.slot.keep_memory import keep_freed_memory
-from actors.slot.without_pandas import leave_out_pandas
-from actors.wire.channel import ChannelKeys
 from benchmarks.engine.child import Child
 from benchmarks.engine.live import name_thread
 from benchmarks.engine.slot_parts import Parts
-from runtime.plan.slot_plan import SlotPlan
+from slackwater.actors.slot.arrow_ahead import import_arrow_functions
+from slackwater.actors.slot.host import SlotHost
+from slackwater.actors.slot.keep_memory import keep_freed_memory
+from slackwater.actors.slot.without_pandas import leave_out_pandas
+from slackwater.actors.wire.channel import ChannelKeys
+from slackwater.runtime.plan.slot_plan import SlotPlan
 
 __all__ = ["Look", "SlotProcess"]
 

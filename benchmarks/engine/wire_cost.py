@@ -21,11 +21,11 @@ from typing import Any
 
 import numpy as np
 
-from actors.wire.channel import ChannelKeys
 from benchmarks.engine.profile_slot import calls_of, counting
 from benchmarks.engine.threads import ThreadCounts, group_of, grouped, thread_counts
 from benchmarks.engine.wire_process import EVERY_NS, LOOP, Told, WireProcess
 from benchmarks.frame import Options, Result, Spread, number
+from slackwater.actors.wire.channel import ChannelKeys
 
 ROWS = (0, 1, 4, 64)
 TRANSPORTS = {"Unix socket": True, "TCP, CURVE": False}  # {transport: both ends are on one host}

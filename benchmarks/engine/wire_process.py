@@ -17,15 +17,15 @@ import numpy as np
 import pyarrow as pa
 import zmq
 
-from actors.wire import local_sockets
-from actors.wire.channel import ChannelKeys, ChannelPoller, Receiver, Sender, Waker
-from actors.wire.frames import FrameCodec
-from actors.wire.keys import guard_local_receiver
-from actors.wire.waiting import sharpen_timers
 from benchmarks.engine.child import Child
 from benchmarks.engine.live import name_thread
 from benchmarks.frame import check
-from runtime.model import START_NS, Batch, Message
+from slackwater.actors.wire import local_sockets
+from slackwater.actors.wire.channel import ChannelKeys, ChannelPoller, Receiver, Sender, Waker
+from slackwater.actors.wire.frames import FrameCodec
+from slackwater.actors.wire.keys import guard_local_receiver
+from slackwater.actors.wire.waiting import sharpen_timers
+from slackwater.runtime.model import START_NS, Batch, Message
 
 __all__ = ["EVERY_NS", "LOOP", "Told", "WireProcess"]
 

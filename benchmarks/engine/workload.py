@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 import slackwater as sw
-from runtime.sources.spec import END_OF_INPUT, EndOfInput
+from slackwater.runtime.sources.spec import END_OF_INPUT, EndOfInput
 
 MS = 1_000_000
 AREAS, VEHICLES, SENSORS = 200, 911, 3_504

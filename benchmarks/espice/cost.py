@@ -19,8 +19,8 @@ from benchmarks.espice.shedders import RATES, espice
 from benchmarks.espice.streams import IntArray, Query, Windows
 from benchmarks.espice.trial import Group, Part
 from benchmarks.frame import Claim, Options, Result, Spread, repeated
-from runtime.shedding.shedder import Shedder
-from runtime.shedding.spans import Spans
+from slackwater.runtime.shedding.shedder import Shedder
+from slackwater.runtime.shedding.spans import Spans
 
 SIZES, QUICK_SIZES = (2_000, 3_000, 4_000, 8_000, 16_000), (2_000, 16_000)
 CONTRACTS = 500

@@ -7,9 +7,9 @@ import pyarrow as pa
 
 import slackwater as sw
 from benchmarks.espice.options import Quotes
-from runtime.model import Batch, GateRead, Int64Array
-from runtime.operators import make_operator
-from runtime.operators.ground import Operator
+from slackwater.runtime.model import Batch, GateRead, Int64Array
+from slackwater.runtime.operators import make_operator
+from slackwater.runtime.operators.ground import Operator
 
 READ = 10_000
 """Events of a read."""

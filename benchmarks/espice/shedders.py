@@ -9,9 +9,9 @@ import numpy as np
 
 from benchmarks.espice.streams import Windows
 from benchmarks.espice.trial import Group, MakeShedder, Part, Surge, judged
-from runtime.shedding.machine import shedder_of
-from runtime.shedding.settings import Espice, Kind, Model, Overload
-from runtime.shedding.shedder import Shedder
+from slackwater.runtime.shedding.machine import shedder_of
+from slackwater.runtime.shedding.settings import Espice, Kind, Model, Overload
+from slackwater.runtime.shedding.shedder import Shedder
 
 ESPICE, BASELINE, RANDOM = "eSPICE", "BL", "random"
 DEFAULT, FEATURED, ALL_TYPES = "64 cells", "featured", "BL, all types"

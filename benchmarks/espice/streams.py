@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.espice.per_window import Alternative, Match, first_match
-from runtime.shedding.places import likely_sizes
+from slackwater.runtime.shedding.places import likely_sizes
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]

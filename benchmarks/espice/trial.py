@@ -10,8 +10,8 @@ import numpy as np
 
 from benchmarks.espice.per_window import Match
 from benchmarks.espice.streams import BoolArray, Query, Windows
-from runtime.shedding.shedder import Amount, Shedder
-from runtime.shedding.windows import FinishedWindows, Places
+from slackwater.runtime.shedding.shedder import Amount, Shedder
+from slackwater.runtime.shedding.windows import FinishedWindows, Places
 
 LATENCY_S = 1.0
 F = 0.8

@@ -14,15 +14,15 @@ import pyarrow as pa
 from benchmarks.mace.load import Floats
 from benchmarks.mace.query import SLIDE_S, STAGES, Bools, chosen
 from benchmarks.mace.trial import Queries
-from runtime.estimate import (
+from slackwater.runtime.estimate import (
     LatencyEstimate,
     QueryGraph,
     QueryOperator,
     Workload,
     estimate_latency,
 )
-from runtime.estimate.query_graph import arrivals_of
-from runtime.model import NS_PER_SECOND
+from slackwater.runtime.estimate.query_graph import arrivals_of
+from slackwater.runtime.model import NS_PER_SECOND
 
 FED_BY = {
     **{name: (before,) for before, name in pairwise(STAGES[:9])},

@@ -29,8 +29,8 @@ from benchmarks.mace.trial import LIMITS, PER_SLICE_NS, SAMPLE, Leaving, Measure
 from benchmarks.side_by_side import side_by_side
 from benchmarks.sltuner import late_city
 from examples.city import zipf_delays
-from runtime.estimate import QueryGraph
-from runtime.estimate.gates import (
+from slackwater.runtime.estimate import QueryGraph
+from slackwater.runtime.estimate.gates import (
     GatedEstimate,
     GatedFlow,
     Series,
@@ -38,12 +38,12 @@ from runtime.estimate.gates import (
     estimate_gated,
     gated_operators,
 )
-from runtime.estimate.sample_statistics import query_graph_of_sample
-from runtime.estimate.sampled import sampled_stages
-from runtime.model import NS_PER_SECOND, Batch
-from runtime.plan.plan import Plan
-from runtime.prepare import prepare
-from runtime.simulate import CostModel, LinkModel, MeasuredSlice, NotedCost, Simulation
+from slackwater.runtime.estimate.sample_statistics import query_graph_of_sample
+from slackwater.runtime.estimate.sampled import sampled_stages
+from slackwater.runtime.model import NS_PER_SECOND, Batch
+from slackwater.runtime.plan.plan import Plan
+from slackwater.runtime.prepare import prepare
+from slackwater.runtime.simulate import CostModel, LinkModel, MeasuredSlice, NotedCost, Simulation
 
 SECONDS = 140
 SLACKS = (None, "1s", "2s", "4s")

@@ -18,8 +18,8 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 
 from examples.real_data import web_visits
-from runtime.estimate.rates import OnOff
-from runtime.model import NS_PER_SECOND
+from slackwater.runtime.estimate.rates import OnOff
+from slackwater.runtime.model import NS_PER_SECOND
 
 EVENTS = 75_000
 RATE_RATIO, DURATION_RATIO, HIGH_S = 100.0, 0.33, 10.0

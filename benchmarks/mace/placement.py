@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 
 from benchmarks.frame import Claim, Options, Result, Spread, check, counted, save_picture
 from benchmarks.mace.fig12 import problem as fig12
-from runtime.estimate.placement import (
+from slackwater.runtime.estimate.placement import (
     FoundPlacement,
     Placed,
     PlacementProblem,
@@ -26,7 +26,7 @@ from runtime.estimate.placement import (
     replace_lost,
     worst_mace_s,
 )
-from runtime.estimate.placement.rivals import CorrPlacement, best_random, corr
+from slackwater.runtime.estimate.placement.rivals import CorrPlacement, best_random, corr
 
 SCALES, QUICK_SCALES = (1, 5, 20), (1, 5)
 THETA = 0.8

@@ -38,18 +38,18 @@ from benchmarks.mace.stock_query import (
 )
 from benchmarks.mace.trial import LIMITS, PER_SLICE_NS, Leaving, Measured
 from benchmarks.side_by_side import side_by_side
-from runtime.errors import SettingError
-from runtime.estimate import LatencyEstimate, Workload, estimate_latency
-from runtime.estimate.carried import StepStatistics, carried
-from runtime.estimate.curves import JoinCurve
-from runtime.estimate.query_graph import arrivals_of
-from runtime.measure.report import JobReport
-from runtime.model import NS_PER_SECOND, Batch, Column
-from runtime.prepare import prepare
-from runtime.rewrite import FlowPlan
-from runtime.rewrite.search import far_up, search_plans
-from runtime.simulate import CostModel, LinkModel, Simulation
 from slackwater.plan_choice import price_of
+from slackwater.runtime.errors import SettingError
+from slackwater.runtime.estimate import LatencyEstimate, Workload, estimate_latency
+from slackwater.runtime.estimate.carried import StepStatistics, carried
+from slackwater.runtime.estimate.curves import JoinCurve
+from slackwater.runtime.estimate.query_graph import arrivals_of
+from slackwater.runtime.measure.report import JobReport
+from slackwater.runtime.model import NS_PER_SECOND, Batch, Column
+from slackwater.runtime.prepare import prepare
+from slackwater.runtime.rewrite import FlowPlan
+from slackwater.runtime.rewrite.search import far_up, search_plans
+from slackwater.runtime.simulate import CostModel, LinkModel, Simulation
 
 EVENTS, QUICK_EVENTS = 30_000, 6_000
 SEEDS, QUICK_SEEDS = 10, 2

@@ -18,9 +18,9 @@ import numpy as np
 
 from benchmarks.frame import Claim, Options, Result, Spread, counted
 from benchmarks.mace.random_flow import LIMITS, RandomFlow, random_flow
-from runtime.model import NS_PER_SECOND
 from slackwater.prediction import Prediction
 from slackwater.provisioning import Provision, fewest_nodes
+from slackwater.runtime.model import NS_PER_SECOND
 
 FLOWS, QUICK_FLOWS = 20, 2
 SECONDS = 40.0

@@ -16,13 +16,13 @@ import numpy.typing as npt
 import pyarrow as pa
 
 import slackwater as sw
-from runtime.config import Limits
-from runtime.estimate import Workload
-from runtime.estimate.excess import cumulative_excess
-from runtime.estimate.query_graph import arrivals_of
-from runtime.estimate.rates import OnOff
-from runtime.model import NS_PER_SECOND
-from runtime.simulate import CostModel, LinkModel
+from slackwater.runtime.config import Limits
+from slackwater.runtime.estimate import Workload
+from slackwater.runtime.estimate.excess import cumulative_excess
+from slackwater.runtime.estimate.query_graph import arrivals_of
+from slackwater.runtime.estimate.rates import OnOff
+from slackwater.runtime.model import NS_PER_SECOND
+from slackwater.runtime.simulate import CostModel, LinkModel
 from slackwater.sampling import FlowSample, sample_flow
 from slackwater.what_if import with_costs
 

@@ -18,10 +18,10 @@ import pyarrow as pa
 
 import slackwater as sw
 from benchmarks.frame import Claim, Options, Result, Spread, check, counted
-from runtime.estimate import QueryGraph, QueryOperator
-from runtime.estimate.query_graph import arrivals_of
-from runtime.measure import JobReport, Replaced, imbalances
-from runtime.simulate import CostModel
+from slackwater.runtime.estimate import QueryGraph, QueryOperator
+from slackwater.runtime.estimate.query_graph import arrivals_of
+from slackwater.runtime.measure import JobReport, Replaced, imbalances
+from slackwater.runtime.simulate import CostModel
 from slackwater.sampling import FlowSample
 from slackwater.worthwhile import GAP, worthwhile_moves
 

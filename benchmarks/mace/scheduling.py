@@ -19,11 +19,11 @@ import pyarrow as pa
 
 import slackwater as sw
 from benchmarks.frame import Claim, Options, Result, Spread, check, counted
-from runtime.estimate.query_graph import QueryGraph, QueryOperator
-from runtime.measure import imbalances
-from runtime.model import Batch
-from runtime.plan.plan import Plan
-from runtime.simulate import CostModel, Simulation
+from slackwater.runtime.estimate.query_graph import QueryGraph, QueryOperator
+from slackwater.runtime.measure import imbalances
+from slackwater.runtime.model import Batch
+from slackwater.runtime.plan.plan import Plan
+from slackwater.runtime.simulate import CostModel, Simulation
 from tests.support.event_system import Policy, Waiting, run_events
 
 MS = 1_000_000

@@ -26,12 +26,12 @@ import pyarrow as pa
 
 import slackwater as sw
 from benchmarks.frame import Claim, Options, Result, check
-from runtime.measure import imbalances
-from runtime.model import END_NS, Batch, Message
-from runtime.plan.plan import Plan
-from runtime.schedule import Send, Slot
-from runtime.schedule.queues import Path, PathQueues, stimulus_ns
-from runtime.simulate import CostModel, Simulation
+from slackwater.runtime.measure import imbalances
+from slackwater.runtime.model import END_NS, Batch, Message
+from slackwater.runtime.plan.plan import Plan
+from slackwater.runtime.schedule import Send, Slot
+from slackwater.runtime.schedule.queues import Path, PathQueues, stimulus_ns
+from slackwater.runtime.simulate import CostModel, Simulation
 
 MS = 1_000_000
 SECONDS, QUICK_SECONDS, SEEDS, QUICK_SEEDS = 40, 30, 5, 2

@@ -22,16 +22,16 @@ from functools import partial
 import numpy as np
 
 import slackwater as sw
-from actors.kernel.occupied import OccupiedClock
-from actors.nodes.ray_nodes import RayNodes
 from benchmarks.frame import Claim, Options, Result, number
 from benchmarks.mace.on_ray.trial import waited
 from benchmarks.mace.survey_flows import FLOWS, Survey, survey_flow
 from benchmarks.side_by_side import side_by_side
-from runtime.measure.report import JobReport
-from runtime.model import NS_PER_SECOND
-from runtime.simulate import LinkModel, MeasuredCost, Simulation
+from slackwater.actors.kernel.occupied import OccupiedClock
+from slackwater.actors.nodes.ray_nodes import RayNodes
 from slackwater.prediction import Prediction
+from slackwater.runtime.measure.report import JobReport
+from slackwater.runtime.model import NS_PER_SECOND
+from slackwater.runtime.simulate import LinkModel, MeasuredCost, Simulation
 from slackwater.sampling import sample_flow
 
 SECONDS, QUICK_SECONDS = 8.0, 4.0

@@ -18,16 +18,16 @@ import pyarrow as pa
 import slackwater as sw
 from benchmarks.mace.load import Floats, Ints, arriving, genders, ticked
 from benchmarks.mace.query import DOMAIN, SLIDE_S, STAGES, add_query, chosen
-from runtime.config import Limits
-from runtime.estimate import LatencyEstimate, QueryGraph, Workload, estimate_latency
-from runtime.estimate.query_graph import arrivals_of
-from runtime.estimate.sample_statistics import Stretches, query_graph_of_sample
-from runtime.estimate.sampled import sampled_stages
-from runtime.measure.report import JobReport
-from runtime.model import NS_PER_SECOND, Batch
-from runtime.plan.plan import Plan
-from runtime.prepare import prepare
-from runtime.simulate import CostModel, LinkModel, MeasuredCost, NotedCost, Simulation
+from slackwater.runtime.config import Limits
+from slackwater.runtime.estimate import LatencyEstimate, QueryGraph, Workload, estimate_latency
+from slackwater.runtime.estimate.query_graph import arrivals_of
+from slackwater.runtime.estimate.sample_statistics import Stretches, query_graph_of_sample
+from slackwater.runtime.estimate.sampled import sampled_stages
+from slackwater.runtime.measure.report import JobReport
+from slackwater.runtime.model import NS_PER_SECOND, Batch
+from slackwater.runtime.plan.plan import Plan
+from slackwater.runtime.prepare import prepare
+from slackwater.runtime.simulate import CostModel, LinkModel, MeasuredCost, NotedCost, Simulation
 
 SAMPLE = 0.08
 LOAD = 0.7

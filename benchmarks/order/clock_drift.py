@@ -35,8 +35,8 @@ from benchmarks.order.disorder import (
 from benchmarks.order.exchanges import US, measured
 from benchmarks.order.pictures import draw_clock_drift
 from examples.real_data import phone_network
-from ingest.timesync import new_key
-from runtime.model import NS_PER_SECOND, Int64Array, format_ns
+from slackwater.ingest.timesync import new_key
+from slackwater.runtime.model import NS_PER_SECOND, Int64Array, format_ns
 
 QUICK_ROWS = 100_000
 SHIFT_NS = 3 * MS

@@ -7,7 +7,7 @@ of the round trip either way ([thesis] Eq. 3.14), and that half is the bound.
 
 from __future__ import annotations
 
-from runtime.measure.clock import Exchange
+from slackwater.runtime.measure.clock import Exchange
 
 _HELD_NS = 5_000
 """What the server takes to answer."""

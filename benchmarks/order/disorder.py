@@ -26,7 +26,7 @@ import numpy.typing as npt
 import pyarrow.parquet as pq
 
 from examples.real_data import soccer
-from runtime.model import NS_PER_SECOND, Int64Array
+from slackwater.runtime.model import NS_PER_SECOND, Int64Array
 
 MS = 1_000_000
 RATE = 15_000

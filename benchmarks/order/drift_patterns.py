@@ -21,7 +21,7 @@ from matplotlib.figure import Figure
 import slackwater as sw
 from benchmarks.frame import Claim, Options, Result, check, save_picture
 from benchmarks.order.clock_errors import error_ns
-from runtime.model import NS_PER_SECOND
+from slackwater.runtime.model import NS_PER_SECOND
 
 MS = 1_000_000
 APART_NS = 44 * MS

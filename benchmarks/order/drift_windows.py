@@ -26,8 +26,8 @@ from benchmarks.frame import Claim, Options, Result, check, save_picture
 from benchmarks.order.clock_errors import error_ns
 from benchmarks.side_by_side import side_by_side
 from examples.real_data import soccer
-from runtime.model import END_NS, NS_PER_SECOND, Batch, GateRead, Int64Array
-from runtime.operators import make_operator
+from slackwater.runtime.model import END_NS, NS_PER_SECOND, Batch, GateRead, Int64Array
+from slackwater.runtime.operators import make_operator
 
 MS = 1_000_000
 WINDOW_S = 10

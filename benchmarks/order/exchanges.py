@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from runtime.measure.clock import DRIFT_PPM, Exchange, OffsetEstimate
-from runtime.model import Int64Array
+from slackwater.runtime.measure.clock import DRIFT_PPM, Exchange, OffsetEstimate
+from slackwater.runtime.model import Int64Array
 
 US = 1_000
 EXCHANGES = 10

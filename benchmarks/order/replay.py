@@ -15,10 +15,10 @@ import numpy as np
 
 from benchmarks.frame import check
 from benchmarks.order.disorder import MS, Arrivals, steps_back
-from runtime.model import START_NS, Batch, BoolArray, Int64Array
-from runtime.order import Reorder
-from runtime.order.sequence import BySequence
-from runtime.order.sequence_order import NumberedRows, SequenceOrder
+from slackwater.runtime.model import START_NS, Batch, BoolArray, Int64Array
+from slackwater.runtime.order import Reorder
+from slackwater.runtime.order.sequence import BySequence
+from slackwater.runtime.order.sequence_order import NumberedRows, SequenceOrder
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,7 @@ from benchmarks.patterns.forms import (
 )
 from benchmarks.patterns.queries import Asked, query_1_of_all, query_2, query_3, query_4
 from benchmarks.side_by_side import side_by_side
-from runtime.shedding import Espice
+from slackwater.runtime.shedding import Espice
 
 TRAINING_S, SURGE_S = 150, 300
 QUICK_S = (40, 60)

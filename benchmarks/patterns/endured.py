@@ -8,9 +8,9 @@ import pyarrow as pa
 
 import slackwater as sw
 from benchmarks.patterns.queries import Asked
-from runtime.measure.report import JobReport
-from runtime.shedding import Espice
-from runtime.shedding.counts import SheddingCounts
+from slackwater.runtime.measure.report import JobReport
+from slackwater.runtime.shedding import Espice
+from slackwater.runtime.shedding.counts import SheddingCounts
 
 CALM = 0.5
 """Of what can be done, while it is trained."""

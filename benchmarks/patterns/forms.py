@@ -30,8 +30,8 @@ from benchmarks.patterns.floor import (
 from benchmarks.patterns.queries import Asked
 from benchmarks.patterns.timed import reads_of
 from benchmarks.side_by_side import side_by_side
-from runtime.operators.pattern.machine import PatternMachine
-from runtime.shedding import Espice
+from slackwater.runtime.operators.pattern.machine import PatternMachine
+from slackwater.runtime.shedding import Espice
 
 OVERS, QUICK_OVERS = (1.2, 1.4, 1.7, 2.0), (1.7,)
 TOLERANCE, STATED_WITHIN = 3.0, 0.05

@@ -17,7 +17,7 @@ from benchmarks.patterns.on_flink import FlinkCep, Passes
 from benchmarks.patterns.plain import Plain
 from benchmarks.patterns.queries import Asked
 from benchmarks.patterns.timed import Found, million_a_second, tell
-from runtime.shedding import Espice
+from slackwater.runtime.shedding import Espice
 
 OURS, NAIVE, FLINK = "ours", "naive", "Flink's CEP"
 STEPS = (0, 1, 2)

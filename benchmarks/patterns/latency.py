@@ -27,11 +27,11 @@ from benchmarks.patterns.endless import Endless
 from benchmarks.patterns.floor import WINDOWS
 from benchmarks.patterns.queries import Asked, query_1_of_all, query_2
 from benchmarks.patterns.timed import reads_of
-from runtime.measure.report import JobReport
-from runtime.measure.series import SeriesBin
-from runtime.operators.pattern.machine import PatternMachine
-from runtime.shedding import Espice
-from runtime.shedding.counts import SheddingCounts
+from slackwater.runtime.measure.report import JobReport
+from slackwater.runtime.measure.series import SeriesBin
+from slackwater.runtime.operators.pattern.machine import PatternMachine
+from slackwater.runtime.shedding import Espice
+from slackwater.runtime.shedding.counts import SheddingCounts
 
 BOUND_S = 1.0
 OVER = {"R1": 1.2, "R2": 1.4, "+70 %": 1.7, "+100 %": 2.0}

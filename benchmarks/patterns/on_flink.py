@@ -17,8 +17,8 @@ from pathlib import Path
 
 from benchmarks.frame import Spread
 from benchmarks.patterns.plain import Plain
-from ingest.java import prepare_java
-from runtime.errors import JavaError
+from slackwater.ingest.java import prepare_java
+from slackwater.runtime.errors import JavaError
 
 PROGRAM = Path(__file__).parent / "flink" / "PatternSpeed.java"
 VENV = Path(__file__).parents[2] / ".venv-flink"

@@ -12,9 +12,9 @@ import slackwater as sw
 from benchmarks.espice.options import Quotes, quotes, steps_3, steps_4
 from benchmarks.espice.soccer import BREAK_US, SPRINT_MPS, STRIKERS, positions
 from benchmarks.patterns.plain import Plain
-from runtime.operators.pattern.step import PatternStep
-from runtime.patterns.language import Seq
-from runtime.shedding import Espice
+from slackwater.runtime.operators.pattern.step import PatternStep
+from slackwater.runtime.patterns.language import Seq
+from slackwater.runtime.shedding import Espice
 
 STRIKER = 10
 NEAR_M = 15.0

@@ -30,8 +30,8 @@ from benchmarks.patterns.on_flink import FlinkCep, NoFlink, Passes, flink_cep
 from benchmarks.patterns.queries import Asked, query_1, query_2, query_3, query_4
 from benchmarks.patterns.speed_picture import draw
 from benchmarks.patterns.timed import READ, Found, million_a_second, reads_of, spent, tell
-from runtime.operators import make_operator
-from runtime.shedding import Espice
+from slackwater.runtime.operators import make_operator
+from slackwater.runtime.shedding import Espice
 
 TYPES, BUSY_TYPES = 100, 4
 KEYS, MANY_KEYS = 800, 80_000

@@ -11,9 +11,9 @@ import pyarrow as pa
 
 from benchmarks.frame import Result, Spread, repeated
 from benchmarks.patterns.queries import Asked
-from runtime.model import Batch, GateRead
-from runtime.operators import make_operator
-from runtime.operators.ground import Operator
+from slackwater.runtime.model import Batch, GateRead
+from slackwater.runtime.operators import make_operator
+from slackwater.runtime.operators.ground import Operator
 
 READ = 10_000
 """Rows of a read of the gate."""

@@ -17,10 +17,10 @@ from benchmarks.frame import Claim, Options, Result
 from benchmarks.probslack.streams import MS, Draw, Stream, generated, geometric, stream_of
 from benchmarks.probslack.trial import conditioned, paper, seeds_of, windows_of
 from benchmarks.side_by_side import side_by_side
-from runtime.closing import WindowEnds
-from runtime.closing.policy import FloatArray
-from runtime.closing.probslack import ProbSlack
-from runtime.model import BoolArray, Int64Array
+from slackwater.runtime.closing import WindowEnds
+from slackwater.runtime.closing.policy import FloatArray
+from slackwater.runtime.closing.probslack import ProbSlack
+from slackwater.runtime.model import BoolArray, Int64Array
 
 __all__ = ["deciles", "run", "told_and_missed"]
 

@@ -11,12 +11,12 @@ import numpy as np
 from benchmarks.frame import Claim, Options, Result, counted
 from benchmarks.probslack.streams import EVENTS, MS, Stream, generated
 from benchmarks.probslack.trial import LENGTH_MS, T, extended, paper, range_of, windows_of
-from runtime.closing import Closing, ClosingRun
-from runtime.closing.histograms import Histograms
-from runtime.closing.probslack import ProbSlack
-from runtime.closing.probslack_run import ProbSlackRun
-from runtime.closing.simple import EventDriven
-from runtime.closing.tables import Tables
+from slackwater.runtime.closing import Closing, ClosingRun
+from slackwater.runtime.closing.histograms import Histograms
+from slackwater.runtime.closing.probslack import ProbSlack
+from slackwater.runtime.closing.probslack_run import ProbSlackRun
+from slackwater.runtime.closing.simple import EventDriven
+from slackwater.runtime.closing.tables import Tables
 
 AT_ONCE = 2_048
 """Rows in a call, as an aggregate of a busy flow gets them."""

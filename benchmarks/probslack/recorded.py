@@ -13,9 +13,9 @@ import pyarrow.parquet as pq
 from benchmarks.probslack.streams import MS, Stream
 from examples.buses_in_time import STALE_S
 from examples.real_data import phone_network, warsaw
-from runtime.closing import Closing
-from runtime.closing.probslack import ProbSlack
-from runtime.closing.simple import ByTime, EventDriven
+from slackwater.runtime.closing import Closing
+from slackwater.runtime.closing.probslack import ProbSlack
+from slackwater.runtime.closing.simple import ByTime, EventDriven
 
 SECOND = 1_000 * MS
 DROPPED_NS = 30 * SECOND

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from runtime.model import Int64Array
+from slackwater.runtime.model import Int64Array
 
 MS = 1_000_000
 EVENTS = 100_000

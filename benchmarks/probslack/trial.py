@@ -9,13 +9,13 @@ import numpy as np
 
 from benchmarks.frame import Options
 from benchmarks.probslack.streams import MS, Stream
-from runtime.closing import Closing, WindowEnds
-from runtime.closing.oracle import oracle
-from runtime.closing.policy import FloatArray
-from runtime.closing.probslack import ProbSlack
-from runtime.closing.settings import FIRST_ROWS
-from runtime.closing.simple import ByTime, EventDriven
-from runtime.model import Int64Array
+from slackwater.runtime.closing import Closing, WindowEnds
+from slackwater.runtime.closing.oracle import oracle
+from slackwater.runtime.closing.policy import FloatArray
+from slackwater.runtime.closing.probslack import ProbSlack
+from slackwater.runtime.closing.settings import FIRST_ROWS
+from slackwater.runtime.closing.simple import ByTime, EventDriven
+from slackwater.runtime.model import Int64Array
 
 FREQUENCIES_MS = (5, 10, 15, 20, 25, 30, 35, 40)
 LENGTH_MS = 10_000

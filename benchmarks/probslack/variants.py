@@ -10,9 +10,9 @@ from benchmarks.frame import Claim, Options, Result
 from benchmarks.probslack.streams import EVENTS, MS, Stream, generated
 from benchmarks.probslack.trial import LENGTH_MS, T, range_of, seeds_of, tried, windows_of
 from benchmarks.side_by_side import side_by_side
-from runtime.closing import Closing
-from runtime.closing.probslack import ProbSlack
-from runtime.closing.simple import ByTime
+from slackwater.runtime.closing import Closing
+from slackwater.runtime.closing.probslack import ProbSlack
+from slackwater.runtime.closing.simple import ByTime
 
 FREQUENCY_MS, MISS = 30.0, 0.1
 MOST_MS = (0, 2, 5, 10, 15)

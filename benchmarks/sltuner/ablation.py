@@ -20,16 +20,16 @@ from benchmarks.sltuner.contest import HELD_SPLIT
 from benchmarks.sltuner.deadline import HEADER, OVER_AT_MOST, MakePolicy, Outcome
 from benchmarks.sltuner.deadline import named as policy_named
 from benchmarks.sltuner.deadline import run as run_once
-from runtime.config import Limits, Tuning
-from runtime.control import FlowGraph
-from runtime.measure.samples import StageSample
-from runtime.plan.plan import Plan
-from runtime.tune import Paths, SetRelease, SlackPolicy
-from runtime.tune.decide.model_rule import ModelRule
-from runtime.tune.decide.policies import make_split
-from runtime.tune.predict.estimator import Estimator
-from runtime.tune.predict.forecast import FloatArray
-from runtime.tune.predict.predictors import PREDICTORS, PredictorFactory
+from slackwater.runtime.config import Limits, Tuning
+from slackwater.runtime.control import FlowGraph
+from slackwater.runtime.measure.samples import StageSample
+from slackwater.runtime.plan.plan import Plan
+from slackwater.runtime.tune import Paths, SetRelease, SlackPolicy
+from slackwater.runtime.tune.decide.model_rule import ModelRule
+from slackwater.runtime.tune.decide.policies import make_split
+from slackwater.runtime.tune.predict.estimator import Estimator
+from slackwater.runtime.tune.predict.forecast import FloatArray
+from slackwater.runtime.tune.predict.predictors import PREDICTORS, PredictorFactory
 
 SECONDS, QUICK_SECONDS = 240, 140
 """Both see each gate wait: the second one of the chain does so from 105 on."""

@@ -22,7 +22,7 @@ from benchmarks.sltuner import late_city
 from benchmarks.sltuner.contest import Contest, opened
 from benchmarks.sltuner.deadline import OURS, Experiment
 from examples.city import zipf_delays
-from runtime.model import NS_PER_SECOND
+from slackwater.runtime.model import NS_PER_SECOND
 
 SECONDS, QUICK_SECONDS = 400, 110
 DEADLINE_S = 6

@@ -16,15 +16,15 @@ import slackwater as sw
 from benchmarks.frame import Claim, Result, check
 from benchmarks.side_by_side import side_by_side
 from benchmarks.sltuner.seconds import by_second
-from runtime.config import Limits, Tuning
-from runtime.control import FlowGraph
-from runtime.measure.samples import StageSample
-from runtime.model import NS_PER_SECOND, Batch
-from runtime.placement.place import place
-from runtime.plan.plan import Plan, plan_stages
-from runtime.simulate import CostModel, LinkModel, Simulation
-from runtime.tune import Paths, SlackPolicy, make_policy, measured_ns
-from runtime.tune.decide.policies import Calibration
+from slackwater.runtime.config import Limits, Tuning
+from slackwater.runtime.control import FlowGraph
+from slackwater.runtime.measure.samples import StageSample
+from slackwater.runtime.model import NS_PER_SECOND, Batch
+from slackwater.runtime.placement.place import place
+from slackwater.runtime.plan.plan import Plan, plan_stages
+from slackwater.runtime.simulate import CostModel, LinkModel, Simulation
+from slackwater.runtime.tune import Paths, SlackPolicy, make_policy, measured_ns
+from slackwater.runtime.tune.decide.policies import Calibration
 
 FIRST_SECOND = 70
 OVER_AT_MOST = 0.01

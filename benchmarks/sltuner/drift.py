@@ -15,7 +15,7 @@ from benchmarks.sltuner import late_city
 from benchmarks.sltuner.contest import Contest, opened
 from benchmarks.sltuner.deadline import Experiment
 from examples.city import constant_delays
-from runtime.model import NS_PER_SECOND
+from slackwater.runtime.model import NS_PER_SECOND
 
 SECONDS, QUICK_SECONDS = 250, 125
 DEADLINE_S = 35

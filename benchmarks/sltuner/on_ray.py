@@ -17,7 +17,6 @@ import numpy as np
 import pyarrow as pa
 
 import slackwater as sw
-from actors.tuning.sample_history import SampleHistory
 from benchmarks.frame import Claim, Options, Result, check
 from benchmarks.sltuner import chain, drift, warsaw, zipf
 from benchmarks.sltuner.deadline import (
@@ -30,10 +29,11 @@ from benchmarks.sltuner.deadline import (
     named,
 )
 from benchmarks.sltuner.deadline import run as simulate
-from runtime.control import FlowGraph
-from runtime.measure.samples import StageSample
-from runtime.measure.tuning import TuningReport
-from runtime.model import NS_PER_SECOND
+from slackwater.actors.tuning.sample_history import SampleHistory
+from slackwater.runtime.control import FlowGraph
+from slackwater.runtime.measure.samples import StageSample
+from slackwater.runtime.measure.tuning import TuningReport
+from slackwater.runtime.model import NS_PER_SECOND
 
 SECONDS, QUICK_SECONDS = 70, 30
 CALIBRATION_S, QUICK_CALIBRATION_S = 200, 100

@@ -19,7 +19,7 @@ from benchmarks.frame import Options, Result
 from benchmarks.sltuner import late_city
 from benchmarks.sltuner.contest import Contest, opened
 from benchmarks.sltuner.deadline import Experiment
-from runtime.model import NS_PER_SECOND
+from slackwater.runtime.model import NS_PER_SECOND
 
 SECONDS, QUICK_SECONDS = 400, 110
 DEADLINE_S = 5

@@ -21,19 +21,19 @@ from benchmarks.frame import Claim, Options, Result
 from benchmarks.sltuner.deadline import LIMITS, MakePolicy
 from benchmarks.sltuner.late_city import source
 from examples.city import zipf_delays
-from runtime.control import FlowGraph
-from runtime.measure.samples import StageSample
-from runtime.model import NS_PER_SECOND, ReleaseRule
-from runtime.placement.place import place
-from runtime.plan.plan import Plan, plan_stages
-from runtime.simulate import CostModel, LinkModel, Simulation
-from runtime.tune import Paths, SetRelease
-from runtime.tune.decide.policies import StaticSlack
-from runtime.tune.predict.calibrated_predictor import CalibratedPredictor
-from runtime.tune.predict.features import OURS, PAPERS, examples
-from runtime.tune.predict.forecast import FloatArray
-from runtime.tune.predict.linear import LinearPredictor
-from runtime.tune.predict.predictors import PREDICTORS, Predictor, make_predictor
+from slackwater.runtime.control import FlowGraph
+from slackwater.runtime.measure.samples import StageSample
+from slackwater.runtime.model import NS_PER_SECOND, ReleaseRule
+from slackwater.runtime.placement.place import place
+from slackwater.runtime.plan.plan import Plan, plan_stages
+from slackwater.runtime.simulate import CostModel, LinkModel, Simulation
+from slackwater.runtime.tune import Paths, SetRelease
+from slackwater.runtime.tune.decide.policies import StaticSlack
+from slackwater.runtime.tune.predict.calibrated_predictor import CalibratedPredictor
+from slackwater.runtime.tune.predict.features import OURS, PAPERS, examples
+from slackwater.runtime.tune.predict.forecast import FloatArray
+from slackwater.runtime.tune.predict.linear import LinearPredictor
+from slackwater.runtime.tune.predict.predictors import PREDICTORS, Predictor, make_predictor
 
 STAGE = "congestion"
 SLACKS_S = (0.5, 2.0, 4.0, 6.0, 8.0)

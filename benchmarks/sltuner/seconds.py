@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from runtime.measure.samples import StageSample
+from slackwater.runtime.measure.samples import StageSample
 
 
 def by_second(samples: Iterable[StageSample]) -> dict[int, dict[str, StageSample]]:

@@ -16,9 +16,9 @@ from benchmarks.sltuner.contest import LAST_SPLIT, Contest, opened
 from benchmarks.sltuner.deadline import FLOOR, OVER_AT_MOST, Experiment, Outcome, allowed
 from benchmarks.sltuner.floor.one_gate import OneGate
 from examples.city import zipf_delays
-from runtime.model import NS_PER_SECOND
-from runtime.plan.step import Keep
-from runtime.simulate import CostModel
+from slackwater.runtime.model import NS_PER_SECOND
+from slackwater.runtime.plan.step import Keep
+from slackwater.runtime.simulate import CostModel
 
 SECONDS, QUICK_SECONDS = 400, 110
 DEADLINE_S = 6

@@ -20,8 +20,16 @@ import numpy as np
 
 from benchmarks.engine.merge import GAP_NS, Streams, draw
 from benchmarks.frame import Claim, Options, Result, Spread, check
-from runtime.merge import SlackGate, Writer
-from runtime.model import END_NS, START_NS, Batch, GateRead, Int64Array, ReleaseRule, concat_batches
+from slackwater.runtime.merge import SlackGate, Writer
+from slackwater.runtime.model import (
+    END_NS,
+    START_NS,
+    Batch,
+    GateRead,
+    Int64Array,
+    ReleaseRule,
+    concat_batches,
+)
 
 WRITERS, EVENTS = 2, 20_000  # of each writer, as in the paper
 PERIOD, STALL, SLACK = 128, 16, 8  # in mean lengths of a batch

@@ -24,9 +24,9 @@ from benchmarks.sltuner.deadline import Experiment, Floats, Outcome, named
 from benchmarks.sltuner.deadline import run as run_once
 from benchmarks.sltuner.zipf import flow_of
 from examples.city import zipf_delays
-from runtime.model import NS_PER_SECOND
-from runtime.plan.step import Keep
-from runtime.simulate import CostModel
+from slackwater.runtime.model import NS_PER_SECOND
+from slackwater.runtime.plan.step import Keep
+from slackwater.runtime.simulate import CostModel
 
 SECONDS, QUICK_SECONDS = 280, 70  # four waves of 70 s, or one
 SLACKS_S = (0.5, 1, 2, 3, 4, 5, 6, 7, 8)

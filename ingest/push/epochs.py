@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from runtime.errors import FrameError, IngestError
+from slackwater.runtime.errors import FrameError, IngestError
 
 
 @dataclass(frozen=True, slots=True)

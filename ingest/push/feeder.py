@@ -20,8 +20,8 @@ import zmq
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
-from ingest.push.sender import Push
-from ingest.push.wire import (
+from slackwater.ingest.push.sender import Push
+from slackwater.ingest.push.wire import (
     LINGER_MS,
     MANIFEST,
     MANIFEST_DDL,
@@ -31,10 +31,10 @@ from ingest.push.wire import (
     frame_of,
     listening,
 )
-from ingest.session import STOP_LIMIT_S
-from ingest.spark_failure import user_cause
-from ingest.spark_process import within
-from runtime.errors import IngestError
+from slackwater.ingest.session import STOP_LIMIT_S
+from slackwater.ingest.spark_failure import user_cause
+from slackwater.ingest.spark_process import within
+from slackwater.runtime.errors import IngestError
 
 LOOK_MS = 100
 """How often the query, and the wish to stop, are looked at."""

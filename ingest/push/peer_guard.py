@@ -11,7 +11,7 @@ import threading
 import zmq
 from zmq.auth.thread import ThreadAuthenticator
 
-from actors.connections.monitor import ConnectionEvents
+from slackwater.actors.connections.monitor import ConnectionEvents
 
 
 class PeerGuard:

@@ -13,8 +13,8 @@ from collections import deque
 import pyarrow as pa
 import zmq
 
-from ingest.push.epochs import Epochs, Finished
-from ingest.push.wire import (
+from slackwater.ingest.push.epochs import Epochs, Finished
+from slackwater.ingest.push.wire import (
     MANIFEST,
     Frame,
     Keys,
@@ -26,8 +26,8 @@ from ingest.push.wire import (
     lost,
     rows_of,
 )
-from runtime.errors import FrameError, IngestError
-from runtime.sources.spec import END_OF_INPUT, EndOfInput
+from slackwater.runtime.errors import FrameError, IngestError
+from slackwater.runtime.sources.spec import END_OF_INPUT, EndOfInput
 
 FRAMES_PER_POLL = 8
 """Frames taken in by one poll: it stays short, however much there is."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import zmq
 
-from ingest.push.wire import (
+from slackwater.ingest.push.wire import (
     MANIFEST,
     MAX_BODY_BYTES,
     Frame,
@@ -20,7 +20,7 @@ from ingest.push.wire import (
     frame_of,
     lost,
 )
-from runtime.errors import FrameError, IngestError
+from slackwater.runtime.errors import FrameError, IngestError
 
 CREDITS = 4
 """Frames of a task that may be on their way before one is acknowledged."""

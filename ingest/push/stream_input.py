@@ -11,8 +11,8 @@ from typing import ClassVar
 import pyarrow as pa
 import ray
 
-from ingest.push.reader import PushReader
-from ingest.push.wire import Keys
+from slackwater.ingest.push.reader import PushReader
+from slackwater.ingest.push.wire import Keys
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,12 +11,12 @@ from collections.abc import Sequence
 
 from pyspark.sql import DataFrame
 
-from ingest.push.feeder import Feeder, Query
-from ingest.push.stream_input import StreamInput, own_address
-from ingest.push.wire import Keys
-from ingest.spark import arrow_schema_of, order_columns, owner_of
-from runtime.errors import IngestError, SettingError
-from runtime.model.times import Duration, duration_ns
+from slackwater.ingest.push.feeder import Feeder, Query
+from slackwater.ingest.push.stream_input import StreamInput, own_address
+from slackwater.ingest.push.wire import Keys
+from slackwater.ingest.spark import arrow_schema_of, order_columns, owner_of
+from slackwater.runtime.errors import IngestError, SettingError
+from slackwater.runtime.model.times import Duration, duration_ns
 
 MAX_EPOCH_BYTES = 512 * 2**20
 """What a source keeps of a micro-batch that is not complete yet."""

@@ -31,8 +31,8 @@ import pyarrow as pa
 import zmq
 from zmq.utils.monitor import recv_monitor_message
 
-from ingest.push.peer_guard import PeerGuard
-from runtime.errors import FrameError, IngestError
+from slackwater.ingest.push.peer_guard import PeerGuard
+from slackwater.runtime.errors import FrameError, IngestError
 
 MAX_BODY_BYTES = 64 * 2**20
 """A longer body is refused unread; the sender cuts its batches to fit."""

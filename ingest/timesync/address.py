@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 
-from runtime.errors import IngestError, SettingError
+from slackwater.runtime.errors import IngestError, SettingError
 
 
 def address_of(server: str) -> tuple[str, int]:

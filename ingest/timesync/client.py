@@ -13,9 +13,9 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ingest.timesync.address import address_of, udp_socket
-from ingest.timesync.key import read_key
-from ingest.timesync.wire import (
+from slackwater.ingest.timesync.address import address_of, udp_socket
+from slackwater.ingest.timesync.key import read_key
+from slackwater.ingest.timesync.wire import (
     DATAGRAM_BYTES,
     NONCE_BYTES,
     Answer,
@@ -23,9 +23,9 @@ from ingest.timesync.wire import (
     question,
     read_answer,
 )
-from runtime.errors import IngestError
-from runtime.measure.clock import Exchange, OffsetEstimate
-from runtime.model import EARLIEST_NS, LATEST_NS
+from slackwater.runtime.errors import IngestError
+from slackwater.runtime.measure.clock import Exchange, OffsetEstimate
+from slackwater.runtime.model import EARLIEST_NS, LATEST_NS
 
 EXCHANGES = 10
 """In a round, as in [thesis] §5: one of them is usually undisturbed."""

@@ -15,7 +15,7 @@ import stat
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from runtime.errors import SettingError
+from slackwater.runtime.errors import SettingError
 
 MAC_BYTES = 16
 """Of HMAC-SHA256's 32; RFC 2104 §5 keeps half at least."""

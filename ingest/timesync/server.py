@@ -14,9 +14,9 @@ from collections import Counter
 from collections.abc import Callable
 from types import TracebackType
 
-from ingest.timesync.address import endpoint_of, udp_socket
-from ingest.timesync.key import read_key
-from ingest.timesync.wire import DATAGRAM_BYTES, Answer, Refusal, answer, read_question
+from slackwater.ingest.timesync.address import endpoint_of, udp_socket
+from slackwater.ingest.timesync.key import read_key
+from slackwater.ingest.timesync.wire import DATAGRAM_BYTES, Answer, Refusal, answer, read_question
 
 LOOPBACK = "127.0.0.1"
 

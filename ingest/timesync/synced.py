@@ -17,11 +17,11 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from ingest.timesync.address import address_of
-from ingest.timesync.client import TimeSync
-from runtime.errors import SchemaError, SettingError
-from runtime.model import Duration, duration_ns
-from runtime.sources.spec import EndOfInput, Input, SourceReader
+from slackwater.ingest.timesync.address import address_of
+from slackwater.ingest.timesync.client import TimeSync
+from slackwater.runtime.errors import SchemaError, SettingError
+from slackwater.runtime.model import Duration, duration_ns
+from slackwater.runtime.sources.spec import EndOfInput, Input, SourceReader
 
 OFFSET, BOUND = "clock_offset_ns", "clock_bound_ns"
 

@@ -18,7 +18,7 @@ import struct
 from dataclasses import dataclass
 from enum import Enum
 
-from ingest.timesync.key import MAC_BYTES, TimeKey
+from slackwater.ingest.timesync.key import MAC_BYTES, TimeKey
 
 _BODY = struct.Struct("!4sBBH16sqq")
 _MAGIC, _VERSION = b"SLWT", 1

@@ -7,9 +7,9 @@ each type is waited for), `candidates` or `disorder` (when windows may close), `
 `settling` (when they do).
 """
 
-from runtime.closing.policy import ClosedWindows, Closing, ClosingCounts, ClosingRun
-from runtime.closing.windows import WindowEnds
-from runtime.closing.words import event_driven, ignore, mean_delay, probslack
+from slackwater.runtime.closing.policy import ClosedWindows, Closing, ClosingCounts, ClosingRun
+from slackwater.runtime.closing.windows import WindowEnds
+from slackwater.runtime.closing.words import event_driven, ignore, mean_delay, probslack
 
 __all__ = [
     "ClosedWindows",

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from runtime.closing.policy import ClosedWindows, ClosingCounts, FloatArray
-from runtime.closing.windows import Ranges, WindowEnds, exact_sum, merged
-from runtime.model import START_NS, Int64Array
+from slackwater.runtime.closing.policy import ClosedWindows, ClosingCounts, FloatArray
+from slackwater.runtime.closing.windows import Ranges, WindowEnds, exact_sum, merged
+from slackwater.runtime.model import START_NS, Int64Array
 
 
 class Account:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from math import exp
 
-from runtime.closing.budget import Budget
+from slackwater.runtime.closing.budget import Budget
 
 _STEP = 0.35  # at most by e to that, up or down, at a time
 _LEAST_WINDOWS = 16

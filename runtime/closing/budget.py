@@ -14,7 +14,7 @@ from typing import Literal
 
 import numpy as np
 
-from runtime.model import BoolArray, Int64Array
+from slackwater.runtime.model import BoolArray, Int64Array
 
 GuardWord = Literal["strict", "known", "listed", "none"]
 GUARDS: tuple[GuardWord, ...] = ("strict", "known", "listed", "none")

@@ -18,10 +18,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from runtime.closing.lines import Lines
-from runtime.closing.spans import Spans
-from runtime.closing.windows import WindowEnds, unfolded
-from runtime.model import Int64Array
+from slackwater.runtime.closing.lines import Lines
+from slackwater.runtime.closing.spans import Spans
+from slackwater.runtime.closing.windows import WindowEnds, unfolded
+from slackwater.runtime.model import Int64Array
 
 NONE = np.empty(0, dtype=np.int64)
 

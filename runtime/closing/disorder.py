@@ -19,10 +19,10 @@ from typing import Any
 
 import numpy as np
 
-from runtime.closing.candidates import NONE, Asked, Candidates
-from runtime.closing.policy import FloatArray
-from runtime.closing.windows import WindowEnds
-from runtime.model import Int64Array
+from slackwater.runtime.closing.candidates import NONE, Asked, Candidates
+from slackwater.runtime.closing.policy import FloatArray
+from slackwater.runtime.closing.windows import WindowEnds
+from slackwater.runtime.model import Int64Array
 
 _MOMENTS = 1_024
 _SETTLED = 0.999

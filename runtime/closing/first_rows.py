@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from runtime.closing.windows import Ranges, WindowEnds, merged, unfolded
-from runtime.model import Int64Array
+from slackwater.runtime.closing.windows import Ranges, WindowEnds, merged, unfolded
+from slackwater.runtime.model import Int64Array
 
 BEFORE = -1
 """The first row came before these."""

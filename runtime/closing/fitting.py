@@ -15,12 +15,12 @@ from typing import Any
 
 import numpy as np
 
-from runtime.closing.disorder import Needs, needs_of, plain_needs
-from runtime.closing.histograms import Histograms, histograms_of, plain_histograms
-from runtime.closing.lines import Lines
-from runtime.closing.own_rows import OwnRows
-from runtime.closing.tables import Tables
-from runtime.model import Int64Array
+from slackwater.runtime.closing.disorder import Needs, needs_of, plain_needs
+from slackwater.runtime.closing.histograms import Histograms, histograms_of, plain_histograms
+from slackwater.runtime.closing.lines import Lines
+from slackwater.runtime.closing.own_rows import OwnRows
+from slackwater.runtime.closing.tables import Tables
+from slackwater.runtime.model import Int64Array
 
 NO_GAP = -1
 """The gap of the first event of a type."""

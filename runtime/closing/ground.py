@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from runtime.closing.account import Account
-from runtime.closing.policy import ClosedWindows, ClosingCounts
-from runtime.closing.windows import WindowEnds
-from runtime.errors import SchemaError
-from runtime.model import EARLIEST_NS, END_NS, LATEST_NS, START_NS, Int64Array
+from slackwater.runtime.closing.account import Account
+from slackwater.runtime.closing.policy import ClosedWindows, ClosingCounts
+from slackwater.runtime.closing.windows import WindowEnds
+from slackwater.runtime.errors import SchemaError
+from slackwater.runtime.model import EARLIEST_NS, END_NS, LATEST_NS, START_NS, Int64Array
 
 NOTHING = np.empty(0, dtype=np.int64)
 

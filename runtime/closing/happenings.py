@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from runtime.closing.candidates import Candidates
-from runtime.closing.ground import Seen
-from runtime.closing.windows import WindowEnds
-from runtime.model import END_NS, START_NS, BoolArray, Int64Array
+from slackwater.runtime.closing.candidates import Candidates
+from slackwater.runtime.closing.ground import Seen
+from slackwater.runtime.closing.windows import WindowEnds
+from slackwater.runtime.model import END_NS, START_NS, BoolArray, Int64Array
 
 LATE, EARLY, FORCED = range(3)
 """What happens at one tick, in this order."""

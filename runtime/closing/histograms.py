@@ -19,8 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from runtime.closing.policy import FloatArray
-from runtime.model import Int64Array
+from slackwater.runtime.closing.policy import FloatArray
+from slackwater.runtime.model import Int64Array
 
 MOST_VALUES = 256
 """Distinct values of g that are kept; beyond, neighbours share a bin, to the safe side."""

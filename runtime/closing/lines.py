@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from runtime.closing.policy import FloatArray
-from runtime.closing.spans import Spans, spans_at
-from runtime.closing.tables import Tables
-from runtime.model import Int64Array
+from slackwater.runtime.closing.policy import FloatArray
+from slackwater.runtime.closing.spans import Spans, spans_at
+from slackwater.runtime.closing.tables import Tables
+from slackwater.runtime.model import Int64Array
 
 _PAIRS_AT_ONCE = 1 << 20  # of a window and a type
 

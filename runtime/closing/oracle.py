@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from runtime.closing.windows import WindowEnds
-from runtime.errors import SettingError
-from runtime.model import BoolArray, Int64Array
+from slackwater.runtime.closing.windows import WindowEnds
+from slackwater.runtime.errors import SettingError
+from slackwater.runtime.model import BoolArray, Int64Array
 
 
 @dataclass(frozen=True)

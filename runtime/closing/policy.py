@@ -24,8 +24,8 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from runtime.closing.windows import WindowEnds
-from runtime.model import Int64Array
+from slackwater.runtime.closing.windows import WindowEnds
+from slackwater.runtime.model import Int64Array
 
 FloatArray = npt.NDArray[np.float64]
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from runtime.closing.policy import ClosingRun
-from runtime.closing.probslack_run import ProbSlackRun
-from runtime.closing.settings import Settings
-from runtime.closing.windows import WindowEnds
+from slackwater.runtime.closing.policy import ClosingRun
+from slackwater.runtime.closing.probslack_run import ProbSlackRun
+from slackwater.runtime.closing.settings import Settings
+from slackwater.runtime.closing.windows import WindowEnds
 
 __all__ = ["ProbSlack"]
 

@@ -11,22 +11,22 @@ from typing import Any
 
 import numpy as np
 
-from runtime.closing.aim import Aim
-from runtime.closing.budget import Budget
-from runtime.closing.candidates import Asked, Candidates, candidates_of
-from runtime.closing.disorder import candidates_in_disorder
-from runtime.closing.first_rows import FirstRows
-from runtime.closing.fitting import HistogramFitting, NeedsFitting
-from runtime.closing.ground import NOTHING, GroundRun, Seen, seen_of
-from runtime.closing.happenings import Forced, Stretch, happenings_of, sure_of
-from runtime.closing.lines import Lines
-from runtime.closing.policy import FloatArray
-from runtime.closing.settings import Settings
-from runtime.closing.settling import Settling
-from runtime.closing.spans import Spans, spans_of
-from runtime.closing.tracking import Tracked, latest_of, tracked_of
-from runtime.closing.windows import WindowEnds
-from runtime.model import END_NS, START_NS, Int64Array
+from slackwater.runtime.closing.aim import Aim
+from slackwater.runtime.closing.budget import Budget
+from slackwater.runtime.closing.candidates import Asked, Candidates, candidates_of
+from slackwater.runtime.closing.disorder import candidates_in_disorder
+from slackwater.runtime.closing.first_rows import FirstRows
+from slackwater.runtime.closing.fitting import HistogramFitting, NeedsFitting
+from slackwater.runtime.closing.ground import NOTHING, GroundRun, Seen, seen_of
+from slackwater.runtime.closing.happenings import Forced, Stretch, happenings_of, sure_of
+from slackwater.runtime.closing.lines import Lines
+from slackwater.runtime.closing.policy import FloatArray
+from slackwater.runtime.closing.settings import Settings
+from slackwater.runtime.closing.settling import Settling
+from slackwater.runtime.closing.spans import Spans, spans_of
+from slackwater.runtime.closing.tracking import Tracked, latest_of, tracked_of
+from slackwater.runtime.closing.windows import WindowEnds
+from slackwater.runtime.model import END_NS, START_NS, Int64Array
 
 MOST_OPEN = 16_384
 """So many windows are looked at together."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from runtime.closing.budget import GUARDS, GuardWord
-from runtime.closing.fitting import FitSettings
-from runtime.closing.simple import TICK_NS, refuse_no_tick
-from runtime.errors import SettingError
-from runtime.model import format_ns
+from slackwater.runtime.closing.budget import GUARDS, GuardWord
+from slackwater.runtime.closing.fitting import FitSettings
+from slackwater.runtime.closing.simple import TICK_NS, refuse_no_tick
+from slackwater.runtime.errors import SettingError
+from slackwater.runtime.model import format_ns
 
 FIT_ROWS = 10_000
 """T, [probslack] §4.1."""

@@ -19,11 +19,11 @@ from typing import Any
 
 import numpy as np
 
-from runtime.closing.account import Account
-from runtime.closing.budget import Budget
-from runtime.closing.happenings import EARLY, LATE, Happenings, Settled, Stretch, Sure
-from runtime.closing.windows import WindowEnds, exact_sum, merged
-from runtime.model import Int64Array
+from slackwater.runtime.closing.account import Account
+from slackwater.runtime.closing.budget import Budget
+from slackwater.runtime.closing.happenings import EARLY, LATE, Happenings, Settled, Stretch, Sure
+from slackwater.runtime.closing.windows import WindowEnds, exact_sum, merged
+from slackwater.runtime.model import Int64Array
 
 _FEWEST_AT_ONCE = 16  # fewer cost less one by one
 

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from runtime.closing.first_rows import FirstRows
-from runtime.closing.ground import GroundRun, Seen
-from runtime.closing.policy import ClosingRun, FloatArray
-from runtime.closing.windows import WindowEnds, merged
-from runtime.errors import SettingError
-from runtime.model import START_NS, Int64Array, format_ns
+from slackwater.runtime.closing.first_rows import FirstRows
+from slackwater.runtime.closing.ground import GroundRun, Seen
+from slackwater.runtime.closing.policy import ClosingRun, FloatArray
+from slackwater.runtime.closing.windows import WindowEnds, merged
+from slackwater.runtime.errors import SettingError
+from slackwater.runtime.model import START_NS, Int64Array, format_ns
 
 TICK_NS = 1_000_000
 """The resolution of clocks unless said otherwise: 1 ms, as in [probslack] §3.1."""

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from runtime.closing.ground import Seen
-from runtime.model import START_NS, Int64Array
+from slackwater.runtime.closing.ground import Seen
+from slackwater.runtime.model import START_NS, Int64Array
 
 _LONG_AGO_NS = START_NS // 2
 """Before any event time; a window may be taken off it."""

@@ -14,10 +14,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from runtime.closing.histograms import ROUNDING, Histograms
-from runtime.closing.policy import FloatArray
-from runtime.closing.windows import unfolded
-from runtime.model import Int64Array
+from slackwater.runtime.closing.histograms import ROUNDING, Histograms
+from slackwater.runtime.closing.policy import FloatArray
+from slackwater.runtime.closing.windows import unfolded
+from slackwater.runtime.model import Int64Array
 
 MOST_CELLS, MOST_OF_ONE, FEWEST_OF_ONE = 1 << 20, 1 << 16, 1 << 12
 """Cells of all lines together, and of one: what is beyond makes cells of β longer."""

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from runtime.closing.fitting import NO_GAP
-from runtime.closing.ground import Seen
-from runtime.model import START_NS, Int64Array
+from slackwater.runtime.closing.fitting import NO_GAP
+from slackwater.runtime.closing.ground import Seen
+from slackwater.runtime.model import START_NS, Int64Array
 
 
 @dataclass(frozen=True)

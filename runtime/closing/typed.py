@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from runtime.closing.policy import Closing, ClosingRun
-from runtime.closing.windows import WindowEnds
+from slackwater.runtime.closing.policy import Closing, ClosingRun
+from slackwater.runtime.closing.windows import WindowEnds
 
 
 @dataclass(frozen=True)

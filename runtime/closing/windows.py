@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from runtime.errors import SettingError
-from runtime.model import Int64Array
+from slackwater.runtime.errors import SettingError
+from slackwater.runtime.model import Int64Array
 
 
 @dataclass(frozen=True)

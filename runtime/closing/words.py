@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from runtime.closing.policy import Closing
-from runtime.closing.probslack import ProbSlack
-from runtime.closing.simple import ByTime, EventDriven
-from runtime.closing.typed import Typed
-from runtime.errors import SettingError
-from runtime.model import Duration, duration_ns
+from slackwater.runtime.closing.policy import Closing
+from slackwater.runtime.closing.probslack import ProbSlack
+from slackwater.runtime.closing.simple import ByTime, EventDriven
+from slackwater.runtime.closing.typed import Typed
+from slackwater.runtime.errors import SettingError
+from slackwater.runtime.model import Duration, duration_ns
 
 DEFAULT_MISS = 0.1
 

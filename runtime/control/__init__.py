@@ -9,10 +9,10 @@
 | `loop.py` | who is asked when, what is decided on, who is told what; what a successor must know |
 """
 
-from runtime.control.commands import Command, Move, SetRelease, Shed, Warn
-from runtime.control.deciders import Wanted, settled
-from runtime.control.graph import FlowGraph, StageNode
-from runtime.control.loop import (
+from slackwater.runtime.control.commands import Command, Move, SetRelease, Shed, Warn
+from slackwater.runtime.control.deciders import Wanted, settled
+from slackwater.runtime.control.graph import FlowGraph, StageNode
+from slackwater.runtime.control.loop import (
     Action,
     Ask,
     ControlLoop,
@@ -23,7 +23,7 @@ from runtime.control.loop import (
     WakeAt,
     name_of,
 )
-from runtime.control.rest import RestBehind
+from slackwater.runtime.control.rest import RestBehind
 
 __all__ = [
     "Action",

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from runtime.measure.trials import Trial
-from runtime.model import ReleaseRule
+from slackwater.runtime.measure.trials import Trial
+from slackwater.runtime.model import ReleaseRule
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from runtime.control.commands import Command, Warn
+from slackwater.runtime.control.commands import Command, Warn
 
 
 class Wanted(NamedTuple):

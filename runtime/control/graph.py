@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from runtime.model import NS_PER_SECOND
+from slackwater.runtime.model import NS_PER_SECOND
 
 if TYPE_CHECKING:
-    from runtime.plan.plan import Plan
+    from slackwater.runtime.plan.plan import Plan
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,6 +122,6 @@ class FlowGraph:
 
 
 def _versions(plan: Plan) -> dict[str, str]:
-    from runtime.plan.stage_versions import stage_versions  # noqa: PLC0415 (a tuner has no plan)
+    from slackwater.runtime.plan.stage_versions import stage_versions  # noqa: PLC0415 (a tuner has no plan)
 
     return stage_versions(plan.stages)

@@ -19,12 +19,12 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias
 
-from runtime.control.commands import Command, SetRelease, Warn
-from runtime.control.deciders import Wanted, settled
-from runtime.control.graph import FlowGraph
-from runtime.measure.prediction import PredictionReport
-from runtime.measure.samples import StageSample
-from runtime.measure.tuning import TuningReport
+from slackwater.runtime.control.commands import Command, SetRelease, Warn
+from slackwater.runtime.control.deciders import Wanted, settled
+from slackwater.runtime.control.graph import FlowGraph
+from slackwater.runtime.measure.prediction import PredictionReport
+from slackwater.runtime.measure.samples import StageSample
+from slackwater.runtime.measure.tuning import TuningReport
 
 Samples: TypeAlias = Mapping[str, StageSample]
 """{stage: what it did in an interval}."""

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from runtime.control.commands import Shed
-from runtime.control.graph import FlowGraph
-from runtime.measure.samples import StageSample
+from slackwater.runtime.control.commands import Shed
+from slackwater.runtime.control.graph import FlowGraph
+from slackwater.runtime.measure.samples import StageSample
 
 AHEAD = 1
 """So many intervals ahead the growth of the last one is taken to go on."""

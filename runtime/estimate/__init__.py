@@ -24,9 +24,13 @@
 
 from __future__ import annotations
 
-from runtime.estimate.latency_estimate import LatencyEstimate, NodeEstimate, estimate_latency
-from runtime.estimate.query_graph import CostCurve, QueryGraph, QueryOperator, Workload
-from runtime.estimate.worth import MoveWorth, move_worth
+from slackwater.runtime.estimate.latency_estimate import (
+    LatencyEstimate,
+    NodeEstimate,
+    estimate_latency,
+)
+from slackwater.runtime.estimate.query_graph import CostCurve, QueryGraph, QueryOperator, Workload
+from slackwater.runtime.estimate.worth import MoveWorth, move_worth
 
 __all__ = [
     "CostCurve",

@@ -20,13 +20,18 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from runtime.errors import SettingError
-from runtime.estimate.query_graph import CostCurve, QueryGraph, QueryOperator, arrivals_of
-from runtime.estimate.sampled import SampledStage
-from runtime.estimate.step_curves import of_fewer_keys
-from runtime.plan.plan import Stage
-from runtime.plan.step import ChoosingStep, GatedStep, Step
-from runtime.plan.steps import SourceStep
+from slackwater.runtime.errors import SettingError
+from slackwater.runtime.estimate.query_graph import (
+    CostCurve,
+    QueryGraph,
+    QueryOperator,
+    arrivals_of,
+)
+from slackwater.runtime.estimate.sampled import SampledStage
+from slackwater.runtime.estimate.step_curves import of_fewer_keys
+from slackwater.runtime.plan.plan import Stage
+from slackwater.runtime.plan.step import ChoosingStep, GatedStep, Step
+from slackwater.runtime.plan.steps import SourceStep
 
 __all__ = ["StepStatistics", "carried"]
 

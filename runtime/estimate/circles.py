@@ -19,8 +19,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from runtime.estimate.held_up import held_up
-from runtime.estimate.query_graph import FloatArray, QueryGraph, Workload
+from slackwater.runtime.estimate.held_up import held_up
+from slackwater.runtime.estimate.query_graph import FloatArray, QueryGraph, Workload
 
 __all__ = ["Laid", "goes_round", "laid_over_time"]
 

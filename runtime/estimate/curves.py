@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from runtime.errors import SettingError
-from runtime.estimate.query_graph import CostCurve, FloatArray
+from slackwater.runtime.errors import SettingError
+from slackwater.runtime.estimate.query_graph import CostCurve, FloatArray
 
 __all__ = [
     "USUAL_S",

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from runtime.errors import SettingError
-from runtime.estimate.query_graph import FloatArray
+from slackwater.runtime.errors import SettingError
+from slackwater.runtime.estimate.query_graph import FloatArray
 
 __all__ = ["cumulative_excess", "mace", "node_load"]
 

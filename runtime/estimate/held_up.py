@@ -33,8 +33,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from runtime.errors import SettingError
-from runtime.estimate.query_graph import FloatArray, QueryGraph, Workload
+from slackwater.runtime.errors import SettingError
+from slackwater.runtime.estimate.query_graph import FloatArray, QueryGraph, Workload
 
 __all__ = ["HeldBack", "HeldUp", "held_up"]
 

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from runtime.errors import SettingError
-from runtime.estimate.circles import Laid, laid_over_time
-from runtime.estimate.excess import cumulative_excess, mace, node_load
-from runtime.estimate.links import path_delays, shortest_way_s
-from runtime.estimate.query_graph import FloatArray, QueryGraph, Workload
-from runtime.estimate.units import ONE_EVENT, Slices, epsilon_s
+from slackwater.runtime.errors import SettingError
+from slackwater.runtime.estimate.circles import Laid, laid_over_time
+from slackwater.runtime.estimate.excess import cumulative_excess, mace, node_load
+from slackwater.runtime.estimate.links import path_delays, shortest_way_s
+from slackwater.runtime.estimate.query_graph import FloatArray, QueryGraph, Workload
+from slackwater.runtime.estimate.units import ONE_EVENT, Slices, epsilon_s
 
 __all__ = ["LatencyEstimate", "NodeEstimate", "estimate_latency"]
 

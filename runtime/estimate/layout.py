@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from runtime.estimate.links import CROSSES, Link, with_links
-from runtime.estimate.query_graph import QueryGraph
-from runtime.estimate.units import ONE_EVENT, Slices
-from runtime.plan.slots import SlotPlace
+from slackwater.runtime.estimate.links import CROSSES, Link, with_links
+from slackwater.runtime.estimate.query_graph import QueryGraph
+from slackwater.runtime.estimate.units import ONE_EVENT, Slices
+from slackwater.runtime.plan.slots import SlotPlace
 
 __all__ = ["Layout", "Network", "Way", "laid_out"]
 

@@ -17,8 +17,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from runtime.errors import SettingError
-from runtime.estimate.query_graph import FloatArray, QueryGraph, QueryOperator
+from slackwater.runtime.errors import SettingError
+from slackwater.runtime.estimate.query_graph import FloatArray, QueryGraph, QueryOperator
 
 __all__ = ["CROSSES", "Link", "PathDelays", "path_delays", "shortest_way_s", "with_links"]
 

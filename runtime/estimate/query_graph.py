@@ -13,7 +13,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from runtime.errors import SettingError
+from slackwater.runtime.errors import SettingError
 
 FloatArray = npt.NDArray[np.float64]
 

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from runtime.errors import SettingError
-from runtime.estimate.query_graph import FloatArray
-from runtime.model import Int64Array
+from slackwater.runtime.errors import SettingError
+from slackwater.runtime.estimate.query_graph import FloatArray
+from slackwater.runtime.model import Int64Array
 
 __all__ = [
     "EndedTimes",

@@ -18,14 +18,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from runtime.errors import SettingError
-from runtime.estimate.curves import fit_nonnegative
-from runtime.estimate.query_graph import FloatArray, QueryGraph
-from runtime.estimate.rates import RecordedRate
-from runtime.estimate.sample_statistics import query_graph_of_sample
-from runtime.estimate.sampled import SampledStage, Spans, StageCost, share_of
-from runtime.measure.samples import PARTS, StageSample
-from runtime.model import NS_PER_SECOND
+from slackwater.runtime.errors import SettingError
+from slackwater.runtime.estimate.curves import fit_nonnegative
+from slackwater.runtime.estimate.query_graph import FloatArray, QueryGraph
+from slackwater.runtime.estimate.rates import RecordedRate
+from slackwater.runtime.estimate.sample_statistics import query_graph_of_sample
+from slackwater.runtime.estimate.sampled import SampledStage, Spans, StageCost, share_of
+from slackwater.runtime.measure.samples import PARTS, StageSample
+from slackwater.runtime.model import NS_PER_SECOND
 
 __all__ = [
     "RecordedStage",

@@ -18,17 +18,17 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from runtime.errors import SettingError
-from runtime.estimate.curves import DriftCurve, JoinCurve, WindowCurve
-from runtime.estimate.query_graph import (
+from slackwater.runtime.errors import SettingError
+from slackwater.runtime.estimate.curves import DriftCurve, JoinCurve, WindowCurve
+from slackwater.runtime.estimate.query_graph import (
     CostCurve,
     FloatArray,
     QueryGraph,
     QueryOperator,
     arrivals_of,
 )
-from runtime.estimate.rates import RecordedRate
-from runtime.estimate.sampled import SampledStage, StageCost, full_rows, share_of
+from slackwater.runtime.estimate.rates import RecordedRate
+from slackwater.runtime.estimate.sampled import SampledStage, StageCost, full_rows, share_of
 
 __all__ = ["SampleShowsNothing", "Stretches", "query_graph_of_sample", "steadied"]
 

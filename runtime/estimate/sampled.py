@@ -13,13 +13,13 @@ from typing import Protocol
 
 import numpy as np
 
-from runtime.config import Limits
-from runtime.errors import SettingError
-from runtime.estimate.curves import fit_slices
-from runtime.estimate.query_graph import FloatArray
-from runtime.measure.report import StageReport
-from runtime.model import NS_PER_SECOND
-from runtime.plan.plan import Stage
+from slackwater.runtime.config import Limits
+from slackwater.runtime.errors import SettingError
+from slackwater.runtime.estimate.curves import fit_slices
+from slackwater.runtime.estimate.query_graph import FloatArray
+from slackwater.runtime.measure.report import StageReport
+from slackwater.runtime.model import NS_PER_SECOND
+from slackwater.runtime.plan.plan import Stage
 
 __all__ = [
     "SampledStage",

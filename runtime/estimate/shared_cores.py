@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from runtime.estimate.excess import cumulative_excess
-from runtime.estimate.latency_estimate import LatencyEstimate, NodeEstimate
-from runtime.estimate.query_graph import QueryGraph, Workload
+from slackwater.runtime.estimate.excess import cumulative_excess
+from slackwater.runtime.estimate.latency_estimate import LatencyEstimate, NodeEstimate
+from slackwater.runtime.estimate.query_graph import QueryGraph, Workload
 
 __all__ = ["SharedCores", "with_shared_cores"]
 

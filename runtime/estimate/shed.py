@@ -16,8 +16,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from runtime.estimate.excess import cumulative_excess
-from runtime.estimate.query_graph import FloatArray
+from slackwater.runtime.estimate.excess import cumulative_excess
+from slackwater.runtime.estimate.query_graph import FloatArray
 
 __all__ = ["ShedCourse", "ShedRule", "shed_course"]
 

@@ -16,9 +16,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from runtime.estimate.curves import JoinCurve, WindowCurve
-from runtime.estimate.query_graph import CostCurve, FloatArray, QueryGraph
-from runtime.plan.plan import Stage
+from slackwater.runtime.estimate.curves import JoinCurve, WindowCurve
+from slackwater.runtime.estimate.query_graph import CostCurve, FloatArray, QueryGraph
+from slackwater.runtime.plan.plan import Stage
 
 __all__ = ["of_fewer_keys", "step_curves"]
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from runtime.estimate.latency_estimate import NodeEstimate
-from runtime.estimate.links import CROSSES
-from runtime.estimate.query_graph import FloatArray, QueryGraph, Workload
+from slackwater.runtime.estimate.latency_estimate import NodeEstimate
+from slackwater.runtime.estimate.links import CROSSES
+from slackwater.runtime.estimate.query_graph import FloatArray, QueryGraph, Workload
 
 __all__ = ["sustainable"]
 

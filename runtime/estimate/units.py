@@ -16,10 +16,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from runtime.config import Limits
-from runtime.estimate.curves import JoinCurve, WindowCurve
-from runtime.estimate.query_graph import FloatArray, QueryGraph, QueryOperator, Workload
-from runtime.model import NS_PER_SECOND
+from slackwater.runtime.config import Limits
+from slackwater.runtime.estimate.curves import JoinCurve, WindowCurve
+from slackwater.runtime.estimate.query_graph import FloatArray, QueryGraph, QueryOperator, Workload
+from slackwater.runtime.model import NS_PER_SECOND
 
 __all__ = ["ONE_EVENT", "Slices", "epsilon_s"]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from runtime.errors import SettingError
-from runtime.estimate.latency_estimate import LatencyEstimate
+from slackwater.runtime.errors import SettingError
+from slackwater.runtime.estimate.latency_estimate import LatencyEstimate
 
 __all__ = ["MoveWorth", "move_worth"]
 

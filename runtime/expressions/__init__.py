@@ -10,6 +10,6 @@
 | `nearest.py` | the name that was probably meant, for errors |
 """
 
-from runtime.expressions.expressions import Expr, col, duration, event_time, lit, where
+from slackwater.runtime.expressions.expressions import Expr, col, duration, event_time, lit, where
 
 __all__ = ["Expr", "col", "duration", "event_time", "lit", "where"]

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from runtime.expressions.result_types import Value
-from runtime.expressions.whole import Kernel, ends_of
-from runtime.model import BoolArray, Column
+from slackwater.runtime.expressions.result_types import Value
+from slackwater.runtime.expressions.whole import Kernel, ends_of
+from slackwater.runtime.model import BoolArray, Column
 
 __all__ = ["bound_comparison", "compared_columns"]
 

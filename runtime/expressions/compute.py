@@ -12,13 +12,18 @@ from typing import Any, Protocol
 import numpy as np
 import pyarrow as pa
 
-from runtime.errors import OperatorError
-from runtime.expressions.kernels import COMPARISONS, comparison_with, kernel_for, refuting
-from runtime.expressions.notation import INFIX
-from runtime.expressions.result_types import Value
-from runtime.expressions.whole import widened
-from runtime.model import Batch, BoolArray, Column
-from runtime.model.arrow_functions import arrow_functions
+from slackwater.runtime.errors import OperatorError
+from slackwater.runtime.expressions.kernels import (
+    COMPARISONS,
+    comparison_with,
+    kernel_for,
+    refuting,
+)
+from slackwater.runtime.expressions.notation import INFIX
+from slackwater.runtime.expressions.result_types import Value
+from slackwater.runtime.expressions.whole import widened
+from slackwater.runtime.model import Batch, BoolArray, Column
+from slackwater.runtime.model.arrow_functions import arrow_functions
 
 Of = Callable[[Batch], Any]
 """What something is for each row of a batch; of a literal, perhaps its value."""

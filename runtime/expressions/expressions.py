@@ -16,14 +16,20 @@ from typing import Any, NoReturn
 import numpy as np
 import pyarrow as pa
 
-from runtime.errors import FlowError, TypeMismatch
-from runtime.expressions.compute import computation, refutation
-from runtime.expressions.kernels import MAY_WARN
-from runtime.expressions.literals import Writable, quoted, read_literal
-from runtime.expressions.nearest import no_column
-from runtime.expressions.notation import ATOM, UNARY, binding, written
-from runtime.expressions.result_types import Operand, Value, result_type, type_named, type_read
-from runtime.model import Batch, Column, Duration, duration_ns
+from slackwater.runtime.errors import FlowError, TypeMismatch
+from slackwater.runtime.expressions.compute import computation, refutation
+from slackwater.runtime.expressions.kernels import MAY_WARN
+from slackwater.runtime.expressions.literals import Writable, quoted, read_literal
+from slackwater.runtime.expressions.nearest import no_column
+from slackwater.runtime.expressions.notation import ATOM, UNARY, binding, written
+from slackwater.runtime.expressions.result_types import (
+    Operand,
+    Value,
+    result_type,
+    type_named,
+    type_read,
+)
+from slackwater.runtime.model import Batch, Column, Duration, duration_ns
 
 
 class Expr(ABC):

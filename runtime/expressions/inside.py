@@ -6,7 +6,13 @@ from collections.abc import Iterator, Mapping
 
 import pyarrow as pa
 
-from runtime.expressions.expressions import ColumnRef, EventTime, Expr, Literal, Operation
+from slackwater.runtime.expressions.expressions import (
+    ColumnRef,
+    EventTime,
+    Expr,
+    Literal,
+    Operation,
+)
 
 _SURE = {
     *("<", "<=", ">", ">=", "==", "!=", "between", "isin", "&", "|", "~"),

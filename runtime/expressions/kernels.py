@@ -22,9 +22,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from runtime.expressions.compared import bound_comparison, compared_columns
-from runtime.expressions.result_types import TYPES, Value
-from runtime.expressions.whole import (
+from slackwater.runtime.expressions.compared import bound_comparison, compared_columns
+from slackwater.runtime.expressions.result_types import TYPES, Value
+from slackwater.runtime.expressions.whole import (
     Kernel,
     checked,
     divided,
@@ -34,8 +34,8 @@ from runtime.expressions.whole import (
     unsigned,
     widened,
 )
-from runtime.model import BoolArray, Column
-from runtime.model.arrow_functions import arrow_functions
+from slackwater.runtime.model import BoolArray, Column
+from slackwater.runtime.model.arrow_functions import arrow_functions
 
 MAY_WARN = frozenset({"+", "-", "*", "/", "//", "%", "**", "sqrt", "round", "cast"})
 """Operations that NumPy warns about: dividing by zero, overflow, NaN."""

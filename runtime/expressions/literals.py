@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from runtime.errors import TypeMismatch
-from runtime.expressions.result_types import Value
+from slackwater.runtime.errors import TypeMismatch
+from slackwater.runtime.expressions.result_types import Value
 
 Writable = Value | datetime | timedelta
 """Numbers, text, True and False, times and lengths of time."""

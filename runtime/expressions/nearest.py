@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
-from runtime.errors import ColumnError
+from slackwater.runtime.errors import ColumnError
 
 _SHOWN = 20
 

@@ -13,9 +13,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from runtime.errors import SchemaError, TypeMismatch
-from runtime.expressions.nearest import nearest
-from runtime.model.schema import OF_SOURCE, inside_type, travels
+from slackwater.runtime.errors import SchemaError, TypeMismatch
+from slackwater.runtime.expressions.nearest import nearest
+from slackwater.runtime.model.schema import OF_SOURCE, inside_type, travels
 
 Value = bool | int | float | str
 

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from runtime.expressions.expressions import ColumnRef, Expr, Literal, Operation
-from runtime.model import Batch
+from slackwater.runtime.expressions.expressions import ColumnRef, Expr, Literal, Operation
+from slackwater.runtime.model import Batch
 
 __all__ = ["FEW_ROWS", "RowTests", "RowTestsOver", "is_alike", "row_tests", "still_passing"]
 

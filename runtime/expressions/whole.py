@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from runtime.errors import OperatorError
-from runtime.model import Column
+from slackwater.runtime.errors import OperatorError
+from slackwater.runtime.model import Column
 
 Kernel = Callable[..., Column]
 _FAR = 2.0**62

@@ -4,10 +4,10 @@
 comes out are steps (`runtime/plan/`), which are written with expressions (`runtime/expressions/`).
 """
 
-from runtime.expressions.expressions import Expr, col, duration, event_time, lit, where
-from runtime.flow.dataflow import Dataflow
-from runtime.flow.stream import KeyedStream, Stream
-from runtime.operators import (
+from slackwater.runtime.expressions.expressions import Expr, col, duration, event_time, lit, where
+from slackwater.runtime.flow.dataflow import Dataflow
+from slackwater.runtime.flow.stream import KeyedStream, Stream
+from slackwater.runtime.operators import (
     count,
     max,  # noqa: A004 - read as sw.max("speed")
     mean,
@@ -17,7 +17,7 @@ from runtime.operators import (
     sum,  # noqa: A004 - read as sw.sum("flow")
     tumbling,
 )
-from runtime.plan.slack import AS_FLOW
+from slackwater.runtime.plan.slack import AS_FLOW
 
 __all__ = [
     "AS_FLOW",

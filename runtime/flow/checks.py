@@ -6,13 +6,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from runtime.errors import SchemaError, SettingError, TypeMismatch
-from runtime.model.schema import inside_schema
-from runtime.operators.ground.checks import expression, unique_columns
-from runtime.sinks.named_writer import called_by_name as called_of_output
-from runtime.sources.columns import check_source_columns
-from runtime.sources.named_reader import called_by_name
-from runtime.sources.spec import SourceSpec
+from slackwater.runtime.errors import SchemaError, SettingError, TypeMismatch
+from slackwater.runtime.model.schema import inside_schema
+from slackwater.runtime.operators.ground.checks import expression, unique_columns
+from slackwater.runtime.sinks.named_writer import called_by_name as called_of_output
+from slackwater.runtime.sources.columns import check_source_columns
+from slackwater.runtime.sources.named_reader import called_by_name
+from slackwater.runtime.sources.spec import SourceSpec
 
 
 def source_schema(step: str, spec: SourceSpec) -> pa.Schema:

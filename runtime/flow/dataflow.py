@@ -16,23 +16,23 @@ from collections.abc import Iterable
 from copy import copy
 from typing import Any, Literal, TypedDict, Unpack
 
-from runtime.errors import FlowError, SettingError, TypeMismatch
-from runtime.expressions.expressions import Expr
-from runtime.expressions.nearest import nearest
-from runtime.flow import checks
-from runtime.flow.explain import explain_graph
-from runtime.flow.stream import Stream
-from runtime.model import BY_DEADLINE, READY_ONLY, Duration, duration_ns
-from runtime.operators import FlowMethods
-from runtime.operators.ground.keep import checked_keep
-from runtime.order.policies import OrderWord
-from runtime.order.reorder import Reorder
-from runtime.plan.graph import StepGraph, needed_columns
-from runtime.plan.slack import rule_of
-from runtime.plan.step import Keep, Step
-from runtime.plan.steps import SourceStep
-from runtime.sources.clock_columns import ClockColumns
-from runtime.sources.spec import Input, SourceSpec
+from slackwater.runtime.errors import FlowError, SettingError, TypeMismatch
+from slackwater.runtime.expressions.expressions import Expr
+from slackwater.runtime.expressions.nearest import nearest
+from slackwater.runtime.flow import checks
+from slackwater.runtime.flow.explain import explain_graph
+from slackwater.runtime.flow.stream import Stream
+from slackwater.runtime.model import BY_DEADLINE, READY_ONLY, Duration, duration_ns
+from slackwater.runtime.operators import FlowMethods
+from slackwater.runtime.operators.ground.keep import checked_keep
+from slackwater.runtime.order.policies import OrderWord
+from slackwater.runtime.order.reorder import Reorder
+from slackwater.runtime.plan.graph import StepGraph, needed_columns
+from slackwater.runtime.plan.slack import rule_of
+from slackwater.runtime.plan.step import Keep, Step
+from slackwater.runtime.plan.steps import SourceStep
+from slackwater.runtime.sources.clock_columns import ClockColumns
+from slackwater.runtime.sources.spec import Input, SourceSpec
 
 
 class SourceOptions(TypedDict, total=False):

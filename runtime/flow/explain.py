@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from runtime.errors import FlowError, SchemaError
-from runtime.model import READY_ONLY, format_ns
-from runtime.plan.flow_fingerprints import why_results_vary
-from runtime.plan.graph import StepGraph
-from runtime.plan.step import Role
-from runtime.plan.steps import SourceStep
-from runtime.plan.unpaced import unpaced_note
+from slackwater.runtime.errors import FlowError, SchemaError
+from slackwater.runtime.model import READY_ONLY, format_ns
+from slackwater.runtime.plan.flow_fingerprints import why_results_vary
+from slackwater.runtime.plan.graph import StepGraph
+from slackwater.runtime.plan.step import Role
+from slackwater.runtime.plan.steps import SourceStep
+from slackwater.runtime.plan.unpaced import unpaced_note
 
 
 def explain_graph(graph: StepGraph) -> str:

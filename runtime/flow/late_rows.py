@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 
-from runtime.errors import DuplicateName, FlowError, SettingError
-from runtime.plan.event_time_type import event_time_type
-from runtime.plan.step import NO_LATE, GatedStep, Side, Step
-from runtime.plan.steps import LateStep
+from slackwater.runtime.errors import DuplicateName, FlowError, SettingError
+from slackwater.runtime.plan.event_time_type import event_time_type
+from slackwater.runtime.plan.step import NO_LATE, GatedStep, Side, Step
+from slackwater.runtime.plan.steps import LateStep
 
 
 def late_step(steps: Mapping[str, Step], of: str, *, side: Side | None, name: str) -> LateStep:

@@ -6,13 +6,13 @@ the line that is wrong. Most methods are of operators, each in its folder (`runt
 
 from __future__ import annotations
 
-from runtime.errors import FlowError
-from runtime.flow import checks, late_rows
-from runtime.operators import KeyedMethods, StreamMethods
-from runtime.operators.ground.checks import key_types
-from runtime.plan.step import Side
-from runtime.plan.steps import SinkStep
-from runtime.sinks import Output
+from slackwater.runtime.errors import FlowError
+from slackwater.runtime.flow import checks, late_rows
+from slackwater.runtime.operators import KeyedMethods, StreamMethods
+from slackwater.runtime.operators.ground.checks import key_types
+from slackwater.runtime.plan.step import Side
+from slackwater.runtime.plan.steps import SinkStep
+from slackwater.runtime.sinks import Output
 
 
 class Stream(StreamMethods):

@@ -1,6 +1,6 @@
 """The life of a job as a machine: what its host hears goes in, what the host must do comes out."""
 
-from runtime.life.actions import (
+from slackwater.runtime.life.actions import (
     Action,
     AskForDead,
     CheckCluster,
@@ -9,9 +9,9 @@ from runtime.life.actions import (
     FetchResults,
     StopSlots,
 )
-from runtime.life.cause import Cause, HomeNode, lost_cluster
-from runtime.life.machine import JobLife
-from runtime.life.stimuli import (
+from slackwater.runtime.life.cause import Cause, HomeNode, lost_cluster
+from slackwater.runtime.life.machine import JobLife
+from slackwater.runtime.life.stimuli import (
     ClusterGone,
     ClusterThere,
     DeadNodes,
@@ -24,7 +24,7 @@ from runtime.life.stimuli import (
     StopAsked,
     TimePassed,
 )
-from runtime.life.time_limits import TimeLimits
+from slackwater.runtime.life.time_limits import TimeLimits
 
 __all__ = [
     "Action",

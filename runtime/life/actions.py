@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from runtime.life.cause import Cause
+from slackwater.runtime.life.cause import Cause
 
 __all__ = [
     "Action",

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
-from runtime import errors
-from runtime.errors import SlackwaterError
-from runtime.life.stimuli import SlotEnded
-from runtime.plan.plan import Plan
+from slackwater.runtime import errors
+from slackwater.runtime.errors import SlackwaterError
+from slackwater.runtime.life.stimuli import SlotEnded
+from slackwater.runtime.plan.plan import Plan
 
 __all__ = [
     "DEATH",

@@ -20,7 +20,7 @@ from collections import deque
 from collections.abc import Collection, Mapping
 from enum import Enum, auto
 
-from runtime.life.actions import (
+from slackwater.runtime.life.actions import (
     Action,
     AskForDead,
     CheckCluster,
@@ -29,8 +29,15 @@ from runtime.life.actions import (
     FetchResults,
     StopSlots,
 )
-from runtime.life.cause import DEATH, Cause, HomeNode, failure_report, lost_cluster, silent_peers
-from runtime.life.stimuli import (
+from slackwater.runtime.life.cause import (
+    DEATH,
+    Cause,
+    HomeNode,
+    failure_report,
+    lost_cluster,
+    silent_peers,
+)
+from slackwater.runtime.life.stimuli import (
     ClusterGone,
     ClusterThere,
     DeadNodes,
@@ -43,9 +50,9 @@ from runtime.life.stimuli import (
     StopAsked,
     TimePassed,
 )
-from runtime.life.time_limits import TimeLimits
-from runtime.model import NS_PER_SECOND
-from runtime.plan.plan import Plan, collect_sinks
+from slackwater.runtime.life.time_limits import TimeLimits
+from slackwater.runtime.model import NS_PER_SECOND
+from slackwater.runtime.plan.plan import Plan, collect_sinks
 
 __all__ = ["RECENT", "JobLife"]
 

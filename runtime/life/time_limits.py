@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 
-from runtime.errors import SettingError
+from slackwater.runtime.errors import SettingError
 
 __all__ = ["TimeLimits"]
 

@@ -1,10 +1,10 @@
 """What a run measures: latencies, stages, channels, and the ledger that must balance."""
 
-from runtime.measure.balance import Ledger
-from runtime.measure.histogram import LatencyHistogram
-from runtime.measure.ledger import imbalances, ledger_of, refuse_imbalance
-from runtime.measure.replaced import MovedStage, Replaced
-from runtime.measure.report import (
+from slackwater.runtime.measure.balance import Ledger
+from slackwater.runtime.measure.histogram import LatencyHistogram
+from slackwater.runtime.measure.ledger import imbalances, ledger_of, refuse_imbalance
+from slackwater.runtime.measure.replaced import MovedStage, Replaced
+from slackwater.runtime.measure.report import (
     ChannelReport,
     ClockReport,
     JobReport,
@@ -12,11 +12,11 @@ from runtime.measure.report import (
     StageReport,
     Standstill,
 )
-from runtime.measure.series import LatencySeries, SeriesBin
-from runtime.measure.standstill import standing, standstills
-from runtime.measure.step_report import StepReport
-from runtime.measure.tuning import GateTuning, TuningReport
-from runtime.measure.tuning_series import GateSpan, TuningSeries, TuningSpan
+from slackwater.runtime.measure.series import LatencySeries, SeriesBin
+from slackwater.runtime.measure.standstill import standing, standstills
+from slackwater.runtime.measure.step_report import StepReport
+from slackwater.runtime.measure.tuning import GateTuning, TuningReport
+from slackwater.runtime.measure.tuning_series import GateSpan, TuningSeries, TuningSpan
 
 __all__ = [
     "ChannelReport",

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from runtime.measure.deadline import deadline_notes, with_totals
-from runtime.measure.histogram import LatencyHistogram
-from runtime.measure.kept import kept_notes
-from runtime.measure.ledger import ledger_of, untold_rows
-from runtime.measure.prediction import PredictionReport, prediction_notes, with_measured
-from runtime.measure.published import published_notes
-from runtime.measure.report import (
+from slackwater.runtime.measure.deadline import deadline_notes, with_totals
+from slackwater.runtime.measure.histogram import LatencyHistogram
+from slackwater.runtime.measure.kept import kept_notes
+from slackwater.runtime.measure.ledger import ledger_of, untold_rows
+from slackwater.runtime.measure.prediction import PredictionReport, prediction_notes, with_measured
+from slackwater.runtime.measure.published import published_notes
+from slackwater.runtime.measure.report import (
     ChannelReport,
     ClockReport,
     JobReport,
@@ -22,13 +22,13 @@ from runtime.measure.report import (
     StageReport,
     Standstill,
 )
-from runtime.measure.series import LatencySeries
-from runtime.measure.standstill import standstills
-from runtime.measure.tuning import TuningReport
-from runtime.measure.wall_clock import clock_notes
-from runtime.model import Batch, Int64Array
-from runtime.model.row_marks import rows_by_mark
-from runtime.plan.plan import Plan, Stage
+from slackwater.runtime.measure.series import LatencySeries
+from slackwater.runtime.measure.standstill import standstills
+from slackwater.runtime.measure.tuning import TuningReport
+from slackwater.runtime.measure.wall_clock import clock_notes
+from slackwater.runtime.model import Batch, Int64Array
+from slackwater.runtime.model.row_marks import rows_by_mark
+from slackwater.runtime.plan.plan import Plan, Stage
 
 _ROWS_AT_ONCE, _BATCHES_AT_ONCE = 4_096, 64
 

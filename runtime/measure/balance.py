@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from runtime.measure.outcomes import (
+from slackwater.runtime.measure.outcomes import (
     FILTERED,
     IN_FLIGHT,
     LATE,

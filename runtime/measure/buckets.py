@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from runtime.model import Int64Array
+from slackwater.runtime.model import Int64Array
 
 _MANTISSA_BITS = 52
 _EXPONENT_OF_ONE = 1023

@@ -9,7 +9,7 @@ from functools import cache
 from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from runtime.measure.outcomes import Counts
+from slackwater.runtime.measure.outcomes import Counts
 
 _MOST_BITS = 100
 """Of a number: sums of times over rows may need more than 64."""

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from runtime.measure.report import ClockReport
+from slackwater.runtime.measure.report import ClockReport
 
 DRIFT_PPM = 100
 """How fast two clocks may drift apart. Quartz is within 20 to 50 ppm, each of them."""

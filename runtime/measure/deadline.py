@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from runtime.measure.report import StageReport
-from runtime.measure.tuning import TuningReport
-from runtime.model import format_ns
-from runtime.plan.arrivals import closes_of
-from runtime.plan.plan import Plan
+from slackwater.runtime.measure.report import StageReport
+from slackwater.runtime.measure.tuning import TuningReport
+from slackwater.runtime.model import format_ns
+from slackwater.runtime.plan.arrivals import closes_of
+from slackwater.runtime.plan.plan import Plan
 
 NO_DEADLINE = "no deadline: gates release only what is ready, however long that takes"
 

@@ -7,8 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from runtime.measure.buckets import bucket_at, bucket_floor_ns, bucket_middle_ns, buckets_of
-from runtime.model import Int64Array
+from slackwater.runtime.measure.buckets import (
+    bucket_at,
+    bucket_floor_ns,
+    bucket_middle_ns,
+    buckets_of,
+)
+from slackwater.runtime.model import Int64Array
 
 _BITS = 6
 _BUCKETS = (63 << _BITS) + 1  # every int64 from 1 ns on; the last is 2^63, to which floats round

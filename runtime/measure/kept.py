@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from runtime.measure.report import StageReport
-from runtime.plan.plan import Plan, Stage
-from runtime.plan.step import GatedStep, Keep
-from runtime.plan.steps import SourceStep
+from slackwater.runtime.measure.report import StageReport
+from slackwater.runtime.plan.plan import Plan, Stage
+from slackwater.runtime.plan.step import GatedStep, Keep
+from slackwater.runtime.plan.steps import SourceStep
 
 
 def kept_notes(plan: Plan, stages: Mapping[str, StageReport]) -> list[str]:

@@ -15,9 +15,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from runtime.errors import LedgerError
-from runtime.measure.balance import Ledger
-from runtime.measure.outcomes import (
+from slackwater.runtime.errors import LedgerError
+from slackwater.runtime.measure.balance import Ledger
+from slackwater.runtime.measure.outcomes import (
     AT_STAGE,
     FILTERED,
     IN_FLIGHT,
@@ -29,8 +29,8 @@ from runtime.measure.outcomes import (
     at_stages,
     of_jobs,
 )
-from runtime.measure.report import ChannelReport, JobReport, StageReport
-from runtime.measure.shared import as_one_stage
+from slackwater.runtime.measure.report import ChannelReport, JobReport, StageReport
+from slackwater.runtime.measure.shared import as_one_stage
 
 
 def ledger_of(stages: list[StageReport], channels: list[ChannelReport]) -> Ledger:

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
-from runtime.measure.series import LatencySeries
-from runtime.model import NS_PER_SECOND, format_ns
-from runtime.plan.expected import ExpectedLatency
+from slackwater.runtime.measure.series import LatencySeries
+from slackwater.runtime.model import NS_PER_SECOND, format_ns
+from slackwater.runtime.plan.expected import ExpectedLatency
 
 __all__ = [
     "MOST_SPANS",

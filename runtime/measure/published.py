@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from runtime.measure.report import SinkReport
+from slackwater.runtime.measure.report import SinkReport
 
 __all__ = ["published_notes"]
 

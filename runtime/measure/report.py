@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, TypeVar
 
-from runtime.closing.policy import ClosingCounts
-from runtime.measure.balance import Ledger
-from runtime.measure.checked import checked
-from runtime.measure.histogram import LatencyHistogram
-from runtime.measure.outcomes import (
+from slackwater.runtime.closing.policy import ClosingCounts
+from slackwater.runtime.measure.balance import Ledger
+from slackwater.runtime.measure.checked import checked
+from slackwater.runtime.measure.histogram import LatencyHistogram
+from slackwater.runtime.measure.outcomes import (
     AT_STAGE,
     FILTERED,
     IN_FLIGHT,
@@ -22,12 +22,12 @@ from runtime.measure.outcomes import (
     Counts,
     LedgerPlace,
 )
-from runtime.measure.prediction import PredictionReport
-from runtime.measure.replaced import Replaced
-from runtime.measure.series import LatencySeries
-from runtime.measure.step_report import StepReport
-from runtime.measure.tuning import TuningReport
-from runtime.shedding.counts import SheddingCounts
+from slackwater.runtime.measure.prediction import PredictionReport
+from slackwater.runtime.measure.replaced import Replaced
+from slackwater.runtime.measure.series import LatencySeries
+from slackwater.runtime.measure.step_report import StepReport
+from slackwater.runtime.measure.tuning import TuningReport
+from slackwater.runtime.shedding.counts import SheddingCounts
 
 
 @dataclass

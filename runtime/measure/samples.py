@@ -13,8 +13,15 @@ from typing import Any
 
 import numpy as np
 
-from runtime.measure.trials import Tried
-from runtime.model import END_NS, NS_PER_SECOND, READY_ONLY, START_NS, Int64Array, ReleaseRule
+from slackwater.runtime.measure.trials import Tried
+from slackwater.runtime.model import (
+    END_NS,
+    NS_PER_SECOND,
+    READY_ONLY,
+    START_NS,
+    Int64Array,
+    ReleaseRule,
+)
 
 KEPT = 120
 """Seconds that wait to be taken; when nobody takes them, the oldest go."""

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from runtime.measure.buckets import bucket_at, bucket_middle_ns, buckets_of
-from runtime.model import NS_PER_SECOND, Int64Array
+from slackwater.runtime.measure.buckets import bucket_at, bucket_middle_ns, buckets_of
+from slackwater.runtime.model import NS_PER_SECOND, Int64Array
 
 MAX_BINS = 512
 

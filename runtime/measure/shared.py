@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from runtime.measure.outcomes import (
+from slackwater.runtime.measure.outcomes import (
     FILTERED,
     IN_FLIGHT,
     LATE,
@@ -23,7 +23,7 @@ from runtime.measure.outcomes import (
     LedgerPlace,
     at_stages,
 )
-from runtime.measure.report import ChannelReport, StageReport
+from slackwater.runtime.measure.report import ChannelReport, StageReport
 
 
 def as_one_stage(

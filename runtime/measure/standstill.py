@@ -16,8 +16,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from runtime.measure.report import ChannelReport, StageReport, Standstill
-from runtime.model import format_ns
+from slackwater.runtime.measure.report import ChannelReport, StageReport, Standstill
+from slackwater.runtime.model import format_ns
 
 __all__ = ["standing", "standstills"]
 

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from runtime.model import END_NS, START_NS, Int64Array, ReleaseRule
+from slackwater.runtime.model import END_NS, START_NS, Int64Array, ReleaseRule
 
 MOST_ROWS, MOST_MARKS = 1 << 18, 1 << 16
 """Of more rows that wait, or times at which the newest grew, every second one is left out."""

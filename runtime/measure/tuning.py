@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from runtime.measure.histogram import LatencyHistogram
-from runtime.measure.tuning_series import TuningSeries
-from runtime.model import NS_PER_SECOND, READY_ONLY, ReleaseRule
+from slackwater.runtime.measure.histogram import LatencyHistogram
+from slackwater.runtime.measure.tuning_series import TuningSeries
+from slackwater.runtime.model import NS_PER_SECOND, READY_ONLY, ReleaseRule
 
 
 @dataclass

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from runtime.measure.report import ClockReport
-from runtime.model import format_ns
+from slackwater.runtime.measure.report import ClockReport
+from slackwater.runtime.model import format_ns
 
 __all__ = ["STEP_NS", "WallClock", "clock_notes"]
 

@@ -1,11 +1,11 @@
 """Merging in event-time order: promises, their frontier, and Slack-ScaleGate."""
 
-from runtime.merge.frontier import Frontier
-from runtime.merge.gate import SlackGate
-from runtime.merge.reader import Cut, Key
-from runtime.merge.replica import Partitioner, ReplicaReads
-from runtime.merge.waits import WaitLog
-from runtime.merge.writer import Writer
+from slackwater.runtime.merge.frontier import Frontier
+from slackwater.runtime.merge.gate import SlackGate
+from slackwater.runtime.merge.reader import Cut, Key
+from slackwater.runtime.merge.replica import Partitioner, ReplicaReads
+from slackwater.runtime.merge.waits import WaitLog
+from slackwater.runtime.merge.writer import Writer
 
 __all__ = [
     "Cut",

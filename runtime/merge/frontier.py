@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from runtime.model import END_NS, START_NS
+from slackwater.runtime.model import END_NS, START_NS
 
 _FEW = 16  # up to here a Python list is faster than an array
 

@@ -18,12 +18,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from runtime.errors import SettingError
-from runtime.merge.frontier import Frontier
-from runtime.merge.reader import Cut, ReaderState
-from runtime.merge.waits import WaitLog
-from runtime.merge.writer import Writer
-from runtime.model import END_NS, READY_ONLY, START_NS, Batch, GateRead, ReleaseRule
+from slackwater.runtime.errors import SettingError
+from slackwater.runtime.merge.frontier import Frontier
+from slackwater.runtime.merge.reader import Cut, ReaderState
+from slackwater.runtime.merge.waits import WaitLog
+from slackwater.runtime.merge.writer import Writer
+from slackwater.runtime.model import END_NS, READY_ONLY, START_NS, Batch, GateRead, ReleaseRule
 
 
 class SlackGate:

@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from runtime.model import END_NS, Batch, Int64Array, concat_batches
+from slackwater.runtime.model import END_NS, Batch, Int64Array, concat_batches
 
 Piece: TypeAlias = tuple[int, Batch, int, int]
 """(writer, batch, start, stop): rows [start, stop) of a writer's batch, sorted; at least one.

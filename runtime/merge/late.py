@@ -9,8 +9,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from runtime.merge.lanes import Piece, SortedLane
-from runtime.model import END_NS
+from slackwater.runtime.merge.lanes import Piece, SortedLane
+from slackwater.runtime.model import END_NS
 
 _ALL_NS = END_NS + 1
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from runtime.merge.lanes import Piece
-from runtime.model import Batch, Columns, Int64Array, concat_columns, stable_order
-from runtime.model.row_marks import Marks, concat_marks
+from slackwater.runtime.merge.lanes import Piece
+from slackwater.runtime.model import Batch, Columns, Int64Array, concat_columns, stable_order
+from slackwater.runtime.model.row_marks import Marks, concat_marks
 
 _FEW_RUNS = 8
 

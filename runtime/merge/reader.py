@@ -7,12 +7,19 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from runtime.merge.lanes import FifoLane, Lane, Piece, SortedLane, in_order, prefix_before
-from runtime.merge.late import LateQueue
-from runtime.merge.pieces import merge_pieces, without_writers
-from runtime.merge.writer import Writer
-from runtime.model import START_NS, Batch, GateRead, Int64Array
-from runtime.model.times import END_NS
+from slackwater.runtime.merge.lanes import (
+    FifoLane,
+    Lane,
+    Piece,
+    SortedLane,
+    in_order,
+    prefix_before,
+)
+from slackwater.runtime.merge.late import LateQueue
+from slackwater.runtime.merge.pieces import merge_pieces, without_writers
+from slackwater.runtime.merge.writer import Writer
+from slackwater.runtime.model import START_NS, Batch, GateRead, Int64Array
+from slackwater.runtime.model.times import END_NS
 
 _FEW = 16
 _BEFORE_ALL = -(2**63)  # of a writer's own writers

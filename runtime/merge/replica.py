@@ -22,8 +22,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from runtime.errors import FrameError
-from runtime.model import (
+from slackwater.runtime.errors import FrameError
+from slackwater.runtime.model import (
     END_NS,
     START_NS,
     Arrived,

@@ -7,8 +7,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from runtime.merge.reader import Cut, Key
-from runtime.model import Batch, Int64Array
+from slackwater.runtime.merge.reader import Cut, Key
+from slackwater.runtime.model import Batch, Int64Array
 
 _MANY = 256
 

@@ -1,6 +1,6 @@
 """Batches, messages, promises, what a gate releases, and the times and types of it all."""
 
-from runtime.model.batch import (
+from slackwater.runtime.model.batch import (
     PLACE_BITS,
     Batch,
     BoolArray,
@@ -11,9 +11,9 @@ from runtime.model.batch import (
     concat_batches,
     concat_columns,
 )
-from runtime.model.gate_read import GateRead
-from runtime.model.message import Arrived, Message, ReadTag
-from runtime.model.release import (
+from slackwater.runtime.model.gate_read import GateRead
+from slackwater.runtime.model.message import Arrived, Message, ReadTag
+from slackwater.runtime.model.release import (
     BY_DEADLINE,
     ON_ARRIVAL,
     READY_ONLY,
@@ -21,8 +21,8 @@ from runtime.model.release import (
     Release,
     ReleaseRule,
 )
-from runtime.model.stable_order import stable_order
-from runtime.model.times import (
+from slackwater.runtime.model.stable_order import stable_order
+from slackwater.runtime.model.times import (
     EARLIEST_NS,
     END_NS,
     LATEST_NS,
@@ -34,7 +34,7 @@ from runtime.model.times import (
     format_ns,
     format_s,
 )
-from runtime.old_names import old_names
+from slackwater.runtime.old_names import old_names
 
 __all__ = [
     "BY_DEADLINE",

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from runtime.model.row_marks import Marks, concat_marks
+from slackwater.runtime.model.row_marks import Marks, concat_marks
 
 Int64Array = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from runtime.model.batch import Batch
-from runtime.model.message import Arrived
-from runtime.model.times import START_NS
+from slackwater.runtime.model.batch import Batch
+from slackwater.runtime.model.message import Arrived
+from slackwater.runtime.model.times import START_NS
 
 
 @dataclass(slots=True)

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from runtime.model.batch import Batch
+from slackwater.runtime.model.batch import Batch
 
 __all__ = ["FEW_ROWS", "RowsMadeAhead"]
 

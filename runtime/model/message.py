@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from runtime.model.batch import Batch
-from runtime.model.times import END_NS, START_NS
+from slackwater.runtime.model.batch import Batch
+from slackwater.runtime.model.times import END_NS, START_NS
 
 
 class ReadTag(NamedTuple):

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from runtime.model.batch import Batch
-from runtime.model.message import Arrived, Message, ReadTag
+from slackwater.runtime.model.batch import Batch
+from slackwater.runtime.model.message import Arrived, Message, ReadTag
 
 _IS = "\0is"  # no column and no channel has this name
 _AS_THEY_ARE = frozenset({type(None), bool, int, float, str, bytes})

@@ -19,8 +19,8 @@ from enum import Enum
 from numbers import Integral
 from typing import Any, Literal, TypeAlias
 
-from runtime.errors import SettingError
-from runtime.model.times import LONGEST_NS, format_ns
+from slackwater.runtime.errors import SettingError
+from slackwater.runtime.model.times import LONGEST_NS, format_ns
 
 ReleaseMode = Literal["ready-only", "on arrival", "slack", "in full"]
 _WITH_SLACK = ("slack", "in full")

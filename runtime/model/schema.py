@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from runtime.errors import SchemaError
-from runtime.model.arrow_functions import arrow_functions
-from runtime.model.batch import Batch, Column
-from runtime.model.made_ahead import FEW_ROWS, RowsMadeAhead
+from slackwater.runtime.errors import SchemaError
+from slackwater.runtime.model.arrow_functions import arrow_functions
+from slackwater.runtime.model.batch import Batch, Column
+from slackwater.runtime.model.made_ahead import FEW_ROWS, RowsMadeAhead
 
 
 def _is_text(kind: pa.DataType) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from runtime.model.batch import Int64Array
+from slackwater.runtime.model.batch import Int64Array
 
 _FEW_ROWS = 512
 

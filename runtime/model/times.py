@@ -10,7 +10,7 @@ import math
 import re
 from datetime import timedelta
 
-from runtime.errors import SettingError
+from slackwater.runtime.errors import SettingError
 
 NS_PER_SECOND = 1_000_000_000
 END_NS = 2**63 - 1

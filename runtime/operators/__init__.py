@@ -9,7 +9,7 @@
 What they share is in `ground/`. How one is added is in docs/extending.md.
 """
 
-from runtime.operators.aggregate import (
+from slackwater.runtime.operators.aggregate import (
     count,
     max,  # noqa: A004 - read as sw.max("speed")
     mean,
@@ -19,7 +19,7 @@ from runtime.operators.aggregate import (
     sum,  # noqa: A004 - read as sw.sum("flow")
     tumbling,
 )
-from runtime.operators.registry import (
+from slackwater.runtime.operators.registry import (
     FlowMethods,
     KeyedMethods,
     StreamMethods,

@@ -8,23 +8,23 @@ from __future__ import annotations
 
 from typing import TypeVar
 
-from runtime.config import Limits
-from runtime.errors import FlowError
-from runtime.operators.aggregate import Aggregating, KeyedAggregating
-from runtime.operators.assign import Assigning
-from runtime.operators.dedupe import Deduping
-from runtime.operators.filter import Filtering
-from runtime.operators.followed_by import FollowedBy, KeyedFollowedBy
-from runtime.operators.ground.contract import Entry, Operator, Stateless
-from runtime.operators.ground.streams import AnyKeyed, AnyStream
-from runtime.operators.join import Joining, KeyedJoining
-from runtime.operators.map_batches import MappingBatches
-from runtime.operators.map_rows import MappingRows
-from runtime.operators.merge import FlowMerging, Merging
-from runtime.operators.pattern import KeyedPatterning, Patterning
-from runtime.operators.process import KeyedProcessing
-from runtime.operators.select import Selecting
-from runtime.plan.step import EachRowStep, Step
+from slackwater.runtime.config import Limits
+from slackwater.runtime.errors import FlowError
+from slackwater.runtime.operators.aggregate import Aggregating, KeyedAggregating
+from slackwater.runtime.operators.assign import Assigning
+from slackwater.runtime.operators.dedupe import Deduping
+from slackwater.runtime.operators.filter import Filtering
+from slackwater.runtime.operators.followed_by import FollowedBy, KeyedFollowedBy
+from slackwater.runtime.operators.ground.contract import Entry, Operator, Stateless
+from slackwater.runtime.operators.ground.streams import AnyKeyed, AnyStream
+from slackwater.runtime.operators.join import Joining, KeyedJoining
+from slackwater.runtime.operators.map_batches import MappingBatches
+from slackwater.runtime.operators.map_rows import MappingRows
+from slackwater.runtime.operators.merge import FlowMerging, Merging
+from slackwater.runtime.operators.pattern import KeyedPatterning, Patterning
+from slackwater.runtime.operators.process import KeyedProcessing
+from slackwater.runtime.operators.select import Selecting
+from slackwater.runtime.plan.step import EachRowStep, Step
 
 
 class StreamMethods(

@@ -1,11 +1,11 @@
 """How a source's rows are put in order: the policies, and what they hold."""
 
-from runtime.order.aq_k_slack import aq_k_slack
-from runtime.order.coverage import error_within
-from runtime.order.k_slack import k_slack, mp_k_slack
-from runtime.order.ldop import ldop
-from runtime.order.reorder import Reorder, Reordering
-from runtime.order.sequence import by_sequence
+from slackwater.runtime.order.aq_k_slack import aq_k_slack
+from slackwater.runtime.order.coverage import error_within
+from slackwater.runtime.order.k_slack import k_slack, mp_k_slack
+from slackwater.runtime.order.ldop import ldop
+from slackwater.runtime.order.reorder import Reorder, Reordering
+from slackwater.runtime.order.sequence import by_sequence
 
 __all__ = [
     "Reorder",

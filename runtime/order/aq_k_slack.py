@@ -21,14 +21,21 @@ from typing import Any
 
 import numpy as np
 
-from runtime.errors import SettingError
-from runtime.model import START_NS, Duration, Int64Array, duration_ns, format_ns
-from runtime.order.buffer import Buffer, Buffering, Late, Released, check_buffer, check_delay_from
-from runtime.order.coverage import Coverage, ErrorWithin
-from runtime.order.delays import Delays
-from runtime.order.largest_delay import DelayFrom, LargestDelay, before, behind_rows
-from runtime.order.reorder import Reordering
-from runtime.order.settings import is_number
+from slackwater.runtime.errors import SettingError
+from slackwater.runtime.model import START_NS, Duration, Int64Array, duration_ns, format_ns
+from slackwater.runtime.order.buffer import (
+    Buffer,
+    Buffering,
+    Late,
+    Released,
+    check_buffer,
+    check_delay_from,
+)
+from slackwater.runtime.order.coverage import Coverage, ErrorWithin
+from slackwater.runtime.order.delays import Delays
+from slackwater.runtime.order.largest_delay import DelayFrom, LargestDelay, before, behind_rows
+from slackwater.runtime.order.reorder import Reordering
+from slackwater.runtime.order.settings import is_number
 
 
 def aq_k_slack(

@@ -22,9 +22,9 @@ from typing import Any, Literal, Protocol
 
 import numpy as np
 
-from runtime.errors import SettingError
-from runtime.model import START_NS, Batch, Int64Array, format_ns
-from runtime.order.sorting import SortBuffer
+from slackwater.runtime.errors import SettingError
+from slackwater.runtime.model import START_NS, Batch, Int64Array, format_ns
+from slackwater.runtime.order.sorting import SortBuffer
 
 Late = Literal["drop", "pass"]
 

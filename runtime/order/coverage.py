@@ -13,9 +13,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from runtime.errors import SettingError
-from runtime.model import BoolArray, Int64Array
-from runtime.order.settings import is_number
+from slackwater.runtime.errors import SettingError
+from slackwater.runtime.model import BoolArray, Int64Array
+from slackwater.runtime.order.settings import is_number
 
 Of = Literal["count", "sum", "mean"]
 _OF = ("count", "sum", "mean")

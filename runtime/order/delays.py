@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from runtime.model import Int64Array
+from slackwater.runtime.model import Int64Array
 
 _STEPS = 16  # to each doubling
 _BINS = 64 * _STEPS

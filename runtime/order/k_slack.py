@@ -17,10 +17,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from runtime.model import Duration, Int64Array, duration_ns, format_ns
-from runtime.order.buffer import Buffer, Buffering, Late, Released, check_buffer, check_delay_from
-from runtime.order.largest_delay import DelayFrom, LargestDelay
-from runtime.order.reorder import Reordering
+from slackwater.runtime.model import Duration, Int64Array, duration_ns, format_ns
+from slackwater.runtime.order.buffer import (
+    Buffer,
+    Buffering,
+    Late,
+    Released,
+    check_buffer,
+    check_delay_from,
+)
+from slackwater.runtime.order.largest_delay import DelayFrom, LargestDelay
+from slackwater.runtime.order.reorder import Reordering
 
 HOUR = "1h"
 

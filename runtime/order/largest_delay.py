@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from runtime.model import START_NS, Int64Array
+from slackwater.runtime.model import START_NS, Int64Array
 
 DelayFrom = Literal["next", "newest"]
 """What a row's delay is measured from: the next row that moves the newest, as [thesis] does, or the

@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from runtime.errors import SettingError
-from runtime.model import Duration, Int64Array, duration_ns, format_ns
-from runtime.order.buffer import Buffer, Buffering, Late, Released, check_buffer
-from runtime.order.largest_delay import behind_rows
-from runtime.order.reorder import Reordering
-from runtime.order.settings import is_number
+from slackwater.runtime.errors import SettingError
+from slackwater.runtime.model import Duration, Int64Array, duration_ns, format_ns
+from slackwater.runtime.order.buffer import Buffer, Buffering, Late, Released, check_buffer
+from slackwater.runtime.order.largest_delay import behind_rows
+from slackwater.runtime.order.reorder import Reordering
+from slackwater.runtime.order.settings import is_number
 
 _US = 1_000
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from runtime.model import END_NS, Int64Array
+from slackwater.runtime.model import END_NS, Int64Array
 
 _FEW_ROWS = 64
 _FAR_BACK = 8

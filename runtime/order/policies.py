@@ -6,12 +6,12 @@ from collections.abc import Callable
 from types import FunctionType
 from typing import Any, Literal
 
-from runtime.errors import SettingError
-from runtime.order.aq_k_slack import AqKSlack
-from runtime.order.k_slack import KSlack, MpKSlack
-from runtime.order.ldop import Ldop
-from runtime.order.reorder import AsTheyCome, OrderedOrRefused, Reorder, SortedWithin
-from runtime.order.sequence import BySequence, by_sequence
+from slackwater.runtime.errors import SettingError
+from slackwater.runtime.order.aq_k_slack import AqKSlack
+from slackwater.runtime.order.k_slack import KSlack, MpKSlack
+from slackwater.runtime.order.ldop import Ldop
+from slackwater.runtime.order.reorder import AsTheyCome, OrderedOrRefused, Reorder, SortedWithin
+from slackwater.runtime.order.sequence import BySequence, by_sequence
 
 __all__ = ["OURS", "OrderWord", "reorder_of"]
 

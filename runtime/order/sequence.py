@@ -9,10 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from runtime.errors import SettingError
-from runtime.model import Duration, duration_ns, format_ns
-from runtime.order.reorder import AsTheyCome, Reordering
-from runtime.order.settings import is_number, is_whole
+from slackwater.runtime.errors import SettingError
+from slackwater.runtime.model import Duration, duration_ns, format_ns
+from slackwater.runtime.order.reorder import AsTheyCome, Reordering
+from slackwater.runtime.order.settings import is_number, is_whole
 
 FARTHEST = 1_000_000
 """A number further ahead than this is not waited for: it begins a new numbering."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from runtime.model import Int64Array
+from slackwater.runtime.model import Int64Array
 
 
 @dataclass(slots=True)

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from runtime.model import Batch, Int64Array, concat_batches
-from runtime.order.sequence_pool import Leaving
-from runtime.order.steps import StepTally
+from slackwater.runtime.model import Batch, Int64Array, concat_batches
+from slackwater.runtime.order.sequence_pool import Leaving
+from slackwater.runtime.order.steps import StepTally
 
 
 class SequenceMerge:

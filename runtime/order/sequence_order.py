@@ -15,16 +15,16 @@ from typing import Any
 
 import numpy as np
 
-from runtime.model import END_NS, START_NS, Batch, Int64Array
-from runtime.order.newest import by_writer, newest_before, running_max
-from runtime.order.sequence import BySequence
-from runtime.order.sequence_fates import Fates, Piece
-from runtime.order.sequence_merge import SequenceMerge
-from runtime.order.sequence_pool import Leaving, Pool
-from runtime.order.sequence_silence import Ends, Silence
-from runtime.order.sequence_writer import Numbering
-from runtime.order.step_line import StepLine
-from runtime.order.steps import (
+from slackwater.runtime.model import END_NS, START_NS, Batch, Int64Array
+from slackwater.runtime.order.newest import by_writer, newest_before, running_max
+from slackwater.runtime.order.sequence import BySequence
+from slackwater.runtime.order.sequence_fates import Fates, Piece
+from slackwater.runtime.order.sequence_merge import SequenceMerge
+from slackwater.runtime.order.sequence_pool import Leaving, Pool
+from slackwater.runtime.order.sequence_silence import Ends, Silence
+from slackwater.runtime.order.sequence_writer import Numbering
+from slackwater.runtime.order.step_line import StepLine
+from slackwater.runtime.order.steps import (
     DUPLICATE,
     GIVEN_UP,
     LATE,

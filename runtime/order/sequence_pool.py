@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from runtime.model import Batch, BoolArray, Int64Array, concat_batches
-from runtime.order.sequence_fates import Fates
-from runtime.order.step_line import StepLine
-from runtime.order.steps import LATE, LATE_DROPPED, StepTally
+from slackwater.runtime.model import Batch, BoolArray, Int64Array, concat_batches
+from slackwater.runtime.order.sequence_fates import Fates
+from slackwater.runtime.order.step_line import StepLine
+from slackwater.runtime.order.steps import LATE, LATE_DROPPED, StepTally
 
 
 @dataclass(slots=True)

@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from runtime.model import END_NS, START_NS, BoolArray, Int64Array
-from runtime.order.newest import least_over
-from runtime.order.step_line import StepLine
+from slackwater.runtime.model import END_NS, START_NS, BoolArray, Int64Array
+from slackwater.runtime.order.newest import least_over
+from slackwater.runtime.order.step_line import StepLine
 
 
 @dataclass(frozen=True, slots=True)

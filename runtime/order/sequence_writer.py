@@ -18,13 +18,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from runtime.model import START_NS, Int64Array
-from runtime.order.given_up import GivenUp
-from runtime.order.sequence_fates import Fates, Piece
-from runtime.order.timeout import Timeout
+from slackwater.runtime.model import START_NS, Int64Array
+from slackwater.runtime.order.given_up import GivenUp
+from slackwater.runtime.order.sequence_fates import Fates, Piece
+from slackwater.runtime.order.timeout import Timeout
 
 if TYPE_CHECKING:
-    from runtime.order.sequence import BySequence
+    from slackwater.runtime.order.sequence import BySequence
 
 
 @dataclass(slots=True)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from runtime.model import END_NS, Batch, concat_batches, stable_order
+from slackwater.runtime.model import END_NS, Batch, concat_batches, stable_order
 
 
 class SortBuffer:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from runtime.model import Int64Array
+from slackwater.runtime.model import Int64Array
 
 
 class StepLine:

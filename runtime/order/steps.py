@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from runtime.model import Batch, Int64Array
+from slackwater.runtime.model import Batch, Int64Array
 
 DUPLICATE, GIVEN_UP, LATE, LATE_DROPPED, RENUMBERED = (
     "duplicates",

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from runtime.model import Int64Array
+from slackwater.runtime.model import Int64Array
 
 
 class Timeout:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from runtime.patterns.stamped import ABOVE, BELOW, Moment, Stamped
+from slackwater.runtime.patterns.stamped import ABOVE, BELOW, Moment, Stamped
 
 Choice: TypeAlias = tuple[tuple[Stamped, ...], ...]
 """Of each place its events; among those of one place any order will do."""

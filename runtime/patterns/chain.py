@@ -19,8 +19,8 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Collection
 from typing import Any, NamedTuple
 
-from runtime.patterns.rules import Kind, Roles, Rules
-from runtime.patterns.several import Several
+from slackwater.runtime.patterns.rules import Kind, Roles, Rules
+from slackwater.runtime.patterns.several import Several
 
 
 class Ends(NamedTuple):

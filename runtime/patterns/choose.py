@@ -13,11 +13,11 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import Any
 
-from runtime.patterns.assign import Together, with_label
-from runtime.patterns.ending import Ending
-from runtime.patterns.naming import Match, Part
-from runtime.patterns.rules import Kind
-from runtime.patterns.steps import Step, merged
+from slackwater.runtime.patterns.assign import Together, with_label
+from slackwater.runtime.patterns.ending import Ending
+from slackwater.runtime.patterns.naming import Match, Part
+from slackwater.runtime.patterns.rules import Kind
+from slackwater.runtime.patterns.steps import Step, merged
 
 
 class Listing(Ending):

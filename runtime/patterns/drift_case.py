@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from runtime.patterns.case import Case, Choice, Edges, Scope, Stretch
-from runtime.patterns.drift_layout import DriftLayout, Line
-from runtime.patterns.settings import HoldsOfTurns
-from runtime.patterns.stamped import Lane, Stamped
+from slackwater.runtime.patterns.case import Case, Choice, Edges, Scope, Stretch
+from slackwater.runtime.patterns.drift_layout import DriftLayout, Line
+from slackwater.runtime.patterns.settings import HoldsOfTurns
+from slackwater.runtime.patterns.stamped import Lane, Stamped
 
 
 class Made(NamedTuple):

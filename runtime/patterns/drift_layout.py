@@ -7,11 +7,11 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TypeAlias
 
-from runtime.patterns.assign import assignable
-from runtime.patterns.possible import Needs
-from runtime.patterns.rules import MOST_ROLES, Condition, Kind, Rules
-from runtime.patterns.scopes import OpenedWindows, TimeWindows, WindowRule, Within
-from runtime.patterns.stamped import Stamped
+from slackwater.runtime.patterns.assign import assignable
+from slackwater.runtime.patterns.possible import Needs
+from slackwater.runtime.patterns.rules import MOST_ROLES, Condition, Kind, Rules
+from slackwater.runtime.patterns.scopes import OpenedWindows, TimeWindows, WindowRule, Within
+from slackwater.runtime.patterns.stamped import Stamped
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,16 +14,16 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
-from runtime.patterns.assign import assignable, assigned
-from runtime.patterns.case import Choice, Edges, Opened, Scope, Stretch
-from runtime.patterns.drift_case import Forbidding, Made
-from runtime.patterns.drift_layout import DriftLayout, Line
-from runtime.patterns.possible import Listing
-from runtime.patterns.scopes import OpenedWindows, TimeWindows, Within
-from runtime.patterns.settings import Found, HoldsOfTurns, Limit
-from runtime.patterns.stamped import Lane, Stamped, stamped
-from runtime.patterns.undecided import Undecided, Waits
-from runtime.patterns.worlds import answer
+from slackwater.runtime.patterns.assign import assignable, assigned
+from slackwater.runtime.patterns.case import Choice, Edges, Opened, Scope, Stretch
+from slackwater.runtime.patterns.drift_case import Forbidding, Made
+from slackwater.runtime.patterns.drift_layout import DriftLayout, Line
+from slackwater.runtime.patterns.possible import Listing
+from slackwater.runtime.patterns.scopes import OpenedWindows, TimeWindows, Within
+from slackwater.runtime.patterns.settings import Found, HoldsOfTurns, Limit
+from slackwater.runtime.patterns.stamped import Lane, Stamped, stamped
+from slackwater.runtime.patterns.undecided import Undecided, Waits
+from slackwater.runtime.patterns.worlds import answer
 
 
 class DriftMatcher:

@@ -9,9 +9,9 @@ from functools import cached_property
 from itertools import compress
 from typing import Any, TypeAlias
 
-from runtime.patterns.chain import Chain
-from runtime.patterns.naming import Holds, HoldsMany, Match, Naming, Part
-from runtime.patterns.rules import Kind
+from slackwater.runtime.patterns.chain import Chain
+from slackwater.runtime.patterns.naming import Holds, HoldsMany, Match, Naming, Part
+from slackwater.runtime.patterns.rules import Kind
 
 Accepts: TypeAlias = Callable[[Match], bool]
 """Whether a match may leave."""

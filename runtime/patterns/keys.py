@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
-from runtime.patterns.drifting import DriftMatcher
-from runtime.patterns.matcher import KeyMatcher
-from runtime.patterns.reach import ReachMatcher
-from runtime.patterns.scopes import Within
-from runtime.patterns.settings import HoldsOfTurns, Settings
-from runtime.patterns.windowed import WindowMatcher
+from slackwater.runtime.patterns.drifting import DriftMatcher
+from slackwater.runtime.patterns.matcher import KeyMatcher
+from slackwater.runtime.patterns.reach import ReachMatcher
+from slackwater.runtime.patterns.scopes import Within
+from slackwater.runtime.patterns.settings import HoldsOfTurns, Settings
+from slackwater.runtime.patterns.windowed import WindowMatcher
 
 AnyMatcher: TypeAlias = KeyMatcher | DriftMatcher
 """Of a key."""

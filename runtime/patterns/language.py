@@ -13,9 +13,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, overload
 
-from runtime.errors import FlowError, SettingError
-from runtime.expressions.expressions import Expr, col
-from runtime.model import Duration, duration_ns
+from slackwater.runtime.errors import FlowError, SettingError
+from slackwater.runtime.expressions.expressions import Expr, col
+from slackwater.runtime.model import Duration, duration_ns
 
 MOST_EVENTS = 10**15
 """More events than any stream has; sums of a few such numbers stay in 64 bits."""

@@ -14,15 +14,15 @@ from collections.abc import Iterator, Set
 from functools import partial
 from typing import Any
 
-from runtime.patterns.chain import Chain
-from runtime.patterns.ending import Accepts
-from runtime.patterns.log import Log
-from runtime.patterns.naming import Match
-from runtime.patterns.rules import Roles
-from runtime.patterns.scopes import Window
-from runtime.patterns.settings import Found, HoldsOfTurns, Settings
-from runtime.patterns.union import United
-from runtime.patterns.waiting import Waiting, What
+from slackwater.runtime.patterns.chain import Chain
+from slackwater.runtime.patterns.ending import Accepts
+from slackwater.runtime.patterns.log import Log
+from slackwater.runtime.patterns.naming import Match
+from slackwater.runtime.patterns.rules import Roles
+from slackwater.runtime.patterns.scopes import Window
+from slackwater.runtime.patterns.settings import Found, HoldsOfTurns, Settings
+from slackwater.runtime.patterns.union import United
+from slackwater.runtime.patterns.waiting import Waiting, What
 
 NONE: frozenset[int] = frozenset()
 

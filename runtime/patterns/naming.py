@@ -6,9 +6,9 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable
 from typing import TypeAlias
 
-from runtime.patterns.assign import assignable, assigned
-from runtime.patterns.chain import Chain
-from runtime.patterns.rules import Condition
+from slackwater.runtime.patterns.assign import assignable, assigned
+from slackwater.runtime.patterns.chain import Chain
+from slackwater.runtime.patterns.rules import Condition
 
 Part: TypeAlias = tuple[int, int, int]
 """(number of the event, its place, number of what it is there)."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from runtime.expressions.expressions import Expr
+from slackwater.runtime.expressions.expressions import Expr
 
 
 @dataclass(frozen=True, eq=False)

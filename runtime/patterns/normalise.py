@@ -9,11 +9,11 @@ from itertools import product
 from operator import and_
 from typing import TypeAlias
 
-from runtime.errors import FlowError
-from runtime.expressions.expressions import Expr
-from runtime.expressions.inside import conjuncts
-from runtime.patterns.language import AnyOf, Either, Event, No, Part, Repeat, Seq
-from runtime.patterns.normal import Asked, Normal, Place, Sequence
+from slackwater.runtime.errors import FlowError
+from slackwater.runtime.expressions.expressions import Expr
+from slackwater.runtime.expressions.inside import conjuncts
+from slackwater.runtime.patterns.language import AnyOf, Either, Event, No, Part, Repeat, Seq
+from slackwater.runtime.patterns.normal import Asked, Normal, Place, Sequence
 
 MOST_ALTERNATIVES = 64
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
-from runtime.patterns.chain import Chain
-from runtime.patterns.rules import Roles, Rules
-from runtime.patterns.scopes import Window
+from slackwater.runtime.patterns.chain import Chain
+from slackwater.runtime.patterns.rules import Roles, Rules
+from slackwater.runtime.patterns.scopes import Window
 
 
 class OwnLists:

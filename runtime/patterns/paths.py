@@ -19,8 +19,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple, TypeAlias
 
-from runtime.patterns.case import Case, Edges, Opened, Stretch
-from runtime.patterns.stamped import ABOVE, BELOW, Moment, Stamped
+from slackwater.runtime.patterns.case import Case, Edges, Opened, Stretch
+from slackwater.runtime.patterns.stamped import ABOVE, BELOW, Moment, Stamped
 
 
 def is_a_way(case: Case, *, lies_surely: bool) -> bool:

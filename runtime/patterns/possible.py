@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from heapq import nlargest, nsmallest
 from typing import Any, TypeAlias
 
-from runtime.patterns.case import Choice
-from runtime.patterns.stamped import ABOVE, BELOW, Lane, Moment, Stamped
+from slackwater.runtime.patterns.case import Choice
+from slackwater.runtime.patterns.stamped import ABOVE, BELOW, Lane, Moment, Stamped
 
 NEVER, ALWAYS = (-(2**63), BELOW), (2**63, ABOVE)
 _Chosen: TypeAlias = dict[int, tuple[Stamped, ...]]  # {place: its events}

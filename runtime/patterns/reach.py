@@ -6,12 +6,12 @@ from bisect import bisect_right
 from collections import deque
 from typing import Any
 
-from runtime.patterns.chain import Chain
-from runtime.patterns.matcher import NONE, KeyMatcher
-from runtime.patterns.naming import Match
-from runtime.patterns.scopes import Within
-from runtime.patterns.settings import Found, HoldsOfTurns, Settings
-from runtime.patterns.waiting import What
+from slackwater.runtime.patterns.chain import Chain
+from slackwater.runtime.patterns.matcher import NONE, KeyMatcher
+from slackwater.runtime.patterns.naming import Match
+from slackwater.runtime.patterns.scopes import Within
+from slackwater.runtime.patterns.settings import Found, HoldsOfTurns, Settings
+from slackwater.runtime.patterns.waiting import What
 
 
 class ReachMatcher(KeyMatcher):

@@ -8,8 +8,8 @@ from enum import Enum
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from runtime.patterns.assign import Label
-from runtime.patterns.normal import Asked, Normal, Place, Sequence
+from slackwater.runtime.patterns.assign import Label
+from slackwater.runtime.patterns.normal import Asked, Normal, Place, Sequence
 
 MOST_ROLES = 1 << 16
 """Roles that are remembered of each sequence: with many predicates there may be no end of them."""

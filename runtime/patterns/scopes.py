@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
-from runtime.patterns.log import Log
+from slackwater.runtime.patterns.log import Log
 
 
 class Window(NamedTuple):

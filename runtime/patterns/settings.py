@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, TypeAlias
 
-from runtime.patterns.drift_layout import DriftLayout
-from runtime.patterns.rules import MOST_ROLES, Roles, Rules
-from runtime.patterns.scopes import WindowRule, Within
+from slackwater.runtime.patterns.drift_layout import DriftLayout
+from slackwater.runtime.patterns.rules import MOST_ROLES, Roles, Rules
+from slackwater.runtime.patterns.scopes import WindowRule, Within
 
 Selection: TypeAlias = Literal["first", "last", "each", "cumulative"]
 HoldsOfTurns: TypeAlias = Callable[[int, int, dict[str, int]], bool]

@@ -6,7 +6,7 @@ import heapq
 from bisect import bisect_left, bisect_right
 from collections.abc import Collection
 
-from runtime.patterns.assign import NO_FITS, NO_VALUES, Label, Together, with_label
+from slackwater.runtime.patterns.assign import NO_FITS, NO_VALUES, Label, Together, with_label
 
 _FEW = 16
 """Events that are looked at one after the other, before those of each label are."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from runtime.patterns.assign import Together
-from runtime.patterns.naming import Part
+from slackwater.runtime.patterns.assign import Together
+from slackwater.runtime.patterns.naming import Part
 
 
 @dataclass(frozen=True, slots=True)

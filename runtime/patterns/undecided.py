@@ -6,11 +6,11 @@ import heapq
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from runtime.patterns.case import Edges, Opened, Scope, Stretch
-from runtime.patterns.drift_case import Made
-from runtime.patterns.drift_layout import Line
-from runtime.patterns.settings import Found
-from runtime.patterns.stamped import Stamped
+from slackwater.runtime.patterns.case import Edges, Opened, Scope, Stretch
+from slackwater.runtime.patterns.drift_case import Made
+from slackwater.runtime.patterns.drift_layout import Line
+from slackwater.runtime.patterns.settings import Found
+from slackwater.runtime.patterns.stamped import Stamped
 
 
 class Waits(NamedTuple):

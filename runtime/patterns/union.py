@@ -5,10 +5,10 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from typing import Any
 
-from runtime.patterns.assign import Together, with_label
-from runtime.patterns.choose import Listing
-from runtime.patterns.naming import Match, Part
-from runtime.patterns.rules import Kind
+from slackwater.runtime.patterns.assign import Together, with_label
+from slackwater.runtime.patterns.choose import Listing
+from slackwater.runtime.patterns.naming import Match, Part
+from slackwater.runtime.patterns.rules import Kind
 
 
 class United(Listing):

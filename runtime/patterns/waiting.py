@@ -10,7 +10,7 @@ import heapq
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-from runtime.patterns.settings import Found
+from slackwater.runtime.patterns.settings import Found
 
 What: TypeAlias = tuple[int, ...]
 """A window, or an event that ends matches: as whoever decides knows it."""

@@ -5,13 +5,13 @@ from __future__ import annotations
 from bisect import bisect_left
 from typing import Any
 
-from runtime.patterns.matcher import NONE, KeyMatcher
-from runtime.patterns.naming import Match
-from runtime.patterns.own_lists import OwnLists
-from runtime.patterns.rules import Roles
-from runtime.patterns.scopes import Window, Windows, Within
-from runtime.patterns.settings import Found, HoldsOfTurns, Settings
-from runtime.patterns.waiting import What
+from slackwater.runtime.patterns.matcher import NONE, KeyMatcher
+from slackwater.runtime.patterns.naming import Match
+from slackwater.runtime.patterns.own_lists import OwnLists
+from slackwater.runtime.patterns.rules import Roles
+from slackwater.runtime.patterns.scopes import Window, Windows, Within
+from slackwater.runtime.patterns.settings import Found, HoldsOfTurns, Settings
+from slackwater.runtime.patterns.waiting import What
 
 _FEW = 64
 

@@ -18,9 +18,16 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from runtime.patterns.case import Case, Edges, Opened, Stretch, earliest_end, latest_begin
-from runtime.patterns.paths import is_a_way
-from runtime.patterns.stamped import BELOW, Stamped
+from slackwater.runtime.patterns.case import (
+    Case,
+    Edges,
+    Opened,
+    Stretch,
+    earliest_end,
+    latest_begin,
+)
+from slackwater.runtime.patterns.paths import is_a_way
+from slackwater.runtime.patterns.stamped import BELOW, Stamped
 
 
 def answer(case: Case) -> bool | None:

@@ -6,12 +6,12 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from runtime.errors import FlowError
-from runtime.placement.place import ALL, SlotsThere, by_stage
-from runtime.plan.plan import Plan, Stage
-from runtime.plan.slots import SlotPlace
-from runtime.plan.steps import SinkStep, SourceStep
-from runtime.sinks import traits_of
+from slackwater.runtime.errors import FlowError
+from slackwater.runtime.placement.place import ALL, SlotsThere, by_stage
+from slackwater.runtime.plan.plan import Plan, Stage
+from slackwater.runtime.plan.slots import SlotPlace
+from slackwater.runtime.plan.steps import SinkStep, SourceStep
+from slackwater.runtime.sinks import traits_of
 
 __all__ = ["moved_plan", "why_it_stays"]
 

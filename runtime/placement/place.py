@@ -17,9 +17,9 @@ import difflib
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
-from runtime.errors import FlowError, SettingError
-from runtime.plan.plan import PlacedBy, Plan, Stage
-from runtime.plan.slots import SlotPlace, places_by_name
+from slackwater.runtime.errors import FlowError, SettingError
+from slackwater.runtime.plan.plan import PlacedBy, Plan, Stage
+from slackwater.runtime.plan.slots import SlotPlace, places_by_name
 
 ALL = "*"
 """In a placement: every stage that it does not name."""

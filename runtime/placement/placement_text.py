@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from runtime.expressions.nearest import listed
-from runtime.plan.plan import Plan, Stage
+from slackwater.runtime.expressions.nearest import listed
+from slackwater.runtime.plan.plan import Plan, Stage
 
 __all__ = ["placement_lines"]
 

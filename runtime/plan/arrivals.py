@@ -17,9 +17,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from runtime.model import ON_ARRIVAL, READY_ONLY, ByDeadline
-from runtime.plan.step import GatedStep, Role, Step, release_of
-from runtime.plan.steps import SourceStep
+from slackwater.runtime.model import ON_ARRIVAL, READY_ONLY, ByDeadline
+from slackwater.runtime.plan.step import GatedStep, Role, Step, release_of
+from slackwater.runtime.plan.steps import SourceStep
 
 WORDS_PER_SLIDE = 10
 """So often in a slide of its windows a step is told how far arrivals have come, if no rows come: a

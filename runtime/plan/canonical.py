@@ -20,10 +20,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from runtime.expressions.expressions import Expr
-from runtime.model import ByDeadline, Release, ReleaseRule
-from runtime.plan.step import Step
-from runtime.sources.spec import SourceSpec
+from slackwater.runtime.expressions.expressions import Expr
+from slackwater.runtime.model import ByDeadline, Release, ReleaseRule
+from slackwater.runtime.plan.step import Step
+from slackwater.runtime.sources.spec import SourceSpec
 
 __all__ = ["canonical_step", "canonical_work"]
 
@@ -93,7 +93,7 @@ class _Writer:
         if is_dataclass(value) and not isinstance(value, type):
             told = self.settings(value, without=_PACE if isinstance(value, SourceSpec) else ())
             # Where a class of ours lies, and what else it can do, is no matter of a flow's.
-            own = type(value).__module__.startswith("runtime.")
+            own = type(value).__module__.startswith("slackwater.runtime.")
             return told if own else f"{told} {self._methods(value)}"
         return f"({' '.join(self._of_object(value))})"
 

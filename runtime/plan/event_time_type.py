@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 
 import pyarrow as pa
 
-from runtime.plan.arrivals import sources_upstream
-from runtime.plan.step import Step
+from slackwater.runtime.plan.arrivals import sources_upstream
+from slackwater.runtime.plan.step import Step
 
 
 def event_time_type(steps: Mapping[str, Step], inputs: Iterable[str]) -> pa.DataType:

@@ -11,13 +11,13 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from runtime.errors import FlowError
-from runtime.model import BY_DEADLINE, READY_ONLY
-from runtime.plan.arrivals import closes_of
-from runtime.plan.canonical import canonical_step
-from runtime.plan.step import GatedStep, Step, release_of
-from runtime.plan.steps import SinkStep, SourceStep
-from runtime.sinks import CommitTraits, traits_of
+from slackwater.runtime.errors import FlowError
+from slackwater.runtime.model import BY_DEADLINE, READY_ONLY
+from slackwater.runtime.plan.arrivals import closes_of
+from slackwater.runtime.plan.canonical import canonical_step
+from slackwater.runtime.plan.step import GatedStep, Step, release_of
+from slackwater.runtime.plan.steps import SinkStep, SourceStep
+from slackwater.runtime.sinks import CommitTraits, traits_of
 
 __all__ = ["FlowFingerprint", "check_sinks", "flow_fingerprints", "why_results_vary"]
 

@@ -6,14 +6,14 @@ import os.path
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from runtime.errors import CycleError, DuplicateName, FlowError, SettingError
-from runtime.expressions.nearest import listed, nearest
-from runtime.expressions.result_types import type_read
-from runtime.model import LONGEST_NS, READY_ONLY, Release, ReleaseRule
-from runtime.plan.flow_fingerprints import check_sinks
-from runtime.plan.step import Step, release_of
-from runtime.plan.steps import LateStep, SinkStep, SourceStep
-from runtime.sinks import traits_of
+from slackwater.runtime.errors import CycleError, DuplicateName, FlowError, SettingError
+from slackwater.runtime.expressions.nearest import listed, nearest
+from slackwater.runtime.expressions.result_types import type_read
+from slackwater.runtime.model import LONGEST_NS, READY_ONLY, Release, ReleaseRule
+from slackwater.runtime.plan.flow_fingerprints import check_sinks
+from slackwater.runtime.plan.step import Step, release_of
+from slackwater.runtime.plan.steps import LateStep, SinkStep, SourceStep
+from slackwater.runtime.sinks import traits_of
 
 _YEAR_NS = 365 * 86_400 * 10**9
 

@@ -26,13 +26,19 @@ from typing import Literal
 
 import pyarrow as pa
 
-from runtime.config import Limits, Tuning
-from runtime.model import BY_DEADLINE, NS_PER_SECOND, READY_ONLY, ReleaseRule, duration_ns
-from runtime.plan.arrivals import ArrivalWays, ToldArrivals, opened
-from runtime.plan.expected import ExpectedLatency
-from runtime.plan.flow_fingerprints import FlowFingerprint
-from runtime.plan.graph import StepGraph, columns_read, needed_columns
-from runtime.plan.planned_stages import (
+from slackwater.runtime.config import Limits, Tuning
+from slackwater.runtime.model import (
+    BY_DEADLINE,
+    NS_PER_SECOND,
+    READY_ONLY,
+    ReleaseRule,
+    duration_ns,
+)
+from slackwater.runtime.plan.arrivals import ArrivalWays, ToldArrivals, opened
+from slackwater.runtime.plan.expected import ExpectedLatency
+from slackwater.runtime.plan.flow_fingerprints import FlowFingerprint
+from slackwater.runtime.plan.graph import StepGraph, columns_read, needed_columns
+from slackwater.runtime.plan.planned_stages import (
     LateOf,
     PlannedStage,
     StagePart,
@@ -42,12 +48,12 @@ from runtime.plan.planned_stages import (
     late_of,
     output_traits,
 )
-from runtime.plan.promises import OutputTraits
-from runtime.plan.slots import SlotPlace
-from runtime.plan.step import EachRowStep, GatedStep, Replica, Role, Step, release_of
-from runtime.plan.steps import GateStep, LateStep, SinkStep, SourceStep
-from runtime.plan.verdict import Verdict
-from runtime.sinks import traits_of
+from slackwater.runtime.plan.promises import OutputTraits
+from slackwater.runtime.plan.slots import SlotPlace
+from slackwater.runtime.plan.step import EachRowStep, GatedStep, Replica, Role, Step, release_of
+from slackwater.runtime.plan.steps import GateStep, LateStep, SinkStep, SourceStep
+from slackwater.runtime.plan.verdict import Verdict
+from slackwater.runtime.sinks import traits_of
 
 IDLE_PROMISE_NS = 50_000_000
 """How long a channel to a gate that holds nothing may be silent before it carries a promise."""

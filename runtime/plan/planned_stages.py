@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from runtime.errors import DuplicateName
-from runtime.model import ON_ARRIVAL, READY_ONLY
-from runtime.plan.promises import OutputTraits, behind_gate, of_source, without_gate
-from runtime.plan.step import (
+from slackwater.runtime.errors import DuplicateName
+from slackwater.runtime.model import ON_ARRIVAL, READY_ONLY
+from slackwater.runtime.plan.promises import OutputTraits, behind_gate, of_source, without_gate
+from slackwater.runtime.plan.step import (
     GatedStep,
     Replica,
     Role,
@@ -21,7 +21,7 @@ from runtime.plan.step import (
     release_of,
     stage_kind,
 )
-from runtime.plan.steps import GateStep, LateStep, SourceStep
+from slackwater.runtime.plan.steps import GateStep, LateStep, SourceStep
 
 StagePart = Literal["whole", "gate", "replica"]
 """What of a step a stage is; one without replicas is one stage."""

@@ -16,8 +16,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from runtime.model import END_NS, START_NS
-from runtime.sources.spec import SourceSpec
+from slackwater.runtime.model import END_NS, START_NS
+from slackwater.runtime.sources.spec import SourceSpec
 
 
 @dataclass(frozen=True)

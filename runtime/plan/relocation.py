@@ -13,8 +13,8 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from runtime.errors import FlowError
-from runtime.plan.plan import Plan
+from slackwater.runtime.errors import FlowError
+from slackwater.runtime.plan.plan import Plan
 
 __all__ = ["Relocation", "StageMove"]
 

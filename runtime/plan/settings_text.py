@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from runtime.model import format_ns
-from runtime.sources.spec import SourceSpec
+from slackwater.runtime.model import format_ns
+from slackwater.runtime.sources.spec import SourceSpec
 
 
 def times_text(spec: SourceSpec) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import Enum
 
-from runtime.model import ON_ARRIVAL, READY_ONLY, Duration, ReleaseRule, duration_ns
+from slackwater.runtime.model import ON_ARRIVAL, READY_ONLY, Duration, ReleaseRule, duration_ns
 
 
 class AsFlow(Enum):

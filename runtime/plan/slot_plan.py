@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from runtime.config import Limits
-from runtime.plan.plan import Plan, Stage
+from slackwater.runtime.config import Limits
+from slackwater.runtime.plan.plan import Plan, Stage
 
 __all__ = ["SlotPlan", "slot_plan"]
 

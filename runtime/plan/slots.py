@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from runtime.errors import SettingError
+from slackwater.runtime.errors import SettingError
 
 __all__ = ["SlotPlace", "places_by_name", "slots_of_nodes"]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from hashlib import sha256
 
-from runtime.plan.canonical import canonical_work
-from runtime.plan.plan import Stage
+from slackwater.runtime.plan.canonical import canonical_work
+from slackwater.runtime.plan.plan import Stage
 
 __all__ = ["other_stages", "stage_versions"]
 

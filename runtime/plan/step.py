@@ -15,10 +15,10 @@ from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import pyarrow as pa
 
-from runtime.errors import FlowError
-from runtime.expressions.expressions import Expr
-from runtime.model import READY_ONLY, Release
-from runtime.plan.promises import Summary
+from slackwater.runtime.errors import FlowError
+from slackwater.runtime.expressions.expressions import Expr
+from slackwater.runtime.model import READY_ONLY, Release
+from slackwater.runtime.plan.promises import Summary
 
 Share = Literal["keys", "all"]
 """What each replica of a step gets: the rows of its keys; or all, of which it stores its share."""

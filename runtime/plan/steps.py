@@ -10,14 +10,14 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from runtime.model import Release
-from runtime.model.schema import travels
-from runtime.order.policies import OURS
-from runtime.plan.promises import Summary
-from runtime.plan.settings_text import times_text
-from runtime.plan.step import GatedStep, Keep, Role, Sharing, Side, Step
-from runtime.sinks import Output, traits_of
-from runtime.sources.spec import SourceSpec
+from slackwater.runtime.model import Release
+from slackwater.runtime.model.schema import travels
+from slackwater.runtime.order.policies import OURS
+from slackwater.runtime.plan.promises import Summary
+from slackwater.runtime.plan.settings_text import times_text
+from slackwater.runtime.plan.step import GatedStep, Keep, Role, Sharing, Side, Step
+from slackwater.runtime.sinks import Output, traits_of
+from slackwater.runtime.sources.spec import SourceSpec
 
 
 @dataclass(frozen=True, kw_only=True)

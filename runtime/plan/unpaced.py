@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from runtime.model import format_ns
-from runtime.sources.spec import SourceSpec
+from slackwater.runtime.model import format_ns
+from slackwater.runtime.sources.spec import SourceSpec
 
 
 def unpaced_note(deadline_ns: int | None, sources: Mapping[str, SourceSpec]) -> str | None:

@@ -5,6 +5,6 @@
 | `prepare.py` | the one way there: checks, placement, fingerprints, settings, verdict |
 """
 
-from runtime.prepare.prepare import admit, prepare
+from slackwater.runtime.prepare.prepare import admit, prepare
 
 __all__ = ["admit", "prepare"]

@@ -13,17 +13,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from runtime.config import Limits, Tuning
-from runtime.errors import FlowError
-from runtime.flow.dataflow import Dataflow
-from runtime.placement.place import place
-from runtime.plan.flow_fingerprints import flow_fingerprints
-from runtime.plan.plan import Plan, plan_stages
-from runtime.plan.slots import SlotPlace
-from runtime.plan.steps import SourceStep
-from runtime.plan.unpaced import unpaced_note
-from runtime.plan.verdict import Verdict
-from runtime.tune import HOP_NS, chosen_tuning, deadline_refusal, with_closing_shares
+from slackwater.runtime.config import Limits, Tuning
+from slackwater.runtime.errors import FlowError
+from slackwater.runtime.flow.dataflow import Dataflow
+from slackwater.runtime.placement.place import place
+from slackwater.runtime.plan.flow_fingerprints import flow_fingerprints
+from slackwater.runtime.plan.plan import Plan, plan_stages
+from slackwater.runtime.plan.slots import SlotPlace
+from slackwater.runtime.plan.steps import SourceStep
+from slackwater.runtime.plan.unpaced import unpaced_note
+from slackwater.runtime.plan.verdict import Verdict
+from slackwater.runtime.tune import HOP_NS, chosen_tuning, deadline_refusal, with_closing_shares
 
 
 def prepare(

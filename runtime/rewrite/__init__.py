@@ -3,7 +3,7 @@
 Source: [mace] §IX-A. Why these: docs/decisions/2026-11-23-plan-selection.md.
 """
 
-from runtime.rewrite.moves import (
+from slackwater.runtime.rewrite.moves import (
     Before,
     FlowPlan,
     Rewrite,

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import lru_cache
 
-from runtime.errors import FlowError
-from runtime.model import READY_ONLY
-from runtime.plan.graph import StepGraph
-from runtime.plan.plan import Stage, plan_stages
-from runtime.plan.step import GatedStep, Step, release_of
-from runtime.plan.steps import SourceStep
+from slackwater.runtime.errors import FlowError
+from slackwater.runtime.model import READY_ONLY
+from slackwater.runtime.plan.graph import StepGraph
+from slackwater.runtime.plan.plan import Stage, plan_stages
+from slackwater.runtime.plan.step import GatedStep, Step, release_of
+from slackwater.runtime.plan.steps import SourceStep
 
 __all__ = ["check_gate", "check_orders"]
 

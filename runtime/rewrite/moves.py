@@ -22,17 +22,17 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from runtime.errors import FlowError
-from runtime.expressions.inside import (
+from slackwater.runtime.errors import FlowError
+from slackwater.runtime.expressions.inside import (
     alike,
     conjuncts,
     never_fails,
     reads_event_time,
     renamed,
 )
-from runtime.plan.graph import StepGraph
-from runtime.plan.step import ChoosingStep, EachRowStep, GatedStep, Step
-from runtime.rewrite.gates import check_gate, check_orders
+from slackwater.runtime.plan.graph import StepGraph
+from slackwater.runtime.plan.step import ChoosingStep, EachRowStep, GatedStep, Step
+from slackwater.runtime.rewrite.gates import check_gate, check_orders
 
 __all__ = [
     "Before",

@@ -19,9 +19,9 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from itertools import count
 
-from runtime.expressions.inside import never_fails
-from runtime.plan.step import ChoosingStep
-from runtime.rewrite.moves import FlowPlan, Share, rewrites_of, split_all
+from slackwater.runtime.expressions.inside import never_fails
+from slackwater.runtime.plan.step import ChoosingStep
+from slackwater.runtime.rewrite.moves import FlowPlan, Share, rewrites_of, split_all
 
 __all__ = ["Cost", "Found", "Price", "far_up", "search_plans"]
 

@@ -1,19 +1,19 @@
 """Stimulus-time scheduling: queues per path, stages, and the slot that runs them."""
 
-from runtime.schedule.actions import Action, Egress, Grant, Rest, Send, Slice
-from runtime.schedule.order import Order, PathOrder, PathView, StageView, StimulusOrder
-from runtime.schedule.orders import (
+from slackwater.runtime.schedule.actions import Action, Egress, Grant, Rest, Send, Slice
+from slackwater.runtime.schedule.order import Order, PathOrder, PathView, StageView, StimulusOrder
+from slackwater.runtime.schedule.orders import (
     CoarseStimulus,
     FifoOrder,
     LongestQueue,
     Priorities,
     RoundRobin,
 )
-from runtime.schedule.rearranged import bytes_of, rearranged, rearranged_results
-from runtime.schedule.results import SinkPort, SlotResults, Written, carry_out, rest_of
-from runtime.schedule.slot import Slot
-from runtime.schedule.stage import StageMachine
-from runtime.schedule.stimulus_log import LoggedSlot, make_slot, replay, replaying
+from slackwater.runtime.schedule.rearranged import bytes_of, rearranged, rearranged_results
+from slackwater.runtime.schedule.results import SinkPort, SlotResults, Written, carry_out, rest_of
+from slackwater.runtime.schedule.slot import Slot
+from slackwater.runtime.schedule.stage import StageMachine
+from slackwater.runtime.schedule.stimulus_log import LoggedSlot, make_slot, replay, replaying
 
 __all__ = [
     "Action",

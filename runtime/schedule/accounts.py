@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from runtime.measure.outcomes import BAD_TIME, DUPLICATE, GIVEN_UP, SHED
-from runtime.measure.report import StageReport
-from runtime.merge import ReplicaReads, SlackGate
-from runtime.sources.machine import SourceMachine
+from slackwater.runtime.measure.outcomes import BAD_TIME, DUPLICATE, GIVEN_UP, SHED
+from slackwater.runtime.measure.report import StageReport
+from slackwater.runtime.merge import ReplicaReads, SlackGate
+from slackwater.runtime.sources.machine import SourceMachine
 
 _OWN = frozenset({"comparisons", "let_go"})
 """What reports have a place of its own for."""

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import NamedTuple, TypeAlias
 
-from runtime.model import Batch, Message
-from runtime.plan.plan import Channel
+from slackwater.runtime.model import Batch, Message
+from slackwater.runtime.plan.plan import Channel
 
 __all__ = ["Action", "Egress", "Grant", "Rest", "Send", "Slice"]
 

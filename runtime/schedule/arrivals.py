@@ -13,10 +13,10 @@ from collections import deque
 from collections.abc import Collection, Iterable
 from typing import Any
 
-from runtime.model import START_NS, Arrived, Batch, Message
-from runtime.plan.plan import Stage
-from runtime.plan.steps import SourceStep
-from runtime.sources.arrivals import ArrivalTeller
+from slackwater.runtime.model import START_NS, Arrived, Batch, Message
+from slackwater.runtime.plan.plan import Stage
+from slackwater.runtime.plan.steps import SourceStep
+from slackwater.runtime.sources.arrivals import ArrivalTeller
 
 
 class ArrivalFrontier:

@@ -18,11 +18,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from runtime.model import Message
-from runtime.plan.plan import Channel
-from runtime.plan.step import GatedStep
-from runtime.schedule.idle_channels import may_be_behind
-from runtime.schedule.stage import StageMachine
+from slackwater.runtime.model import Message
+from slackwater.runtime.plan.plan import Channel
+from slackwater.runtime.plan.step import GatedStep
+from slackwater.runtime.schedule.idle_channels import may_be_behind
+from slackwater.runtime.schedule.stage import StageMachine
 
 __all__ = ["AskedPromises", "Unsaid"]
 

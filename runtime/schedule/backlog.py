@@ -16,11 +16,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from runtime.config import Limits
-from runtime.plan.steps import SourceStep
-from runtime.schedule.idle_channels import may_be_behind
-from runtime.schedule.slice_size import SliceSize
-from runtime.schedule.stage import StageMachine
+from slackwater.runtime.config import Limits
+from slackwater.runtime.plan.steps import SourceStep
+from slackwater.runtime.schedule.idle_channels import may_be_behind
+from slackwater.runtime.schedule.slice_size import SliceSize
+from slackwater.runtime.schedule.stage import StageMachine
 
 __all__ = ["AwaitedSources", "slice_sizes"]
 

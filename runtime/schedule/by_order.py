@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from runtime.schedule.order import Order, StageView, choice
-from runtime.schedule.stage import StageMachine
+from slackwater.runtime.schedule.order import Order, StageView, choice
+from slackwater.runtime.schedule.stage import StageMachine
 
 __all__ = ["chosen_by"]
 

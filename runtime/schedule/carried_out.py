@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from runtime.control.commands import Command, Move, SetRelease, Shed, Warn, refusal
-from runtime.errors import SettingError
-from runtime.model import READY_ONLY
-from runtime.schedule.stage import StageMachine
+from slackwater.runtime.control.commands import Command, Move, SetRelease, Shed, Warn, refusal
+from slackwater.runtime.errors import SettingError
+from slackwater.runtime.model import READY_ONLY
+from slackwater.runtime.schedule.stage import StageMachine
 
 
 def check_command(machine: StageMachine, command: Command) -> None:

@@ -11,17 +11,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from runtime.expressions.row_tests import RowTests
-from runtime.measure.outcomes import FILTERED, READY
-from runtime.measure.report import StageReport
-from runtime.measure.step_report import StepReport
-from runtime.model import START_NS, Batch, GateRead
-from runtime.operators import make_operator, make_stateless
-from runtime.plan.arrivals import closes_of
-from runtime.plan.plan import Stage
-from runtime.plan.step import GatedStep, Role, Step
-from runtime.schedule.accounts import count_closing, count_in
-from runtime.schedule.actions import LookedAt
+from slackwater.runtime.expressions.row_tests import RowTests
+from slackwater.runtime.measure.outcomes import FILTERED, READY
+from slackwater.runtime.measure.report import StageReport
+from slackwater.runtime.measure.step_report import StepReport
+from slackwater.runtime.model import START_NS, Batch, GateRead
+from slackwater.runtime.operators import make_operator, make_stateless
+from slackwater.runtime.plan.arrivals import closes_of
+from slackwater.runtime.plan.plan import Stage
+from slackwater.runtime.plan.step import GatedStep, Role, Step
+from slackwater.runtime.schedule.accounts import count_closing, count_in
+from slackwater.runtime.schedule.actions import LookedAt
 
 
 class Chain:

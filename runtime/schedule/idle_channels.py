@@ -21,8 +21,8 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from runtime.merge import SlackGate
-from runtime.plan.plan import Channel
+from slackwater.runtime.merge import SlackGate
+from slackwater.runtime.plan.plan import Channel
 
 __all__ = ["IdleChannels", "may_be_behind"]
 

@@ -13,20 +13,20 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import Any, Generic, TypeVar
 
-from runtime.config import Limits
-from runtime.errors import OrderError
-from runtime.measure.outcomes import READY
-from runtime.measure.report import StageReport
-from runtime.merge import ReplicaReads, SlackGate
-from runtime.model import START_NS, Batch, GateRead, Message
-from runtime.plan.plan import Stage
-from runtime.plan.step import GatedStep, Role
-from runtime.schedule.accounts import count_gate
-from runtime.schedule.arrivals import ArrivalFrontier
-from runtime.schedule.idle_channels import IdleChannels, may_be_behind
-from runtime.schedule.queues import PathQueues, credit_of
-from runtime.schedule.replicas import UnionInput
-from runtime.schedule.stage_sampler import StageSampler
+from slackwater.runtime.config import Limits
+from slackwater.runtime.errors import OrderError
+from slackwater.runtime.measure.outcomes import READY
+from slackwater.runtime.measure.report import StageReport
+from slackwater.runtime.merge import ReplicaReads, SlackGate
+from slackwater.runtime.model import START_NS, Batch, GateRead, Message
+from slackwater.runtime.plan.plan import Stage
+from slackwater.runtime.plan.step import GatedStep, Role
+from slackwater.runtime.schedule.accounts import count_gate
+from slackwater.runtime.schedule.arrivals import ArrivalFrontier
+from slackwater.runtime.schedule.idle_channels import IdleChannels, may_be_behind
+from slackwater.runtime.schedule.queues import PathQueues, credit_of
+from slackwater.runtime.schedule.replicas import UnionInput
+from slackwater.runtime.schedule.stage_sampler import StageSampler
 
 
 class Intake(ABC):

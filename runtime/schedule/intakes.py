@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from runtime.measure.report import StageReport
-from runtime.merge import ReplicaReads, SlackGate
-from runtime.plan.plan import Stage
-from runtime.schedule.intake import GateIntake, Intake, PassIntake
-from runtime.schedule.partitioned_intake import PartitionedIntake
-from runtime.schedule.queues import PathQueues
-from runtime.schedule.stage_sampler import StageSampler
+from slackwater.runtime.measure.report import StageReport
+from slackwater.runtime.merge import ReplicaReads, SlackGate
+from slackwater.runtime.plan.plan import Stage
+from slackwater.runtime.schedule.intake import GateIntake, Intake, PassIntake
+from slackwater.runtime.schedule.partitioned_intake import PartitionedIntake
+from slackwater.runtime.schedule.queues import PathQueues
+from slackwater.runtime.schedule.stage_sampler import StageSampler
 
 __all__ = ["intake_of"]
 

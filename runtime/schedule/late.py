@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from runtime.model import Batch, Columns, Message, concat_batches
-from runtime.operators.ground import LateRows
-from runtime.plan.plan import Channel
-from runtime.schedule.outputs import StageOutputs
+from slackwater.runtime.model import Batch, Columns, Message, concat_batches
+from slackwater.runtime.operators.ground import LateRows
+from slackwater.runtime.plan.plan import Channel
+from slackwater.runtime.schedule.outputs import StageOutputs
 
 SIDES = ("left", "right")
 

@@ -14,9 +14,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from runtime.schedule.actions import Slice
-from runtime.schedule.slice_size import SliceSize
-from runtime.schedule.stage import StageMachine
+from slackwater.runtime.schedule.actions import Slice
+from slackwater.runtime.schedule.slice_size import SliceSize
+from slackwater.runtime.schedule.stage import StageMachine
 
 __all__ = ["leave_out", "rows_left_out"]
 

@@ -9,10 +9,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol, TypeVar
 
-from runtime.errors import OperatorError, SettingError
-from runtime.expressions.nearest import listed
-from runtime.model import START_NS
-from runtime.model.whose_code import let_ctrl_c_pass, raised, where_raised
+from slackwater.runtime.errors import OperatorError, SettingError
+from slackwater.runtime.expressions.nearest import listed
+from slackwater.runtime.model import START_NS
+from slackwater.runtime.model.whose_code import let_ctrl_c_pass, raised, where_raised
 
 
 class StageView(NamedTuple):

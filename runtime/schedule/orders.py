@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from numbers import Real
 
-from runtime.errors import SettingError
-from runtime.model.times import Duration, duration_ns
-from runtime.schedule.order import Order, PathView, StageView, StimulusOrder
+from slackwater.runtime.errors import SettingError
+from slackwater.runtime.model.times import Duration, duration_ns
+from slackwater.runtime.schedule.order import Order, PathView, StageView, StimulusOrder
 
 _BY_STIMULUS = StimulusOrder()
 

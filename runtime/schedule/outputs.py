@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from runtime.model import END_NS, START_NS, Batch, Message
-from runtime.plan.plan import IDLE_PROMISE_NS, Channel
+from slackwater.runtime.model import END_NS, START_NS, Batch, Message
+from slackwater.runtime.plan.plan import IDLE_PROMISE_NS, Channel
 
 
 class StageOutputs:

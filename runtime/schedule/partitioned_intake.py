@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from runtime.config import Limits
-from runtime.merge import ReplicaReads
-from runtime.model import GateRead
-from runtime.schedule.accounts import count_reads
-from runtime.schedule.intake import HeldIntake
+from slackwater.runtime.config import Limits
+from slackwater.runtime.merge import ReplicaReads
+from slackwater.runtime.model import GateRead
+from slackwater.runtime.schedule.accounts import count_reads
+from slackwater.runtime.schedule.intake import HeldIntake
 
 
 class PartitionedIntake(HeldIntake[ReplicaReads]):

@@ -13,9 +13,9 @@ from typing import Any, cast
 
 import numpy as np
 
-from runtime.model import START_NS, Message
-from runtime.plan.plan import Channel
-from runtime.schedule.order import PathOrder, PathView, choice
+from slackwater.runtime.model import START_NS, Message
+from slackwater.runtime.plan.plan import Channel
+from slackwater.runtime.schedule.order import PathOrder, PathView, choice
 
 _FEW = 32
 """Rows of which Python finds the least sooner than NumPy does."""

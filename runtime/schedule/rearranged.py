@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from runtime.plan.relocation import Relocation
+from slackwater.runtime.plan.relocation import Relocation
 
 __all__ = ["bytes_of", "rearranged", "rearranged_results"]
 

@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from runtime.merge import Partitioner
-from runtime.model import START_NS, Batch, GateRead, Message
-from runtime.plan.plan import Channel, Stage
-from runtime.plan.steps import GateStep
+from slackwater.runtime.merge import Partitioner
+from slackwater.runtime.model import START_NS, Batch, GateRead, Message
+from slackwater.runtime.plan.plan import Channel, Stage
+from slackwater.runtime.plan.steps import GateStep
 
 
 class ReplicaOutputs:

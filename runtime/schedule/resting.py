@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from runtime.model import END_NS
-from runtime.schedule.actions import Rest
-from runtime.schedule.source_at import Looks
-from runtime.schedule.stage import StageMachine
+from slackwater.runtime.model import END_NS
+from slackwater.runtime.schedule.actions import Rest
+from slackwater.runtime.schedule.source_at import Looks
+from slackwater.runtime.schedule.stage import StageMachine
 
 __all__ = ["POLL_NS", "rest_of_stages"]
 

@@ -16,12 +16,12 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
-from runtime.errors import SlackwaterError
-from runtime.measure.assemble import SinkMeter
-from runtime.measure.report import SinkReport
-from runtime.model import Batch
-from runtime.schedule.actions import Egress, Rest
-from runtime.schedule.slot import Slot
+from slackwater.runtime.errors import SlackwaterError
+from slackwater.runtime.measure.assemble import SinkMeter
+from slackwater.runtime.measure.report import SinkReport
+from slackwater.runtime.model import Batch
+from slackwater.runtime.schedule.actions import Egress, Rest
+from slackwater.runtime.schedule.slot import Slot
 
 __all__ = [
     "Abort",

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from runtime.config import Limits
+from slackwater.runtime.config import Limits
 
 __all__ = ["FIRST_ROWS", "SliceSize"]
 

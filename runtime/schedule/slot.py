@@ -10,28 +10,28 @@ from collections.abc import Collection, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
-from runtime.config import Limits
-from runtime.control.commands import Command
-from runtime.errors import SettingError
-from runtime.measure.report import ChannelReport, StageReport
-from runtime.measure.samples import StageSample
-from runtime.model import NS_PER_SECOND, START_NS, Message
-from runtime.model.plain import from_plain, to_plain
-from runtime.plan.plan import Channel, Stage
-from runtime.plan.slot_plan import SlotPlan
-from runtime.schedule.actions import Action, Egress, Grant, Rest, Send, Slice
-from runtime.schedule.asked import AskedPromises, Unsaid
-from runtime.schedule.backlog import AwaitedSources, slice_sizes
-from runtime.schedule.by_order import chosen_by
-from runtime.schedule.carried_out import carry_out, check_command
-from runtime.schedule.left_out import rows_left_out
-from runtime.schedule.order import Order
-from runtime.schedule.queues import credit_of
-from runtime.schedule.resting import rest_of_stages
-from runtime.schedule.slot_snapshot import VERSION, check_snapshot
-from runtime.schedule.source_at import Looks
-from runtime.schedule.stage import StageMachine
-from runtime.schedule.stimuli import in_words, ring
+from slackwater.runtime.config import Limits
+from slackwater.runtime.control.commands import Command
+from slackwater.runtime.errors import SettingError
+from slackwater.runtime.measure.report import ChannelReport, StageReport
+from slackwater.runtime.measure.samples import StageSample
+from slackwater.runtime.model import NS_PER_SECOND, START_NS, Message
+from slackwater.runtime.model.plain import from_plain, to_plain
+from slackwater.runtime.plan.plan import Channel, Stage
+from slackwater.runtime.plan.slot_plan import SlotPlan
+from slackwater.runtime.schedule.actions import Action, Egress, Grant, Rest, Send, Slice
+from slackwater.runtime.schedule.asked import AskedPromises, Unsaid
+from slackwater.runtime.schedule.backlog import AwaitedSources, slice_sizes
+from slackwater.runtime.schedule.by_order import chosen_by
+from slackwater.runtime.schedule.carried_out import carry_out, check_command
+from slackwater.runtime.schedule.left_out import rows_left_out
+from slackwater.runtime.schedule.order import Order
+from slackwater.runtime.schedule.queues import credit_of
+from slackwater.runtime.schedule.resting import rest_of_stages
+from slackwater.runtime.schedule.slot_snapshot import VERSION, check_snapshot
+from slackwater.runtime.schedule.source_at import Looks
+from slackwater.runtime.schedule.stage import StageMachine
+from slackwater.runtime.schedule.stimuli import in_words, ring
 
 
 class Slot:

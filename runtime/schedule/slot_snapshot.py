@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from runtime.errors import SettingError
-from runtime.expressions.nearest import listed
+from slackwater.runtime.errors import SettingError
+from slackwater.runtime.expressions.nearest import listed
 
 __all__ = ["VERSION", "check_snapshot"]
 

@@ -11,11 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from runtime.model import END_NS, START_NS, Message
-from runtime.plan.plan import Stage
-from runtime.plan.steps import SourceStep
-from runtime.schedule.arrivals import teller_of
-from runtime.sources.machine import SourceMachine
+from slackwater.runtime.model import END_NS, START_NS, Message
+from slackwater.runtime.plan.plan import Stage
+from slackwater.runtime.plan.steps import SourceStep
+from slackwater.runtime.schedule.arrivals import teller_of
+from slackwater.runtime.sources.machine import SourceMachine
 
 __all__ = ["Looks", "StageSource", "source_of"]
 

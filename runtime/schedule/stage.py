@@ -6,30 +6,44 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from runtime.config import Limits
-from runtime.errors import SettingError
-from runtime.measure.outcomes import FILTERED, READY
-from runtime.measure.report import StageReport
-from runtime.measure.samples import StageSample
-from runtime.measure.trials import Trial
-from runtime.merge import ReplicaReads, SlackGate, Writer
-from runtime.model import END_NS, NS_PER_SECOND, START_NS, Batch, GateRead, Message, ReleaseRule
-from runtime.operators.ground import Operator
-from runtime.plan.plan import Channel, Stage
-from runtime.plan.step import GatedStep, Role
-from runtime.plan.steps import GateStep
-from runtime.schedule.accounts import count_source
-from runtime.schedule.actions import LookedAt
-from runtime.schedule.chain import Chain, StageOperator, count_alone, restore_report, steps_counted
-from runtime.schedule.intake import PassIntake
-from runtime.schedule.intakes import intake_of
-from runtime.schedule.late import LateOutputs
-from runtime.schedule.outputs import StageOutputs
-from runtime.schedule.queues import path_queues
-from runtime.schedule.replicas import ReplicaOutputs
-from runtime.schedule.source_at import Looks, source_of
-from runtime.schedule.stage_sampler import StageSampler
-from runtime.sources.machine import SourceMachine
+from slackwater.runtime.config import Limits
+from slackwater.runtime.errors import SettingError
+from slackwater.runtime.measure.outcomes import FILTERED, READY
+from slackwater.runtime.measure.report import StageReport
+from slackwater.runtime.measure.samples import StageSample
+from slackwater.runtime.measure.trials import Trial
+from slackwater.runtime.merge import ReplicaReads, SlackGate, Writer
+from slackwater.runtime.model import (
+    END_NS,
+    NS_PER_SECOND,
+    START_NS,
+    Batch,
+    GateRead,
+    Message,
+    ReleaseRule,
+)
+from slackwater.runtime.operators.ground import Operator
+from slackwater.runtime.plan.plan import Channel, Stage
+from slackwater.runtime.plan.step import GatedStep, Role
+from slackwater.runtime.plan.steps import GateStep
+from slackwater.runtime.schedule.accounts import count_source
+from slackwater.runtime.schedule.actions import LookedAt
+from slackwater.runtime.schedule.chain import (
+    Chain,
+    StageOperator,
+    count_alone,
+    restore_report,
+    steps_counted,
+)
+from slackwater.runtime.schedule.intake import PassIntake
+from slackwater.runtime.schedule.intakes import intake_of
+from slackwater.runtime.schedule.late import LateOutputs
+from slackwater.runtime.schedule.outputs import StageOutputs
+from slackwater.runtime.schedule.queues import path_queues
+from slackwater.runtime.schedule.replicas import ReplicaOutputs
+from slackwater.runtime.schedule.source_at import Looks, source_of
+from slackwater.runtime.schedule.stage_sampler import StageSampler
+from slackwater.runtime.sources.machine import SourceMachine
 
 
 class StageMachine:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from runtime.measure.report import StageReport
-from runtime.measure.samples import GateState, StageMeter, StageSample
-from runtime.measure.trials import GateTrials, Trial
-from runtime.merge import ReplicaReads, SlackGate
-from runtime.model import END_NS, NS_PER_SECOND, START_NS, Batch, GateRead, Message
-from runtime.plan.plan import Stage
-from runtime.schedule.queues import PathQueues
-from runtime.schedule.reads import ReadLog
+from slackwater.runtime.measure.report import StageReport
+from slackwater.runtime.measure.samples import GateState, StageMeter, StageSample
+from slackwater.runtime.measure.trials import GateTrials, Trial
+from slackwater.runtime.merge import ReplicaReads, SlackGate
+from slackwater.runtime.model import END_NS, NS_PER_SECOND, START_NS, Batch, GateRead, Message
+from slackwater.runtime.plan.plan import Stage
+from slackwater.runtime.schedule.queues import PathQueues
+from slackwater.runtime.schedule.reads import ReadLog
 
 
 class StageSampler:

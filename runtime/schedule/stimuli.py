@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Iterable
 from typing import Any, TypeAlias
 
-from runtime.model import END_NS
+from slackwater.runtime.model import END_NS
 
 __all__ = ["RECENT", "Recent", "in_words", "ring"]
 

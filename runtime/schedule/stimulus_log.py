@@ -20,21 +20,21 @@ from typing import Any
 
 import pyarrow as pa
 
-from runtime.config import Limits
-from runtime.control.commands import Command, SetRelease, Shed
-from runtime.errors import IngestError, SettingError, SlackwaterError
-from runtime.measure.report import ChannelReport, StageReport
-from runtime.measure.samples import StageSample
-from runtime.measure.trials import Trial
-from runtime.model import Message, ReleaseRule
-from runtime.model.plain import from_plain, to_plain
-from runtime.plan.plan import Stage
-from runtime.plan.slot_plan import SlotPlan
-from runtime.plan.steps import SourceStep
-from runtime.schedule.actions import Rest, Slice
-from runtime.schedule.slot import Slot
-from runtime.sources.named_reader import NamedReader
-from runtime.sources.spec import END_OF_INPUT, EndOfInput, Input
+from slackwater.runtime.config import Limits
+from slackwater.runtime.control.commands import Command, SetRelease, Shed
+from slackwater.runtime.errors import IngestError, SettingError, SlackwaterError
+from slackwater.runtime.measure.report import ChannelReport, StageReport
+from slackwater.runtime.measure.samples import StageSample
+from slackwater.runtime.measure.trials import Trial
+from slackwater.runtime.model import Message, ReleaseRule
+from slackwater.runtime.model.plain import from_plain, to_plain
+from slackwater.runtime.plan.plan import Stage
+from slackwater.runtime.plan.slot_plan import SlotPlan
+from slackwater.runtime.plan.steps import SourceStep
+from slackwater.runtime.schedule.actions import Rest, Slice
+from slackwater.runtime.schedule.slot import Slot
+from slackwater.runtime.sources.named_reader import NamedReader
+from slackwater.runtime.sources.spec import END_OF_INPUT, EndOfInput, Input
 
 __all__ = ["LoggedSlot", "give", "make_slot", "replay", "replaying"]
 

@@ -9,13 +9,13 @@ is brought to a scale (`scales`) and cut (`thresholds`); what is dropped of a re
 looked up in it at once (`runs`). `change` tells when it is out of date, `matches` what it costs.
 """
 
-from runtime.shedding.detector import Load, OverloadDetector, Verdict
-from runtime.shedding.machine import Shedding, SheddingReport, shedder_of
-from runtime.shedding.settings import Espice, Model, Overload
-from runtime.shedding.shedder import Amount, Shedder
-from runtime.shedding.spans import Dropped, Spans
-from runtime.shedding.windows import FinishedWindows, Places
-from runtime.shedding.words import baseline_shedding, espice, random_shedding
+from slackwater.runtime.shedding.detector import Load, OverloadDetector, Verdict
+from slackwater.runtime.shedding.machine import Shedding, SheddingReport, shedder_of
+from slackwater.runtime.shedding.settings import Espice, Model, Overload
+from slackwater.runtime.shedding.shedder import Amount, Shedder
+from slackwater.runtime.shedding.spans import Dropped, Spans
+from slackwater.runtime.shedding.windows import FinishedWindows, Places
+from slackwater.runtime.shedding.words import baseline_shedding, espice, random_shedding
 
 __all__ = [
     "Amount",

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from runtime.model import Int64Array
-from runtime.shedding.draws import FloatArray
-from runtime.shedding.thresholds import LEVELS, Utilities, cdt, cdt_of_partitions
+from slackwater.runtime.model import Int64Array
+from slackwater.runtime.shedding.draws import FloatArray
+from slackwater.runtime.shedding.thresholds import LEVELS, Utilities, cdt, cdt_of_partitions
 
 CLASSES = 3
 SHARES = tuple(n / 20 for n in range(19, 0, -1))

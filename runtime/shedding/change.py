@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from runtime.shedding.draws import FloatArray
-from runtime.shedding.table import UtilityTable
+from slackwater.runtime.shedding.draws import FloatArray
+from slackwater.runtime.shedding.table import UtilityTable
 
 PARTS = 8
 """Of a window: where hits lie is told apart so finely."""

@@ -13,16 +13,16 @@ from typing import Any
 
 import numpy as np
 
-from runtime.model import Int64Array
-from runtime.shedding.draws import FloatArray
-from runtime.shedding.espice import EspiceShedder
-from runtime.shedding.evidence import Evidence
-from runtime.shedding.featured import FeaturedShedder
-from runtime.shedding.places import Sizes
-from runtime.shedding.settings import Model
-from runtime.shedding.shedder import Shedder
-from runtime.shedding.spans import Dropped, Spans
-from runtime.shedding.windows import FinishedWindows
+from slackwater.runtime.model import Int64Array
+from slackwater.runtime.shedding.draws import FloatArray
+from slackwater.runtime.shedding.espice import EspiceShedder
+from slackwater.runtime.shedding.evidence import Evidence
+from slackwater.runtime.shedding.featured import FeaturedShedder
+from slackwater.runtime.shedding.places import Sizes
+from slackwater.runtime.shedding.settings import Model
+from slackwater.runtime.shedding.shedder import Shedder
+from slackwater.runtime.shedding.spans import Dropped, Spans
+from slackwater.runtime.shedding.windows import FinishedWindows
 
 SHARES = (1 / 6, 2 / 6, 3 / 6, 4 / 6, 5 / 6)
 """Of a window's events: amounts at which the models are compared. What is to be dropped goes by the

@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from math import exp
 from typing import Any
 
-from runtime.model import NS_PER_SECOND, format_ns
-from runtime.shedding.ahead import Ahead
-from runtime.shedding.breaks import PLAIN_F, partitions_of
-from runtime.shedding.costs import Costs
-from runtime.shedding.settings import Overload
-from runtime.shedding.shedder import Amount
+from slackwater.runtime.model import NS_PER_SECOND, format_ns
+from slackwater.runtime.shedding.ahead import Ahead
+from slackwater.runtime.shedding.breaks import PLAIN_F, partitions_of
+from slackwater.runtime.shedding.costs import Costs
+from slackwater.runtime.shedding.settings import Overload
+from slackwater.runtime.shedding.shedder import Amount
 
 MOST_PARTITIONS = 1024
 _DRAINED = 0.1

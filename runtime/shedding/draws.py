@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from runtime.model import Int64Array
+from slackwater.runtime.model import Int64Array
 
 FloatArray = npt.NDArray[np.float64]
 

@@ -7,16 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from runtime.model import Int64Array
-from runtime.shedding.change import ChangeTest
-from runtime.shedding.draws import FloatArray
-from runtime.shedding.places import Sizes, end_cells, first_cells, within
-from runtime.shedding.runs import CellTable, CutTable
-from runtime.shedding.settings import Model
-from runtime.shedding.shedder import CHANCE, Shedder
-from runtime.shedding.spans import Dropped, Spans
-from runtime.shedding.table import Learnt, UtilityTable
-from runtime.shedding.thresholds import (
+from slackwater.runtime.model import Int64Array
+from slackwater.runtime.shedding.change import ChangeTest
+from slackwater.runtime.shedding.draws import FloatArray
+from slackwater.runtime.shedding.places import Sizes, end_cells, first_cells, within
+from slackwater.runtime.shedding.runs import CellTable, CutTable
+from slackwater.runtime.shedding.settings import Model
+from slackwater.runtime.shedding.shedder import CHANCE, Shedder
+from slackwater.runtime.shedding.spans import Dropped, Spans
+from slackwater.runtime.shedding.table import Learnt, UtilityTable
+from slackwater.runtime.shedding.thresholds import (
     LEVELS,
     MOST_UTILITY,
     Cut,
@@ -24,7 +24,7 @@ from runtime.shedding.thresholds import (
     cdt_of_partitions,
     cut_of,
 )
-from runtime.shedding.windows import FinishedWindows
+from slackwater.runtime.shedding.windows import FinishedWindows
 
 
 class EspiceShedder(Shedder):

@@ -19,8 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from runtime.model import BoolArray, Int64Array
-from runtime.shedding.draws import FloatArray, draws_of_events
+from slackwater.runtime.model import BoolArray, Int64Array
+from slackwater.runtime.shedding.draws import FloatArray, draws_of_events
 
 _POWERS = 32
 _LEAST = -24

@@ -18,8 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from runtime.model import BoolArray, Int64Array
-from runtime.shedding.draws import FloatArray
+from slackwater.runtime.model import BoolArray, Int64Array
+from slackwater.runtime.shedding.draws import FloatArray
 
 BLOCK = 32
 """Windows."""

@@ -12,14 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from runtime.model import Int64Array
-from runtime.shedding.draws import mixed
-from runtime.shedding.espice import EspiceShedder
-from runtime.shedding.scales import scaled
-from runtime.shedding.settings import Model
-from runtime.shedding.table import MOST_TYPES, Learnt, UtilityTable
-from runtime.shedding.thresholds import MOST_UTILITY
-from runtime.shedding.windows import FinishedWindows, Places
+from slackwater.runtime.model import Int64Array
+from slackwater.runtime.shedding.draws import mixed
+from slackwater.runtime.shedding.espice import EspiceShedder
+from slackwater.runtime.shedding.scales import scaled
+from slackwater.runtime.shedding.settings import Model
+from slackwater.runtime.shedding.table import MOST_TYPES, Learnt, UtilityTable
+from slackwater.runtime.shedding.thresholds import MOST_UTILITY
+from slackwater.runtime.shedding.windows import FinishedWindows, Places
 
 ROWS = MOST_TYPES
 NOBODY = -1

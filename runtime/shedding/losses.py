@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from runtime.shedding.draws import FloatArray
+from slackwater.runtime.shedding.draws import FloatArray
 
 _ROWS, _MATCHES, _LOST, _FALSE = range(4)
 _OPEN_BLOCKS = 16

@@ -15,18 +15,18 @@ from typing import Any
 
 import numpy as np
 
-from runtime.model import BoolArray, Int64Array
-from runtime.shedding.breaks import choose_f
-from runtime.shedding.contest import ContestShedder
-from runtime.shedding.detector import Load, OverloadDetector, Verdict
-from runtime.shedding.espice import EspiceShedder
-from runtime.shedding.featured import FeaturedShedder
-from runtime.shedding.matches import RecentMatches
-from runtime.shedding.places import Sizes
-from runtime.shedding.rivals import BaselineShedder, RandomShedder
-from runtime.shedding.settings import Espice
-from runtime.shedding.shedder import CHANCE, Amount, Shedder
-from runtime.shedding.windows import FinishedWindows
+from slackwater.runtime.model import BoolArray, Int64Array
+from slackwater.runtime.shedding.breaks import choose_f
+from slackwater.runtime.shedding.contest import ContestShedder
+from slackwater.runtime.shedding.detector import Load, OverloadDetector, Verdict
+from slackwater.runtime.shedding.espice import EspiceShedder
+from slackwater.runtime.shedding.featured import FeaturedShedder
+from slackwater.runtime.shedding.matches import RecentMatches
+from slackwater.runtime.shedding.places import Sizes
+from slackwater.runtime.shedding.rivals import BaselineShedder, RandomShedder
+from slackwater.runtime.shedding.settings import Espice
+from slackwater.runtime.shedding.shedder import CHANCE, Amount, Shedder
+from slackwater.runtime.shedding.windows import FinishedWindows
 
 _LIKELY_SHARE = 1 / 6
 """Of events to be dropped, while nobody knows: at an overload by 20 %, R1 of [espice] §4.1."""

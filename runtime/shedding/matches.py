@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from runtime.model import Int64Array
-from runtime.shedding.shedder import Shedder
-from runtime.shedding.windows import FinishedWindows
+from slackwater.runtime.model import Int64Array
+from slackwater.runtime.shedding.shedder import Shedder
+from slackwater.runtime.shedding.windows import FinishedWindows
 
 MOST_MATCHES = 512
 MOST_EVENTS = 256

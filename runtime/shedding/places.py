@@ -16,8 +16,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from runtime.model import Int64Array
-from runtime.shedding.draws import FloatArray
+from slackwater.runtime.model import Int64Array
+from slackwater.runtime.shedding.draws import FloatArray
 
 Sizes = Int64Array | int
 """Events of each pair's window, shape (pairs,), or of all windows."""

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from runtime.shedding.draws import FloatArray
+from slackwater.runtime.shedding.draws import FloatArray
 
 _EVENTS = 4.0
 """Events like any other that a type is taken to have had besides: that it was in no match so far is

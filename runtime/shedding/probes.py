@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from runtime.shedding.draws import draws_of_windows
+from slackwater.runtime.shedding.draws import draws_of_windows
 
 ONE_OF = 8
 LATER_ONE_OF = 64

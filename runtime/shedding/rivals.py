@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from runtime.model import Int64Array
-from runtime.shedding.draws import FloatArray
-from runtime.shedding.places import Sizes
-from runtime.shedding.settings import Model
-from runtime.shedding.shedder import CHANCE, Shedder
-from runtime.shedding.table import MOST_TYPES
-from runtime.shedding.windows import FinishedWindows
+from slackwater.runtime.model import Int64Array
+from slackwater.runtime.shedding.draws import FloatArray
+from slackwater.runtime.shedding.places import Sizes
+from slackwater.runtime.shedding.settings import Model
+from slackwater.runtime.shedding.shedder import CHANCE, Shedder
+from slackwater.runtime.shedding.table import MOST_TYPES
+from slackwater.runtime.shedding.windows import FinishedWindows
 
 
 class RandomShedder(Shedder):

@@ -15,11 +15,11 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from runtime.model import BoolArray, Int64Array
-from runtime.shedding.draws import FloatArray
-from runtime.shedding.places import first_cells
-from runtime.shedding.spans import Dropped, Spans, starts_of
-from runtime.shedding.thresholds import LEVELS, Utilities
+from slackwater.runtime.model import BoolArray, Int64Array
+from slackwater.runtime.shedding.draws import FloatArray
+from slackwater.runtime.shedding.places import first_cells
+from slackwater.runtime.shedding.spans import Dropped, Spans, starts_of
+from slackwater.runtime.shedding.thresholds import LEVELS, Utilities
 
 NEVER, OPEN, SURELY, DRAWN = 0, 1, 2, 3
 """What becomes of an event, wherever it is in a window. OPEN: where that is tells. DRAWN: one draw

@@ -6,8 +6,8 @@ from typing import Literal
 
 import numpy as np
 
-from runtime.shedding.draws import FloatArray
-from runtime.shedding.thresholds import MOST_UTILITY, Utilities
+from slackwater.runtime.shedding.draws import FloatArray
+from slackwater.runtime.shedding.thresholds import MOST_UTILITY, Utilities
 
 Scale = Literal["rank", "probability", "type"]
 """`"type"`: of all hits of a type, the percentage at each place, as Table 1 of [espice] has it.

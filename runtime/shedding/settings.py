@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from runtime.errors import SettingError
-from runtime.shedding.scales import Scale
-from runtime.shedding.thresholds import Cutting
+from slackwater.runtime.errors import SettingError
+from slackwater.runtime.shedding.scales import Scale
+from slackwater.runtime.shedding.thresholds import Cutting
 
 
 @dataclass(frozen=True)

@@ -18,11 +18,11 @@ from typing import Any
 
 import numpy as np
 
-from runtime.model import BoolArray, Int64Array
-from runtime.shedding.draws import FloatArray, draws_of_events, draws_of_windows
-from runtime.shedding.places import Sizes
-from runtime.shedding.spans import Dropped, Spans, unfolded
-from runtime.shedding.windows import FinishedWindows
+from slackwater.runtime.model import BoolArray, Int64Array
+from slackwater.runtime.shedding.draws import FloatArray, draws_of_events, draws_of_windows
+from slackwater.runtime.shedding.places import Sizes
+from slackwater.runtime.shedding.spans import Dropped, Spans, unfolded
+from slackwater.runtime.shedding.windows import FinishedWindows
 
 CHANCE = "chance"
 """What events are ranked by that cannot be told apart."""

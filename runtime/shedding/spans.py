@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from runtime.model import BoolArray, Int64Array
+from slackwater.runtime.model import BoolArray, Int64Array
 
 
 @dataclass(frozen=True)

@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from runtime.model import BoolArray, Int64Array
-from runtime.shedding.draws import FloatArray
-from runtime.shedding.places import covered
-from runtime.shedding.priors import prior_rates, ratio, shares_of_types
-from runtime.shedding.scales import Scale, scaled
-from runtime.shedding.thresholds import MOST_UTILITY, Utilities
-from runtime.shedding.windows import FinishedWindows, Places
+from slackwater.runtime.model import BoolArray, Int64Array
+from slackwater.runtime.shedding.draws import FloatArray
+from slackwater.runtime.shedding.places import covered
+from slackwater.runtime.shedding.priors import prior_rates, ratio, shares_of_types
+from slackwater.runtime.shedding.scales import Scale, scaled
+from slackwater.runtime.shedding.thresholds import MOST_UTILITY, Utilities
+from slackwater.runtime.shedding.windows import FinishedWindows, Places
 
 MOST_TYPES = 4096
 """Types of higher codes share what is known: nothing, so they are kept last."""

@@ -17,7 +17,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from runtime.shedding.draws import FloatArray
+from slackwater.runtime.shedding.draws import FloatArray
 
 Utilities = npt.NDArray[np.uint8]
 """0 to 100 each."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from runtime.model import BoolArray, Int64Array
+from slackwater.runtime.model import BoolArray, Int64Array
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import fields, replace
 from typing import Any
 
-from runtime.errors import SettingError
-from runtime.model import Duration, duration_ns
-from runtime.shedding.settings import Drops, Espice, Kind, Model, Overload
+from slackwater.runtime.errors import SettingError
+from slackwater.runtime.model import Duration, duration_ns
+from slackwater.runtime.shedding.settings import Drops, Espice, Kind, Model, Overload
 
 _SETTINGS = tuple(field.name for field in fields(Model))
 

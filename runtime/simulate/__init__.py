@@ -1,6 +1,6 @@
 """The simulator: the same machines in virtual time, with costs, link delays, faults and a seed."""
 
-from runtime.simulate.faults import (
+from slackwater.runtime.simulate.faults import (
     ClusterGoes,
     Fault,
     HostFallsSilent,
@@ -10,8 +10,8 @@ from runtime.simulate.faults import (
     UserStops,
     any_faults,
 )
-from runtime.simulate.host import Simulation
-from runtime.simulate.models import (
+from slackwater.runtime.simulate.host import Simulation
+from slackwater.runtime.simulate.models import (
     CostModel,
     LinkModel,
     MeasuredCost,
@@ -19,7 +19,7 @@ from runtime.simulate.models import (
     NotedCost,
     TunerModel,
 )
-from runtime.simulate.replacing import Replace
+from slackwater.runtime.simulate.replacing import Replace
 
 __all__ = [
     "ClusterGoes",

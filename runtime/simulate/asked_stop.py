@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from runtime.errors import SlackwaterError
-from runtime.life import StopAsked
-from runtime.model.whose_code import RUNNING
-from runtime.simulate.life import SimulatedLife
+from slackwater.runtime.errors import SlackwaterError
+from slackwater.runtime.life import StopAsked
+from slackwater.runtime.model.whose_code import RUNNING
+from slackwater.runtime.simulate.life import SimulatedLife
 
 __all__ = ["AskedStop"]
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from random import Random
 from typing import TypeAlias
 
-from runtime.errors import SettingError
-from runtime.plan.plan import Plan
+from slackwater.runtime.errors import SettingError
+from slackwater.runtime.plan.plan import Plan
 
 __all__ = [
     "ClusterGoes",

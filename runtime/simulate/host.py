@@ -14,17 +14,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from runtime.control import Command, Decider, FlowGraph, SetRelease
-from runtime.errors import JobStopped, SlackwaterError
-from runtime.measure.assemble import job_report
-from runtime.measure.report import JobReport
-from runtime.measure.samples import StageSample
-from runtime.model import Message
-from runtime.model.whose_code import CtrlC
-from runtime.plan.plan import Channel, Plan
-from runtime.plan.relocation import Relocation
-from runtime.plan.slot_plan import slot_plan
-from runtime.schedule import (
+from slackwater.runtime.control import Command, Decider, FlowGraph, SetRelease
+from slackwater.runtime.errors import JobStopped, SlackwaterError
+from slackwater.runtime.measure.assemble import job_report
+from slackwater.runtime.measure.report import JobReport
+from slackwater.runtime.measure.samples import StageSample
+from slackwater.runtime.model import Message
+from slackwater.runtime.model.whose_code import CtrlC
+from slackwater.runtime.plan.plan import Channel, Plan
+from slackwater.runtime.plan.relocation import Relocation
+from slackwater.runtime.plan.slot_plan import slot_plan
+from slackwater.runtime.schedule import (
     Egress,
     Grant,
     LoggedSlot,
@@ -37,18 +37,18 @@ from runtime.schedule import (
     make_slot,
     rest_of,
 )
-from runtime.schedule.results import SinkAction
-from runtime.simulate.asked_stop import AskedStop
-from runtime.simulate.faults import Fault, check_faults
-from runtime.simulate.life import SimulatedLife
-from runtime.simulate.models import CostModel, LinkModel, MeasuredCost, TunerModel
-from runtime.simulate.replacing import SimulatedReplacing, relocated
-from runtime.simulate.stalled import why_stalled
-from runtime.simulate.taken import Egressed, Taken
-from runtime.simulate.ways import Ways
+from slackwater.runtime.schedule.results import SinkAction
+from slackwater.runtime.simulate.asked_stop import AskedStop
+from slackwater.runtime.simulate.faults import Fault, check_faults
+from slackwater.runtime.simulate.life import SimulatedLife
+from slackwater.runtime.simulate.models import CostModel, LinkModel, MeasuredCost, TunerModel
+from slackwater.runtime.simulate.replacing import SimulatedReplacing, relocated
+from slackwater.runtime.simulate.stalled import why_stalled
+from slackwater.runtime.simulate.taken import Egressed, Taken
+from slackwater.runtime.simulate.ways import Ways
 
 if TYPE_CHECKING:
-    from runtime.simulate.tuner import SimulatedTuner
+    from slackwater.runtime.simulate.tuner import SimulatedTuner
 
 GIVE_UP_POLLS = 10_000
 """A source that has nothing and cannot say when is asked so often in a row, there being nothing
@@ -103,7 +103,7 @@ class Simulation:
         self._tuner: SimulatedTuner | None = None
         if is_sampled:
             deciders = [policy] if not isinstance(policy, Sequence) else policy
-            from runtime.simulate.tuner import SimulatedTuner  # noqa: PLC0415 (30 ms, for some)
+            from slackwater.runtime.simulate.tuner import SimulatedTuner  # noqa: PLC0415 (30 ms, for some)
 
             self._tuner = SimulatedTuner(
                 FlowGraph.of(plan),

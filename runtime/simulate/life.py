@@ -17,8 +17,8 @@ from typing import Protocol
 
 import numpy as np
 
-from runtime.errors import OperatorError, SlackwaterError, WorkerDied, kind_of
-from runtime.life import (
+from slackwater.runtime.errors import OperatorError, SlackwaterError, WorkerDied, kind_of
+from slackwater.runtime.life import (
     Action,
     AskForDead,
     CheckCluster,
@@ -40,9 +40,9 @@ from runtime.life import (
     StopSlots,
     TimePassed,
 )
-from runtime.model import NS_PER_SECOND
-from runtime.plan.plan import Channel, Plan
-from runtime.simulate.faults import (
+from slackwater.runtime.model import NS_PER_SECOND
+from slackwater.runtime.plan.plan import Channel, Plan
+from slackwater.runtime.simulate.faults import (
     ClusterGoes,
     Fault,
     HostFallsSilent,

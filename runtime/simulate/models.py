@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from runtime.control import Decider
-from runtime.errors import SettingError
-from runtime.measure.samples import StageSample
-from runtime.schedule import Slice
+from slackwater.runtime.control import Decider
+from slackwater.runtime.errors import SettingError
+from slackwater.runtime.measure.samples import StageSample
+from slackwater.runtime.schedule import Slice
 
 _SAVED = 0.9
 """Of what a row costs, what is saved if it is passed over."""

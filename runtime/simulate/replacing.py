@@ -15,12 +15,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
 
-from runtime.errors import FlowError, SettingError
-from runtime.measure.replaced import MovedStage, Replaced
-from runtime.model import NS_PER_SECOND
-from runtime.plan.plan import Plan
-from runtime.plan.relocation import Relocation
-from runtime.schedule import Slot, SlotResults, bytes_of, rearranged, rearranged_results
+from slackwater.runtime.errors import FlowError, SettingError
+from slackwater.runtime.measure.replaced import MovedStage, Replaced
+from slackwater.runtime.model import NS_PER_SECOND
+from slackwater.runtime.plan.plan import Plan
+from slackwater.runtime.plan.relocation import Relocation
+from slackwater.runtime.schedule import Slot, SlotResults, bytes_of, rearranged, rearranged_results
 
 __all__ = ["Replace", "SimulatedReplacing", "relocated"]
 

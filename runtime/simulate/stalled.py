@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from runtime.schedule import Slot
+from slackwater.runtime.schedule import Slot
 
 __all__ = ["why_stalled"]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from runtime.model import Batch
-from runtime.schedule import Written
+from slackwater.runtime.model import Batch
+from slackwater.runtime.schedule import Written
 
 __all__ = ["Egressed", "Taken"]
 

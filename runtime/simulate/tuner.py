@@ -18,7 +18,7 @@ from typing import Protocol
 
 import numpy as np
 
-from runtime.control import (
+from slackwater.runtime.control import (
     Action,
     Ask,
     Command,
@@ -33,14 +33,14 @@ from runtime.control import (
     Wanted,
     name_of,
 )
-from runtime.errors import SettingError
-from runtime.estimate.live import JobDeciders
-from runtime.measure.prediction import PredictionReport
-from runtime.measure.samples import StageSample
-from runtime.measure.tuning import TuningReport
-from runtime.plan.expected import ExpectedLatency
-from runtime.simulate.models import TunerModel
-from runtime.tune import TuningRecord
+from slackwater.runtime.errors import SettingError
+from slackwater.runtime.estimate.live import JobDeciders
+from slackwater.runtime.measure.prediction import PredictionReport
+from slackwater.runtime.measure.samples import StageSample
+from slackwater.runtime.measure.tuning import TuningReport
+from slackwater.runtime.plan.expected import ExpectedLatency
+from slackwater.runtime.simulate.models import TunerModel
+from slackwater.runtime.tune import TuningRecord
 
 KEEPS = 1_000
 """Intervals whose samples a tuner keeps for the one that may have to take its place."""

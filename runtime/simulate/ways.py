@@ -15,10 +15,10 @@ from typing import ClassVar, Protocol
 
 import numpy as np
 
-from runtime.model import NS_PER_SECOND, Message
-from runtime.plan.plan import Channel, Plan
-from runtime.schedule.queues import PathQueues
-from runtime.simulate.models import LinkModel
+from slackwater.runtime.model import NS_PER_SECOND, Message
+from slackwater.runtime.plan.plan import Channel, Plan
+from slackwater.runtime.schedule.queues import PathQueues
+from slackwater.runtime.simulate.models import LinkModel
 
 Arrive = Callable[[], None]
 Wire = Callable[[Message], Message]

@@ -1,7 +1,7 @@
 """What an output is; how one is committed: what is whole, who may write, who may go on."""
 
-from runtime.sinks.fingerprint import Fingerprint, InputPrint, SinkRun, differing
-from runtime.sinks.output import (
+from slackwater.runtime.sinks.fingerprint import Fingerprint, InputPrint, SinkRun, differing
+from slackwater.runtime.sinks.output import (
     CommitTraits,
     HasEnded,
     Output,

@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from runtime.sinks.fingerprint import Fingerprint
+from slackwater.runtime.sinks.fingerprint import Fingerprint
 
 __all__ = ["FORMAT", "Manifest", "Part", "RunRecord"]
 

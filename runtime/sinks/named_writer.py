@@ -6,9 +6,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from runtime.errors import SinkError
-from runtime.model.whose_code import RUNNING, let_ctrl_c_pass, raised, where_raised
-from runtime.sinks.output import Output, OutputContext, SinkWriter
+from slackwater.runtime.errors import SinkError
+from slackwater.runtime.model.whose_code import RUNNING, let_ctrl_c_pass, raised, where_raised
+from slackwater.runtime.sinks.output import Output, OutputContext, SinkWriter
 
 __all__ = ["NamedWriter", "called_by_name"]
 

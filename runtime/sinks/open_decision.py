@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from runtime.errors import SinkError
-from runtime.sinks.fingerprint import SinkRun, differing
-from runtime.sinks.manifest import Manifest, Part
+from slackwater.runtime.errors import SinkError
+from slackwater.runtime.sinks.fingerprint import SinkRun, differing
+from slackwater.runtime.sinks.manifest import Manifest, Part
 
 __all__ = ["ExistingOutput", "OpenDecision", "open_decision"]
 

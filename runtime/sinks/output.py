@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Protocol
 
 import pyarrow as pa
 
-from runtime.sinks.fingerprint import SinkRun
+from slackwater.runtime.sinks.fingerprint import SinkRun
 
 if TYPE_CHECKING:
-    from runtime.sinks.lock import Holder
+    from slackwater.runtime.sinks.lock import Holder
 
 __all__ = [
     "CommitTraits",

@@ -5,7 +5,7 @@ By rows alone, borders depend on nothing but the rows, so that two runs write th
 
 from __future__ import annotations
 
-from runtime.errors import SettingError
+from slackwater.runtime.errors import SettingError
 
 __all__ = ["GROUP_ROWS", "PART_ROWS", "RollingPolicy"]
 

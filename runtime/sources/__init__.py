@@ -1,7 +1,13 @@
 """Sources: Arrow blocks in, batches with times and promises out."""
 
-from runtime.sources.machine import SourceMachine
-from runtime.sources.spec import END_OF_INPUT, EndOfInput, Input, SourceReader, SourceSpec
+from slackwater.runtime.sources.machine import SourceMachine
+from slackwater.runtime.sources.spec import (
+    END_OF_INPUT,
+    EndOfInput,
+    Input,
+    SourceReader,
+    SourceSpec,
+)
 
 __all__ = [
     "END_OF_INPUT",

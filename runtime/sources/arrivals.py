@@ -19,8 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from runtime.model import PLACE_BITS, START_NS, Arrived, Batch, Int64Array
-from runtime.order.newest import running_max
+from slackwater.runtime.model import PLACE_BITS, START_NS, Arrived, Batch, Int64Array
+from slackwater.runtime.order.newest import running_max
 
 MOST_WORDS_NS = 1_000_000
 """Words without rows are at least so far apart by the clock: 1 ms."""

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from runtime.errors import SchemaError
-from runtime.model import EARLIEST_NS, LATEST_NS, NS_PER_SECOND, BoolArray
-from runtime.model.arrow_functions import arrow_functions
-from runtime.sources.columns import UNIT_NS, TimeUnit
+from slackwater.runtime.errors import SchemaError
+from slackwater.runtime.model import EARLIEST_NS, LATEST_NS, NS_PER_SECOND, BoolArray
+from slackwater.runtime.model.arrow_functions import arrow_functions
+from slackwater.runtime.sources.columns import UNIT_NS, TimeUnit
 
 __all__ = ["refuse_bad_times", "rows_with_times"]
 

@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from runtime.model import START_NS, Int64Array
-from runtime.order.newest import running_max
+from slackwater.runtime.model import START_NS, Int64Array
+from slackwater.runtime.order.newest import running_max
 
 __all__ = ["BelievedTimes"]
 

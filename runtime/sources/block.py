@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from runtime.model import START_NS, Batch, BoolArray, Int64Array
+from slackwater.runtime.model import START_NS, Batch, BoolArray, Int64Array
 
 _NEAR_ROWS = 8
 """So many rows are looked at one by one: takes of a paced source are small more often than not, and

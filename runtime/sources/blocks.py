@@ -19,31 +19,31 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from runtime.errors import IngestError, OrderError
-from runtime.model import START_NS, Batch, Columns, Int64Array
-from runtime.order.newest import running_max
-from runtime.order.reorder import Reordering
-from runtime.sources.arrivals import ArrivalTeller
-from runtime.sources.bad_times import rows_with_times
-from runtime.sources.block import Block
-from runtime.sources.clock import SourceClock
-from runtime.sources.column_reader import ColumnReader
-from runtime.sources.columns import (
+from slackwater.runtime.errors import IngestError, OrderError
+from slackwater.runtime.model import START_NS, Batch, Columns, Int64Array
+from slackwater.runtime.order.newest import running_max
+from slackwater.runtime.order.reorder import Reordering
+from slackwater.runtime.sources.arrivals import ArrivalTeller
+from slackwater.runtime.sources.bad_times import rows_with_times
+from slackwater.runtime.sources.block import Block
+from slackwater.runtime.sources.clock import SourceClock
+from slackwater.runtime.sources.column_reader import ColumnReader
+from slackwater.runtime.sources.columns import (
     check_source_columns,
     near_time_ns,
     refuse_another_unit,
     schema_to_read,
 )
-from runtime.sources.early import MOST_ROWS, EarlyRows, Rows, early_rows
-from runtime.sources.few_rows import FewRows, few_reader
-from runtime.sources.idle_writers import IdleWriters
-from runtime.sources.named_reader import CountingReader, open_named, placed
-from runtime.sources.numbered import NumberedBlocks
-from runtime.sources.pacing import Pace
-from runtime.sources.promises import PromiseLine, spoken_promise_ns
-from runtime.sources.refusals import all_are_early, older_than_promised
-from runtime.sources.spec import EndOfInput, SourceSpec
-from runtime.sources.writers import WriterTable
+from slackwater.runtime.sources.early import MOST_ROWS, EarlyRows, Rows, early_rows
+from slackwater.runtime.sources.few_rows import FewRows, few_reader
+from slackwater.runtime.sources.idle_writers import IdleWriters
+from slackwater.runtime.sources.named_reader import CountingReader, open_named, placed
+from slackwater.runtime.sources.numbered import NumberedBlocks
+from slackwater.runtime.sources.pacing import Pace
+from slackwater.runtime.sources.promises import PromiseLine, spoken_promise_ns
+from slackwater.runtime.sources.refusals import all_are_early, older_than_promised
+from slackwater.runtime.sources.spec import EndOfInput, SourceSpec
+from slackwater.runtime.sources.writers import WriterTable
 
 _PIECE_ROWS = 65_536
 """At most this many rows are worked on at once: about a millisecond, and it fits the cache."""

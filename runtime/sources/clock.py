@@ -16,10 +16,10 @@ from typing import Any
 
 import numpy as np
 
-from runtime.errors import SchemaError
-from runtime.model import END_NS, LONGEST_NS, START_NS, Columns, Int64Array, duration_ns
-from runtime.sources.columns import refuse_far_times
-from runtime.sources.spec import SourceSpec
+from slackwater.runtime.errors import SchemaError
+from slackwater.runtime.model import END_NS, LONGEST_NS, START_NS, Columns, Int64Array, duration_ns
+from slackwater.runtime.sources.columns import refuse_far_times
+from slackwater.runtime.sources.spec import SourceSpec
 
 __all__ = ["Corrected", "SourceClock"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from runtime.errors import SettingError
+from slackwater.runtime.errors import SettingError
 
 __all__ = ["ClockColumns", "clock_columns"]
 

@@ -10,10 +10,10 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 
-from runtime.model import BoolArray, Columns
-from runtime.model.schema import is_sound, refuse_unsound
-from runtime.sources.bad_times import refuse_bad_times
-from runtime.sources.columns import TIME_ROLES, read_columns, refuse_nulls
+from slackwater.runtime.model import BoolArray, Columns
+from slackwater.runtime.model.schema import is_sound, refuse_unsound
+from slackwater.runtime.sources.bad_times import refuse_bad_times
+from slackwater.runtime.sources.columns import TIME_ROLES, read_columns, refuse_nulls
 
 __all__ = ["ColumnReader"]
 

@@ -8,12 +8,20 @@ from typing import Literal
 import numpy as np
 import pyarrow as pa
 
-from runtime.errors import SchemaError
-from runtime.expressions.nearest import listed, nearest
-from runtime.model import EARLIEST_NS, END_NS, LATEST_NS, NS_PER_SECOND, Column, Columns, Int64Array
-from runtime.model.arrow_functions import arrow_functions
-from runtime.model.schema import NullError, column_from_arrow
-from runtime.sources.spec import SourceSpec
+from slackwater.runtime.errors import SchemaError
+from slackwater.runtime.expressions.nearest import listed, nearest
+from slackwater.runtime.model import (
+    EARLIEST_NS,
+    END_NS,
+    LATEST_NS,
+    NS_PER_SECOND,
+    Column,
+    Columns,
+    Int64Array,
+)
+from slackwater.runtime.model.arrow_functions import arrow_functions
+from slackwater.runtime.model.schema import NullError, column_from_arrow
+from slackwater.runtime.sources.spec import SourceSpec
 
 TimeUnit = Literal["ns", "us", "ms", "s"]
 

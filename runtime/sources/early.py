@@ -21,11 +21,11 @@ from typing import Any
 
 import numpy as np
 
-from runtime.model import START_NS, Batch, BoolArray, Columns, Int64Array, concat_batches
-from runtime.order.newest import running_max
-from runtime.order.sorting import SortBuffer
-from runtime.sources.believed import BelievedTimes
-from runtime.sources.spec import SourceSpec
+from slackwater.runtime.model import START_NS, Batch, BoolArray, Columns, Int64Array, concat_batches
+from slackwater.runtime.order.newest import running_max
+from slackwater.runtime.order.sorting import SortBuffer
+from slackwater.runtime.sources.believed import BelievedTimes
+from slackwater.runtime.sources.spec import SourceSpec
 
 
 @dataclass(frozen=True, slots=True)

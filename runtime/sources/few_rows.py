@@ -18,14 +18,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from runtime.expressions.row_tests import FEW_ROWS, RowTests, is_alike, still_passing
-from runtime.model import EARLIEST_NS, LATEST_NS, Batch, Columns, Int64Array
-from runtime.model.arrow_functions import arrow_functions
-from runtime.order.reorder import AsTheyCome, OrderedOrRefused
-from runtime.sources.block import Block
-from runtime.sources.column_reader import ColumnReader
-from runtime.sources.columns import UNIT_NS
-from runtime.sources.spec import SourceSpec
+from slackwater.runtime.expressions.row_tests import FEW_ROWS, RowTests, is_alike, still_passing
+from slackwater.runtime.model import EARLIEST_NS, LATEST_NS, Batch, Columns, Int64Array
+from slackwater.runtime.model.arrow_functions import arrow_functions
+from slackwater.runtime.order.reorder import AsTheyCome, OrderedOrRefused
+from slackwater.runtime.sources.block import Block
+from slackwater.runtime.sources.column_reader import ColumnReader
+from slackwater.runtime.sources.columns import UNIT_NS
+from slackwater.runtime.sources.spec import SourceSpec
 
 __all__ = ["FewReader", "FewRows", "few_reader"]
 

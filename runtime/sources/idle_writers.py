@@ -19,8 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from runtime.model import END_NS, START_NS, Int64Array
-from runtime.order.newest import least_over, running_max
+from slackwater.runtime.model import END_NS, START_NS, Int64Array
+from slackwater.runtime.order.newest import least_over, running_max
 
 
 class IdleWriters:

@@ -6,8 +6,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from runtime.model import Batch, BoolArray, concat_batches
-from runtime.order.reorder import Reordering
+from slackwater.runtime.model import Batch, BoolArray, concat_batches
+from slackwater.runtime.order.reorder import Reordering
 
 
 def put_around_late(

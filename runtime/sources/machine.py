@@ -15,13 +15,13 @@ from bisect import bisect_left
 
 import numpy as np
 
-from runtime.errors import OrderError
-from runtime.expressions.row_tests import FEW_ROWS
-from runtime.model import END_NS, Arrived, Batch, Int64Array, Message, concat_batches
-from runtime.sources.block import Block
-from runtime.sources.few_rows import FewRows
-from runtime.sources.late_rows import put_around_late
-from runtime.sources.state import SourceState
+from slackwater.runtime.errors import OrderError
+from slackwater.runtime.expressions.row_tests import FEW_ROWS
+from slackwater.runtime.model import END_NS, Arrived, Batch, Int64Array, Message, concat_batches
+from slackwater.runtime.sources.block import Block
+from slackwater.runtime.sources.few_rows import FewRows
+from slackwater.runtime.sources.late_rows import put_around_late
+from slackwater.runtime.sources.state import SourceState
 
 
 class SourceMachine(SourceState):

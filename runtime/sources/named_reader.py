@@ -8,10 +8,10 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
-from runtime.errors import IngestError, SchemaError, SlackwaterError
-from runtime.model.schema import NullError
-from runtime.model.whose_code import RUNNING, in_words, let_ctrl_c_pass, where_raised
-from runtime.sources.spec import EndOfInput, Input, SourceReader
+from slackwater.runtime.errors import IngestError, SchemaError, SlackwaterError
+from slackwater.runtime.model.schema import NullError
+from slackwater.runtime.model.whose_code import RUNNING, in_words, let_ctrl_c_pass, where_raised
+from slackwater.runtime.sources.spec import EndOfInput, Input, SourceReader
 
 
 class CountingReader(SourceReader, Protocol):

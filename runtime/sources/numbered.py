@@ -11,16 +11,16 @@ from typing import Any
 
 import numpy as np
 
-from runtime.errors import SchemaError
-from runtime.model import END_NS, START_NS, Batch, Int64Array
-from runtime.order.newest import running_max
-from runtime.order.sequence import BySequence
-from runtime.order.sequence_order import NumberedRows, SequenceOrder
-from runtime.order.steps import Steps
-from runtime.sources.block import Block
-from runtime.sources.early import Rows
-from runtime.sources.pacing import Pace
-from runtime.sources.spec import SourceSpec
+from slackwater.runtime.errors import SchemaError
+from slackwater.runtime.model import END_NS, START_NS, Batch, Int64Array
+from slackwater.runtime.order.newest import running_max
+from slackwater.runtime.order.sequence import BySequence
+from slackwater.runtime.order.sequence_order import NumberedRows, SequenceOrder
+from slackwater.runtime.order.steps import Steps
+from slackwater.runtime.sources.block import Block
+from slackwater.runtime.sources.early import Rows
+from slackwater.runtime.sources.pacing import Pace
+from slackwater.runtime.sources.spec import SourceSpec
 
 
 class NumberedBlocks:

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from runtime.model import START_NS, Int64Array
-from runtime.order.newest import running_max
+from slackwater.runtime.model import START_NS, Int64Array
+from slackwater.runtime.order.newest import running_max
 
 _LONGEST_NS = 2**62
 """A due time further off than this (146 years) is cut, so that adding the start cannot wrap."""

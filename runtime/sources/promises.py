@@ -18,12 +18,12 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from runtime.errors import OperatorError, SchemaError
-from runtime.model import END_NS, START_NS, Batch, Columns, Int64Array
-from runtime.order.newest import running_max
-from runtime.order.reorder import Reordering
-from runtime.sources.columns import time_ns
-from runtime.sources.spec import SourceSpec
+from slackwater.runtime.errors import OperatorError, SchemaError
+from slackwater.runtime.model import END_NS, START_NS, Batch, Columns, Int64Array
+from slackwater.runtime.order.newest import running_max
+from slackwater.runtime.order.reorder import Reordering
+from slackwater.runtime.sources.columns import time_ns
+from slackwater.runtime.sources.spec import SourceSpec
 
 
 def spoken_promise_ns(

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from runtime.model import format_ns
-from runtime.sources.early import MOST_ROWS, EarlyRows
-from runtime.sources.spec import SourceSpec
+from slackwater.runtime.model import format_ns
+from slackwater.runtime.sources.early import MOST_ROWS, EarlyRows
+from slackwater.runtime.sources.spec import SourceSpec
 
 __all__ = ["all_are_early", "older_than_promised"]
 

@@ -11,12 +11,12 @@ from typing import Literal, Protocol
 
 import pyarrow as pa
 
-from runtime.errors import SettingError
-from runtime.expressions.expressions import Expr
-from runtime.order.policies import OrderWord, reorder_of
-from runtime.order.reorder import Reorder
-from runtime.order.sequence import BySequence
-from runtime.sources.clock_columns import ClockColumns
+from slackwater.runtime.errors import SettingError
+from slackwater.runtime.expressions.expressions import Expr
+from slackwater.runtime.order.policies import OrderWord, reorder_of
+from slackwater.runtime.order.reorder import Reorder
+from slackwater.runtime.order.sequence import BySequence
+from slackwater.runtime.sources.clock_columns import ClockColumns
 
 
 class EndOfInput:

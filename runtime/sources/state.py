@@ -9,13 +9,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from runtime.expressions.row_tests import RowTests, RowTestsOver
-from runtime.model import START_NS, Batch
-from runtime.sources.arrivals import ArrivalTeller
-from runtime.sources.block import Block
-from runtime.sources.blocks import BlockReader
-from runtime.sources.few_rows import FewRows
-from runtime.sources.spec import SourceSpec
+from slackwater.runtime.expressions.row_tests import RowTests, RowTestsOver
+from slackwater.runtime.model import START_NS, Batch
+from slackwater.runtime.sources.arrivals import ArrivalTeller
+from slackwater.runtime.sources.block import Block
+from slackwater.runtime.sources.blocks import BlockReader
+from slackwater.runtime.sources.few_rows import FewRows
+from slackwater.runtime.sources.spec import SourceSpec
 
 __all__ = ["SourceState"]
 

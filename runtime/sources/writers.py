@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from runtime.errors import SchemaError, SettingError
-from runtime.model import START_NS, Column, Int64Array
-from runtime.order.newest import newest_before
+from slackwater.runtime.errors import SchemaError, SettingError
+from slackwater.runtime.model import START_NS, Column, Int64Array
+from slackwater.runtime.order.newest import newest_before
 
 _VALUE_BITS = 48
 _RANKS = 2**15

@@ -4,15 +4,15 @@ Three rooms, each on those before it: `record` (what is told, answered and kept)
 slack would bring), `decide` (which slack is set). What a host needs of them is here.
 """
 
-from runtime.control.commands import SetRelease
-from runtime.tune.decide.chosen import chosen_tuning
-from runtime.tune.decide.closing_shares import with_closing_shares
-from runtime.tune.decide.feasible import HOP_NS, deadline_refusal
-from runtime.tune.decide.guarded import GuardedPolicies, GuardedPolicy
-from runtime.tune.decide.make import make_policy
-from runtime.tune.record.contract import SlackPolicy
-from runtime.tune.record.paths import Paths, measured_ns
-from runtime.tune.record.tuning_record import TuningRecord
+from slackwater.runtime.control.commands import SetRelease
+from slackwater.runtime.tune.decide.chosen import chosen_tuning
+from slackwater.runtime.tune.decide.closing_shares import with_closing_shares
+from slackwater.runtime.tune.decide.feasible import HOP_NS, deadline_refusal
+from slackwater.runtime.tune.decide.guarded import GuardedPolicies, GuardedPolicy
+from slackwater.runtime.tune.decide.make import make_policy
+from slackwater.runtime.tune.record.contract import SlackPolicy
+from slackwater.runtime.tune.record.paths import Paths, measured_ns
+from slackwater.runtime.tune.record.tuning_record import TuningRecord
 
 __all__ = [
     "HOP_NS",

@@ -16,9 +16,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from runtime.errors import SlackwaterError
-from runtime.measure import JobReport
-from runtime.model import format_ns
 from slackwater.cli.progress import Progress
 from slackwater.cli.rate_options import AdmissionOption, Rates, Sample, predicted_by
 from slackwater.cli.shell import (
@@ -37,10 +34,13 @@ from slackwater.cli.shell import (
 from slackwater.report.latency_table import latency_json, latency_text, render_latency
 from slackwater.report.render import plain_console, tabulate
 from slackwater.report.sanitize import echo
+from slackwater.runtime.errors import SlackwaterError
+from slackwater.runtime.measure import JobReport
+from slackwater.runtime.model import format_ns
 
 if TYPE_CHECKING:
-    from actors.jobs.logs import LogPart
-    from actors.jobs.records import JobRecord
+    from slackwater.actors.jobs.logs import LogPart
+    from slackwater.actors.jobs.records import JobRecord
     from slackwater.cluster import Cluster
     from slackwater.jobs import Job
 

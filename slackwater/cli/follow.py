@@ -9,8 +9,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 
-from runtime.errors import SinkError, SlackwaterError
-from runtime.measure import JobReport, ledger_of
 from slackwater.report.deadline_picture import draw_deadline
 from slackwater.report.picture import draw_latency
 from slackwater.report.report_file import (
@@ -21,6 +19,8 @@ from slackwater.report.report_file import (
     load_report,
     save_report,
 )
+from slackwater.runtime.errors import SinkError, SlackwaterError
+from slackwater.runtime.measure import JobReport, ledger_of
 
 STATUS_EVERY_S = 1.0
 

@@ -16,8 +16,6 @@ from typing import Annotated, Any
 
 import typer
 
-from runtime.errors import SettingError
-from runtime.measure import JobReport, imbalances
 from slackwater.cli import cluster_commands
 from slackwater.cli.doctor_command import doctor
 from slackwater.cli.follow import Host, follow, starting
@@ -44,6 +42,8 @@ from slackwater.cli.versions import versions
 from slackwater.ctrl_c import tell_ctrl_c_apart
 from slackwater.report.report_file import REPORT_FILE, STATUS_FILE, find_file, load_report
 from slackwater.report.sanitize import echo
+from slackwater.runtime.errors import SettingError
+from slackwater.runtime.measure import JobReport, imbalances
 
 RUNS = Path("out")
 STALE_S = 15.0

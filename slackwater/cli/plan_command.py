@@ -6,8 +6,6 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from runtime.errors import SettingError
-from runtime.model import NS_PER_SECOND, duration_ns, format_ns
 from slackwater.cli.rate_options import History, Rates, Sample, known_rates
 from slackwater.cli.shell import (
     AsJson,
@@ -21,9 +19,11 @@ from slackwater.cli.shell import (
 )
 from slackwater.cli.what_if_options import Cost, LinkCapacity, LinkDelay, Speed, costs_of, link_of
 from slackwater.report.sanitize import echo
+from slackwater.runtime.errors import SettingError
+from slackwater.runtime.model import NS_PER_SECOND, duration_ns, format_ns
 
 if TYPE_CHECKING:
-    from runtime.flow.dataflow import Dataflow
+    from slackwater.runtime.flow.dataflow import Dataflow
 
 __all__ = ["plan", "provision"]
 

@@ -11,11 +11,11 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from runtime.measure import JobReport, LatencyHistogram, StageReport, standing
-from runtime.model import END_NS, START_NS, format_ns
 from slackwater.report.kept import slack_words
 from slackwater.report.sanitize import sanitized
 from slackwater.report.tables import format_count
+from slackwater.runtime.measure import JobReport, LatencyHistogram, StageReport, standing
+from slackwater.runtime.model import END_NS, START_NS, format_ns
 
 LIVE_EVERY_S = 0.25
 LINE_EVERY_S = 2.0

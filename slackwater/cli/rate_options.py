@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from runtime.errors import SettingError
+from slackwater.runtime.errors import SettingError
 
 if TYPE_CHECKING:
-    from runtime.estimate.rates import Rate
+    from slackwater.runtime.estimate.rates import Rate
 
 __all__ = [
     "AdmissionOption",

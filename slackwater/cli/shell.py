@@ -15,13 +15,13 @@ from typing import Annotated, Any, TextIO
 import typer
 from rich.console import Console
 
-from runtime.errors import SlackwaterError
-from runtime.measure import JobReport
 from slackwater.cli.userfile import Loaded, load_flow, split_target
 from slackwater.report.picture import sparkline
 from slackwater.report.render import plain_console, render_report, report_text
 from slackwater.report.report_file import json_text
 from slackwater.report.sanitize import echo, sanitized_json
+from slackwater.runtime.errors import SlackwaterError
+from slackwater.runtime.measure import JobReport
 
 app = typer.Typer(
     name="slackwater",

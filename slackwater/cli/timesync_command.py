@@ -8,11 +8,11 @@ from typing import Annotated
 
 import typer
 
-from ingest.timesync import TimeServer, TimeSync, new_key
-from ingest.timesync.server import LOOPBACK
-from runtime.model import format_ns
 from slackwater.cli.shell import AsJson, errors_told, print_json
+from slackwater.ingest.timesync import TimeServer, TimeSync, new_key
+from slackwater.ingest.timesync.server import LOOPBACK
 from slackwater.report.sanitize import echo
+from slackwater.runtime.model import format_ns
 
 timesync = typer.Typer(
     help="Compare the clocks of sources with ours, over UDP.", no_args_is_help=True

@@ -12,9 +12,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple, Protocol, TypeGuard, runtime_checkable
 
-from runtime.errors import FlowError, SlackwaterError
-from runtime.expressions.nearest import listed, nearest
-from runtime.model.whose_code import let_ctrl_c_pass
+from slackwater.runtime.errors import FlowError, SlackwaterError
+from slackwater.runtime.expressions.nearest import listed, nearest
+from slackwater.runtime.model.whose_code import let_ctrl_c_pass
 
 
 @runtime_checkable

@@ -6,8 +6,8 @@ import importlib.metadata
 import os
 import platform
 
-from ingest.java import find_java
-from runtime.errors import JavaError
+from slackwater.ingest.java import find_java
+from slackwater.runtime.errors import JavaError
 
 
 def versions() -> dict[str, str]:

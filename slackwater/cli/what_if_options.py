@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from runtime.errors import SettingError
-from runtime.model import duration_ns
+from slackwater.runtime.errors import SettingError
+from slackwater.runtime.model import duration_ns
 
 if TYPE_CHECKING:
-    from runtime.simulate import LinkModel
+    from slackwater.runtime.simulate import LinkModel
 
 __all__ = ["Cost", "LinkCapacity", "LinkDelay", "Speed", "costs_of", "link_of"]
 
@@ -53,7 +53,7 @@ def link_of(capacity: str | None, delay: str | None) -> LinkModel | None:
     """
     if capacity is None and delay is None:
         return None
-    from runtime.simulate import LinkModel  # noqa: PLC0415 (slow to import)
+    from slackwater.runtime.simulate import LinkModel  # noqa: PLC0415 (slow to import)
 
     delay_ns = LinkModel().delay_ns if delay is None else duration_ns(delay, what="--link-delay")
     if capacity is None:

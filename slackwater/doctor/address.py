@@ -6,8 +6,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from actors.nodes.versions import own_versions
-from runtime.errors import ClusterError
+from slackwater.actors.nodes.versions import own_versions
 from slackwater.doctor.clock import ask_clock
 from slackwater.doctor.findings import (
     Finding,
@@ -19,10 +18,11 @@ from slackwater.doctor.findings import (
     warning,
 )
 from slackwater.doctor.own_token import judge_own_token
+from slackwater.runtime.errors import ClusterError
 
 if TYPE_CHECKING:
-    from actors.nodes.placement import NodeInfo
-    from actors.nodes.ray_nodes import RayNodes
+    from slackwater.actors.nodes.placement import NodeInfo
+    from slackwater.actors.nodes.ray_nodes import RayNodes
 
 ANSWER_S = 60.0
 CLUSTER = "cluster"
@@ -35,7 +35,7 @@ def examine_address(address: str | None, *, say: Callable[[str], None]) -> list[
         address: as `Cluster.connect` takes it.
         say: told, in a few words, what is going on.
     """
-    from actors.nodes.ray_nodes import RayNodes  # noqa: PLC0415 (Ray takes a second to import)
+    from slackwater.actors.nodes.ray_nodes import RayNodes  # noqa: PLC0415 (Ray takes a second to import)
 
     found = list(judge_own_token(os.environ))
     try:
@@ -80,8 +80,8 @@ def _facts(nodes: Sequence[NodeInfo]) -> Mapping[str, dict[str, Any] | str]:
     import ray  # noqa: PLC0415
     from ray.exceptions import RayError  # noqa: PLC0415
 
-    from actors.nodes.gateway import on_node  # noqa: PLC0415
-    from actors.nodes.host_facts import host_facts  # noqa: PLC0415
+    from slackwater.actors.nodes.gateway import on_node  # noqa: PLC0415
+    from slackwater.actors.nodes.host_facts import host_facts  # noqa: PLC0415
 
     calls = {on_node(host_facts, node_id=node.node_id): node.node_id for node in nodes}
     done, _ = ray.wait(list(calls), num_returns=len(calls), timeout=ANSWER_S)
@@ -105,8 +105,8 @@ def _facts(nodes: Sequence[NodeInfo]) -> Mapping[str, dict[str, Any] | str]:
 def _clock_of(node: NodeInfo) -> int:
     import ray  # noqa: PLC0415
 
-    from actors.nodes.gateway import on_node  # noqa: PLC0415
-    from actors.nodes.host_facts import clock_ns  # noqa: PLC0415
+    from slackwater.actors.nodes.gateway import on_node  # noqa: PLC0415
+    from slackwater.actors.nodes.host_facts import clock_ns  # noqa: PLC0415
 
     told: int = ray.get(on_node(clock_ns, node_id=node.node_id), timeout=ANSWER_S)
     return told

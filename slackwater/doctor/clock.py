@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from runtime.measure.clock import Exchange
+from slackwater.runtime.measure.clock import Exchange
 
 EXCHANGES = 8
 

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from runtime.plan.slots import slots_of_nodes
+from slackwater.runtime.plan.slots import slots_of_nodes
 
 if TYPE_CHECKING:
-    from actors.nodes.placement import NodeInfo
+    from slackwater.actors.nodes.placement import NodeInfo
 
 Level = Literal["ok", "warning", "problem"]
 GB = 10**9

@@ -6,8 +6,8 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from actors.nodes.host_facts import host_facts
-from actors.nodes.versions import own_versions
+from slackwater.actors.nodes.host_facts import host_facts
+from slackwater.actors.nodes.versions import own_versions
 from slackwater.doctor.findings import Finding, judge_machine, ok
 from slackwater.doctor.own_token import HERE
 

@@ -11,8 +11,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from actors.nodes.tokens import token_file
-from actors.nodes.versions import own_versions
+from slackwater.actors.nodes.tokens import token_file
+from slackwater.actors.nodes.versions import own_versions
 from slackwater.doctor.findings import (
     Finding,
     judge_clock,

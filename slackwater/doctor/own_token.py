@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from actors.nodes.tokens import sharing, token_file
+from slackwater.actors.nodes.tokens import sharing, token_file
 from slackwater.doctor.findings import Finding, ok, problem, warning
 
 HERE = "here"

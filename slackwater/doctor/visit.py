@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
-import actors.nodes.host_facts
-from actors.nodes.host_facts import MARK
+from slackwater.actors.nodes import host_facts
+from slackwater.actors.nodes.host_facts import MARK
 from slackwater.doctor.clock import ask_clock
 
 __all__ = ["SSH_PORT", "Login", "Visit", "visit"]
@@ -22,7 +22,7 @@ SSH_PORT = 22
 REACH_S = 5.0
 VISIT_S = 60.0
 """For all of one host; a login shell and Python take a second or so."""
-PROGRAM = Path(actors.nodes.host_facts.__file__)
+PROGRAM = Path(host_facts.__file__)
 # Its own source comes in first, as a line with its length and so many letters; then questions.
 RUN = "exec python3 -c 'import sys; exec(sys.stdin.read(int(sys.stdin.readline())))'"
 SSH_FAILED, NOT_FOUND = 255, 127  # exit codes of ssh and of a shell

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from runtime.measure import TuningReport, TuningSpan
-from runtime.model import NS_PER_SECOND, format_ns
 from slackwater.report.kept import kept
 from slackwater.report.picture import INK, new_figure, plain_text, style_panel, write_png
+from slackwater.runtime.measure import TuningReport, TuningSpan
+from slackwater.runtime.model import NS_PER_SECOND, format_ns
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -6,8 +6,8 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from runtime.measure import JobReport, TuningReport
-from runtime.model import NS_PER_SECOND, ReleaseRule, format_ns
+from slackwater.runtime.measure import JobReport, TuningReport
+from slackwater.runtime.model import NS_PER_SECOND, ReleaseRule, format_ns
 
 
 def policy_words(status: Mapping[str, Any]) -> str:

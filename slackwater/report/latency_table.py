@@ -13,9 +13,9 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from runtime.measure import ChannelReport, JobReport, SinkReport, StageReport
-from runtime.model import format_ns
 from slackwater.report.render import old_columns, plain_console, say, tabulate
+from slackwater.runtime.measure import ChannelReport, JobReport, SinkReport, StageReport
+from slackwater.runtime.model import format_ns
 
 QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p99.9": 0.999, "max": 1.0}
 _MS = 1e6

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from rich.text import Text
 
-from runtime.measure import JobReport, imbalances
-from runtime.measure.outcomes import LATE, Counts, LedgerPlace, of_jobs
+from slackwater.runtime.measure import JobReport, imbalances
+from slackwater.runtime.measure.outcomes import LATE, Counts, LedgerPlace, of_jobs
 
 __all__ = ["ledger_line"]
 

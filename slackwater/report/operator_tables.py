@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from runtime.measure import StageReport
-from runtime.model import format_ns
-from runtime.shedding.counts import SheddingCounts
 from slackwater.report.tables import Column, format_count, percent
+from slackwater.runtime.measure import StageReport
+from slackwater.runtime.model import format_ns
+from slackwater.runtime.shedding.counts import SheddingCounts
 
 
 def closing_columns(stages: Sequence[StageReport]) -> list[Column]:

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from runtime.measure import JobReport, LatencySeries, SeriesBin, SinkReport
-from runtime.measure.prediction import PredictionReport
-from runtime.model import NS_PER_SECOND, format_ns
 from slackwater.report.prediction_table import prediction_lines
 from slackwater.report.report_file import replace_file
+from slackwater.runtime.measure import JobReport, LatencySeries, SeriesBin, SinkReport
+from slackwater.runtime.measure.prediction import PredictionReport
+from slackwater.runtime.model import NS_PER_SECOND, format_ns
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

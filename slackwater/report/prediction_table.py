@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from runtime.measure.prediction import PredictedSpan, PredictionReport, coarser
-from runtime.model import NS_PER_SECOND, format_ns
+from slackwater.runtime.measure.prediction import PredictedSpan, PredictionReport, coarser
+from slackwater.runtime.model import NS_PER_SECOND, format_ns
 
 __all__ = ["prediction_columns", "prediction_lines", "prediction_title"]
 

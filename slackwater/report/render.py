@@ -13,7 +13,13 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from runtime.measure import (
+from slackwater.report.kept import kept, policy_words, results_kept, slack_words
+from slackwater.report.ledger_text import ledger_line
+from slackwater.report.operator_tables import closing_columns, feature_text, shedding_columns
+from slackwater.report.prediction_table import prediction_columns, prediction_title
+from slackwater.report.sanitize import sanitized, sanitized_line
+from slackwater.report.tables import Column, format_count, percent
+from slackwater.runtime.measure import (
     ChannelReport,
     ClockReport,
     JobReport,
@@ -23,15 +29,9 @@ from runtime.measure import (
     imbalances,
     standing,
 )
-from runtime.measure.outcomes import LedgerPlace, at_stages
-from runtime.model import NS_PER_SECOND, format_ns
-from runtime.model.row_marks import row_marks
-from slackwater.report.kept import kept, policy_words, results_kept, slack_words
-from slackwater.report.ledger_text import ledger_line
-from slackwater.report.operator_tables import closing_columns, feature_text, shedding_columns
-from slackwater.report.prediction_table import prediction_columns, prediction_title
-from slackwater.report.sanitize import sanitized, sanitized_line
-from slackwater.report.tables import Column, format_count, percent
+from slackwater.runtime.measure.outcomes import LedgerPlace, at_stages
+from slackwater.runtime.model import NS_PER_SECOND, format_ns
+from slackwater.runtime.model.row_marks import row_marks
 
 PLAIN_COLUMNS = 100
 

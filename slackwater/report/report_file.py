@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from actors.kernel.plain_files import private, read_plain
-from runtime.errors import SinkError, SlackwaterError, way_out
-from runtime.measure import JobReport
+from slackwater.actors.kernel.plain_files import private, read_plain
+from slackwater.runtime.errors import SinkError, SlackwaterError, way_out
+from slackwater.runtime.measure import JobReport
 
 REPORT_FILE = "report.json"
 STATUS_FILE = "status.json"

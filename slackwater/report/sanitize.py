@@ -7,7 +7,7 @@ from typing import Any
 import typer
 from rich.text import Text
 
-from runtime.terminal_text import PICTURES, sanitized
+from slackwater.runtime.terminal_text import PICTURES, sanitized
 
 __all__ = ["echo", "sanitized", "sanitized_json", "sanitized_line"]
 

@@ -32,7 +32,7 @@ from benchmarks.engine.threads import (
 from benchmarks.engine.wakes import by_thread, cores_of, said_of_wakes
 from benchmarks.engine.workload import paced_tables, write
 from benchmarks.frame import Options, Spread, WrongResultError
-from runtime.sources.spec import END_OF_INPUT
+from slackwater.runtime.sources.spec import END_OF_INPUT
 
 needs_git = pytest.mark.skipif(
     shutil.which("git") is None or not (before.ROOT / ".git").exists(),

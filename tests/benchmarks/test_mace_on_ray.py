@@ -18,13 +18,13 @@ from benchmarks.mace.on_ray.judge import by_second, error_by_second, judged
 from benchmarks.mace.on_ray.service import Account, Moment, by_the_clock, on_core, working
 from benchmarks.mace.on_ray.trial import TAIL_S, OnRay, limits_for, pattern_s, with_costs
 from benchmarks.mace.query import STAGES, add_query
-from runtime.estimate import LatencyEstimate, QueryGraph, QueryOperator
-from runtime.estimate.curves import WindowCurve
-from runtime.measure.report import JobReport
-from runtime.operators.registry import ENTRIES
-from runtime.plan.plan import Plan
-from runtime.prepare import prepare
-from runtime.simulate import LinkModel, Simulation
+from slackwater.runtime.estimate import LatencyEstimate, QueryGraph, QueryOperator
+from slackwater.runtime.estimate.curves import WindowCurve
+from slackwater.runtime.measure.report import JobReport
+from slackwater.runtime.operators.registry import ENTRIES
+from slackwater.runtime.plan.plan import Plan
+from slackwater.runtime.prepare import prepare
+from slackwater.runtime.simulate import LinkModel, Simulation
 
 MS = 1_000_000
 COUNT = 40

@@ -12,7 +12,7 @@ from benchmarks.patterns.growth import STEPS, Growth, of_types
 from benchmarks.patterns.naive import Naive
 from benchmarks.patterns.on_flink import NoFlink, flink_cep
 from benchmarks.patterns.timed import reads_of
-from runtime.operators import make_operator
+from slackwater.runtime.operators import make_operator
 
 FEW = of_types("few", 400, 4, seed=3)
 NEXT = Growth("next", FEW.kinds, "next")

@@ -16,7 +16,7 @@ from benchmarks.mace.stock_query import (
     rows_by_plan,
     three_plans,
 )
-from runtime.model import NS_PER_SECOND
+from slackwater.runtime.model import NS_PER_SECOND
 
 COUNT = 1_200
 GOOD_BELOW = 500

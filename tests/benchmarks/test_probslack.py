@@ -27,7 +27,7 @@ from benchmarks.probslack.trial import (
     tried,
     windows_of,
 )
-from runtime.closing.simple import ByTime, EventDriven
+from slackwater.runtime.closing.simple import ByTime, EventDriven
 
 
 def stream_of(*events: tuple[int, int]) -> Stream:

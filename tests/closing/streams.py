@@ -8,8 +8,8 @@ from random import Random
 
 import numpy as np
 
-from runtime.closing import Closing, ClosingCounts, ClosingRun, WindowEnds
-from runtime.model import Int64Array
+from slackwater.runtime.closing import Closing, ClosingCounts, ClosingRun, WindowEnds
+from slackwater.runtime.model import Int64Array
 
 MS = 1_000_000
 Row = tuple[int, int, int]

@@ -8,9 +8,9 @@ from unittest.mock import patch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.closing import Closing, WindowEnds, settling
-from runtime.closing.probslack import ProbSlack
-from runtime.closing.simple import ByTime, EventDriven
+from slackwater.runtime.closing import Closing, WindowEnds, settling
+from slackwater.runtime.closing.probslack import ProbSlack
+from slackwater.runtime.closing.simple import ByTime, EventDriven
 from tests.closing.streams import columns, drawn, ran
 from tests.support.chance import chance
 

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.probslack.streams import MS, geometric, stream_of
-from runtime.closing import WindowEnds
-from runtime.closing.probslack import ProbSlack
-from runtime.closing.simple import ByTime, EventDriven
-from runtime.model import START_NS
+from slackwater.runtime.closing import WindowEnds
+from slackwater.runtime.closing.probslack import ProbSlack
+from slackwater.runtime.closing.simple import ByTime, EventDriven
+from slackwater.runtime.model import START_NS
 from tests.closing.streams import columns, drawn
 from tests.closing.test_cuts import POLICIES
 from tests.support.chance import chance

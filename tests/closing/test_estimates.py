@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.closing import WindowEnds
-from runtime.closing.disorder import Needs
-from runtime.closing.fitting import FitSettings, NeedsFitting
-from runtime.closing.oracle import oracle
+from slackwater.runtime.closing import WindowEnds
+from slackwater.runtime.closing.disorder import Needs
+from slackwater.runtime.closing.fitting import FitSettings, NeedsFitting
+from slackwater.runtime.closing.oracle import oracle
 from tests.closing.streams import columns, drawn
 from tests.support.chance import chance
 from tests.support.examples import a_third

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.closing import WindowEnds
-from runtime.closing.aim import Aim
-from runtime.closing.budget import GUARDS, Budget, GuardWord
-from runtime.closing.probslack import ProbSlack
+from slackwater.runtime.closing import WindowEnds
+from slackwater.runtime.closing.aim import Aim
+from slackwater.runtime.closing.budget import GUARDS, Budget, GuardWord
+from slackwater.runtime.closing.probslack import ProbSlack
 from tests.closing.streams import columns, drawn, missed, ran
 from tests.support.chance import chance
 from tests.support.examples import a_third

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.probslack.straightforward import simulate
-from runtime.closing import WindowEnds
-from runtime.closing.budget import GUARDS, GuardWord
-from runtime.closing.probslack import ProbSlack
+from slackwater.runtime.closing import WindowEnds
+from slackwater.runtime.closing.budget import GUARDS, GuardWord
+from slackwater.runtime.closing.probslack import ProbSlack
 from tests.closing.streams import drawn, ran
 from tests.support.chance import chance
 

@@ -7,11 +7,11 @@ import pytest
 
 from benchmarks.probslack.calibration import told_and_missed
 from benchmarks.probslack.streams import MS, Stream, geometric, stream_of
-from runtime.closing import ClosingCounts, WindowEnds
-from runtime.closing.budget import GUARDS, GuardWord
-from runtime.closing.policy import FloatArray
-from runtime.closing.probslack import ProbSlack
-from runtime.model import BoolArray, Int64Array
+from slackwater.runtime.closing import ClosingCounts, WindowEnds
+from slackwater.runtime.closing.budget import GUARDS, GuardWord
+from slackwater.runtime.closing.policy import FloatArray
+from slackwater.runtime.closing.probslack import ProbSlack
+from slackwater.runtime.model import BoolArray, Int64Array
 from tests.closing.streams import Row, columns
 
 WINDOWS = WindowEnds(1_000 * MS, 1_000 * MS)

@@ -6,8 +6,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.closing.histograms import Histograms
-from runtime.closing.tables import Tables
+from slackwater.runtime.closing.histograms import Histograms
+from slackwater.runtime.closing.tables import Tables
 
 VALUES = st.lists(st.integers(0, 30), min_size=1, max_size=12)
 TICK = 3

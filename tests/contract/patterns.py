@@ -8,13 +8,13 @@ from typing import Any
 import pyarrow as pa
 
 import slackwater as sw
-from runtime.expressions.expressions import col
-from runtime.model import READY_ONLY
-from runtime.operators.ground.drift import Drift
-from runtime.operators.pattern.step import PatternStep
-from runtime.patterns.normalise import normal_of
-from runtime.patterns.scopes import CountWindows, OpenedWindows, Within
-from runtime.plan.step import Step
+from slackwater.runtime.expressions.expressions import col
+from slackwater.runtime.model import READY_ONLY
+from slackwater.runtime.operators.ground.drift import Drift
+from slackwater.runtime.operators.pattern.step import PatternStep
+from slackwater.runtime.patterns.normalise import normal_of
+from slackwater.runtime.patterns.scopes import CountWindows, OpenedWindows, Within
+from slackwater.runtime.plan.step import Step
 
 TIMES = pa.timestamp("ns")
 LOW, HIGH = sw.event("low", where=col("delay") < 0.2), sw.event("high", where=col("delay") > 0.1)

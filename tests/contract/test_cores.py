@@ -12,8 +12,8 @@ import pyarrow as pa
 import pytest
 
 import slackwater as sw
-from runtime.errors import ClusterError, FlowError, WorkerDied
-from runtime.measure import imbalances
+from slackwater.runtime.errors import ClusterError, FlowError, WorkerDied
+from slackwater.runtime.measure import imbalances
 from tests.support.crowds import crowd
 from tests.support.endless import EndlessInput
 from tests.support.flows import sorted_rows

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from runtime.merge import SlackGate, Writer
-from runtime.model import END_NS, READY_ONLY, Batch, GateRead, ReleaseRule
+from slackwater.runtime.merge import SlackGate, Writer
+from slackwater.runtime.model import END_NS, READY_ONLY, Batch, GateRead, ReleaseRule
 from tests.support.restoring import check_restored_anywhere
 from tests.support.rules import rule
 

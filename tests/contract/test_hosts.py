@@ -16,13 +16,13 @@ import pyarrow as pa
 import pytest
 
 import slackwater as sw
-from actors.slot.host import SlotHost
-from actors.wire.channel import ChannelKeys
-from runtime.config import Limits
-from runtime.errors import SettingError
-from runtime.measure import imbalances
-from runtime.plan.slot_plan import SlotPlan
-from runtime.schedule import Egress, Slot, replay, replaying
+from slackwater.actors.slot.host import SlotHost
+from slackwater.actors.wire.channel import ChannelKeys
+from slackwater.runtime.config import Limits
+from slackwater.runtime.errors import SettingError
+from slackwater.runtime.measure import imbalances
+from slackwater.runtime.plan.slot_plan import SlotPlan
+from slackwater.runtime.schedule import Egress, Slot, replay, replaying
 from tests.support.endless import SilentInput
 from tests.support.hosts import Host, Slots, Virtual, let_go
 from tests.support.own_inputs import Feed

@@ -13,18 +13,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.expressions.expressions import col
-from runtime.model import END_NS, ON_ARRIVAL, READY_ONLY, START_NS, Batch, GateRead
-from runtime.operators import make_operator
-from runtime.operators.aggregate.schema import with_three
-from runtime.operators.aggregate.step import Aggregate, AggregateStep, CloseInTime, Window
-from runtime.operators.dedupe.step import DedupeStep
-from runtime.operators.followed_by.step import FollowedByStep
-from runtime.operators.ground import Operator
-from runtime.operators.ground.drift import Drift
-from runtime.operators.join.step import JoinStep
-from runtime.operators.process.step import ProcessStep
-from runtime.plan.step import Replica, Step
+from slackwater.runtime.expressions.expressions import col
+from slackwater.runtime.model import END_NS, ON_ARRIVAL, READY_ONLY, START_NS, Batch, GateRead
+from slackwater.runtime.operators import make_operator
+from slackwater.runtime.operators.aggregate.schema import with_three
+from slackwater.runtime.operators.aggregate.step import (
+    Aggregate,
+    AggregateStep,
+    CloseInTime,
+    Window,
+)
+from slackwater.runtime.operators.dedupe.step import DedupeStep
+from slackwater.runtime.operators.followed_by.step import FollowedByStep
+from slackwater.runtime.operators.ground import Operator
+from slackwater.runtime.operators.ground.drift import Drift
+from slackwater.runtime.operators.join.step import JoinStep
+from slackwater.runtime.operators.process.step import ProcessStep
+from slackwater.runtime.plan.step import Replica, Step
 from tests.contract.patterns import PATTERNS
 from tests.operators.literal import (
     Leaves,

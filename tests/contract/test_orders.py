@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import slackwater as sw
-from runtime.model import START_NS
+from slackwater.runtime.model import START_NS
 from tests.support.orders import ORDERS
 
 ROWS = pa.table({"ts": pa.array(range(1, 401), pa.int64()), "key": pa.array([1, 2] * 200)})

@@ -9,14 +9,14 @@ import pytest
 
 import slackwater as sw
 from benchmarks.sltuner.floor.planned_slack import PlannedSlack
-from runtime.config import Tuning
-from runtime.control import FlowGraph
-from runtime.measure.samples import StageSample
-from runtime.merge import SlackGate, Writer
-from runtime.model import NS_PER_SECOND, START_NS
-from runtime.placement.place import place
-from runtime.plan.plan import Plan, plan_stages
-from runtime.tune import Paths, SlackPolicy, make_policy
+from slackwater.runtime.config import Tuning
+from slackwater.runtime.control import FlowGraph
+from slackwater.runtime.measure.samples import StageSample
+from slackwater.runtime.merge import SlackGate, Writer
+from slackwater.runtime.model import NS_PER_SECOND, START_NS
+from slackwater.runtime.placement.place import place
+from slackwater.runtime.plan.plan import Plan, plan_stages
+from slackwater.runtime.tune import Paths, SlackPolicy, make_policy
 
 POLICIES = [
     "sltuner",

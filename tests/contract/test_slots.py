@@ -17,14 +17,14 @@ import pyarrow as pa
 import pytest
 
 import slackwater as sw
-from runtime.control import FlowGraph
-from runtime.errors import SettingError
-from runtime.measure import imbalances
-from runtime.measure.samples import StageSample
-from runtime.model.plain import to_plain
-from runtime.plan.plan import Plan
-from runtime.plan.slot_plan import slot_plan
-from runtime.schedule import (
+from slackwater.runtime.control import FlowGraph
+from slackwater.runtime.errors import SettingError
+from slackwater.runtime.measure import imbalances
+from slackwater.runtime.measure.samples import StageSample
+from slackwater.runtime.model.plain import to_plain
+from slackwater.runtime.plan.plan import Plan
+from slackwater.runtime.plan.slot_plan import slot_plan
+from slackwater.runtime.schedule import (
     Egress,
     Grant,
     LoggedSlot,
@@ -35,10 +35,10 @@ from runtime.schedule import (
     replay,
     replaying,
 )
-from runtime.schedule.stimulus_log import give
-from runtime.shedding import espice, random_shedding
-from runtime.simulate import CostModel, LinkModel, Simulation
-from runtime.tune import Paths
+from slackwater.runtime.schedule.stimulus_log import give
+from slackwater.runtime.shedding import espice, random_shedding
+from slackwater.runtime.simulate import CostModel, LinkModel, Simulation
+from slackwater.runtime.tune import Paths
 from tests.support.any_flow import MS, AnyHolds, any_flow
 from tests.support.orders import ORDERS
 from tests.support.readers import JitterInput

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from runtime.model import END_NS, START_NS
-from runtime.plan.plan import Stage
-from runtime.plan.steps import SourceStep
-from runtime.sources import SourceMachine
-from runtime.sources.arrivals import ArrivalTeller
+from slackwater.runtime.model import END_NS, START_NS
+from slackwater.runtime.plan.plan import Stage
+from slackwater.runtime.plan.steps import SourceStep
+from slackwater.runtime.sources import SourceMachine
+from slackwater.runtime.sources.arrivals import ArrivalTeller
 from tests.support.any_flow import MS, any_flow
 from tests.support.restoring import check_restored_anywhere
 

@@ -14,10 +14,10 @@ import pyarrow as pa
 import pytest
 
 import slackwater as sw
-from runtime.model import Batch, Message
-from runtime.operators.registry import ENTRIES
-from runtime.plan.plan import Channel
-from runtime.simulate.ways import Ways
+from slackwater.runtime.model import Batch, Message
+from slackwater.runtime.operators.registry import ENTRIES
+from slackwater.runtime.plan.plan import Channel
+from slackwater.runtime.simulate.ways import Ways
 from tests.support.closings import EndAndAWhile
 from tests.support.wire import through_frames
 

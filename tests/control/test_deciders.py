@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from runtime.control import Command, Move, SetRelease, Shed, Wanted, Warn, settled
-from runtime.measure.samples import StageSample
-from runtime.model import NS_PER_SECOND
-from runtime.simulate import CostModel, LinkModel, Simulation, TunerModel
+from slackwater.runtime.control import Command, Move, SetRelease, Shed, Wanted, Warn, settled
+from slackwater.runtime.measure.samples import StageSample
+from slackwater.runtime.model import NS_PER_SECOND
+from slackwater.runtime.simulate import CostModel, LinkModel, Simulation, TunerModel
 from tests.control.test_loop import S, answer, begun, told
 from tests.simulate.test_far_tuner import PLAN
 from tests.support.rules import release

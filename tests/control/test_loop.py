@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from runtime.control import (
+from slackwater.runtime.control import (
     Action,
     Ask,
     Command,
@@ -22,9 +22,9 @@ from runtime.control import (
     Wanted,
     Warn,
 )
-from runtime.measure.samples import StageSample
-from runtime.model import NS_PER_SECOND
-from runtime.tune import TuningRecord
+from slackwater.runtime.measure.samples import StageSample
+from slackwater.runtime.model import NS_PER_SECOND
+from slackwater.runtime.tune import TuningRecord
 from tests.support.rules import release
 
 S = NS_PER_SECOND

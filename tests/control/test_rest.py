@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from runtime.control import FlowGraph, RestBehind, Shed, StageNode
-from runtime.measure.samples import StageSample
+from slackwater.runtime.control import FlowGraph, RestBehind, Shed, StageNode
+from slackwater.runtime.measure.samples import StageSample
 
 MS = 1_000_000
 GRAPH = FlowGraph(

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from runtime.estimate.query_graph import QueryGraph, QueryOperator, Workload
+from slackwater.runtime.estimate.query_graph import QueryGraph, QueryOperator, Workload
 
 WIDTH_S = 1.0
 

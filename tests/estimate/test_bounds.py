@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from runtime.estimate.excess import cumulative_excess, mace, node_load
-from runtime.estimate.held_up import held_up
-from runtime.estimate.latency_estimate import LatencyEstimate, estimate_latency
-from runtime.estimate.query_graph import QueryGraph, QueryOperator, Workload
+from slackwater.runtime.estimate.excess import cumulative_excess, mace, node_load
+from slackwater.runtime.estimate.held_up import held_up
+from slackwater.runtime.estimate.latency_estimate import LatencyEstimate, estimate_latency
+from slackwater.runtime.estimate.query_graph import QueryGraph, QueryOperator, Workload
 from tests.estimate.cases import WIDTH_S, Case, random_case, spread
 from tests.support.event_system import run_events
 

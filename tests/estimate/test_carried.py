@@ -7,14 +7,14 @@ import pyarrow as pa
 import pytest
 
 import slackwater as sw
-from runtime.errors import SettingError
-from runtime.estimate import Workload
-from runtime.estimate.carried import StepStatistics, carried
-from runtime.estimate.query_graph import arrivals_of
-from runtime.estimate.step_curves import step_curves
-from runtime.plan.steps import SourceStep
-from runtime.prepare import prepare
 from slackwater.rewriting import rewritten
+from slackwater.runtime.errors import SettingError
+from slackwater.runtime.estimate import Workload
+from slackwater.runtime.estimate.carried import StepStatistics, carried
+from slackwater.runtime.estimate.query_graph import arrivals_of
+from slackwater.runtime.estimate.step_curves import step_curves
+from slackwater.runtime.plan.steps import SourceStep
+from slackwater.runtime.prepare import prepare
 from slackwater.sampling import sample_flow
 
 TABLE = pa.table({"ts": pa.array([1, 2], pa.timestamp("ns")), "k": [1, 2], "x": [0.5, 1.5]})

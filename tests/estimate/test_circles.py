@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
-from runtime.estimate import circles
-from runtime.estimate.circles import goes_round, laid_over_time
-from runtime.estimate.held_up import held_up
-from runtime.estimate.latency_estimate import LatencyEstimate, estimate_latency
-from runtime.estimate.query_graph import FloatArray, QueryGraph, QueryOperator, Workload
+from slackwater.runtime.estimate import circles
+from slackwater.runtime.estimate.circles import goes_round, laid_over_time
+from slackwater.runtime.estimate.held_up import held_up
+from slackwater.runtime.estimate.latency_estimate import LatencyEstimate, estimate_latency
+from slackwater.runtime.estimate.query_graph import FloatArray, QueryGraph, QueryOperator, Workload
 from tests.estimate.cases import WIDTH_S, spread
 from tests.support.event_system import run_events
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.estimate.query_graph import FloatArray
-from runtime.estimate.sampled import SampledStage, StageCost
+from slackwater.runtime.estimate.query_graph import FloatArray
+from slackwater.runtime.estimate.sampled import SampledStage, StageCost
 from slackwater.some_rows import BLOCKS
 
 FIXED_S, ROW_S, SLICE_S = 1e-4, 6e-4, 2e-3

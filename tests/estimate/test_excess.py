@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.errors import SettingError
-from runtime.estimate.excess import cumulative_excess, mace, node_load
-from runtime.estimate.query_graph import QueryGraph, QueryOperator, Workload
+from slackwater.runtime.errors import SettingError
+from slackwater.runtime.estimate.excess import cumulative_excess, mace, node_load
+from slackwater.runtime.estimate.query_graph import QueryGraph, QueryOperator, Workload
 
 
 def test_the_series_of_figure_3() -> None:

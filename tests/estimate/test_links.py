@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
-from runtime.errors import SettingError
-from runtime.estimate.latency_estimate import LatencyEstimate, estimate_latency
-from runtime.estimate.links import Link, with_links
-from runtime.estimate.query_graph import FloatArray, QueryGraph, QueryOperator, Workload
+from slackwater.runtime.errors import SettingError
+from slackwater.runtime.estimate.latency_estimate import LatencyEstimate, estimate_latency
+from slackwater.runtime.estimate.links import Link, with_links
+from slackwater.runtime.estimate.query_graph import FloatArray, QueryGraph, QueryOperator, Workload
 from tests.estimate.cases import WIDTH_S, Case, random_case, spread
 from tests.support.event_system import Ran, run_events
 

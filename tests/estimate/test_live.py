@@ -9,16 +9,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from runtime.control import FlowGraph, StageNode
-from runtime.estimate import QueryGraph, QueryOperator, circles
-from runtime.estimate.held_up import HeldUp, held_up
-from runtime.estimate.layout import Network, Way
-from runtime.estimate.live import JobDeciders, LiveEstimate
-from runtime.estimate.query_graph import arrivals_of
-from runtime.measure.prediction import MOST_SPANS, PredictionReport
-from runtime.measure.samples import PARTS, StageSample
-from runtime.model import NS_PER_SECOND
-from runtime.plan.expected import ExpectedLatency, RateRange
+from slackwater.runtime.control import FlowGraph, StageNode
+from slackwater.runtime.estimate import QueryGraph, QueryOperator, circles
+from slackwater.runtime.estimate.held_up import HeldUp, held_up
+from slackwater.runtime.estimate.layout import Network, Way
+from slackwater.runtime.estimate.live import JobDeciders, LiveEstimate
+from slackwater.runtime.estimate.query_graph import arrivals_of
+from slackwater.runtime.measure.prediction import MOST_SPANS, PredictionReport
+from slackwater.runtime.measure.samples import PARTS, StageSample
+from slackwater.runtime.model import NS_PER_SECOND
+from slackwater.runtime.plan.expected import ExpectedLatency, RateRange
 
 GRAPH = FlowGraph(
     flow="two",

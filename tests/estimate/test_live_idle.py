@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from runtime.estimate import QueryGraph
-from runtime.estimate.live import LiveEstimate
+from slackwater.runtime.estimate import QueryGraph
+from slackwater.runtime.estimate.live import LiveEstimate
 from tests.estimate.test_live import COSTS, EXPECTED, GRAPH, estimated_s, fed, second, shifts_of
 
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import pytest
 
-from runtime.estimate.excess import node_load
-from runtime.estimate.query_graph import QueryGraph, QueryOperator
+from slackwater.runtime.estimate.excess import node_load
+from slackwater.runtime.estimate.query_graph import QueryGraph, QueryOperator
 from tests.estimate.cases import WIDTH_S, random_case
 from tests.estimate.test_bounds import estimate
 from tests.support.event_system import Policy, Waiting, run_events

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from runtime.estimate.latency_estimate import LatencyEstimate, estimate_latency
-from runtime.estimate.query_graph import QueryGraph, QueryOperator, Workload
+from slackwater.runtime.estimate.latency_estimate import LatencyEstimate, estimate_latency
+from slackwater.runtime.estimate.query_graph import QueryGraph, QueryOperator, Workload
 
 
 def chained(row_s: float, *, rows: float, count: int = 5, own: float = 1.0) -> LatencyEstimate:

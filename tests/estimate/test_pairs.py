@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from runtime.estimate.curves import JoinCurve
+from slackwater.runtime.estimate.curves import JoinCurve
 
 
 @pytest.mark.parametrize(

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.errors import SettingError
-from runtime.estimate.gates import SourceTimes
-from runtime.estimate.gates.recorded_times import times_recorded
-from runtime.estimate.rates import RecordedRate, is_trace, series_of
-from runtime.estimate.recorded import arrivals_recorded, graph_recorded, stages_recorded
-from runtime.measure.samples import StageSample
+from slackwater.runtime.errors import SettingError
+from slackwater.runtime.estimate.gates import SourceTimes
+from slackwater.runtime.estimate.gates.recorded_times import times_recorded
+from slackwater.runtime.estimate.rates import RecordedRate, is_trace, series_of
+from slackwater.runtime.estimate.recorded import arrivals_recorded, graph_recorded, stages_recorded
+from slackwater.runtime.measure.samples import StageSample
 
 MS, S = 1_000_000, 1_000_000_000
 INPUTS: dict[str, tuple[str, ...]] = {"a": (), "b": (), "both": ("a", "b"), "out": ("both",)}

@@ -11,17 +11,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import slackwater as sw
-from runtime.errors import SettingError
-from runtime.estimate import QueryGraph, Workload, estimate_latency
-from runtime.estimate.curves import DriftCurve, JoinCurve, WindowCurve
-from runtime.estimate.query_graph import FloatArray, arrivals_of
-from runtime.estimate.sample_statistics import Stretches, query_graph_of_sample, steadied
-from runtime.estimate.sampled import SampledStage, sampled_stages
-from runtime.measure.report import JobReport
-from runtime.plan.plan import Stage, plan_stages
-from runtime.prepare import prepare
-from runtime.simulate import LinkModel, MeasuredSlice, NotedCost
-from runtime.simulate import Simulation as SimulationRun
+from slackwater.runtime.errors import SettingError
+from slackwater.runtime.estimate import QueryGraph, Workload, estimate_latency
+from slackwater.runtime.estimate.curves import DriftCurve, JoinCurve, WindowCurve
+from slackwater.runtime.estimate.query_graph import FloatArray, arrivals_of
+from slackwater.runtime.estimate.sample_statistics import Stretches, query_graph_of_sample, steadied
+from slackwater.runtime.estimate.sampled import SampledStage, sampled_stages
+from slackwater.runtime.measure.report import JobReport
+from slackwater.runtime.plan.plan import Stage, plan_stages
+from slackwater.runtime.prepare import prepare
+from slackwater.runtime.simulate import LinkModel, MeasuredSlice, NotedCost
+from slackwater.runtime.simulate import Simulation as SimulationRun
 
 COSTS = {"rows": 1e6, "few": 2e6, "sums": 3e6, "out": 1e6}
 LIMITS = sw.Limits(fuse=False, min_slice_rows=5, max_slice_rows=5, source_gap_ns=1)

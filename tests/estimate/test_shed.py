@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from runtime.estimate.shed import ShedCourse, ShedRule, shed_course
+from slackwater.runtime.estimate.shed import ShedCourse, ShedRule, shed_course
 
 WIDTH_S = 0.1
 RULE = ShedRule(bound_s=1.0, f=0.8, low=0.5)

@@ -7,11 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from runtime.estimate import QueryGraph, QueryOperator, Workload, estimate_latency
-from runtime.estimate.curves import JoinCurve, WindowCurve
-from runtime.estimate.latency_estimate import NodeEstimate
-from runtime.estimate.query_graph import FloatArray, arrivals_of
-from runtime.estimate.sustainable import sustainable
+from slackwater.runtime.estimate import QueryGraph, QueryOperator, Workload, estimate_latency
+from slackwater.runtime.estimate.curves import JoinCurve, WindowCurve
+from slackwater.runtime.estimate.latency_estimate import NodeEstimate
+from slackwater.runtime.estimate.query_graph import FloatArray, arrivals_of
+from slackwater.runtime.estimate.sustainable import sustainable
 
 D, WIDTH_S = 100, 0.1
 A, B = arrivals_of("a"), arrivals_of("b")

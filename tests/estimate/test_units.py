@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from runtime.config import Limits
-from runtime.estimate.curves import JoinCurve, WindowCurve
-from runtime.estimate.query_graph import CostCurve, QueryGraph, QueryOperator, Workload
-from runtime.estimate.units import ONE_EVENT, Slices, epsilon_s
+from slackwater.runtime.config import Limits
+from slackwater.runtime.estimate.curves import JoinCurve, WindowCurve
+from slackwater.runtime.estimate.query_graph import CostCurve, QueryGraph, QueryOperator, Workload
+from slackwater.runtime.estimate.units import ONE_EVENT, Slices, epsilon_s
 from tests.estimate.cases import random_case
 
 

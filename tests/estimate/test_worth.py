@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from runtime.errors import SettingError
-from runtime.estimate import LatencyEstimate, NodeEstimate, move_worth
+from slackwater.runtime.errors import SettingError
+from slackwater.runtime.estimate import LatencyEstimate, NodeEstimate, move_worth
 
 
 def estimate(worst_s: float, load: float = 0.5) -> LatencyEstimate:

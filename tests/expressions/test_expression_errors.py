@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from runtime.errors import ColumnError, FlowError, SettingError, TypeMismatch
-from runtime.expressions import expressions
-from runtime.expressions.expressions import Expr, col, duration, lit, where
+from slackwater.runtime.errors import ColumnError, FlowError, SettingError, TypeMismatch
+from slackwater.runtime.expressions import expressions
+from slackwater.runtime.expressions.expressions import Expr, col, duration, lit, where
 from tests.support.rows import SCHEMA
 
 

@@ -14,10 +14,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.errors import OperatorError, TypeMismatch
-from runtime.expressions import expressions
-from runtime.expressions.expressions import Expr, col, duration, event_time, lit, where
-from runtime.model import batch_of
+from slackwater.runtime.errors import OperatorError, TypeMismatch
+from slackwater.runtime.expressions import expressions
+from slackwater.runtime.expressions.expressions import Expr, col, duration, event_time, lit, where
+from slackwater.runtime.model import batch_of
 from tests.support.rows import DAY_NS, NAN, SCHEMA, rows, values
 
 

@@ -10,10 +10,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.errors import TypeMismatch
-from runtime.expressions.expressions import Expr, Operation, col, event_time, lit, where
-from runtime.expressions.inside import alike, conjuncts, never_fails, reads_event_time, renamed
-from runtime.model import Batch
+from slackwater.runtime.errors import TypeMismatch
+from slackwater.runtime.expressions.expressions import Expr, Operation, col, event_time, lit, where
+from slackwater.runtime.expressions.inside import (
+    alike,
+    conjuncts,
+    never_fails,
+    reads_event_time,
+    renamed,
+)
+from slackwater.runtime.model import Batch
 
 WHOLE, UNSIGNED = np.iinfo(np.int64), np.iinfo(np.uint64)
 COLUMNS: dict[str, Any] = {

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.expressions import Expr, col, event_time, lit
-from runtime.expressions.row_tests import row_tests
-from runtime.model import batch_of
+from slackwater.runtime.expressions import Expr, col, event_time, lit
+from slackwater.runtime.expressions.row_tests import row_tests
+from slackwater.runtime.model import batch_of
 from tests.support.examples import five_times
 
 DTYPES = ["int8", "uint8", "int32", "int64", "uint64", "float32", "float64"]

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.errors import OperatorError
-from runtime.expressions import Expr, col, lit, where, whole
-from runtime.model import batch_of
+from slackwater.runtime.errors import OperatorError
+from slackwater.runtime.expressions import Expr, col, lit, where, whole
+from slackwater.runtime.model import batch_of
 
 LEAST, MOST = -(2**63), 2**63 - 1
 EDGES = [2**24 + 1, 2**53, 2**53 + 1, MOST, 2**63, 2**64 - 1]

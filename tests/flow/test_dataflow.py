@@ -8,15 +8,15 @@ import pyarrow as pa
 import pytest
 
 import slackwater as sw
-from runtime.errors import (
+from slackwater.runtime.errors import (
     DuplicateName,
     FlowError,
     SchemaError,
     SettingError,
     TypeMismatch,
 )
-from runtime.model import ON_ARRIVAL, READY_ONLY, ReleaseRule
-from runtime.sources.spec import SourceSpec
+from slackwater.runtime.model import ON_ARRIVAL, READY_ONLY, ReleaseRule
+from slackwater.runtime.sources.spec import SourceSpec
 from tests.support.streams import (
     BUS,
     TIMES,

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 import slackwater as sw
-from runtime.errors import SettingError
-from runtime.operators.join.step import JoinStep
+from slackwater.runtime.errors import SettingError
+from slackwater.runtime.operators.join.step import JoinStep
 from tests.support.streams import BUS, LOOP, FakeInput
 
 

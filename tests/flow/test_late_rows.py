@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 import slackwater as sw
-from runtime.errors import DuplicateName, FlowError, SettingError
-from runtime.plan.plan import plan_stages
+from slackwater.runtime.errors import DuplicateName, FlowError, SettingError
+from slackwater.runtime.plan.plan import plan_stages
 from tests.support.streams import flow_with_streams, message, types
 
 OURS = ["late_step", "late_event_time", "late_by_ns", "late_dropped"]

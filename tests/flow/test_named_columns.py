@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import slackwater as sw
-from runtime.errors import SlackwaterError
+from slackwater.runtime.errors import SlackwaterError
 
 WRONG = "sped"
 

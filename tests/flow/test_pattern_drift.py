@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 import slackwater as sw
-from runtime.errors import (
+from slackwater.runtime.errors import (
     ColumnError,
     DuplicateName,
     FlowError,

@@ -8,18 +8,18 @@ import pyarrow as pa
 import pytest
 
 import slackwater as sw
-from runtime.errors import (
+from slackwater.runtime.errors import (
     ColumnError,
     DuplicateName,
     FlowError,
     SettingError,
     TypeMismatch,
 )
-from runtime.model import ReleaseRule
-from runtime.operators.aggregate.step import Aggregate, Window
-from runtime.operators.filter.step import FilterStep
-from runtime.operators.merge.step import MergeStep
-from runtime.operators.select.step import SelectStep
+from slackwater.runtime.model import ReleaseRule
+from slackwater.runtime.operators.aggregate.step import Aggregate, Window
+from slackwater.runtime.operators.filter.step import FilterStep
+from slackwater.runtime.operators.merge.step import MergeStep
+from slackwater.runtime.operators.select.step import SelectStep
 from tests.support.streams import (
     BUS,
     TIMES,

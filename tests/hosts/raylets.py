@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
-from actors.nodes.placement import SLOTS
+from slackwater.actors.nodes.placement import SLOTS
 from tests.hosts.hosts import HOME, ROOT, TOKEN, Host, Hosts
 
 __all__ = ["GCS_PORT", "started"]

@@ -20,7 +20,7 @@ SOON_S = 60.0
 DRIVER = """
 import json, sys, time
 import slackwater as sw
-from runtime.errors import WorkerDied
+from slackwater.runtime.errors import WorkerDied
 from tests.support.flows import ticking
 from tests.support.waiting import until
 

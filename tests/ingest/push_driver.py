@@ -8,10 +8,10 @@ from collections.abc import Callable
 import pyarrow as pa
 import zmq
 
-from ingest.push.reader import PushReader
-from ingest.push.sender import Push
-from ingest.push.wire import MANIFEST, Frame, Keys, Kind, frame_of, listening
-from runtime.errors import FrameError, IngestError
+from slackwater.ingest.push.reader import PushReader
+from slackwater.ingest.push.sender import Push
+from slackwater.ingest.push.wire import MANIFEST, Frame, Keys, Kind, frame_of, listening
+from slackwater.runtime.errors import FrameError, IngestError
 
 COLUMNS = pa.schema([("value", pa.int64()), ("name", pa.string())])
 HOST = "127.0.0.1"

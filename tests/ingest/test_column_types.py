@@ -9,9 +9,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-import ingest
-from runtime.errors import IngestError, SchemaError, SettingError
-from runtime.model.meeting_types import meeting_type
+from slackwater import ingest
+from slackwater.runtime.errors import IngestError, SchemaError, SettingError
+from slackwater.runtime.model.meeting_types import meeting_type
 from tests.support.readers import rows_of, types_of
 
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ingest.push.epochs import Epochs, Finished
-from runtime.errors import FrameError, IngestError
+from slackwater.ingest.push.epochs import Epochs, Finished
+from slackwater.runtime.errors import FrameError, IngestError
 
 
 def rows(*values: int) -> pa.RecordBatch:

@@ -10,10 +10,10 @@ import pyarrow as pa
 import pytest
 import zmq
 
-from ingest.push.feeder import Feeder, Query
-from ingest.push.streaming import spark_stream
-from ingest.push.wire import Frame, Keys, Kind, close, connected
-from runtime.errors import IngestError, SettingError
+from slackwater.ingest.push.feeder import Feeder, Query
+from slackwater.ingest.push.streaming import spark_stream
+from slackwater.ingest.push.wire import Frame, Keys, Kind, close, connected
+from slackwater.runtime.errors import IngestError, SettingError
 from tests.support.waiting import until
 
 HOST = "127.0.0.1"

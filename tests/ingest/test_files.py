@@ -13,10 +13,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-import ingest
-from ingest.inputs import FileInput
-from runtime.errors import IngestError, SchemaError, SettingError
-from runtime.sources import END_OF_INPUT, Input, SourceReader
+from slackwater import ingest
+from slackwater.ingest.inputs import FileInput
+from slackwater.runtime.errors import IngestError, SchemaError, SettingError
+from slackwater.runtime.sources import END_OF_INPUT, Input, SourceReader
 from tests.support.readers import JitterInput
 
 KINDS = ["parquet", "jsonl", "csv"]

@@ -16,9 +16,9 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from ingest.push.reader import manifest_of
-from ingest.push.wire import MANIFEST, Frame, Kind, frame_of, rows_of
-from runtime.errors import FrameError
+from slackwater.ingest.push.reader import manifest_of
+from slackwater.ingest.push.wire import MANIFEST, Frame, Kind, frame_of, rows_of
+from slackwater.runtime.errors import FrameError
 from tests.support.tampering import tampered
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from ingest.java import ADD_OPENS, find_java, prepare_java
-from runtime.errors import IngestError, JavaError
+from slackwater.ingest.java import ADD_OPENS, find_java, prepare_java
+from slackwater.runtime.errors import IngestError, JavaError
 
 POSIX = pytest.mark.skipif(sys.platform == "win32", reason="the fake Javas are shell scripts")
 pytestmark = POSIX

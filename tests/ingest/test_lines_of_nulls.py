@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 import slackwater as sw
-from ingest import records
-from runtime.errors import SchemaError, SettingError
-from runtime.sources.spec import Input
+from slackwater.ingest import records
+from slackwater.runtime.errors import SchemaError, SettingError
+from slackwater.runtime.sources.spec import Input
 
 
 @pytest.fixture(autouse=True)

@@ -15,10 +15,10 @@ import zmq
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ingest.push import sender, wire
-from ingest.push.reader import PushReader
-from ingest.push.sender import CREDITS, Push
-from ingest.push.wire import (
+from slackwater.ingest.push import sender, wire
+from slackwater.ingest.push.reader import PushReader
+from slackwater.ingest.push.sender import CREDITS, Push
+from slackwater.ingest.push.wire import (
     PIECE_BYTES,
     Frame,
     Keys,
@@ -27,8 +27,8 @@ from ingest.push.wire import (
     connected,
     frame_of,
 )
-from runtime.errors import FrameError, IngestError
-from runtime.sources.spec import END_OF_INPUT
+from slackwater.runtime.errors import FrameError, IngestError
+from slackwater.runtime.sources.spec import END_OF_INPUT
 from tests.ingest.push_driver import COLUMNS, HOST, SOURCE, SPARK, Driver, opened, poll_until, rows
 from tests.support.refused_peers import shouting
 

@@ -6,9 +6,9 @@ import contextlib
 import socket
 import time
 
-from actors.connections.pending import MOST_BYTES
-from ingest.push import wire
-from ingest.push.wire import PIECE_BYTES
+from slackwater.actors.connections.pending import MOST_BYTES
+from slackwater.ingest.push import wire
+from slackwater.ingest.push.wire import PIECE_BYTES
 from tests.ingest.push_driver import Driver, opened, poll_until, rows
 
 

@@ -18,14 +18,14 @@ import ray
 from pyspark.sql import SparkSession
 from pyspark.sql.functions import col, udf
 
-from actors.nodes.ray_nodes import RayNodes
-from ingest.frame_input import BLOCK_ROWS, FrameInput
-from ingest.java import prepare_java
-from ingest.push.streaming import spark_stream
-from ingest.session import SparkOnRay, current
-from ingest.spark import spark
-from runtime.errors import ClusterError, IngestError, SchemaError, SettingError
-from runtime.sources.spec import Input
+from slackwater.actors.nodes.ray_nodes import RayNodes
+from slackwater.ingest.frame_input import BLOCK_ROWS, FrameInput
+from slackwater.ingest.java import prepare_java
+from slackwater.ingest.push.streaming import spark_stream
+from slackwater.ingest.session import SparkOnRay, current
+from slackwater.ingest.spark import spark
+from slackwater.runtime.errors import ClusterError, IngestError, SchemaError, SettingError
+from slackwater.runtime.sources.spec import Input
 from tests.support.far_source import FarSource
 from tests.support.processes import QUICK_JVM
 

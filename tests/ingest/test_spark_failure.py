@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ingest.spark_failure import MOST_LINES, user_cause
+from slackwater.ingest.spark_failure import MOST_LINES, user_cause
 
 JOB = """An error occurred while calling o76.collectToPython.
 : org.apache.spark.SparkException: Job aborted due to stage failure: Task 0 in stage 1.0 failed \

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 import ray
 
-from ingest import spark_process
-from ingest.spark_process import MAPPED_S, end_actors, remove_unpacked
-from runtime.errors import ClusterError
+from slackwater.ingest import spark_process
+from slackwater.ingest.spark_process import MAPPED_S, end_actors, remove_unpacked
+from slackwater.runtime.errors import ClusterError
 
 
 class Names:

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from ingest.session import _bytes_of, way_out
+from slackwater.ingest.session import _bytes_of, way_out
 
 GB = 2**30
 

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from ingest.memory import table
+from slackwater.ingest.memory import table
 
 ROWS = 40
 SPARSE = [None if at % 7 == 0 else at for at in range(ROWS)]

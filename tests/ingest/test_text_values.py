@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import ingest
-from ingest import records
-from ingest.records import BadText, pieces
-from runtime.errors import IngestError
+from slackwater import ingest
+from slackwater.ingest import records
+from slackwater.ingest.records import BadText, pieces
+from slackwater.runtime.errors import IngestError
 from tests.support.readers import rows_of, types_of
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.life import (
+from slackwater.runtime.life import (
     Action,
     AskForDead,
     CheckCluster,

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 import slackwater as sw
-from runtime.errors import (
+from slackwater.runtime.errors import (
     IngestError,
     OperatorError,
     SchemaError,
@@ -15,10 +15,10 @@ from runtime.errors import (
     SlackwaterError,
     WorkerDied,
 )
-from runtime.life import Cause, HomeNode, SlotEnded
-from runtime.life.cause import failure_report, silent_peers
-from runtime.placement.place import place
-from runtime.plan.plan import Plan, plan_stages
+from slackwater.runtime.life import Cause, HomeNode, SlotEnded
+from slackwater.runtime.life.cause import failure_report, silent_peers
+from slackwater.runtime.placement.place import place
+from slackwater.runtime.plan.plan import Plan, plan_stages
 
 NODES = {f"node-{n}": HomeNode(f"id-{n}", f"node-{n}", f"10.0.0.{n}") for n in (1, 2, 3)}
 

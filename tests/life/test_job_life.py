@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from runtime.errors import SettingError
-from runtime.life import (
+from slackwater.runtime.errors import SettingError
+from slackwater.runtime.life import (
     AskForDead,
     Cause,
     CheckCluster,
@@ -29,7 +29,7 @@ from runtime.life import (
     TimeLimits,
     TimePassed,
 )
-from runtime.life.machine import RECENT
+from slackwater.runtime.life.machine import RECENT
 from tests.support.lives import NODE_IDS, SLOTS, TIME_LIMITS, S, Told, done, misses, own, stopped
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.measure.clock import DRIFT_PPM, Exchange, OffsetEstimate, ReferenceClock
+from slackwater.runtime.measure.clock import DRIFT_PPM, Exchange, OffsetEstimate, ReferenceClock
 
 US, MS, SECOND, HOUR = 10**3, 10**6, 10**9, 3_600 * 10**9
 NOW = 1_700_000_000 * SECOND

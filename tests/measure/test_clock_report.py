@@ -7,11 +7,11 @@ from collections.abc import Mapping
 import pytest
 
 import slackwater as sw
-from runtime.measure import ChannelReport, ClockReport, JobReport, SinkReport
-from runtime.measure.assemble import job_report
-from runtime.placement.place import place
-from runtime.plan.plan import plan_stages
 from slackwater.jobs import latency_of
+from slackwater.runtime.measure import ChannelReport, ClockReport, JobReport, SinkReport
+from slackwater.runtime.measure.assemble import job_report
+from slackwater.runtime.placement.place import place
+from slackwater.runtime.plan.plan import plan_stages
 from tests.support.streams import flow_with_streams
 
 SLOTS = ["node-1", "node-2/0", "node-2/1", "node-3"]

@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import slackwater as sw
-from runtime.errors import LedgerError
-from runtime.measure import (
+from slackwater.report.ledger_text import ledger_line
+from slackwater.runtime.errors import LedgerError
+from slackwater.runtime.measure import (
     ChannelReport,
     JobReport,
     StageReport,
@@ -18,12 +19,11 @@ from runtime.measure import (
     ledger_of,
     refuse_imbalance,
 )
-from runtime.measure.assemble import job_report
-from runtime.measure.outcomes import SHED
-from runtime.placement.place import place
-from runtime.plan.plan import plan_stages
-from runtime.shedding.settings import Drops
-from slackwater.report.ledger_text import ledger_line
+from slackwater.runtime.measure.assemble import job_report
+from slackwater.runtime.measure.outcomes import SHED
+from slackwater.runtime.placement.place import place
+from slackwater.runtime.plan.plan import plan_stages
+from slackwater.runtime.shedding.settings import Drops
 
 
 def stage(name: str, kind: str, rows_in: int, **more: int) -> StageReport:

@@ -10,9 +10,17 @@ import pyarrow as pa
 import pytest
 
 import slackwater as sw
-from runtime.measure import ChannelReport, JobReport, Ledger, StageReport, imbalances, outcomes
-from runtime.measure.assemble import job_report
-from runtime.measure.outcomes import (
+from slackwater.report.render import report_text
+from slackwater.runtime.measure import (
+    ChannelReport,
+    JobReport,
+    Ledger,
+    StageReport,
+    imbalances,
+    outcomes,
+)
+from slackwater.runtime.measure.assemble import job_report
+from slackwater.runtime.measure.outcomes import (
     IN_FLIGHT,
     LATE,
     READY,
@@ -23,11 +31,10 @@ from runtime.measure.outcomes import (
     of_jobs,
     registered,
 )
-from runtime.model import Message
-from runtime.placement.place import place
-from runtime.plan.plan import Plan, plan_stages
-from runtime.schedule.stage import StageMachine
-from slackwater.report.render import report_text
+from slackwater.runtime.model import Message
+from slackwater.runtime.placement.place import place
+from slackwater.runtime.plan.plan import Plan, plan_stages
+from slackwater.runtime.schedule.stage import StageMachine
 
 N = 10
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.measure.samples import KEPT, PARTS, GateState, StageMeter, StageSample
-from runtime.model import END_NS, NS_PER_SECOND, READY_ONLY, START_NS
+from slackwater.runtime.measure.samples import KEPT, PARTS, GateState, StageMeter, StageSample
+from slackwater.runtime.model import END_NS, NS_PER_SECOND, READY_ONLY, START_NS
 
 
 def meter(**options: int) -> StageMeter:

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.measure import LatencySeries
-from runtime.measure.series import MAX_BINS
+from slackwater.runtime.measure import LatencySeries
+from slackwater.runtime.measure.series import MAX_BINS
 
 SECOND = 10**9
 MS = 10**6

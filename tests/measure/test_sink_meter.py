@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from runtime.measure.assemble import SinkMeter
-from runtime.model import Batch, Int64Array
-from runtime.model.row_marks import REVISED, marked
+from slackwater.runtime.measure.assemble import SinkMeter
+from slackwater.runtime.model import Batch, Int64Array
+from slackwater.runtime.model.row_marks import REVISED, marked
 
 
 def batch(stimuli_ns: Int64Array) -> Batch:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from runtime.measure import ChannelReport, Standstill, standing, standstills
+from slackwater.runtime.measure import ChannelReport, Standstill, standing, standstills
 from tests.support.reports import stage
 
 S = 10**9

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from runtime.measure import trials
-from runtime.measure.trials import GateTrials, Trial
-from runtime.model import END_NS, START_NS
+from slackwater.runtime.measure import trials
+from slackwater.runtime.measure.trials import GateTrials, Trial
+from slackwater.runtime.model import END_NS, START_NS
 from tests.support.rules import rule
 
 MS = 1_000_000

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from runtime.measure.report import ClockReport
-from runtime.measure.wall_clock import STEP_NS, WallClock, clock_notes
+from slackwater.runtime.measure.report import ClockReport
+from slackwater.runtime.measure.wall_clock import STEP_NS, WallClock, clock_notes
 
 HOUR = 3_600 * 10**9
 

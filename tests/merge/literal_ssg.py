@@ -10,7 +10,7 @@ import bisect
 from collections.abc import Callable
 from typing import NamedTuple
 
-from runtime.model import START_NS
+from slackwater.runtime.model import START_NS
 
 
 class Event(NamedTuple):

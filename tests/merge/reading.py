@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from runtime.merge import SlackGate
-from runtime.model import Batch, batch_of
+from slackwater.runtime.merge import SlackGate
+from slackwater.runtime.model import Batch, batch_of
 from tests.merge.literal_ssg import Event, Read
 
 

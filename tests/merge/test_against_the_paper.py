@@ -22,8 +22,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from runtime.merge import SlackGate, Writer
-from runtime.model import END_NS
+from slackwater.runtime.merge import SlackGate, Writer
+from slackwater.runtime.model import END_NS
 from tests.merge.literal_ssg import Event, LiteralSSG, Read, as_printed, total_order
 from tests.merge.reading import insert, read
 from tests.support.rules import rule

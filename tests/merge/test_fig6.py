@@ -17,11 +17,11 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from runtime.merge import SlackGate, Writer
-from runtime.model import READY_ONLY, Batch, GateRead, batch_of
-from runtime.operators.join.machine import JoinMachine
-from runtime.operators.join.step import JoinStep
-from runtime.plan.step import Keep
+from slackwater.runtime.merge import SlackGate, Writer
+from slackwater.runtime.model import READY_ONLY, Batch, GateRead, batch_of
+from slackwater.runtime.operators.join.machine import JoinMachine
+from slackwater.runtime.operators.join.step import JoinStep
+from slackwater.runtime.plan.step import Keep
 from tests.support.rules import rule
 
 TENTH = 1  # a tenth of the paper's time unit is 1 ns here

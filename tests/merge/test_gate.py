@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.errors import SettingError
-from runtime.merge import SlackGate, Writer
-from runtime.model import END_NS, Batch, ReleaseRule, batch_of
+from slackwater.runtime.errors import SettingError
+from slackwater.runtime.merge import SlackGate, Writer
+from slackwater.runtime.model import END_NS, Batch, ReleaseRule, batch_of
 from tests.support.rules import rule
 
 Row = tuple[int, int, int]  # (event time, writer, number within the writer)

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.merge import SlackGate, Writer
-from runtime.merge.late import LateQueue
-from runtime.model import END_NS, batch_of
+from slackwater.runtime.merge import SlackGate, Writer
+from slackwater.runtime.merge.late import LateQueue
+from slackwater.runtime.model import END_NS, batch_of
 from tests.merge.literal_ssg import Event
 from tests.merge.reading import insert, read, read_all
 from tests.support.rules import rule

@@ -9,9 +9,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.merge import SlackGate, Writer
-from runtime.model import END_NS, START_NS, Batch, GateRead, Message, ReleaseRule
-from runtime.model.plain import from_plain, to_plain
+from slackwater.runtime.merge import SlackGate, Writer
+from slackwater.runtime.model import END_NS, START_NS, Batch, GateRead, Message, ReleaseRule
+from slackwater.runtime.model.plain import from_plain, to_plain
 from tests.support.examples import five_times
 from tests.support.rules import rule
 

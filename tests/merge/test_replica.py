@@ -15,16 +15,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.errors import FrameError
-from runtime.merge import Partitioner, ReplicaReads
-from runtime.merge.replica import owners
-from runtime.model import END_NS, START_NS, GateRead, Message, ReadTag, batch_of, concat_batches
-from runtime.operators import make_operator
-from runtime.operators.aggregate.step import AggregateStep
-from runtime.operators.ground import Operator
-from runtime.operators.join.machine import JoinMachine
-from runtime.operators.join.step import JoinStep
-from runtime.plan.step import Replica, Share
+from slackwater.runtime.errors import FrameError
+from slackwater.runtime.merge import Partitioner, ReplicaReads
+from slackwater.runtime.merge.replica import owners
+from slackwater.runtime.model import (
+    END_NS,
+    START_NS,
+    GateRead,
+    Message,
+    ReadTag,
+    batch_of,
+    concat_batches,
+)
+from slackwater.runtime.operators import make_operator
+from slackwater.runtime.operators.aggregate.step import AggregateStep
+from slackwater.runtime.operators.ground import Operator
+from slackwater.runtime.operators.join.machine import JoinMachine
+from slackwater.runtime.operators.join.step import JoinStep
+from slackwater.runtime.plan.step import Replica, Share
 from tests.contract.test_operators import AGGREGATE, JOIN, QUANTILES, ROWS, VALUES
 from tests.operators.literal import Leaves, Segment, leaves_of, reads_of, run, streams
 from tests.support.chance import chance
@@ -199,7 +207,7 @@ def test_equal_keys_have_one_owner_whatever_their_type_and_company(
 def test_owners_are_the_same_in_another_process() -> None:
     code = (
         "import pyarrow as pa, numpy as np\n"
-        "from runtime.merge.replica import owners\n"
+        "from slackwater.runtime.merge.replica import owners\n"
         "texts = pa.array([f'line {n}' for n in range(50)] + [None])\n"
         "print(owners([texts, np.arange(51)], 51, replicas=4).tolist())\n"
     )

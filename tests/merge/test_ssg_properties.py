@@ -8,8 +8,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.merge import SlackGate, Writer
-from runtime.model import END_NS, START_NS
+from slackwater.runtime.merge import SlackGate, Writer
+from slackwater.runtime.model import END_NS, START_NS
 from tests.merge.literal_ssg import Event, Read
 from tests.merge.reading import events_of, insert, read, read_all
 from tests.support.rules import rule

@@ -7,8 +7,8 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.model import Batch
-from runtime.model.schema import ArrowRows, column_to_arrow, wire_type
+from slackwater.runtime.model import Batch
+from slackwater.runtime.model.schema import ArrowRows, column_to_arrow, wire_type
 
 _TYPES = [
     *(pa.int8(), pa.int16(), pa.int32(), pa.int64()),

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from runtime.errors import SettingError
-from runtime.measure.samples import StageSample
-from runtime.measure.tuning import GateTuning
-from runtime.model import BY_DEADLINE, LONGEST_NS, ON_ARRIVAL, READY_ONLY, ReleaseRule
+from slackwater.runtime.errors import SettingError
+from slackwater.runtime.measure.samples import StageSample
+from slackwater.runtime.measure.tuning import GateTuning
+from slackwater.runtime.model import BY_DEADLINE, LONGEST_NS, ON_ARRIVAL, READY_ONLY, ReleaseRule
 
 MS = 1_000_000
 RULES = {

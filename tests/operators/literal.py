@@ -17,10 +17,10 @@ import numpy as np
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from runtime.model import END_NS, PLACE_BITS, START_NS, Arrived, Batch, Column, GateRead
-from runtime.operators.aggregate.step import AggregateStep
-from runtime.operators.ground import Operator
-from runtime.operators.join.step import JoinStep
+from slackwater.runtime.model import END_NS, PLACE_BITS, START_NS, Arrived, Batch, Column, GateRead
+from slackwater.runtime.operators.aggregate.step import AggregateStep
+from slackwater.runtime.operators.ground import Operator
+from slackwater.runtime.operators.join.step import JoinStep
 
 
 @dataclass(frozen=True)

@@ -12,12 +12,12 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from runtime.errors import OperatorError
-from runtime.model import END_NS, READY_ONLY, START_NS, Batch, GateRead, batch_of
-from runtime.operators.aggregate import machine as aggregate
-from runtime.operators.aggregate.accumulators import SortedValues, quantile
-from runtime.operators.aggregate.machine import AggregateMachine
-from runtime.operators.aggregate.step import Aggregate, AggregateStep, Window
+from slackwater.runtime.errors import OperatorError
+from slackwater.runtime.model import END_NS, READY_ONLY, START_NS, Batch, GateRead, batch_of
+from slackwater.runtime.operators.aggregate import machine as aggregate
+from slackwater.runtime.operators.aggregate.accumulators import SortedValues, quantile
+from slackwater.runtime.operators.aggregate.machine import AggregateMachine
+from slackwater.runtime.operators.aggregate.step import Aggregate, AggregateStep, Window
 from tests.operators.literal import (
     LiteralAggregate,
     Segment,

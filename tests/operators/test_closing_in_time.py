@@ -13,11 +13,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.closing.probslack import ProbSlack
-from runtime.closing.simple import ByTime, EventDriven
-from runtime.errors import DuplicateName, SettingError, TypeMismatch
-from runtime.merge import SlackGate, Writer
-from runtime.model import (
+from slackwater.runtime.closing.probslack import ProbSlack
+from slackwater.runtime.closing.simple import ByTime, EventDriven
+from slackwater.runtime.errors import DuplicateName, SettingError, TypeMismatch
+from slackwater.runtime.merge import SlackGate, Writer
+from slackwater.runtime.model import (
     END_NS,
     ON_ARRIVAL,
     PLACE_BITS,
@@ -28,10 +28,15 @@ from runtime.model import (
     Message,
     batch_of,
 )
-from runtime.operators import make_operator
-from runtime.operators.aggregate.segments import Wait
-from runtime.operators.aggregate.step import Aggregate, AggregateStep, CloseInTime, Window
-from runtime.schedule.arrivals import ArrivalFrontier
+from slackwater.runtime.operators import make_operator
+from slackwater.runtime.operators.aggregate.segments import Wait
+from slackwater.runtime.operators.aggregate.step import (
+    Aggregate,
+    AggregateStep,
+    CloseInTime,
+    Window,
+)
+from slackwater.runtime.schedule.arrivals import ArrivalFrontier
 from tests.operators.literal import Leaves, leaves_of
 from tests.support.chance import chance
 from tests.support.closings import EndAndAWhile

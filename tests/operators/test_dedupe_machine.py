@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from runtime.model import READY_ONLY, START_NS, Batch, GateRead
-from runtime.operators.dedupe.machine import DedupeMachine
-from runtime.operators.dedupe.step import DedupeStep
+from slackwater.runtime.model import READY_ONLY, START_NS, Batch, GateRead
+from slackwater.runtime.operators.dedupe.machine import DedupeMachine
+from slackwater.runtime.operators.dedupe.step import DedupeStep
 
 MOST = 1024
 

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 import slackwater as sw
-from runtime.model import Batch
-from runtime.operators.pattern.machine import PatternMachine
-from runtime.patterns.normal import Normal, Sequence
-from runtime.patterns.normalise import normal_of
-from runtime.patterns.scopes import CountWindows, OpenedWindows, TimeWindows, WindowRule
-from runtime.shedding import Amount, Espice, baseline_shedding, random_shedding
-from runtime.shedding import espice as by_default
+from slackwater.runtime.model import Batch
+from slackwater.runtime.operators.pattern.machine import PatternMachine
+from slackwater.runtime.patterns.normal import Normal, Sequence
+from slackwater.runtime.patterns.normalise import normal_of
+from slackwater.runtime.patterns.scopes import CountWindows, OpenedWindows, TimeWindows, WindowRule
+from slackwater.runtime.shedding import Amount, Espice, baseline_shedding, random_shedding
+from slackwater.runtime.shedding import espice as by_default
 from tests.operators.test_pattern_shedding import leaves, read_of, step_of
 
 espice = partial(by_default, drops="events")

@@ -11,13 +11,13 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 
-from runtime.errors import OperatorError
-from runtime.expressions.expressions import col
-from runtime.model import END_NS, READY_ONLY, GateRead, batch_of
-from runtime.model.row_marks import UNCERTAIN
-from runtime.operators import make_operator
-from runtime.operators.followed_by.step import FollowedByStep
-from runtime.operators.ground.drift import Drift
+from slackwater.runtime.errors import OperatorError
+from slackwater.runtime.expressions.expressions import col
+from slackwater.runtime.model import END_NS, READY_ONLY, GateRead, batch_of
+from slackwater.runtime.model.row_marks import UNCERTAIN
+from slackwater.runtime.operators import make_operator
+from slackwater.runtime.operators.followed_by.step import FollowedByStep
+from slackwater.runtime.operators.ground.drift import Drift
 from tests.operators.literal import Row, Segment, any_row, leaves_of, reads_of, run, streams
 from tests.support.chance import chance
 

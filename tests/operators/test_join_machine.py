@@ -13,15 +13,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.errors import OperatorError, SettingError
-from runtime.expressions.expressions import col, event_time
-from runtime.model import END_NS, READY_ONLY, Batch, GateRead, batch_of
-from runtime.operators.join import index as join_index
-from runtime.operators.join import machine as join
-from runtime.operators.join import one_row
-from runtime.operators.join.machine import JoinMachine
-from runtime.operators.join.step import JoinStep
-from runtime.plan.step import Replica
+from slackwater.runtime.errors import OperatorError, SettingError
+from slackwater.runtime.expressions.expressions import col, event_time
+from slackwater.runtime.model import END_NS, READY_ONLY, Batch, GateRead, batch_of
+from slackwater.runtime.operators.join import index as join_index
+from slackwater.runtime.operators.join import machine as join
+from slackwater.runtime.operators.join import one_row
+from slackwater.runtime.operators.join.machine import JoinMachine
+from slackwater.runtime.operators.join.step import JoinStep
+from slackwater.runtime.plan.step import Replica
 from tests.operators.literal import LiteralJoin, Segment, any_row, leaves_of, reads_of, run, streams
 from tests.support.chance import chance
 

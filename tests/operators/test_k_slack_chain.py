@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import slackwater as sw
-from runtime.errors import FlowError, SettingError
-from runtime.measure import imbalances
-from runtime.merge import SlackGate, Writer
-from runtime.model import START_NS, ReleaseRule, batch_of
-from runtime.operators.merge.step import MergeStep
+from slackwater.runtime.errors import FlowError, SettingError
+from slackwater.runtime.measure import imbalances
+from slackwater.runtime.merge import SlackGate, Writer
+from slackwater.runtime.model import START_NS, ReleaseRule, batch_of
+from slackwater.runtime.operators.merge.step import MergeStep
 from tests.support.flows import MS, simulated
 
 SLACKS = ("50ms", "100ms", "300ms")

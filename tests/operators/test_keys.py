@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.model import Column
-from runtime.operators.ground import codes as codes_page
-from runtime.operators.ground.codes import IntCodes
-from runtime.operators.ground.keys import KeyIndex, any_null
+from slackwater.runtime.model import Column
+from slackwater.runtime.operators.ground import codes as codes_page
+from slackwater.runtime.operators.ground.codes import IntCodes
+from slackwater.runtime.operators.ground.keys import KeyIndex, any_null
 
 NAN = float("nan")
 WHOLE = st.one_of(

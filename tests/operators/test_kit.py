@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import slackwater as sw
-from runtime.errors import OperatorError, SettingError
+from slackwater.runtime.errors import OperatorError, SettingError
 from slackwater.testing import verify_operator
 
 MS = 1_000_000

@@ -12,15 +12,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.merge import SlackGate, Writer
-from runtime.model import END_NS, Batch, GateRead, Int64Array
-from runtime.operators import make_operator
-from runtime.operators.aggregate.machine import AggregateMachine
-from runtime.operators.aggregate.panes import PaneCells
-from runtime.operators.aggregate.step import Aggregate, AggregateStep, Window
-from runtime.operators.aggregate.window import Windows
-from runtime.operators.ground.codes import IntCodes
-from runtime.operators.join.step import JoinStep
+from slackwater.runtime.merge import SlackGate, Writer
+from slackwater.runtime.model import END_NS, Batch, GateRead, Int64Array
+from slackwater.runtime.operators import make_operator
+from slackwater.runtime.operators.aggregate.machine import AggregateMachine
+from slackwater.runtime.operators.aggregate.panes import PaneCells
+from slackwater.runtime.operators.aggregate.step import Aggregate, AggregateStep, Window
+from slackwater.runtime.operators.aggregate.window import Windows
+from slackwater.runtime.operators.ground.codes import IntCodes
+from slackwater.runtime.operators.join.step import JoinStep
 from tests.support.rules import rule
 
 TIMES = pa.timestamp("ns")

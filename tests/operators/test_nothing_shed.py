@@ -14,11 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import slackwater as sw
-from runtime.model import Batch, GateRead
-from runtime.operators.pattern.machine import PatternMachine
-from runtime.patterns.normal import Asked, Normal, Place, Sequence
-from runtime.patterns.scopes import CountWindows, OpenedWindows, TimeWindows, Within
-from runtime.shedding import espice
+from slackwater.runtime.model import Batch, GateRead
+from slackwater.runtime.operators.pattern.machine import PatternMachine
+from slackwater.runtime.patterns.normal import Asked, Normal, Place, Sequence
+from slackwater.runtime.patterns.scopes import CountWindows, OpenedWindows, TimeWindows, Within
+from slackwater.runtime.shedding import espice
 from tests.operators.test_pattern import ASKED, SETTINGS, left, step_of, streams
 from tests.operators.test_pattern_shedding import leaves, read_of
 from tests.operators.test_pattern_shedding import step_of as typed_step_of

@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 import pytest
 
-from runtime.operators.pattern.passing import PassingOver
-from runtime.shedding.detector import Amount, Verdict
-from runtime.shedding.settings import Drops
+from slackwater.runtime.operators.pattern.passing import PassingOver
+from slackwater.runtime.shedding.detector import Amount, Verdict
+from slackwater.runtime.shedding.settings import Drops
 
 
 class Told(NamedTuple):

@@ -15,13 +15,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.expressions.expressions import col
-from runtime.model import END_NS, READY_ONLY, Batch, GateRead
-from runtime.operators.pattern.machine import PatternMachine
-from runtime.operators.pattern.step import PatternStep
-from runtime.patterns import ending, naming
-from runtime.patterns.normal import Asked, Normal, Sequence
-from runtime.patterns.scopes import Within
+from slackwater.runtime.expressions.expressions import col
+from slackwater.runtime.model import END_NS, READY_ONLY, Batch, GateRead
+from slackwater.runtime.operators.pattern.machine import PatternMachine
+from slackwater.runtime.operators.pattern.step import PatternStep
+from slackwater.runtime.patterns import ending, naming
+from slackwater.runtime.patterns.normal import Asked, Normal, Sequence
+from slackwater.runtime.patterns.scopes import Within
 from tests.patterns.spec import Event, Spec
 from tests.patterns.worlds import BY_COUNT, BY_TIME, GREATER, conditional, sequences
 from tests.support.examples import five_times, twice

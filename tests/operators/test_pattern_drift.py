@@ -14,13 +14,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import slackwater as sw
-from runtime.errors import OperatorError
-from runtime.model import END_NS, Batch, GateRead
-from runtime.model.row_marks import REVISED, UNCERTAIN, rows_by_mark
-from runtime.operators import make_operator
-from runtime.operators.pattern.machine import PatternMachine
-from runtime.operators.pattern.step import PatternStep
-from runtime.plan.step import Step
+from slackwater.runtime.errors import OperatorError
+from slackwater.runtime.model import END_NS, Batch, GateRead
+from slackwater.runtime.model.row_marks import REVISED, UNCERTAIN, rows_by_mark
+from slackwater.runtime.operators import make_operator
+from slackwater.runtime.operators.pattern.machine import PatternMachine
+from slackwater.runtime.operators.pattern.step import PatternStep
+from slackwater.runtime.plan.step import Step
 from tests.patterns.drift_spec import DriftSpec, Event
 from tests.support.chance import chance
 from tests.support.examples import a_third, five_times

@@ -9,13 +9,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from runtime.expressions.expressions import Expr, col
-from runtime.model import Batch, GateRead
-from runtime.operators.pattern.kinds import EventKinds
-from runtime.operators.pattern.machine import PatternMachine
-from runtime.patterns.normal import Asked, Normal, Place, Sequence
-from runtime.patterns.scopes import CountWindows, OpenedWindows, TimeWindows, WindowRule
-from runtime.shedding import Amount, espice
+from slackwater.runtime.expressions.expressions import Expr, col
+from slackwater.runtime.model import Batch, GateRead
+from slackwater.runtime.operators.pattern.kinds import EventKinds
+from slackwater.runtime.operators.pattern.machine import PatternMachine
+from slackwater.runtime.patterns.normal import Asked, Normal, Place, Sequence
+from slackwater.runtime.patterns.scopes import CountWindows, OpenedWindows, TimeWindows, WindowRule
+from slackwater.runtime.shedding import Amount, espice
 from tests.operators.test_pattern_shedding import leaves, step_of
 
 EVENTS, READ = 16_000, 800

@@ -8,11 +8,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from runtime.expressions.expressions import col
-from runtime.model import Batch
-from runtime.operators.pattern import fits as room
-from runtime.operators.pattern.fits import Fits
-from runtime.patterns.normal import Asked
+from slackwater.runtime.expressions.expressions import col
+from slackwater.runtime.model import Batch
+from slackwater.runtime.operators.pattern import fits as room
+from slackwater.runtime.operators.pattern.fits import Fits
+from slackwater.runtime.patterns.normal import Asked
 
 
 def batch_of(of: Random, rows: int, *, types: int) -> Batch:

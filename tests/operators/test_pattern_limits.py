@@ -10,15 +10,15 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from runtime.errors import OperatorError
-from runtime.expressions.expressions import col
-from runtime.model import READY_ONLY, Batch, GateRead
-from runtime.operators.ground.drift import Drift
-from runtime.operators.pattern import machine as room
-from runtime.operators.pattern.machine import PatternMachine
-from runtime.operators.pattern.step import PatternStep
-from runtime.patterns.normal import Asked, Normal, Place, Sequence
-from runtime.patterns.scopes import OpenedWindows, TimeWindows, Within
+from slackwater.runtime.errors import OperatorError
+from slackwater.runtime.expressions.expressions import col
+from slackwater.runtime.model import READY_ONLY, Batch, GateRead
+from slackwater.runtime.operators.ground.drift import Drift
+from slackwater.runtime.operators.pattern import machine as room
+from slackwater.runtime.operators.pattern.machine import PatternMachine
+from slackwater.runtime.operators.pattern.step import PatternStep
+from slackwater.runtime.patterns.normal import Asked, Normal, Place, Sequence
+from slackwater.runtime.patterns.scopes import OpenedWindows, TimeWindows, Within
 
 ASKED = (
     Asked("a", where=col("is_a")),

@@ -10,9 +10,9 @@ import pyarrow as pa
 import pytest
 
 import slackwater as sw
-from runtime.model import END_NS, Batch, GateRead
-from runtime.operators.pattern.machine import PatternMachine
-from runtime.operators.pattern.step import PatternStep
+from slackwater.runtime.model import END_NS, Batch, GateRead
+from slackwater.runtime.operators.pattern.machine import PatternMachine
+from slackwater.runtime.operators.pattern.step import PatternStep
 
 SPAN = 300
 Left: TypeAlias = tuple[int, str]

@@ -11,14 +11,21 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from runtime.model import END_NS, READY_ONLY, Batch, GateRead
-from runtime.operators.pattern.machine import PatternMachine
-from runtime.operators.pattern.shedding import Kept, WindowShedding
-from runtime.operators.pattern.step import PatternStep
-from runtime.patterns.normal import Asked, Normal, Place, Sequence
-from runtime.patterns.scopes import CountWindows, OpenedWindows, TimeWindows, WindowRule
-from runtime.shedding import Amount, Espice, Load, baseline_shedding, espice, random_shedding
-from runtime.shedding.settings import Drops
+from slackwater.runtime.model import END_NS, READY_ONLY, Batch, GateRead
+from slackwater.runtime.operators.pattern.machine import PatternMachine
+from slackwater.runtime.operators.pattern.shedding import Kept, WindowShedding
+from slackwater.runtime.operators.pattern.step import PatternStep
+from slackwater.runtime.patterns.normal import Asked, Normal, Place, Sequence
+from slackwater.runtime.patterns.scopes import CountWindows, OpenedWindows, TimeWindows, WindowRule
+from slackwater.runtime.shedding import (
+    Amount,
+    Espice,
+    Load,
+    baseline_shedding,
+    espice,
+    random_shedding,
+)
+from slackwater.runtime.shedding.settings import Drops
 from tests.patterns.spec import Event, Spec
 from tests.patterns.worlds import no_condition
 

@@ -13,10 +13,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from runtime.errors import FlowError
-from runtime.operators.registry import ENTRIES, FlowMethods, KeyedMethods, StreamMethods
-from runtime.plan.step import EachRowStep, GatedStep, Step
-from runtime.plan.steps import GateStep, LateStep, SinkStep, SourceStep
+from slackwater.runtime.errors import FlowError
+from slackwater.runtime.operators.registry import ENTRIES, FlowMethods, KeyedMethods, StreamMethods
+from slackwater.runtime.plan.step import EachRowStep, GatedStep, Step
+from slackwater.runtime.plan.steps import GateStep, LateStep, SinkStep, SourceStep
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 HOME = ROOT / "runtime/operators"
@@ -49,7 +49,9 @@ def classes() -> frozenset[str]:
     machines = [entry.machine for entry in ENTRIES.values()]
     named = [*ENTRIES, *machines, *methods]
     return frozenset(
-        one.__name__ for one in named if re.match(r"runtime\.operators\.(?!ground)", one.__module__)
+        one.__name__
+        for one in named
+        if re.match(r"slackwater\.runtime\.operators\.(?!ground)", one.__module__)
     ) - {"StreamMethods", "KeyedMethods", "FlowMethods"}
 
 
@@ -96,7 +98,7 @@ def test_no_other_file_names_an_operator() -> None:
 @pytest.mark.parametrize(
     "source",
     [
-        "from runtime.operators.aggregate.step import AggregateStep",
+        "from slackwater.runtime.operators.aggregate.step import AggregateStep",
         "x = steps.JoinStep",
         "isinstance(step, MapRowsStep)",
         "GATED = {'merge', 'gate'}",
@@ -114,7 +116,7 @@ def test_the_rule_lets_words_go_by() -> None:
 
 def test_every_folder_is_registered() -> None:
     folders = {path.parent.name for path in HOME.glob("*/step.py")}
-    assert {step.__module__.split(".")[2] for step in ENTRIES} == folders
+    assert {step.__module__.split(".")[3] for step in ENTRIES} == folders
 
 
 def test_kinds_are_told_apart() -> None:

@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from runtime.merge import SlackGate, Writer
-from runtime.model import (
+from slackwater.runtime.merge import SlackGate, Writer
+from slackwater.runtime.model import (
     END_NS,
     READY_ONLY,
     Batch,
@@ -20,12 +20,12 @@ from runtime.model import (
     concat_batches,
     row_marks,
 )
-from runtime.model.plain import from_plain, to_plain
-from runtime.model.row_marks import REVISED, concat_marks, marked, registered
-from runtime.operators import make_operator
-from runtime.operators.aggregate.step import Aggregate, AggregateStep, Window
-from runtime.operators.ground.contract import Operator
-from runtime.operators.join.step import JoinStep
+from slackwater.runtime.model.plain import from_plain, to_plain
+from slackwater.runtime.model.row_marks import REVISED, concat_marks, marked, registered
+from slackwater.runtime.operators import make_operator
+from slackwater.runtime.operators.aggregate.step import Aggregate, AggregateStep, Window
+from slackwater.runtime.operators.ground.contract import Operator
+from slackwater.runtime.operators.join.step import JoinStep
 
 TIMES = pa.timestamp("ns")
 SUMS = AggregateStep(

@@ -11,16 +11,16 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from runtime.errors import FlowError, OperatorError
-from runtime.expressions.expressions import col
-from runtime.model import READY_ONLY, Batch, Columns, batch_of
-from runtime.operators import make_operator, make_stateless
-from runtime.operators.assign.step import AssignStep
-from runtime.operators.filter.step import FilterStep
-from runtime.operators.map_batches.step import MapBatchesStep
-from runtime.operators.map_rows.step import MapRowsStep
-from runtime.operators.merge.step import MergeStep
-from runtime.operators.select.step import SelectStep
+from slackwater.runtime.errors import FlowError, OperatorError
+from slackwater.runtime.expressions.expressions import col
+from slackwater.runtime.model import READY_ONLY, Batch, Columns, batch_of
+from slackwater.runtime.operators import make_operator, make_stateless
+from slackwater.runtime.operators.assign.step import AssignStep
+from slackwater.runtime.operators.filter.step import FilterStep
+from slackwater.runtime.operators.map_batches.step import MapBatchesStep
+from slackwater.runtime.operators.map_rows.step import MapRowsStep
+from slackwater.runtime.operators.merge.step import MergeStep
+from slackwater.runtime.operators.select.step import SelectStep
 
 TIMES = pa.timestamp("ns")
 

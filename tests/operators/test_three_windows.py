@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.errors import OperatorError
-from runtime.model import END_NS, READY_ONLY, GateRead, batch_of
-from runtime.operators import make_operator
-from runtime.operators.aggregate.schema import with_three
-from runtime.operators.aggregate.step import Aggregate, AggregateStep, Window
-from runtime.operators.ground.drift import Drift
+from slackwater.runtime.errors import OperatorError
+from slackwater.runtime.model import END_NS, READY_ONLY, GateRead, batch_of
+from slackwater.runtime.operators import make_operator
+from slackwater.runtime.operators.aggregate.schema import with_three
+from slackwater.runtime.operators.aggregate.step import Aggregate, AggregateStep, Window
+from slackwater.runtime.operators.ground.drift import Drift
 from tests.operators.literal import (
     LiteralAggregate,
     Row,

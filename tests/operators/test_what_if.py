@@ -11,15 +11,15 @@ import numpy as np
 import pytest
 
 import slackwater as sw
-from runtime.operators.pattern.machine import PatternMachine
-from runtime.operators.pattern.what_if import Judged, Seen, Trial, judged
-from runtime.patterns.language import Seq
-from runtime.patterns.normalise import normal_of
-from runtime.patterns.rules import rules_of
-from runtime.patterns.scopes import OpenedWindows, TimeWindows
-from runtime.patterns.settings import Settings
-from runtime.shedding import Amount, Espice, espice, random_shedding
-from runtime.shedding.counts import SheddingCounts
+from slackwater.runtime.operators.pattern.machine import PatternMachine
+from slackwater.runtime.operators.pattern.what_if import Judged, Seen, Trial, judged
+from slackwater.runtime.patterns.language import Seq
+from slackwater.runtime.patterns.normalise import normal_of
+from slackwater.runtime.patterns.rules import rules_of
+from slackwater.runtime.patterns.scopes import OpenedWindows, TimeWindows
+from slackwater.runtime.patterns.settings import Settings
+from slackwater.runtime.shedding import Amount, Espice, espice, random_shedding
+from slackwater.runtime.shedding.counts import SheddingCounts
 from tests.operators.test_pattern_shedding import leaves, read_of, step_of
 from tests.patterns.worlds import no_condition
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from runtime.model import START_NS
-from runtime.order.sequence import BySequence
+from slackwater.runtime.model import START_NS
+from slackwater.runtime.order.sequence import BySequence
 
 
 @dataclass

@@ -13,12 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import slackwater as sw
-from runtime.errors import SettingError
-from runtime.measure import imbalances
-from runtime.model import END_NS, START_NS
-from runtime.order import Reorder
-from runtime.order.buffer import Buffering
-from runtime.order.largest_delay import LargestDelay
+from slackwater.runtime.errors import SettingError
+from slackwater.runtime.measure import imbalances
+from slackwater.runtime.model import END_NS, START_NS
+from slackwater.runtime.order import Reorder
+from slackwater.runtime.order.buffer import Buffering
+from slackwater.runtime.order.largest_delay import LargestDelay
 from tests.support.buffers import buffered, largest_delays, left, rest
 from tests.support.flows import simulated
 from tests.support.sources import Stuttering, block, drain, machine, times

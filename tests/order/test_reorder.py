@@ -11,13 +11,13 @@ import pyarrow as pa
 import pytest
 
 import slackwater as sw
-from runtime.errors import SettingError
-from runtime.measure import imbalances
-from runtime.model import END_NS
-from runtime.order import Reorder
-from runtime.order.reorder import AsTheyCome, OrderedOrRefused, SortedWithin
-from runtime.plan.flow_fingerprints import flow_fingerprints
-from runtime.sources import SourceSpec
+from slackwater.runtime.errors import SettingError
+from slackwater.runtime.measure import imbalances
+from slackwater.runtime.model import END_NS
+from slackwater.runtime.order import Reorder
+from slackwater.runtime.order.reorder import AsTheyCome, OrderedOrRefused, SortedWithin
+from slackwater.runtime.plan.flow_fingerprints import flow_fingerprints
+from slackwater.runtime.sources import SourceSpec
 from tests.support.flows import simulated
 from tests.support.reorders import Widening
 from tests.support.sources import NOW, drain, machine, times

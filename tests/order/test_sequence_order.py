@@ -10,10 +10,10 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.model import START_NS, batch_of
-from runtime.order.newest import newest_before
-from runtime.order.sequence import BySequence
-from runtime.order.sequence_order import NumberedRows, SequenceOrder
+from slackwater.runtime.model import START_NS, batch_of
+from slackwater.runtime.order.newest import newest_before
+from slackwater.runtime.order.sequence import BySequence
+from slackwater.runtime.order.sequence_order import NumberedRows, SequenceOrder
 from tests.order.plain_sequence import PlainSequence, Row
 
 _LAST_INT64 = 2**63 - 1

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.order.timeout import Timeout
+from slackwater.runtime.order.timeout import Timeout
 
 MOST = 1_000
 

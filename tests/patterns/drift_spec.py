@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from itertools import combinations, pairwise, product
 from typing import Any, NamedTuple
 
-from runtime.patterns.normal import Normal
-from runtime.patterns.normal import Sequence as Alternative
-from runtime.patterns.scopes import OpenedWindows, TimeWindows, WindowRule, Within
+from slackwater.runtime.patterns.normal import Normal
+from slackwater.runtime.patterns.normal import Sequence as Alternative
+from slackwater.runtime.patterns.scopes import OpenedWindows, TimeWindows, WindowRule, Within
 
 
 @dataclass(frozen=True)

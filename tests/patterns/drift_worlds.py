@@ -7,12 +7,12 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from runtime.patterns.drift_layout import layout_of
-from runtime.patterns.drifting import DriftMatcher
-from runtime.patterns.normal import Place
-from runtime.patterns.rules import rules_of
-from runtime.patterns.settings import Found
-from runtime.patterns.stamped import OFF
+from slackwater.runtime.patterns.drift_layout import layout_of
+from slackwater.runtime.patterns.drifting import DriftMatcher
+from slackwater.runtime.patterns.normal import Place
+from slackwater.runtime.patterns.rules import rules_of
+from slackwater.runtime.patterns.settings import Found
+from slackwater.runtime.patterns.stamped import OFF
 from tests.patterns.drift_spec import DriftSpec, Event, Match
 from tests.patterns.worlds import (
     BY_TIME,

@@ -10,9 +10,15 @@ from dataclasses import dataclass, field
 from itertools import combinations, pairwise, product
 from typing import Any
 
-from runtime.patterns.normal import Asked, Normal, Place
-from runtime.patterns.normal import Sequence as Alternative
-from runtime.patterns.scopes import CountWindows, OpenedWindows, TimeWindows, WindowRule, Within
+from slackwater.runtime.patterns.normal import Asked, Normal, Place
+from slackwater.runtime.patterns.normal import Sequence as Alternative
+from slackwater.runtime.patterns.scopes import (
+    CountWindows,
+    OpenedWindows,
+    TimeWindows,
+    WindowRule,
+    Within,
+)
 
 Part = tuple[int, int, int]  # number, place, asked
 Choice = tuple[Part, ...]

@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import slackwater as sw
-from runtime.patterns.assign import NO_FITS, assignable, assigned, with_label
-from runtime.patterns.normal import Asked, Normal, Place, Sequence
-from runtime.patterns.normalise import normal_of
-from runtime.patterns.scopes import TimeWindows, Within
-from runtime.patterns.several import Several
+from slackwater.runtime.patterns.assign import NO_FITS, assignable, assigned, with_label
+from slackwater.runtime.patterns.normal import Asked, Normal, Place, Sequence
+from slackwater.runtime.patterns.normalise import normal_of
+from slackwater.runtime.patterns.scopes import TimeWindows, Within
+from slackwater.runtime.patterns.several import Several
 from tests.patterns.spec import Event, Spec
 from tests.patterns.worlds import A, B, C, found_by, no_condition, normal, one, same
 

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from runtime.patterns import choose
-from runtime.patterns.chain import Chain
-from runtime.patterns.naming import Naming
-from runtime.patterns.normal import Place, Sequence
-from runtime.patterns.reach import ReachMatcher
-from runtime.patterns.scopes import TimeWindows, Within
+from slackwater.runtime.patterns import choose
+from slackwater.runtime.patterns.chain import Chain
+from slackwater.runtime.patterns.naming import Naming
+from slackwater.runtime.patterns.normal import Place, Sequence
+from slackwater.runtime.patterns.reach import ReachMatcher
+from slackwater.runtime.patterns.scopes import TimeWindows, Within
 from tests.patterns.spec import Event, Spec
 from tests.patterns.worlds import (
     GREATER,

@@ -8,8 +8,8 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.patterns.normal import Place, Sequence
-from runtime.patterns.scopes import OpenedWindows, TimeWindows, WindowRule, Within
+from slackwater.runtime.patterns.normal import Place, Sequence
+from slackwater.runtime.patterns.scopes import OpenedWindows, TimeWindows, WindowRule, Within
 from tests.patterns import spec as plain
 from tests.patterns.drift_spec import DriftSpec, Event
 from tests.patterns.drift_worlds import (

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from runtime.patterns.drift_layout import layout_of
-from runtime.patterns.drifting import DriftMatcher
-from runtime.patterns.normal import Sequence
-from runtime.patterns.rules import rules_of
-from runtime.patterns.scopes import WindowRule, Within
-from runtime.patterns.stamped import OFF
+from slackwater.runtime.patterns.drift_layout import layout_of
+from slackwater.runtime.patterns.drifting import DriftMatcher
+from slackwater.runtime.patterns.normal import Sequence
+from slackwater.runtime.patterns.rules import rules_of
+from slackwater.runtime.patterns.scopes import WindowRule, Within
+from slackwater.runtime.patterns.stamped import OFF
 from tests.patterns.drift_spec import DriftSpec, Event
 from tests.patterns.drift_worlds import (
     MOST,

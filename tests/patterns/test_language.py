@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import slackwater as sw
-from runtime.errors import (
+from slackwater.runtime.errors import (
     ColumnError,
     DuplicateName,
     FlowError,
@@ -17,9 +17,9 @@ from runtime.errors import (
     SlackwaterError,
     TypeMismatch,
 )
-from runtime.operators.pattern.step import PatternStep
-from runtime.patterns.normalise import normal_of
-from runtime.plan.canonical import canonical_step
+from slackwater.runtime.operators.pattern.step import PatternStep
+from slackwater.runtime.patterns.normalise import normal_of
+from slackwater.runtime.plan.canonical import canonical_step
 
 A, B, C = (sw.event(name, of_type=name.lower()) for name in "ABC")
 HIGH = sw.event("high", where=(sw.col("v") > A["v"]) & (sw.col("v") < 9))

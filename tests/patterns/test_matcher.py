@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.patterns.normal import Place, Sequence
-from runtime.patterns.scopes import CountWindows, TimeWindows, Within
+from slackwater.runtime.patterns.normal import Place, Sequence
+from slackwater.runtime.patterns.scopes import CountWindows, TimeWindows, Within
 from tests.patterns.spec import Event, Spec
 from tests.patterns.worlds import (
     BY_COUNT,

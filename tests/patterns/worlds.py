@@ -7,14 +7,14 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from runtime.expressions.expressions import col
-from runtime.patterns.keys import matcher_of
-from runtime.patterns.matcher import KeyMatcher
-from runtime.patterns.normal import Asked, Normal, Place, Sequence
-from runtime.patterns.rules import rules_of
-from runtime.patterns.scopes import CountWindows, OpenedWindows, TimeWindows, Within
-from runtime.patterns.settings import Found, Settings
-from runtime.patterns.windowed import WindowMatcher
+from slackwater.runtime.expressions.expressions import col
+from slackwater.runtime.patterns.keys import matcher_of
+from slackwater.runtime.patterns.matcher import KeyMatcher
+from slackwater.runtime.patterns.normal import Asked, Normal, Place, Sequence
+from slackwater.runtime.patterns.rules import rules_of
+from slackwater.runtime.patterns.scopes import CountWindows, OpenedWindows, TimeWindows, Within
+from slackwater.runtime.patterns.settings import Found, Settings
+from slackwater.runtime.patterns.windowed import WindowMatcher
 from tests.patterns.spec import Event, Spec
 
 ASKED = tuple(Asked(name) for name in "abcd")

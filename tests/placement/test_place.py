@@ -10,11 +10,11 @@ import pyarrow as pa
 import pytest
 
 import slackwater as sw
-from runtime.errors import FlowError, SettingError
-from runtime.placement.place import place
-from runtime.placement.placement_text import placement_lines
-from runtime.plan.plan import Plan, Stage, plan_stages
-from runtime.plan.slots import SlotPlace, slots_of_nodes
+from slackwater.runtime.errors import FlowError, SettingError
+from slackwater.runtime.placement.place import place
+from slackwater.runtime.placement.placement_text import placement_lines
+from slackwater.runtime.plan.plan import Plan, Stage, plan_stages
+from slackwater.runtime.plan.slots import SlotPlace, slots_of_nodes
 
 ROWS = pa.table({"ts": [1, 2], "key": [1, 1], "v": [1.0, 2.0]})
 

@@ -14,9 +14,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import slackwater as sw
-from runtime.errors import FlowError, SinkError
-from runtime.plan.canonical import canonical_step
-from runtime.plan.flow_fingerprints import flow_fingerprints
+from slackwater.runtime.errors import FlowError, SinkError
+from slackwater.runtime.plan.canonical import canonical_step
+from slackwater.runtime.plan.flow_fingerprints import flow_fingerprints
 from tests.support.endless import EndlessInput
 
 TABLE = pa.table({"ts": pa.array([1, 2], pa.timestamp("ns")), "n": [1, 2]})
@@ -280,7 +280,7 @@ def test_a_rerun_goes_on_behind_what_is_committed_and_counts_it_by_name(tmp_path
             (cut / part.name).write_bytes(part.read_bytes())
         from dataclasses import replace  # noqa: PLC0415
 
-        from actors.sinks.output_path import OutputPath  # noqa: PLC0415
+        from slackwater.actors.sinks.output_path import OutputPath  # noqa: PLC0415
 
         known = (
             OutputPath("out", whole, kind="jsonl", is_file=False, token="0" * 16).look().manifest

@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 
 import slackwater as sw
-from runtime.errors import SettingError
-from runtime.plan.plan import plan_stages
+from slackwater.runtime.errors import SettingError
+from slackwater.runtime.plan.plan import plan_stages
 
 ROWS = pa.table({"ts": list(range(40)), "v": [float(n % 7) for n in range(40)]})
 

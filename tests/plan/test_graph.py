@@ -11,20 +11,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import slackwater as sw
-from runtime.errors import (
+from slackwater.runtime.errors import (
     CycleError,
     DuplicateName,
     FlowError,
     SettingError,
     TypeMismatch,
 )
-from runtime.model import ReleaseRule
-from runtime.operators.aggregate.step import AggregateStep
-from runtime.operators.assign.step import AssignStep
-from runtime.operators.filter.step import FilterStep
-from runtime.operators.join.step import JoinStep
-from runtime.plan.step import Step
-from runtime.plan.steps import SourceStep
+from slackwater.runtime.model import ReleaseRule
+from slackwater.runtime.operators.aggregate.step import AggregateStep
+from slackwater.runtime.operators.assign.step import AssignStep
+from slackwater.runtime.operators.filter.step import FilterStep
+from slackwater.runtime.operators.join.step import JoinStep
+from slackwater.runtime.plan.step import Step
+from slackwater.runtime.plan.steps import SourceStep
 from tests.support.streams import (
     BUS,
     LOOP,

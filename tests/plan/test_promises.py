@@ -8,9 +8,16 @@ import pyarrow as pa
 import pytest
 
 import slackwater as sw
-from runtime.model import END_NS, START_NS
-from runtime.plan.plan import Channel, plan_stages
-from runtime.plan.promises import PASSES, IdleTime, OutputTraits, Summary, behind_gate, without_gate
+from slackwater.runtime.model import END_NS, START_NS
+from slackwater.runtime.plan.plan import Channel, plan_stages
+from slackwater.runtime.plan.promises import (
+    PASSES,
+    IdleTime,
+    OutputTraits,
+    Summary,
+    behind_gate,
+    without_gate,
+)
 
 S = 10**9
 ROWS = sw.table(pa.table({"ts": [1], "key": [1], "p": [1]}))

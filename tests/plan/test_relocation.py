@@ -8,11 +8,11 @@ import pyarrow as pa
 import pytest
 
 import slackwater as sw
-from runtime.errors import FlowError
-from runtime.placement.moved import moved_plan
-from runtime.plan.plan import Plan
-from runtime.plan.relocation import Relocation
-from runtime.plan.slots import SlotPlace, slots_of_nodes
+from slackwater.runtime.errors import FlowError
+from slackwater.runtime.placement.moved import moved_plan
+from slackwater.runtime.plan.plan import Plan
+from slackwater.runtime.plan.relocation import Relocation
+from slackwater.runtime.plan.slots import SlotPlace, slots_of_nodes
 
 HERE = {"a": "one", "b": "two", "pairs": "two", "out": "two", "alone": "three", "end": "three"}
 NODES = slots_of_nodes({"one": 1, "two": 1, "three": 1, "four": 2})

@@ -8,10 +8,10 @@ import pyarrow as pa
 import pytest
 
 import slackwater as sw
-from runtime.errors import DuplicateName, FlowError, SettingError
-from runtime.model import READY_ONLY
-from runtime.placement.place import place
-from runtime.plan.plan import plan_stages
+from slackwater.runtime.errors import DuplicateName, FlowError, SettingError
+from slackwater.runtime.model import READY_ONLY
+from slackwater.runtime.placement.place import place
+from slackwater.runtime.plan.plan import plan_stages
 
 ROWS = pa.table({"ts": [1, 2], "key": [1, 1], "v": [1.0, 2.0]})
 

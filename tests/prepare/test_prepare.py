@@ -9,14 +9,14 @@ import pyarrow as pa
 import pytest
 
 import slackwater as sw
-from actors.jobs.job import RayJob
-from actors.slot.host import SlotHost
-from runtime.control import FlowGraph
-from runtime.errors import FlowError, SettingError
-from runtime.plan.slot_plan import slot_plan
-from runtime.prepare import admit, prepare
-from runtime.simulate import Simulation
-from runtime.tune import HOP_NS
+from slackwater.actors.jobs.job import RayJob
+from slackwater.actors.slot.host import SlotHost
+from slackwater.runtime.control import FlowGraph
+from slackwater.runtime.errors import FlowError, SettingError
+from slackwater.runtime.plan.slot_plan import slot_plan
+from slackwater.runtime.prepare import admit, prepare
+from slackwater.runtime.simulate import Simulation
+from slackwater.runtime.tune import HOP_NS
 
 ROWS = pa.table({"ts": pa.array([1, 2], pa.int64()), "k": [1, 1]})
 LIMITS, TUNING = sw.Limits(gate_rows=7), sw.Tuning(policy="500ms", interval="200ms")

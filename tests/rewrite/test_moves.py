@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 
 import slackwater as sw
-from runtime.errors import FlowError
-from runtime.rewrite import Before, FlowPlan, Share, Split, rewrites_of
+from slackwater.runtime.errors import FlowError
+from slackwater.runtime.rewrite import Before, FlowPlan, Share, Split, rewrites_of
 
 Build = Callable[[sw.Stream, sw.Stream], sw.Stream]
 TABLE = pa.table(

@@ -9,12 +9,12 @@ import pyarrow as pa
 import pytest
 
 import slackwater as sw
-from runtime.estimate import Workload
-from runtime.estimate.carried import StepStatistics, carried
-from runtime.estimate.query_graph import arrivals_of
-from runtime.plan.step import ChoosingStep
-from runtime.rewrite import FlowPlan, rewrites_of, split_all
-from runtime.rewrite.search import Cost, far_up, search_plans
+from slackwater.runtime.estimate import Workload
+from slackwater.runtime.estimate.carried import StepStatistics, carried
+from slackwater.runtime.estimate.query_graph import arrivals_of
+from slackwater.runtime.plan.step import ChoosingStep
+from slackwater.runtime.rewrite import FlowPlan, rewrites_of, split_all
+from slackwater.runtime.rewrite.search import Cost, far_up, search_plans
 
 TABLE = pa.table(
     {

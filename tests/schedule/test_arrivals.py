@@ -8,13 +8,21 @@ import numpy as np
 import pyarrow as pa
 
 import slackwater as sw
-from runtime.model import END_NS, ON_ARRIVAL, PLACE_BITS, READY_ONLY, START_NS, Arrived, Message
-from runtime.model import batch_of as plain_batch
-from runtime.plan.plan import plan_stages
-from runtime.plan.step import release_of
-from runtime.schedule.arrivals import ArrivalFrontier
-from runtime.sources.arrivals import ArrivalTeller
-from runtime.sources.machine import SourceMachine
+from slackwater.runtime.model import (
+    END_NS,
+    ON_ARRIVAL,
+    PLACE_BITS,
+    READY_ONLY,
+    START_NS,
+    Arrived,
+    Message,
+)
+from slackwater.runtime.model import batch_of as plain_batch
+from slackwater.runtime.plan.plan import plan_stages
+from slackwater.runtime.plan.step import release_of
+from slackwater.runtime.schedule.arrivals import ArrivalFrontier
+from slackwater.runtime.sources.arrivals import ArrivalTeller
+from slackwater.runtime.sources.machine import SourceMachine
 from tests.support.closings import EndAndAWhile
 
 MS, S = 1_000_000, 1_000_000_000

@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import slackwater as sw
-from runtime.config import Limits
-from runtime.model.plain import from_plain, to_plain
-from runtime.placement.place import place
-from runtime.plan.plan import IDLE_PROMISE_NS, Plan, plan_stages
-from runtime.schedule import Egress, Send, Slot
+from slackwater.runtime.config import Limits
+from slackwater.runtime.model.plain import from_plain, to_plain
+from slackwater.runtime.placement.place import place
+from slackwater.runtime.plan.plan import IDLE_PROMISE_NS, Plan, plan_stages
+from slackwater.runtime.schedule import Egress, Send, Slot
 from tests.support.examples import a_third
 
 MS = 1_000_000

@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import slackwater as sw
-from runtime.config import Limits
-from runtime.model.plain import from_plain, to_plain
-from runtime.placement.place import place
-from runtime.plan.plan import Plan, plan_stages
-from runtime.schedule import Egress, Slice, Slot
-from runtime.schedule.stimulus_log import LoggedSlot, replay, replaying
+from slackwater.runtime.config import Limits
+from slackwater.runtime.model.plain import from_plain, to_plain
+from slackwater.runtime.placement.place import place
+from slackwater.runtime.plan.plan import Plan, plan_stages
+from slackwater.runtime.schedule import Egress, Slice, Slot
+from slackwater.runtime.schedule.stimulus_log import LoggedSlot, replay, replaying
 from tests.support.examples import a_third
 from tests.support.readers import JitterInput
 

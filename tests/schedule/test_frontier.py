@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import slackwater as sw
-from runtime.config import Limits
-from runtime.model import END_NS, START_NS, Message, batch_of
-from runtime.placement.place import place
-from runtime.plan.plan import plan_stages
-from runtime.schedule import Send, Slot
+from slackwater.runtime.config import Limits
+from slackwater.runtime.model import END_NS, START_NS, Message, batch_of
+from slackwater.runtime.placement.place import place
+from slackwater.runtime.plan.plan import plan_stages
+from slackwater.runtime.schedule import Send, Slot
 
 ROWS = pa.table({"ts": pa.array([1], pa.int64())})
 

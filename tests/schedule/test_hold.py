@@ -10,13 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import slackwater as sw
-from runtime.config import Limits
-from runtime.control.commands import Command, Move, Shed, Warn
-from runtime.errors import SettingError
-from runtime.model import END_NS, NS_PER_SECOND, Message, ReleaseRule, batch_of
-from runtime.placement.place import place
-from runtime.plan.plan import Plan, plan_stages
-from runtime.schedule import Egress, Slot
+from slackwater.runtime.config import Limits
+from slackwater.runtime.control.commands import Command, Move, Shed, Warn
+from slackwater.runtime.errors import SettingError
+from slackwater.runtime.model import END_NS, NS_PER_SECOND, Message, ReleaseRule, batch_of
+from slackwater.runtime.placement.place import place
+from slackwater.runtime.plan.plan import Plan, plan_stages
+from slackwater.runtime.schedule import Egress, Slot
 from tests.support.rules import release
 
 ROWS = pa.table({"ts": pa.array([1], pa.int64()), "key": pa.array([1])})

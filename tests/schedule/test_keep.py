@@ -11,13 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import slackwater as sw
-from runtime.config import Limits
-from runtime.measure.assemble import job_report
-from runtime.model import END_NS, Message, batch_of
-from runtime.placement.place import place
-from runtime.plan.plan import Plan, plan_stages
-from runtime.plan.step import Keep, Share
-from runtime.schedule import Egress, Slot
+from slackwater.runtime.config import Limits
+from slackwater.runtime.measure.assemble import job_report
+from slackwater.runtime.model import END_NS, Message, batch_of
+from slackwater.runtime.placement.place import place
+from slackwater.runtime.plan.plan import Plan, plan_stages
+from slackwater.runtime.plan.step import Keep, Share
+from slackwater.runtime.schedule import Egress, Slot
 
 ROWS = pa.table({"ts": pa.array([1], pa.int64()), "key": [1], "id": [1]})
 WITHIN = 6

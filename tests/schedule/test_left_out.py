@@ -10,13 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import slackwater as sw
-from runtime.config import Limits
-from runtime.measure.outcomes import FILTERED, READY
-from runtime.model.plain import from_plain, to_plain
-from runtime.placement.place import place
-from runtime.plan.plan import Plan, plan_stages
-from runtime.schedule import Egress, Send, Slot
-from runtime.sources.machine import SourceMachine
+from slackwater.runtime.config import Limits
+from slackwater.runtime.measure.outcomes import FILTERED, READY
+from slackwater.runtime.model.plain import from_plain, to_plain
+from slackwater.runtime.placement.place import place
+from slackwater.runtime.plan.plan import Plan, plan_stages
+from slackwater.runtime.schedule import Egress, Send, Slot
+from slackwater.runtime.sources.machine import SourceMachine
 from tests.support.examples import a_third
 from tests.support.readers import JitterInput
 from tests.support.states import canonical

@@ -9,13 +9,13 @@ import pyarrow as pa
 import pytest
 
 import slackwater as sw
-from runtime.config import Limits
-from runtime.errors import OperatorError, SettingError
-from runtime.model import START_NS, Message, batch_of
-from runtime.placement.place import place
-from runtime.plan.plan import Plan, plan_stages
-from runtime.schedule import PathView, Slot, StageView, StimulusOrder
-from runtime.schedule.queues import path_queues
+from slackwater.runtime.config import Limits
+from slackwater.runtime.errors import OperatorError, SettingError
+from slackwater.runtime.model import START_NS, Message, batch_of
+from slackwater.runtime.placement.place import place
+from slackwater.runtime.plan.plan import Plan, plan_stages
+from slackwater.runtime.schedule import PathView, Slot, StageView, StimulusOrder
+from slackwater.runtime.schedule.queues import path_queues
 
 ROWS = pa.table({"ts": pa.array(range(1, 401), pa.int64()), "key": pa.array([1, 2] * 200)})
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from random import Random
 
-from runtime.model import START_NS, Message, batch_of
-from runtime.schedule.queues import PathQueues
+from slackwater.runtime.model import START_NS, Message, batch_of
+from slackwater.runtime.schedule.queues import PathQueues
 
 
 def message(*stimuli_ns: int, promise_stimulus_ns: int = 0) -> Message:

@@ -11,13 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import slackwater as sw
-from runtime.config import Limits
-from runtime.model import END_NS, Message
-from runtime.placement.place import place
-from runtime.plan.plan import plan_stages
-from runtime.schedule import Slot
-from runtime.schedule.source_at import Looks
-from runtime.sources.spec import END_OF_INPUT, EndOfInput
+from slackwater.runtime.config import Limits
+from slackwater.runtime.model import END_NS, Message
+from slackwater.runtime.placement.place import place
+from slackwater.runtime.plan.plan import plan_stages
+from slackwater.runtime.schedule import Slot
+from slackwater.runtime.schedule.source_at import Looks
+from slackwater.runtime.sources.spec import END_OF_INPUT, EndOfInput
 
 SCHEMA = pa.schema([("ts", pa.int64())])
 

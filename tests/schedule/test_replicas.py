@@ -8,12 +8,12 @@ from typing import Any
 import pyarrow as pa
 
 import slackwater as sw
-from runtime.config import Limits
-from runtime.model import END_NS, Message, batch_of
-from runtime.placement.place import place
-from runtime.plan.plan import plan_stages
-from runtime.plan.step import Keep
-from runtime.schedule import Egress, Send, Slot
+from slackwater.runtime.config import Limits
+from slackwater.runtime.model import END_NS, Message, batch_of
+from slackwater.runtime.placement.place import place
+from slackwater.runtime.plan.plan import plan_stages
+from slackwater.runtime.plan.step import Keep
+from slackwater.runtime.schedule import Egress, Send, Slot
 
 ROWS = pa.table({"ts": [1, 2], "key": [1, 1]})
 SLOTS = {"l": "far", "r": "far", "pairs.gate": "gate", "pairs.1": "one", "pairs.2": "two"}

@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import slackwater as sw
-from runtime.config import Limits
-from runtime.model import END_NS, Batch, Message
-from runtime.placement.place import place
-from runtime.plan.plan import Plan, plan_stages
-from runtime.schedule import Egress, Slot
+from slackwater.runtime.config import Limits
+from slackwater.runtime.model import END_NS, Batch, Message
+from slackwater.runtime.placement.place import place
+from slackwater.runtime.plan.plan import Plan, plan_stages
+from slackwater.runtime.schedule import Egress, Slot
 from tests.support.examples import twice
 from tests.support.rules import release
 

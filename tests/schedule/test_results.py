@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from runtime.errors import SinkError
-from runtime.model import Batch
-from runtime.schedule import Egress, Rest, Slot, SlotResults, Written, carry_out, rest_of
-from runtime.schedule.results import Abort, Close, Publish, Write
+from slackwater.runtime.errors import SinkError
+from slackwater.runtime.model import Batch
+from slackwater.runtime.schedule import Egress, Rest, Slot, SlotResults, Written, carry_out, rest_of
+from slackwater.runtime.schedule.results import Abort, Close, Publish, Write
 
 
 def batch(*stimuli: int) -> Batch:

@@ -10,13 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import slackwater as sw
-from runtime.config import Limits
-from runtime.model import END_NS, START_NS, Batch, Message
-from runtime.model.plain import from_plain, to_plain
-from runtime.placement.place import place
-from runtime.plan.plan import Stage, plan_stages
-from runtime.schedule.intake import GateIntake
-from runtime.schedule.stage import StageMachine
+from slackwater.runtime.config import Limits
+from slackwater.runtime.model import END_NS, START_NS, Batch, Message
+from slackwater.runtime.model.plain import from_plain, to_plain
+from slackwater.runtime.placement.place import place
+from slackwater.runtime.plan.plan import Stage, plan_stages
+from slackwater.runtime.schedule.intake import GateIntake
+from slackwater.runtime.schedule.stage import StageMachine
 from tests.support.rules import rule
 from tests.support.states import canonical
 

@@ -6,9 +6,9 @@ import random
 
 import pytest
 
-from runtime.config import Limits
-from runtime.estimate.sampled import StageCost
-from runtime.schedule.slice_size import SliceSize
+from slackwater.runtime.config import Limits
+from slackwater.runtime.estimate.sampled import StageCost
+from slackwater.runtime.schedule.slice_size import SliceSize
 
 US, MS = 1_000, 1_000_000
 

@@ -8,11 +8,11 @@ from typing import Any
 import pyarrow as pa
 
 import slackwater as sw
-from runtime.config import Limits
-from runtime.model import Message, batch_of
-from runtime.placement.place import place
-from runtime.plan.plan import Plan, plan_stages
-from runtime.schedule import Egress, Grant, Send, Slot
+from slackwater.runtime.config import Limits
+from slackwater.runtime.model import Message, batch_of
+from slackwater.runtime.placement.place import place
+from slackwater.runtime.plan.plan import Plan, plan_stages
+from slackwater.runtime.schedule import Egress, Grant, Send, Slot
 
 ROWS = pa.table({"ts": pa.array(range(1, 101), pa.int64()), "key": pa.array([1] * 100)})
 

@@ -9,14 +9,14 @@ import pyarrow as pa
 import pytest
 
 import slackwater as sw
-from runtime.config import Limits
-from runtime.errors import OperatorError, SettingError
-from runtime.model import END_NS, Message
-from runtime.placement.place import place
-from runtime.plan.plan import Plan, plan_stages
-from runtime.plan.slot_plan import SlotPlan, slot_plan
-from runtime.schedule import LoggedSlot, Slot, make_slot, replay, replaying
-from runtime.schedule.stimuli import RECENT
+from slackwater.runtime.config import Limits
+from slackwater.runtime.errors import OperatorError, SettingError
+from slackwater.runtime.model import END_NS, Message
+from slackwater.runtime.placement.place import place
+from slackwater.runtime.plan.plan import Plan, plan_stages
+from slackwater.runtime.plan.slot_plan import SlotPlan, slot_plan
+from slackwater.runtime.schedule import LoggedSlot, Slot, make_slot, replay, replaying
+from slackwater.runtime.schedule.stimuli import RECENT
 from tests.support.any_flow import MS
 
 MANY = 10**6

@@ -10,17 +10,17 @@ import pyarrow as pa
 import pytest
 
 import slackwater as sw
-from runtime.errors import FlowError
-from runtime.measure import JobReport
-from runtime.model import END_NS, START_NS, GateRead
-from runtime.operators.aggregate.machine import AggregateMachine
-from runtime.operators.aggregate.segments import ByWatermark, Segment
-from runtime.operators.aggregate.step import AggregateStep
-from runtime.operators.ground import Entry
-from runtime.operators.registry import ENTRIES
-from runtime.placement.place import place
-from runtime.plan.plan import plan_stages
-from runtime.simulate import Simulation
+from slackwater.runtime.errors import FlowError
+from slackwater.runtime.measure import JobReport
+from slackwater.runtime.model import END_NS, START_NS, GateRead
+from slackwater.runtime.operators.aggregate.machine import AggregateMachine
+from slackwater.runtime.operators.aggregate.segments import ByWatermark, Segment
+from slackwater.runtime.operators.aggregate.step import AggregateStep
+from slackwater.runtime.operators.ground import Entry
+from slackwater.runtime.operators.registry import ENTRIES
+from slackwater.runtime.placement.place import place
+from slackwater.runtime.plan.plan import plan_stages
+from slackwater.runtime.simulate import Simulation
 
 S = 10**9
 HOLD_NS = 2 * S

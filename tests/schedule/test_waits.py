@@ -9,9 +9,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.merge import SlackGate, WaitLog, Writer
-from runtime.model import END_NS, START_NS, Batch, batch_of
-from runtime.schedule.reads import ReadLog
+from slackwater.runtime.merge import SlackGate, WaitLog, Writer
+from slackwater.runtime.model import END_NS, START_NS, Batch, batch_of
+from slackwater.runtime.schedule.reads import ReadLog
 from tests.support.examples import twice
 from tests.support.rules import rule
 

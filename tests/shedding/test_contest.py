@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.model.plain import from_plain, to_plain
-from runtime.shedding import Amount, Model
-from runtime.shedding.contest import SHARES, ContestShedder
-from runtime.shedding.espice import EspiceShedder
-from runtime.shedding.evidence import BLOCK, Evidence
-from runtime.shedding.featured import FeaturedShedder
-from runtime.shedding.windows import FinishedWindows, Places
+from slackwater.runtime.model.plain import from_plain, to_plain
+from slackwater.runtime.shedding import Amount, Model
+from slackwater.runtime.shedding.contest import SHARES, ContestShedder
+from slackwater.runtime.shedding.espice import EspiceShedder
+from slackwater.runtime.shedding.evidence import BLOCK, Evidence
+from slackwater.runtime.shedding.featured import FeaturedShedder
+from slackwater.runtime.shedding.windows import FinishedWindows, Places
 from tests.shedding.test_snapshots import assert_alike
 from tests.shedding.worlds import pairs_of, places_of
 from tests.support.examples import a_third

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.shedding import Load, Overload, OverloadDetector
-from runtime.shedding.breaks import choose_f, natural_breaks, partitions_of
-from runtime.shedding.costs import Costs
+from slackwater.runtime.shedding import Load, Overload, OverloadDetector
+from slackwater.runtime.shedding.breaks import choose_f, natural_breaks, partitions_of
+from slackwater.runtime.shedding.costs import Costs
 from tests.shedding.queues import SECOND, Operator
 
 COST_NS = 1_000_000  # 1,000 events a second

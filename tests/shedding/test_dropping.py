@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.shedding import Amount, Espice, Model, Overload, Shedder, shedder_of
-from runtime.shedding.settings import Kind
+from slackwater.runtime.shedding import Amount, Espice, Model, Overload, Shedder, shedder_of
+from slackwater.runtime.shedding.settings import Kind
 from tests.shedding.worlds import pairs_of, windows_of
 from tests.support.chance import chance
 from tests.support.examples import a_third

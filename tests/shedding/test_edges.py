@@ -9,10 +9,19 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from runtime.shedding import Amount, Espice, Load, Model, Overload, Shedder, Shedding, shedder_of
-from runtime.shedding.settings import Kind
-from runtime.shedding.table import MOST_TYPES
-from runtime.shedding.windows import FinishedWindows
+from slackwater.runtime.shedding import (
+    Amount,
+    Espice,
+    Load,
+    Model,
+    Overload,
+    Shedder,
+    Shedding,
+    shedder_of,
+)
+from slackwater.runtime.shedding.settings import Kind
+from slackwater.runtime.shedding.table import MOST_TYPES
+from slackwater.runtime.shedding.windows import FinishedWindows
 from tests.shedding.worlds import pairs_of, places_of, windows_of
 
 SECOND = 1_000_000_000

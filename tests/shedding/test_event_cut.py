@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.shedding.event_cut import RANKS, EventCut, chances_of, ranks_of
+from slackwater.runtime.shedding.event_cut import RANKS, EventCut, chances_of, ranks_of
 
 
 @given(

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.shedding import Amount, Model
-from runtime.shedding.change import chi_square
-from runtime.shedding.espice import EspiceShedder
-from runtime.shedding.featured import FeaturedShedder, types_in_front
-from runtime.shedding.matches import RecentMatches
-from runtime.shedding.rivals import shares_by_weight
-from runtime.shedding.windows import FinishedWindows, Places
+from slackwater.runtime.shedding import Amount, Model
+from slackwater.runtime.shedding.change import chi_square
+from slackwater.runtime.shedding.espice import EspiceShedder
+from slackwater.runtime.shedding.featured import FeaturedShedder, types_in_front
+from slackwater.runtime.shedding.matches import RecentMatches
+from slackwater.runtime.shedding.rivals import shares_by_weight
+from slackwater.runtime.shedding.windows import FinishedWindows, Places
 from tests.shedding.worlds import pairs_of, windows_of
 
 EARLY = ((0, 0.1), (1, 0.5))

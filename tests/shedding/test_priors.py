@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.shedding.priors import factors, prior_rates
-from runtime.shedding.table import UtilityTable
+from slackwater.runtime.shedding.priors import factors, prior_rates
+from slackwater.runtime.shedding.table import UtilityTable
 from tests.shedding.worlds import windows_of
 from tests.support.chance import chance
 

@@ -7,9 +7,9 @@ from statistics import fmean, stdev
 
 import pytest
 
-from runtime.shedding.counts import SheddingCounts
-from runtime.shedding.losses import Losses
-from runtime.shedding.probes import ONE_OF, Probes, affordable_one_of, is_quick_to_judge
+from slackwater.runtime.shedding.counts import SheddingCounts
+from slackwater.runtime.shedding.losses import Losses
+from slackwater.runtime.shedding.probes import ONE_OF, Probes, affordable_one_of, is_quick_to_judge
 
 
 def test_one_window_of_each_stride_is_tried_wherever_it_lies() -> None:

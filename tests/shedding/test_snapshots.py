@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from runtime.model.plain import from_plain, to_plain
-from runtime.shedding import Load, Shedding, baseline_shedding, espice, random_shedding
+from slackwater.runtime.model.plain import from_plain, to_plain
+from slackwater.runtime.shedding import Load, Shedding, baseline_shedding, espice, random_shedding
 from tests.shedding.worlds import pairs_of, windows_of
 
 ASKED = {
@@ -84,7 +84,7 @@ def assert_alike(one: Any, other: Any, where: str) -> None:
         assert one.keys() == other.keys(), where
         for key in one:
             assert_alike(one[key], other[key], f"{where}[{key!r}]")
-    elif hasattr(one, "__dict__") and type(one).__module__.startswith("runtime"):
+    elif hasattr(one, "__dict__") and type(one).__module__.startswith("slackwater.runtime"):
         assert_alike(vars(one), vars(other), where)
     else:
         assert one == other, where

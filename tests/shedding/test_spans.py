@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.model import Int64Array
-from runtime.shedding import Amount, Espice, Model, Overload, Shedder, Spans, shedder_of
-from runtime.shedding.runs import columns_by_position
-from runtime.shedding.settings import Kind
-from runtime.shedding.spans import starts_of
-from runtime.shedding.windows import Places
+from slackwater.runtime.model import Int64Array
+from slackwater.runtime.shedding import Amount, Espice, Model, Overload, Shedder, Spans, shedder_of
+from slackwater.runtime.shedding.runs import columns_by_position
+from slackwater.runtime.shedding.settings import Kind
+from slackwater.runtime.shedding.spans import starts_of
+from slackwater.runtime.shedding.windows import Places
 from tests.shedding.worlds import windows_of
 from tests.support.chance import chance
 from tests.support.examples import a_third
@@ -108,9 +108,9 @@ def test_a_read_at_once_drops_what_is_dropped_pair_by_pair(  # noqa: PLR0917 - a
     features, numbers = np.arange(events) % 5, np.arange(events) + 1_000
     with pytest.MonkeyPatch.context() as patched:
         if by_stretches:
-            patched.setattr("runtime.shedding.runs._SHORT", 0)
-            patched.setattr("runtime.shedding.runs._MANY", many)
-            patched.setattr("runtime.shedding.runs._MANY_CELLS", many)
+            patched.setattr("slackwater.runtime.shedding.runs._SHORT", 0)
+            patched.setattr("slackwater.runtime.shedding.runs._MANY", many)
+            patched.setattr("slackwater.runtime.shedding.runs._MANY_CELLS", many)
         found = one.drop_spans(codes, spans, events=numbers, features=features)
     which, at = found.pairs()
     pairs = set(zip(which.tolist(), at.tolist(), strict=True))
@@ -131,9 +131,9 @@ def test_events_that_go_nowhere_may_be_left_out(
 ) -> None:
     """With as many cells as positions, and with fewer."""
     draw = Random(7)  # noqa: S311
-    monkeypatch.setattr("runtime.shedding.runs._SHORT", 0)
-    monkeypatch.setattr("runtime.shedding.runs._MANY", 1.0)
-    monkeypatch.setattr("runtime.shedding.runs._MANY_CELLS", 1.0)
+    monkeypatch.setattr("slackwater.runtime.shedding.runs._SHORT", 0)
+    monkeypatch.setattr("slackwater.runtime.shedding.runs._MANY", 1.0)
+    monkeypatch.setattr("slackwater.runtime.shedding.runs._MANY_CELLS", 1.0)
     one = trained(kind, draw, size=90, types=40, cells=cells, smooth=1.0)
     one.aim(Amount(share, partitions))
     spans = spans_of(draw, 400, 12, [90])

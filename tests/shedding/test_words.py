@@ -6,8 +6,15 @@ from typing import Any
 
 import pytest
 
-from runtime.errors import SettingError
-from runtime.shedding import Espice, Model, Overload, baseline_shedding, espice, random_shedding
+from slackwater.runtime.errors import SettingError
+from slackwater.runtime.shedding import (
+    Espice,
+    Model,
+    Overload,
+    baseline_shedding,
+    espice,
+    random_shedding,
+)
 
 
 def test_a_bound_in_words_is_all_that_is_needed() -> None:

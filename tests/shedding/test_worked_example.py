@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from runtime.shedding.scales import scaled
-from runtime.shedding.thresholds import cdt, cdt_of_partitions, cut_of, thresholds
+from slackwater.runtime.shedding.scales import scaled
+from slackwater.runtime.shedding.thresholds import cdt, cdt_of_partitions, cut_of, thresholds
 
 UT = np.array([[70, 15, 10, 5, 0], [0, 60, 30, 10, 0]], np.uint8)
 VALUES = [0, 5, 10, 15, 30, 60, 70]

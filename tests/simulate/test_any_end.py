@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from runtime.errors import ClusterError, OperatorError, SlackwaterError, WorkerDied
-from runtime.life import TimeLimits
-from runtime.measure import JobReport, imbalances
-from runtime.simulate import (
+from slackwater.runtime.errors import ClusterError, OperatorError, SlackwaterError, WorkerDied
+from slackwater.runtime.life import TimeLimits
+from slackwater.runtime.measure import JobReport, imbalances
+from slackwater.runtime.simulate import (
     ClusterGoes,
     CostModel,
     Fault,

@@ -10,9 +10,9 @@ import pyarrow as pa
 import pytest
 
 import slackwater as sw
-from runtime.placement.place import place
-from runtime.plan.plan import plan_stages
-from runtime.simulate import Simulation
+from slackwater.runtime.placement.place import place
+from slackwater.runtime.plan.plan import plan_stages
+from slackwater.runtime.simulate import Simulation
 from tests.support.closings import EndAndAWhile
 from tests.support.flows import simulated
 

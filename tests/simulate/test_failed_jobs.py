@@ -17,8 +17,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import slackwater as sw
-from actors.sinks import open_sink
-from runtime.errors import (
+from slackwater.actors.sinks import open_sink
+from slackwater.runtime.errors import (
     ClusterError,
     IngestError,
     OperatorError,
@@ -29,8 +29,8 @@ from runtime.errors import (
     SlackwaterError,
     WorkerDied,
 )
-from runtime.life import TimeLimits
-from runtime.simulate import (
+from slackwater.runtime.life import TimeLimits
+from slackwater.runtime.simulate import (
     ClusterGoes,
     Fault,
     HostFallsSilent,

@@ -10,15 +10,15 @@ import pytest
 
 import slackwater as sw
 from benchmarks.sltuner.seconds import by_second
-from runtime.config import Tuning
-from runtime.control import Command, FlowGraph, Move, SetRelease, Warn
-from runtime.measure.report import JobReport
-from runtime.measure.samples import StageSample
-from runtime.model import NS_PER_SECOND, ReleaseRule
-from runtime.plan.plan import Plan
-from runtime.simulate import CostModel, LinkModel, Simulation, TunerModel
-from runtime.tune import Paths, SlackPolicy, make_policy, measured_ns
-from runtime.tune.decide.policies import EvenSplit
+from slackwater.runtime.config import Tuning
+from slackwater.runtime.control import Command, FlowGraph, Move, SetRelease, Warn
+from slackwater.runtime.measure.report import JobReport
+from slackwater.runtime.measure.samples import StageSample
+from slackwater.runtime.model import NS_PER_SECOND, ReleaseRule
+from slackwater.runtime.plan.plan import Plan
+from slackwater.runtime.simulate import CostModel, LinkModel, Simulation, TunerModel
+from slackwater.runtime.tune import Paths, SlackPolicy, make_policy, measured_ns
+from slackwater.runtime.tune.decide.policies import EvenSplit
 from tests.simulate.test_policy_host import late_table, plan
 from tests.support.rules import release
 

@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 
 import slackwater as sw
-from runtime.errors import OrderError
-from runtime.plan.plan import plan_stages
+from slackwater.runtime.errors import OrderError
+from slackwater.runtime.plan.plan import plan_stages
 
 # b wakes up at 40 with an event that c and a have long passed.
 FEED: dict[str, Any] = {

@@ -9,10 +9,10 @@ import pyarrow as pa
 import pytest
 
 import slackwater as sw
-from runtime.config import Limits
-from runtime.measure import JobReport
-from runtime.model import READY_ONLY
 from slackwater.report.render import report_text
+from slackwater.runtime.config import Limits
+from slackwater.runtime.measure import JobReport
+from slackwater.runtime.model import READY_ONLY
 
 MS = 1_000_000
 N = 400

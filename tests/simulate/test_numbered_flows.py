@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 import slackwater as sw
-from runtime.errors import FlowError
-from runtime.measure import imbalances
 from slackwater.report.render import report_text
+from slackwater.runtime.errors import FlowError
+from slackwater.runtime.measure import imbalances
 from tests.support.flows import simulated
 from tests.support.numbered import all_parts_flow, numbered_flow, shuffled_devices
 

@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 
 import slackwater as sw
-from runtime.measure.report import JobReport, StageReport
+from slackwater.runtime.measure.report import JobReport, StageReport
 
 HOUR = 3_600
 SECONDS = 60

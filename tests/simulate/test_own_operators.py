@@ -9,7 +9,7 @@ import pytest
 
 import slackwater as sw
 from examples import own_operator
-from runtime.errors import FlowError, OperatorError, SettingError, TypeMismatch
+from slackwater.runtime.errors import FlowError, OperatorError, SettingError, TypeMismatch
 from slackwater.testing import verify_operator
 from tests.support.flows import sorted_rows
 from tests.support.own_operators import EXPECTED, WHAT, flow_of, rows, run

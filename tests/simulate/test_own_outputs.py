@@ -11,8 +11,8 @@ import pytest
 
 import slackwater as sw
 from examples import own_input, own_output
-from runtime.errors import FlowError, SinkError, TypeMismatch
-from runtime.measure import imbalances
+from slackwater.runtime.errors import FlowError, SinkError, TypeMismatch
+from slackwater.runtime.measure import imbalances
 from tests.support.flows import simulated
 from tests.support.own_outputs import Noting
 

@@ -13,17 +13,22 @@ import pytest
 
 import slackwater as sw
 from benchmarks.sltuner.seconds import by_second
-from runtime.config import Limits
-from runtime.control import FlowGraph
-from runtime.errors import JobStopped
-from runtime.measure.samples import StageSample
-from runtime.model import NS_PER_SECOND, READY_ONLY, Batch, ReleaseRule
-from runtime.placement.place import place
-from runtime.plan.plan import Plan, plan_stages
-from runtime.schedule import Slice
-from runtime.simulate import CostModel, LinkModel, Simulation
-from runtime.tune import Paths, SetRelease, SlackPolicy, measured_ns
-from runtime.tune.decide.policies import Calibration, EvenSplit, StaticSlack, TcpAdaptation
+from slackwater.runtime.config import Limits
+from slackwater.runtime.control import FlowGraph
+from slackwater.runtime.errors import JobStopped
+from slackwater.runtime.measure.samples import StageSample
+from slackwater.runtime.model import NS_PER_SECOND, READY_ONLY, Batch, ReleaseRule
+from slackwater.runtime.placement.place import place
+from slackwater.runtime.plan.plan import Plan, plan_stages
+from slackwater.runtime.schedule import Slice
+from slackwater.runtime.simulate import CostModel, LinkModel, Simulation
+from slackwater.runtime.tune import Paths, SetRelease, SlackPolicy, measured_ns
+from slackwater.runtime.tune.decide.policies import (
+    Calibration,
+    EvenSplit,
+    StaticSlack,
+    TcpAdaptation,
+)
 from tests.support.endless import SilentInput
 from tests.support.rules import release
 

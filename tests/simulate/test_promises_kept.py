@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 import slackwater as sw
-from runtime.model import START_NS, Message
-from runtime.schedule import Slot
+from slackwater.runtime.model import START_NS, Message
+from slackwater.runtime.schedule import Slot
 
 ROWS = 400
 

@@ -12,14 +12,15 @@ import pyarrow as pa
 import pytest
 
 import slackwater as sw
-from runtime.control import FlowGraph
-from runtime.errors import FlowError, SettingError, SlackwaterError, WorkerDied
-from runtime.measure import JobReport, imbalances
-from runtime.measure.outcomes import SLACK_READY
-from runtime.plan.plan import Plan
-from runtime.plan.relocation import Relocation
-from runtime.plan.slots import SlotPlace
-from runtime.simulate import (
+from slackwater.report.render import report_text
+from slackwater.runtime.control import FlowGraph
+from slackwater.runtime.errors import FlowError, SettingError, SlackwaterError, WorkerDied
+from slackwater.runtime.measure import JobReport, imbalances
+from slackwater.runtime.measure.outcomes import SLACK_READY
+from slackwater.runtime.plan.plan import Plan
+from slackwater.runtime.plan.relocation import Relocation
+from slackwater.runtime.plan.slots import SlotPlace
+from slackwater.runtime.simulate import (
     CostModel,
     Fault,
     LinkModel,
@@ -30,8 +31,7 @@ from runtime.simulate import (
     UserStops,
     any_faults,
 )
-from runtime.tune import Paths
-from slackwater.report.render import report_text
+from slackwater.runtime.tune import Paths
 from tests.support.any_flow import MS, NODES, AnyHolds, any_flow
 from tests.support.endless import EndlessInput
 from tests.support.flows import ticking

@@ -12,15 +12,15 @@ import pytest
 
 import slackwater as sw
 from benchmarks.sltuner.seconds import by_second
-from runtime.config import Limits, Tuning
-from runtime.control import FlowGraph
-from runtime.measure import imbalances
-from runtime.measure.report import JobReport
-from runtime.model import NS_PER_SECOND
-from runtime.placement.place import place
-from runtime.plan.plan import Plan, plan_stages
-from runtime.simulate import CostModel, LinkModel, Simulation
-from runtime.tune import Paths, make_policy, measured_ns
+from slackwater.runtime.config import Limits, Tuning
+from slackwater.runtime.control import FlowGraph
+from slackwater.runtime.measure import imbalances
+from slackwater.runtime.measure.report import JobReport
+from slackwater.runtime.model import NS_PER_SECOND
+from slackwater.runtime.placement.place import place
+from slackwater.runtime.plan.plan import Plan, plan_stages
+from slackwater.runtime.simulate import CostModel, LinkModel, Simulation
+from slackwater.runtime.tune import Paths, make_policy, measured_ns
 
 SECONDS = 12
 DEADLINE_NS = 2 * NS_PER_SECOND

@@ -12,11 +12,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from runtime.errors import SettingError
-from runtime.model import NS_PER_SECOND, Batch, Message, ReadTag
-from runtime.model.plain import from_plain, to_plain
-from runtime.plan.slot_plan import slot_plan
-from runtime.schedule import Slot
+from slackwater.runtime.errors import SettingError
+from slackwater.runtime.model import NS_PER_SECOND, Batch, Message, ReadTag
+from slackwater.runtime.model.plain import from_plain, to_plain
+from slackwater.runtime.plan.slot_plan import slot_plan
+from slackwater.runtime.schedule import Slot
 from tests.support.any_flow import any_flow
 from tests.support.states import canonical, differences
 

@@ -6,8 +6,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.errors import SlackwaterError
-from runtime.rewrite import FlowPlan, rewrites_of
+from slackwater.runtime.errors import SlackwaterError
+from slackwater.runtime.rewrite import FlowPlan, rewrites_of
 from tests.support.filtered_flows import draw_filtered_flow, results_of
 
 MOST_REWRITES = 12

@@ -7,10 +7,10 @@ import pyarrow as pa
 import pytest
 
 import slackwater as sw
-from runtime.measure.report import JobReport
-from runtime.shedding.counts import SheddingCounts
-from runtime.shedding.settings import Drops
-from runtime.simulate import LinkModel
+from slackwater.runtime.measure.report import JobReport
+from slackwater.runtime.shedding.counts import SheddingCounts
+from slackwater.runtime.shedding.settings import Drops
+from slackwater.runtime.simulate import LinkModel
 
 MS = 1_000_000
 BOUND_MS = 400

@@ -8,10 +8,10 @@ import numpy as np
 import pyarrow as pa
 
 import slackwater as sw
-from runtime.expressions.expressions import Expr
-from runtime.measure.report import JobReport
-from runtime.shedding.counts import SheddingCounts
 from slackwater.report.operator_tables import feature_text, shedding_columns
+from slackwater.runtime.expressions.expressions import Expr
+from slackwater.runtime.measure.report import JobReport
+from slackwater.runtime.shedding.counts import SheddingCounts
 
 MS = 1_000_000
 CALM, BUSY, TOGETHER = 10_000, 6_000, 20

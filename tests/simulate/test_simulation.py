@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 
 import slackwater as sw
-from runtime.errors import JobStopped, SettingError, SlackwaterError
-from runtime.model import NS_PER_SECOND
+from slackwater.runtime.errors import JobStopped, SettingError, SlackwaterError
+from slackwater.runtime.model import NS_PER_SECOND
 from tests.support.endless import SilentInput
 from tests.support.own_inputs import Feed
 

@@ -11,11 +11,11 @@ import pyarrow as pa
 import pytest
 
 import slackwater as sw
-from runtime.errors import SettingError
-from runtime.measure.report import JobReport
-from runtime.model import Message, batch_of
-from runtime.simulate import CostModel, LinkModel, Simulation
-from runtime.simulate.ways import Ways
+from slackwater.runtime.errors import SettingError
+from slackwater.runtime.measure.report import JobReport
+from slackwater.runtime.model import Message, batch_of
+from slackwater.runtime.simulate import CostModel, LinkModel, Simulation
+from slackwater.runtime.simulate.ways import Ways
 
 MS = 1_000_000
 ROW_BYTES = 32  # event time, stimulus time, and the two columns

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.measure.published import published_notes
-from runtime.measure.report import SinkReport
-from runtime.sinks import Fingerprint, InputPrint
-from runtime.sinks.lock import Holder, judged
-from runtime.sinks.manifest import Manifest, Part, RunRecord
-from runtime.sinks.rolling import RollingPolicy
+from slackwater.runtime.measure.published import published_notes
+from slackwater.runtime.measure.report import SinkReport
+from slackwater.runtime.sinks import Fingerprint, InputPrint
+from slackwater.runtime.sinks.lock import Holder, judged
+from slackwater.runtime.sinks.manifest import Manifest, Part, RunRecord
+from slackwater.runtime.sinks.rolling import RollingPolicy
 
 HOLDER = Holder(
     job="a",

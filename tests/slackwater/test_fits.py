@@ -8,10 +8,10 @@ import pyarrow as pa
 import pytest
 
 import slackwater as sw
-from runtime.errors import FlowError
-from runtime.estimate.shared_cores import SharedCores
 from slackwater.predicting import on_machines
 from slackwater.provisioning import fewest_nodes
+from slackwater.runtime.errors import FlowError
+from slackwater.runtime.estimate.shared_cores import SharedCores
 from slackwater.sampling import FlowSample, sample_flow
 from tests.support.known_work import MS, sampled, times
 

@@ -12,12 +12,12 @@ import pyarrow as pa
 import pytest
 
 import slackwater as sw
-from runtime.estimate.rates import RecordedRate
-from runtime.simulate import CostModel
 from slackwater.admission import admitted_plan
 from slackwater.gate_waits import relieves
 from slackwater.prediction import Prediction
 from slackwater.provisioning import fewest_nodes
+from slackwater.runtime.estimate.rates import RecordedRate
+from slackwater.runtime.simulate import CostModel
 from slackwater.sampling import sample_flow
 
 SECONDS, RATE = 30, 40

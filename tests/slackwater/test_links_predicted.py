@@ -14,14 +14,14 @@ import pyarrow as pa
 import pytest
 
 import slackwater as sw
-from runtime.errors import FlowError, SettingError
-from runtime.estimate import circles
-from runtime.estimate.rates import OnOff
-from runtime.estimate.sample_statistics import query_graph_of_sample
-from runtime.estimate.sampled import SampledStage
-from runtime.simulate import CostModel, LinkModel
 from slackwater.prediction import Prediction
 from slackwater.provisioning import fewest_nodes
+from slackwater.runtime.errors import FlowError, SettingError
+from slackwater.runtime.estimate import circles
+from slackwater.runtime.estimate.rates import OnOff
+from slackwater.runtime.estimate.sample_statistics import query_graph_of_sample
+from slackwater.runtime.estimate.sampled import SampledStage
+from slackwater.runtime.simulate import CostModel, LinkModel
 from slackwater.sampling import sample_flow
 from tests.support.known_work import times
 from tests.support.typed import FLOW, said

@@ -7,8 +7,8 @@ import pyarrow as pa
 import pytest
 
 import slackwater as sw
-from runtime.estimate.query_graph import QueryGraph, QueryOperator
-from runtime.simulate import CostModel, LinkModel
+from slackwater.runtime.estimate.query_graph import QueryGraph, QueryOperator
+from slackwater.runtime.simulate import CostModel, LinkModel
 from tests.support.event_system import run_events
 
 RATES = {"a": (50, 4.0), "b": (40, 8.0)}

@@ -13,14 +13,14 @@ import pytest
 from typer.testing import CliRunner
 
 import slackwater as sw
-from runtime.config import Limits
-from runtime.estimate import QueryGraph
-from runtime.estimate.curves import JoinCurve
-from runtime.estimate.sample_statistics import query_graph_of_sample
-from runtime.estimate.sampled import SampledStage
-from runtime.prepare import prepare
 from slackwater.cli.main import app
 from slackwater.plan_choice import Sampler, choose_plan
+from slackwater.runtime.config import Limits
+from slackwater.runtime.estimate import QueryGraph
+from slackwater.runtime.estimate.curves import JoinCurve
+from slackwater.runtime.estimate.sample_statistics import query_graph_of_sample
+from slackwater.runtime.estimate.sampled import SampledStage
+from slackwater.runtime.prepare import prepare
 from slackwater.sampling import FlowSample, sample_flow
 from tests.support.filtered_flows import written
 

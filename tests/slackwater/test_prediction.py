@@ -14,10 +14,10 @@ import pyarrow as pa
 import pytest
 
 import slackwater as sw
-from runtime.errors import FlowError, SettingError
-from runtime.estimate.rates import series_of
-from runtime.simulate import CostModel
 from slackwater.provisioning import fewest_nodes
+from slackwater.runtime.errors import FlowError, SettingError
+from slackwater.runtime.estimate.rates import series_of
+from slackwater.runtime.simulate import CostModel
 from slackwater.sampling import sample_flow
 from tests.support.endless import EndlessInput
 from tests.support.keyed import keyed_pair

@@ -14,13 +14,13 @@ import pytest
 from typer.testing import CliRunner
 
 import slackwater as sw
-from runtime.errors import FlowError, SettingError
-from runtime.estimate.rates import OnOff
-from runtime.simulate import CostModel
 from slackwater.cli.main import app
 from slackwater.prediction import Prediction
 from slackwater.provisioning import fewest_nodes
 from slackwater.recorded import ahead_of, sample_of_history
+from slackwater.runtime.errors import FlowError, SettingError
+from slackwater.runtime.estimate.rates import OnOff
+from slackwater.runtime.simulate import CostModel
 from tests.support.flows import late_pair
 from tests.support.known_work import MS
 

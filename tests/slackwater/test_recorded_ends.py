@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 import slackwater as sw
-from runtime.simulate import CostModel
 from slackwater.prediction import Prediction
+from slackwater.runtime.simulate import CostModel
 from tests.slackwater.test_recorded import worst_s
 from tests.support.known_work import MS
 

@@ -11,12 +11,12 @@ import pyarrow as pa
 import pytest
 
 import slackwater as sw
-from runtime.errors import FlowError, SettingError
-from runtime.estimate.rates import RecordedRate
-from runtime.estimate.recorded import arrivals_recorded
-from runtime.measure.samples import StageSample
-from runtime.simulate import CostModel
 from slackwater.recorded import sample_of_history
+from slackwater.runtime.errors import FlowError, SettingError
+from slackwater.runtime.estimate.rates import RecordedRate
+from slackwater.runtime.estimate.recorded import arrivals_recorded
+from slackwater.runtime.measure.samples import StageSample
+from slackwater.runtime.simulate import CostModel
 from tests.slackwater.test_recorded import tuning
 from tests.support.flows import late_pair
 

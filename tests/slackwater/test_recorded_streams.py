@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 
 import slackwater as sw
-from runtime.errors import SettingError
-from runtime.simulate import CostModel
+from slackwater.runtime.errors import SettingError
+from slackwater.runtime.simulate import CostModel
 from tests.slackwater.test_recorded import tuning, worst_s
 from tests.support.flows import late_pair
 from tests.support.keyed import keyed_pair

@@ -7,11 +7,11 @@ from dataclasses import replace
 import pytest
 
 import slackwater as sw
-from runtime.errors import SettingError
-from runtime.estimate import QueryGraph
-from runtime.placement.placement_text import placement_lines
 from slackwater.plan_choice import Considered
 from slackwater.predicting import better_of
+from slackwater.runtime.errors import SettingError
+from slackwater.runtime.estimate import QueryGraph
+from slackwater.runtime.placement.placement_text import placement_lines
 from slackwater.sampling import FlowSample, sample_flow
 from tests.support.known_work import MS, WorkClock, sampled, times
 

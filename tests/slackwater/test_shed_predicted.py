@@ -9,10 +9,10 @@ import pyarrow as pa
 import pytest
 
 import slackwater as sw
-from runtime.simulate import CostModel, LinkModel
 from slackwater.admission import admitted_plan
 from slackwater.prediction import Prediction
 from slackwater.provisioning import fewest_nodes
+from slackwater.runtime.simulate import CostModel, LinkModel
 from slackwater.sampling import FlowSample, sample_flow
 from slackwater.shed_outlook import ShedOutlook
 

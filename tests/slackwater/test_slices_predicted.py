@@ -10,8 +10,8 @@ import pytest
 
 import slackwater as sw
 from benchmarks.mace.random_flow import random_flow
-from runtime.estimate.latency_estimate import LatencyEstimate
-from runtime.simulate import CostModel, LinkModel
+from slackwater.runtime.estimate.latency_estimate import LatencyEstimate
+from slackwater.runtime.simulate import CostModel, LinkModel
 from slackwater.simulation import Simulation
 
 LIMITS = sw.Limits(credit_rows=10_000_000, gate_rows=10_000_000)

@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import slackwater as sw
-from runtime.estimate.gates import SourceTimes
-from runtime.estimate.query_graph import FloatArray
-from runtime.estimate.rates import OwnTimes
-from runtime.estimate.sampled import StageCost
-from runtime.simulate import MeasuredSlice
 from slackwater import source_times
+from slackwater.runtime.estimate.gates import SourceTimes
+from slackwater.runtime.estimate.query_graph import FloatArray
+from slackwater.runtime.estimate.rates import OwnTimes
+from slackwater.runtime.estimate.sampled import StageCost
+from slackwater.runtime.simulate import MeasuredSlice
 from slackwater.sampling import sample_flow
 from slackwater.some_rows import BLOCKS
 from slackwater.stretches import Stretched, stretched, work_spread

@@ -13,13 +13,13 @@ import pyarrow as pa
 import pytest
 
 import slackwater as sw
-from runtime.errors import SettingError
-from runtime.estimate.shared_cores import SharedCores
-from runtime.measure import Replaced
-from runtime.plan.slots import SlotPlace
 from slackwater.jobs import Job, Running
 from slackwater.predicting import on_machines
 from slackwater.prediction import Prediction
+from slackwater.runtime.errors import SettingError
+from slackwater.runtime.estimate.shared_cores import SharedCores
+from slackwater.runtime.measure import Replaced
+from slackwater.runtime.plan.slots import SlotPlace
 from slackwater.sampling import sample_flow
 from slackwater.worthwhile import worthwhile_moves
 from tests.support.flows import ticking

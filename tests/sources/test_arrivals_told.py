@@ -16,16 +16,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import ingest
-from runtime.errors import OrderError
-from runtime.expressions.expressions import col
-from runtime.model import PLACE_BITS, START_NS, Message
-from runtime.model.plain import from_plain, to_plain
-from runtime.model.schema import inside_schema
-from runtime.order import aq_k_slack, by_sequence, k_slack, ldop, mp_k_slack
-from runtime.sources import SourceMachine, SourceSpec
-from runtime.sources.arrivals import ArrivalTeller
-from runtime.sources.clock_columns import clock_columns
+from slackwater import ingest
+from slackwater.runtime.errors import OrderError
+from slackwater.runtime.expressions.expressions import col
+from slackwater.runtime.model import PLACE_BITS, START_NS, Message
+from slackwater.runtime.model.plain import from_plain, to_plain
+from slackwater.runtime.model.schema import inside_schema
+from slackwater.runtime.order import aq_k_slack, by_sequence, k_slack, ldop, mp_k_slack
+from slackwater.runtime.sources import SourceMachine, SourceSpec
+from slackwater.runtime.sources.arrivals import ArrivalTeller
+from slackwater.runtime.sources.clock_columns import clock_columns
 from tests.support.readers import JitterInput
 from tests.support.reorders import Widening
 

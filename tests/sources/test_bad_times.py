@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import slackwater as sw
-from runtime.errors import OrderError, SchemaError, SettingError
-from runtime.model import NS_PER_SECOND
+from slackwater.runtime.errors import OrderError, SchemaError, SettingError
+from slackwater.runtime.model import NS_PER_SECOND
 from tests.support.sources import Stuttering, block, drain, machine, times
 
 FAR, NEAR = datetime(9999, 12, 31, tzinfo=UTC), datetime(2026, 1, 1, tzinfo=UTC)

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import ingest
 import slackwater as sw
 from examples.real_data import phone_network
-from runtime.errors import OrderError, SchemaError, SettingError
-from runtime.model import LATEST_NS, LONGEST_NS
+from slackwater import ingest
+from slackwater.runtime.errors import OrderError, SchemaError, SettingError
+from slackwater.runtime.model import LATEST_NS, LONGEST_NS
 from tests.support.sources import drain, machine, times
 
 BY = sw.clock_columns("off", unit="ns")

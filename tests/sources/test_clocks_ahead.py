@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import ingest
-from runtime.errors import OrderError
-from runtime.expressions.expressions import col
-from runtime.model import EARLIEST_NS, END_NS, LATEST_NS, START_NS, concat_batches
-from runtime.sources.early import MOST_ROWS
+from slackwater import ingest
+from slackwater.runtime.errors import OrderError
+from slackwater.runtime.expressions.expressions import col
+from slackwater.runtime.model import EARLIEST_NS, END_NS, LATEST_NS, START_NS, concat_batches
+from slackwater.runtime.sources.early import MOST_ROWS
 from tests.support.sources import drain, machine, times
 
 PICTURE: dict[str, Any] = {

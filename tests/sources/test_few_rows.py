@@ -14,14 +14,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.errors import OrderError, SchemaError
-from runtime.expressions.expressions import Expr, col
-from runtime.expressions.row_tests import FEW_ROWS, row_tests
-from runtime.model.plain import to_plain
-from runtime.model.schema import inside_schema
-from runtime.sources import SourceMachine, SourceSpec
-from runtime.sources.column_reader import ColumnReader
-from runtime.sources.spec import END_OF_INPUT, EndOfInput
+from slackwater.runtime.errors import OrderError, SchemaError
+from slackwater.runtime.expressions.expressions import Expr, col
+from slackwater.runtime.expressions.row_tests import FEW_ROWS, row_tests
+from slackwater.runtime.model.plain import to_plain
+from slackwater.runtime.model.schema import inside_schema
+from slackwater.runtime.sources import SourceMachine, SourceSpec
+from slackwater.runtime.sources.column_reader import ColumnReader
+from slackwater.runtime.sources.spec import END_OF_INPUT, EndOfInput
 from tests.support.states import canonical
 
 SCHEMA = pa.schema(
@@ -168,7 +168,7 @@ def _block(
 
 @given(cases())
 def test_few_rows_are_what_they_are_by_way_of_arrays(case: Case) -> None:
-    with patch("runtime.sources.few_rows._NOT_TRIED", case.not_tried):
+    with patch("slackwater.runtime.sources.few_rows._NOT_TRIED", case.not_tried):
         drive(case)
 
 

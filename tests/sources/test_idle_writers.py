@@ -14,11 +14,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import ingest
-from runtime.errors import OrderError, SettingError
-from runtime.model import END_NS, START_NS
-from runtime.sources import SourceSpec
-from runtime.sources.idle_writers import IdleWriters
+from slackwater import ingest
+from slackwater.runtime.errors import OrderError, SettingError
+from slackwater.runtime.model import END_NS, START_NS
+from slackwater.runtime.sources import SourceSpec
+from slackwater.runtime.sources.idle_writers import IdleWriters
 from tests.support.sources import Stuttering, drain, machine, times
 
 IDLE_NS = 15

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 import slackwater as sw
-from runtime.errors import IngestError, SchemaError
-from runtime.model.whose_code import RUNNING
+from slackwater.runtime.errors import IngestError, SchemaError
+from slackwater.runtime.model.whose_code import RUNNING
 from tests.support.own_inputs import Feed, rows
 from tests.support.sources import NOW, drain, machine, times
 

@@ -14,12 +14,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import ingest
 from examples import real_data
-from runtime.errors import SchemaError, SettingError
-from runtime.model import END_NS, START_NS
-from runtime.order.sequence import by_sequence
-from runtime.sources import SourceMachine
+from slackwater import ingest
+from slackwater.runtime.errors import SchemaError, SettingError
+from slackwater.runtime.model import END_NS, START_NS
+from slackwater.runtime.order.sequence import by_sequence
+from slackwater.runtime.sources import SourceMachine
 from tests.support.examples import a_third
 from tests.support.readers import JitterInput
 from tests.support.sources import block, drain, machine, times

@@ -9,16 +9,16 @@ import pyarrow as pa
 import pytest
 
 import slackwater as sw
-from runtime.errors import OrderError
-from runtime.model import START_NS
-from runtime.order.aq_k_slack import aq_k_slack
-from runtime.order.k_slack import k_slack, mp_k_slack
-from runtime.order.ldop import ldop
-from runtime.order.sequence import by_sequence
-from runtime.plan.flow_fingerprints import flow_fingerprints
-from runtime.plan.promises import of_source
-from runtime.sources import SourceSpec
 from slackwater.report.ledger_text import ledger_line
+from slackwater.runtime.errors import OrderError
+from slackwater.runtime.model import START_NS
+from slackwater.runtime.order.aq_k_slack import aq_k_slack
+from slackwater.runtime.order.k_slack import k_slack, mp_k_slack
+from slackwater.runtime.order.ldop import ldop
+from slackwater.runtime.order.sequence import by_sequence
+from slackwater.runtime.plan.flow_fingerprints import flow_fingerprints
+from slackwater.runtime.plan.promises import of_source
+from slackwater.runtime.sources import SourceSpec
 from tests.support.sources import drain, machine, times
 
 IN_ORDER: dict[str, dict[str, Any]] = {

@@ -7,9 +7,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from runtime.errors import SchemaError
-from runtime.expressions.expressions import col
-from runtime.model import EARLIEST_NS, END_NS, LATEST_NS, START_NS
+from slackwater.runtime.errors import SchemaError
+from slackwater.runtime.expressions.expressions import col
+from slackwater.runtime.model import EARLIEST_NS, END_NS, LATEST_NS, START_NS
 from tests.support.sources import NOW, Stuttering, block, drain, machine, times
 
 

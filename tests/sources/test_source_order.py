@@ -7,10 +7,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-import ingest
-from runtime.errors import IngestError, OrderError, SchemaError
-from runtime.expressions.expressions import col
-from runtime.model import EARLIEST_NS, END_NS, START_NS, Batch, Message, concat_batches
+from slackwater import ingest
+from slackwater.runtime.errors import IngestError, OrderError, SchemaError
+from slackwater.runtime.expressions.expressions import col
+from slackwater.runtime.model import EARLIEST_NS, END_NS, START_NS, Batch, Message, concat_batches
 from tests.support.sources import NOW, drain, machine, times
 from tests.support.states import differences
 

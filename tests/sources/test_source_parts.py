@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.errors import SchemaError, SettingError
-from runtime.model import START_NS, batch_of
-from runtime.order.sorting import SortBuffer
-from runtime.sources import END_OF_INPUT, writers
-from runtime.sources.writers import WriterTable
+from slackwater.runtime.errors import SchemaError, SettingError
+from slackwater.runtime.model import START_NS, batch_of
+from slackwater.runtime.order.sorting import SortBuffer
+from slackwater.runtime.sources import END_OF_INPUT, writers
+from slackwater.runtime.sources.writers import WriterTable
 
 
 def test_an_integer_writer_keeps_its_value_and_others_are_hashed_into_48_bits() -> None:

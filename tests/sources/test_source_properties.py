@@ -15,12 +15,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import ingest
-from runtime.errors import OrderError
-from runtime.expressions.expressions import col
-from runtime.model import START_NS, Message
-from runtime.model.schema import inside_schema
-from runtime.sources import SourceMachine, SourceSpec
+from slackwater import ingest
+from slackwater.runtime.errors import OrderError
+from slackwater.runtime.expressions.expressions import col
+from slackwater.runtime.model import START_NS, Message
+from slackwater.runtime.model.schema import inside_schema
+from slackwater.runtime.sources import SourceMachine, SourceSpec
 from tests.support.readers import JitterInput
 
 MANY_TAKES = 5_000

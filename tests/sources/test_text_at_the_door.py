@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import slackwater as sw
-from runtime.errors import OperatorError, SchemaError, SlackwaterError
-from runtime.sources.spec import Input
+from slackwater.runtime.errors import OperatorError, SchemaError, SlackwaterError
+from slackwater.runtime.sources.spec import Input
 
 
 def text(data: bytes, ends: list[int]) -> pa.Array:

@@ -11,14 +11,14 @@ import numpy as np
 import pyarrow as pa
 
 import slackwater as sw
-from runtime.config import Limits
-from runtime.measure.samples import StageSample
-from runtime.measure.trials import Trial
-from runtime.model import READY_ONLY
-from runtime.patterns.language import AnyOf, CountWindow, Repeat
-from runtime.placement.place import place
-from runtime.plan.plan import Plan, plan_stages
-from runtime.tune import SetRelease
+from slackwater.runtime.config import Limits
+from slackwater.runtime.measure.samples import StageSample
+from slackwater.runtime.measure.trials import Trial
+from slackwater.runtime.model import READY_ONLY
+from slackwater.runtime.patterns.language import AnyOf, CountWindow, Repeat
+from slackwater.runtime.placement.place import place
+from slackwater.runtime.plan.plan import Plan, plan_stages
+from slackwater.runtime.tune import SetRelease
 from tests.support.closings import EndAndAWhile
 from tests.support.rules import rule
 

@@ -7,8 +7,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from runtime.model import START_NS, batch_of
-from runtime.order import Reordering
+from slackwater.runtime.model import START_NS, batch_of
+from slackwater.runtime.order import Reordering
 
 
 def left(

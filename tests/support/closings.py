@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from runtime.closing.policy import ClosedWindows, ClosingCounts
-from runtime.closing.windows import WindowEnds
-from runtime.model import END_NS, START_NS, Int64Array
+from slackwater.runtime.closing.policy import ClosedWindows, ClosingCounts
+from slackwater.runtime.closing.windows import WindowEnds
+from slackwater.runtime.model import END_NS, START_NS, Int64Array
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import actors.jobs.coordinator
-from actors.jobs.records import RayStore, Records
+from slackwater.actors.jobs import coordinator
+from slackwater.actors.jobs.records import RayStore, Records
 
 STARTED = 2  # writes, before there is anything to write of a job that runs
 FAILURES = 5
@@ -30,12 +30,12 @@ class FailingStore(RayStore):
         super().put(key, value)
 
 
-class TroubledCoordinator(actors.jobs.coordinator.Coordinator):
+class TroubledCoordinator(coordinator.Coordinator):
     failures: int | None = FAILURES
 
     def __init__(self, *args: Any) -> None:
-        actors.jobs.coordinator.RECORD_EVERY_S = 0.1
-        actors.jobs.coordinator.KEEP_S = 1.0
+        coordinator.RECORD_EVERY_S = 0.1
+        coordinator.KEEP_S = 1.0
         super().__init__(*args)
         self._records = Records(FailingStore(self.failures))
 

@@ -9,7 +9,7 @@ from typing import Any
 import ray
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from actors.nodes.placement import list_nodes
+from slackwater.actors.nodes.placement import list_nodes
 
 
 class Crowd:

@@ -11,7 +11,7 @@ from typing import ClassVar
 import numpy as np
 import pyarrow as pa
 
-from runtime.sources.spec import END_OF_INPUT, EndOfInput, Input, SourceReader
+from slackwater.runtime.sources.spec import END_OF_INPUT, EndOfInput, Input, SourceReader
 
 SCHEMA = pa.schema([("ts", pa.timestamp("ns")), ("n", pa.int64())])
 TICK_NS = 1_000_000

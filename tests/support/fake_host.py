@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from runtime.measure import JobReport
 from slackwater.cli import main
+from slackwater.runtime.measure import JobReport
 from tests.support.reports import city_report
 
 FLOW = '''

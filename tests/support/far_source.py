@@ -8,7 +8,7 @@ import threading
 import pyarrow as pa
 import ray
 
-from runtime.sources.spec import EndOfInput, Input
+from slackwater.runtime.sources.spec import EndOfInput, Input
 
 
 class FarSource:

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 import slackwater as sw
-from runtime.plan.step import Share
+from slackwater.runtime.plan.step import Share
 
 TEXT = ("a", "b", "ü", None)
 MS = 1_000_000

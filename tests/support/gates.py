@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from runtime.measure.samples import StageSample
-from runtime.model import ReleaseRule
-from runtime.tune.record.paths import Paths
+from slackwater.runtime.measure.samples import StageSample
+from slackwater.runtime.model import ReleaseRule
+from slackwater.runtime.tune.record.paths import Paths
 
 S = 1_000_000_000
 PATHS = Paths({"buses": (), "loops": (), "join": ("buses", "loops"), "out": ("join",)}, ("join",))

@@ -11,17 +11,17 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 import slackwater as sw
-from actors.sinks import sink_runs
-from actors.slot.host import SlotHost
-from actors.slot.report import SlotReport, put_together
-from actors.wire.channel import ChannelKeys
-from runtime.config import Limits
-from runtime.errors import SlackwaterError
-from runtime.placement.place import place
-from runtime.plan.flow_fingerprints import flow_fingerprints
-from runtime.plan.plan import Plan, collect_sinks, plan_stages
-from runtime.plan.slot_plan import slot_plan
-from runtime.simulate import UserStops
+from slackwater.actors.sinks import sink_runs
+from slackwater.actors.slot.host import SlotHost
+from slackwater.actors.slot.report import SlotReport, put_together
+from slackwater.actors.wire.channel import ChannelKeys
+from slackwater.runtime.config import Limits
+from slackwater.runtime.errors import SlackwaterError
+from slackwater.runtime.placement.place import place
+from slackwater.runtime.plan.flow_fingerprints import flow_fingerprints
+from slackwater.runtime.plan.plan import Plan, collect_sinks, plan_stages
+from slackwater.runtime.plan.slot_plan import slot_plan
+from slackwater.runtime.simulate import UserStops
 from tests.support.waiting import until
 
 WITHIN_S = 30.0

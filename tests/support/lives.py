@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 import slackwater as sw
-from runtime.life import (
+from slackwater.runtime.life import (
     Action,
     End,
     FetchResults,
@@ -16,8 +16,8 @@ from runtime.life import (
     Stimulus,
     TimeLimits,
 )
-from runtime.placement.place import place
-from runtime.plan.plan import plan_stages
+from slackwater.runtime.placement.place import place
+from slackwater.runtime.plan.plan import plan_stages
 
 SLOTS = ("node-1", "node-2", "node-3")
 HOMES = {name: HomeNode(f"id-{name[-1]}", name, f"10.0.0.{name[-1]}") for name in SLOTS}

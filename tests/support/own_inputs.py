@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from runtime.sources.spec import END_OF_INPUT, EndOfInput
+from slackwater.runtime.sources.spec import END_OF_INPUT, EndOfInput
 
 SCHEMA = pa.schema([("t", pa.int64())])
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 import slackwater as sw
 from examples import own_operator
-from runtime.measure import JobReport, imbalances
+from slackwater.runtime.measure import JobReport, imbalances
 from tests.support.flows import simulated
 
 WHAT = {"bus": "string", "what": "string", "seconds": "float64"}

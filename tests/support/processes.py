@@ -12,7 +12,7 @@ from pathlib import Path
 import psutil
 
 import slackwater as sw
-from actors.nodes.placement import list_nodes
+from slackwater.actors.nodes.placement import list_nodes
 from tests.support.waiting import until
 
 ROOT = Path(__file__).resolve().parents[2]

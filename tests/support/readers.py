@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from runtime.sources.spec import END_OF_INPUT, EndOfInput, Input, SourceReader
+from slackwater.runtime.sources.spec import END_OF_INPUT, EndOfInput, Input, SourceReader
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from runtime.model import Batch, Int64Array
-from runtime.order import Reordering
-from runtime.order.sorting import SortBuffer
+from slackwater.runtime.model import Batch, Int64Array
+from slackwater.runtime.order import Reordering
+from slackwater.runtime.order.sorting import SortBuffer
 
 HOUR_NS = 3_600 * 10**9
 

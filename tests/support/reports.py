@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from runtime.measure import (
+from slackwater.runtime.measure import (
     ChannelReport,
     ClockReport,
     GateSpan,
@@ -18,8 +18,8 @@ from runtime.measure import (
     TuningSpan,
     ledger_of,
 )
-from runtime.measure.outcomes import READY
-from runtime.model import ReleaseRule
+from slackwater.runtime.measure.outcomes import READY
+from slackwater.runtime.model import ReleaseRule
 
 MS = 10**6
 SECOND = 10**9

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Sequence
 from random import Random
 from typing import Any, Protocol, TypeVar
 
-from runtime.model.plain import from_plain, to_plain
+from slackwater.runtime.model.plain import from_plain, to_plain
 from tests.support.states import canonical, differences
 
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from runtime.expressions.expressions import Expr
-from runtime.model import Batch, batch_of
+from slackwater.runtime.expressions.expressions import Expr
+from slackwater.runtime.model import Batch, batch_of
 
 NAN = float("nan")
 DAY_NS = 86_400 * 10**9

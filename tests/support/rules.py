@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from runtime.control.commands import SetRelease
-from runtime.model import ReleaseRule
+from slackwater.runtime.control.commands import SetRelease
+from slackwater.runtime.model import ReleaseRule
 
 
 def rule(slack_ns: int | None, *, hold_ns: int | None = None, in_full: bool = False) -> ReleaseRule:

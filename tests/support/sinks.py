@@ -10,9 +10,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from actors.sinks.files import FileSink
-from actors.sinks.outputs import FilesOutput
-from runtime.sinks import Fingerprint, InputPrint, SinkRun
+from slackwater.actors.sinks.files import FileSink
+from slackwater.actors.sinks.outputs import FilesOutput
+from slackwater.runtime.sinks import Fingerprint, InputPrint, SinkRun
 
 SCHEMA = pa.schema([("n", pa.int64())])
 MARKS = Fingerprint(

@@ -6,10 +6,10 @@ from typing import Any
 
 import pyarrow as pa
 
-import ingest
-from runtime.model import Message
-from runtime.model.schema import inside_schema
-from runtime.sources import END_OF_INPUT, SourceMachine, SourceSpec
+from slackwater import ingest
+from slackwater.runtime.model import Message
+from slackwater.runtime.model.schema import inside_schema
+from slackwater.runtime.sources import END_OF_INPUT, SourceMachine, SourceSpec
 
 NOW = 1_000
 

@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 
 import slackwater as sw
-from runtime.plan.graph import order_steps
-from runtime.plan.step import Step
-from runtime.sources.spec import SourceReader
+from slackwater.runtime.plan.graph import order_steps
+from slackwater.runtime.plan.step import Step
+from slackwater.runtime.sources.spec import SourceReader
 
 BUS = {"ts": "timestamp[ms]", "area": "int32", "speed": "double", "line": "string"}
 LOOP = {"ts": "timestamp[ms]", "area": "int64", "flow": "int64", "on": "bool"}

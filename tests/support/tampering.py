@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import struct
 
-from actors.wire.frames import HEADER
+from slackwater.actors.wire.frames import HEADER
 
 BORDERS = (0, 1, -1, 7, 64, 2**16, 2**31 - 1, 2**31, 2**62, 2**63 - 2, -(2**63))
 LENGTH_AT = 56  # where a header says how long the body is

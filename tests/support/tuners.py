@@ -6,9 +6,9 @@ import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import actors.tuning.tuner
-from runtime.control import Command, Move, Warn
-from runtime.measure.samples import StageSample
+from slackwater.actors.tuning import tuner
+from slackwater.runtime.control import Command, Move, Warn
+from slackwater.runtime.measure.samples import StageSample
 from tests.support.rules import release
 
 SLACK_NS = 400_000_000
@@ -25,9 +25,9 @@ class OwnPolicy:
         return [Warn("gate", "buses are late")]
 
 
-class StuckTuner(actors.tuning.tuner.Tuner):
+class StuckTuner(tuner.Tuner):
     """One whose policy never lets go of the interpreter: no other thread of Python's runs again."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
-        actors.tuning.tuner.make_policy = lambda *_, **__: all(itertools.repeat(True))
+        tuner.make_policy = lambda *_, **__: all(itertools.repeat(True))
         super().__init__(*args, **options)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from actors.wire.frames import FrameCodec
-from runtime.model import Message
-from runtime.plan.plan import Channel
+from slackwater.actors.wire.frames import FrameCodec
+from slackwater.runtime.model import Message
+from slackwater.runtime.plan.plan import Channel
 
 _ANY_BYTES = 2**40
 """Whoever sends cuts what is too long for a frame; here nothing is."""

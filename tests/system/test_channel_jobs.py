@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 import slackwater as sw
-from runtime.errors import SinkError
+from slackwater.runtime.errors import SinkError
 from tests.support.endless import EndlessInput
 from tests.support.waiting import until
 

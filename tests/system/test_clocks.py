@@ -20,11 +20,11 @@ import pyarrow as pa
 import pytest
 
 import slackwater as sw
-from actors.jobs.job import RayJob
-from actors.nodes.placement import list_nodes
 from benchmarks.engine.recorder import Recorder
-from runtime.model import Int64Array, format_ns
-from runtime.sources.spec import END_OF_INPUT, EndOfInput
+from slackwater.actors.jobs.job import RayJob
+from slackwater.actors.nodes.placement import list_nodes
+from slackwater.runtime.model import Int64Array, format_ns
+from slackwater.runtime.sources.spec import END_OF_INPUT, EndOfInput
 
 pytestmark = pytest.mark.ray
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 import slackwater as sw
-from actors.jobs import detached
-from actors.jobs.coordinator import coordinator_of
+from slackwater.actors.jobs import detached
+from slackwater.actors.jobs.coordinator import coordinator_of
 from tests.support.coordinators import FAILURES, ForsakenCoordinator, TroubledCoordinator
 from tests.support.flows import ticking
 from tests.support.waiting import until

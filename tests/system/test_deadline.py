@@ -13,14 +13,14 @@ import numpy as np
 import pytest
 
 import slackwater as sw
-from actors.tuning.sample_history import SampleHistory
-from runtime.control import FlowGraph
-from runtime.errors import SettingError
-from runtime.measure import StageReport, TuningReport
-from runtime.measure.samples import StageSample
-from runtime.measure.trials import Tried
-from runtime.tune.decide.model_rule import FIRST_FIT_S
-from runtime.tune.decide.tuner import MODEL, SAFE_RULE
+from slackwater.actors.tuning.sample_history import SampleHistory
+from slackwater.runtime.control import FlowGraph
+from slackwater.runtime.errors import SettingError
+from slackwater.runtime.measure import StageReport, TuningReport
+from slackwater.runtime.measure.samples import StageSample
+from slackwater.runtime.measure.trials import Tried
+from slackwater.runtime.tune.decide.model_rule import FIRST_FIT_S
+from slackwater.runtime.tune.decide.tuner import MODEL, SAFE_RULE
 from tests.support.flows import late_pair
 from tests.support.gates import course
 from tests.support.processes import below, command_lines

@@ -18,9 +18,9 @@ import ray
 from ray.util import list_named_actors
 
 import slackwater as sw
-from actors.jobs.coordinator import NAMESPACE, actor_name
-from actors.jobs.records import Records
-from runtime.errors import ClusterError, FlowError, OperatorError, SinkError, WorkerDied
+from slackwater.actors.jobs.coordinator import NAMESPACE, actor_name
+from slackwater.actors.jobs.records import Records
+from slackwater.runtime.errors import ClusterError, FlowError, OperatorError, SinkError, WorkerDied
 from tests.support.crowds import crowd
 from tests.support.flows import ticking
 from tests.support.processes import (

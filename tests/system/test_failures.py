@@ -22,14 +22,14 @@ import pyarrow.parquet as pq
 import pytest
 
 import slackwater as sw
-from runtime.errors import (
+from slackwater.runtime.errors import (
     ClusterError,
     OperatorError,
     SlackwaterError,
     WorkerDied,
 )
-from runtime.life import TimeLimits
-from runtime.simulate import SlotDies
+from slackwater.runtime.life import TimeLimits
+from slackwater.runtime.simulate import SlotDies
 from tests.support.endless import EndlessInput
 from tests.support.waiting import until
 
@@ -140,7 +140,7 @@ def hang(reached: str, rows: pa.RecordBatch) -> None:
 def test_stop_ends_even_a_function_that_hangs(
     cluster: sw.Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("actors.jobs.carrier.TIME_LIMITS", TimeLimits(stop_s=0.5))
+    monkeypatch.setattr("slackwater.actors.jobs.carrier.TIME_LIMITS", TimeLimits(stop_s=0.5))
     flow, numbers = endless()
     numbers.sink("calls", sw.callback_sink(partial(hang, str(tmp_path / "reached"))))
     job = cluster.submit(flow, placement=ONE_SLOT, limits=sw.Limits(still_ns=1))
@@ -211,7 +211,7 @@ def test_a_killed_worker_fails_the_job_by_name_and_stops_the_rest(
 def test_a_status_that_is_read_neither_waits_nor_ends_a_job_that_nobody_waits_for(
     cluster: sw.Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("actors.jobs.carrier.TIME_LIMITS", TimeLimits(stop_s=3.0))
+    monkeypatch.setattr("slackwater.actors.jobs.carrier.TIME_LIMITS", TimeLimits(stop_s=3.0))
     flow, numbers = endless()
     hangs = sw.callback_sink(partial(hang, str(tmp_path / "reached")))
     numbers.merge(name="gate").sink("calls", hangs)
@@ -264,7 +264,7 @@ def test_a_slow_sink_slows_a_source_at_full_speed_and_queues_stay_bounded(
 
 
 def test_a_running_job_never_seems_to_lose_rows(cluster: sw.Cluster) -> None:
-    from runtime.measure import imbalances  # noqa: PLC0415
+    from slackwater.runtime.measure import imbalances  # noqa: PLC0415
 
     flow, numbers = endless()
     numbers.merge(name="gate").sink("out", sw.callback_sink(ignore))

@@ -15,7 +15,7 @@ import psutil
 import pytest
 
 import slackwater as sw
-from runtime.errors import FlowError
+from slackwater.runtime.errors import FlowError
 from tests.support.processes import below, command_lines
 from tests.support.waiting import until
 
@@ -29,14 +29,13 @@ import slackwater as sw
 import atexit
 import sys
 import time
-import actors.nodes.host_monitor
-import actors.nodes.placement
-from runtime.errors import SlackwaterError
+from slackwater.actors.nodes import host_monitor, placement
+from slackwater.runtime.errors import SlackwaterError
 from tests.support.endless import EndlessInput
 from tests.support.processes import below, command_lines
 
-actors.nodes.host_monitor.ASK_EVERY_S = 0.25  # 1 s outside of tests
-actors.nodes.placement.ASK_S = 1.0  # 10 s
+host_monitor.ASK_EVERY_S = 0.25  # 1 s outside of tests
+placement.ASK_S = 1.0  # 10 s
 
 def killed(wanted):
     found = [one for one, line in command_lines(below()).items() if all(w in line for w in wanted)]
@@ -171,7 +170,7 @@ def test_a_run_whose_raylet_dies_says_so_and_its_record_says_failed(
 def test_a_raylet_that_hangs_is_offered_to_nobody_until_it_goes_on(
     cluster: sw.Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("actors.nodes.gateway.GREET_S", 0.5)
+    monkeypatch.setattr("slackwater.actors.nodes.gateway.GREET_S", 0.5)
     lines = command_lines(below())
     (raylet,) = (
         one

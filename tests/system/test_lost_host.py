@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 
 import slackwater as sw
-from runtime.errors import WorkerDied
+from slackwater.runtime.errors import WorkerDied
 from tests.support.flows import ticking
 from tests.support.processes import below, command_lines
 from tests.support.waiting import until

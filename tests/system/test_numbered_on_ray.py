@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import slackwater as sw
-from runtime.measure.outcomes import SLACK_READY
+from slackwater.runtime.measure.outcomes import SLACK_READY
 from tests.support.numbered import all_parts_flow, numbered_flow, shuffled_devices
 
 pytestmark = pytest.mark.ray

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
@@ -15,7 +16,7 @@ import pytest
 
 import slackwater as sw
 from examples import city_congestion
-from runtime.errors import ClusterError, FlowError, SinkError
+from slackwater.runtime.errors import ClusterError, FlowError, SinkError
 from tests.simulate.test_closing_flows import closing_flow
 from tests.support.crowds import crowd
 from tests.support.endless import SilentInput
@@ -217,6 +218,22 @@ def test_users_functions_run_on_workers(cluster: sw.Cluster, readings: pa.Table)
     assert labels.equals(simulate(flow(), "labels"))
     assert np.array_equal(twice["twice"], np.asarray(twice["value"]) * 2)
     assert 0 < len(labels) < len(twice) == len(readings)
+
+
+def test_no_process_imports_runtime_actors_or_ingest_by_the_bare_name(
+    cluster: sw.Cluster, readings: pa.Table
+) -> None:
+    def bare(row: dict[str, Any]) -> dict[str, Any]:
+        names = {name.partition(".")[0] for name in sys.modules}
+        return {"ts": row["ts"], "bare": ",".join(names & {"runtime", "actors", "ingest"})}
+
+    flow = sw.Dataflow("bare")
+    rows = flow.source("events", sw.table(readings.slice(0, 3)), event_time="ts")
+    columns = {"ts": pa.timestamp("ns"), "bare": "string"}
+    rows.map_rows(bare, schema=columns).sink("names", sw.collect_sink())
+    table, _ = run(cluster, flow, "names")
+    assert table["bare"].to_pylist() == [""] * 3
+    assert not {"runtime", "actors", "ingest"} & sys.modules.keys()
 
 
 def test_a_source_with_no_event_ends_as_any_other(cluster: sw.Cluster, readings: pa.Table) -> None:

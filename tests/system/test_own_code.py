@@ -10,8 +10,8 @@ import pytest
 
 import slackwater as sw
 from examples import own_output
-from runtime.errors import SinkError
-from runtime.measure import imbalances
+from slackwater.runtime.errors import SinkError
+from slackwater.runtime.measure import imbalances
 from tests.support.own_inputs import Feed, stuck, talking
 from tests.support.own_outputs import Prints
 

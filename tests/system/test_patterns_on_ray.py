@@ -7,8 +7,8 @@ import pyarrow as pa
 import pytest
 
 import slackwater as sw
-from runtime.shedding import Espice
 from slackwater.report.render import report_text
+from slackwater.runtime.shedding import Espice
 from tests.support.flows import sorted_rows
 
 pytestmark = pytest.mark.ray

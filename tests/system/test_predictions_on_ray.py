@@ -7,8 +7,8 @@ import os
 import pytest
 
 import slackwater as sw
-from runtime.errors import FlowError
-from runtime.measure.prediction import PredictionReport
+from slackwater.runtime.errors import FlowError
+from slackwater.runtime.measure.prediction import PredictionReport
 from tests.support.known_work import times
 from tests.support.waiting import until
 

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 
 import slackwater as sw
-from runtime.errors import FlowError, WorkerDied
-from runtime.measure import imbalances
+from slackwater.runtime.errors import FlowError, WorkerDied
+from slackwater.runtime.measure import imbalances
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.ray

@@ -10,11 +10,11 @@ import pytest
 import ray
 
 import slackwater as sw
-from actors.jobs import results
-from actors.jobs.results import Results
-from actors.slot.actor import Piece
-from runtime.errors import ClusterError, WorkerDied
-from runtime.plan.plan import Plan
+from slackwater.actors.jobs import results
+from slackwater.actors.jobs.results import Results
+from slackwater.actors.slot.actor import Piece
+from slackwater.runtime.errors import ClusterError, WorkerDied
+from slackwater.runtime.plan.plan import Plan
 from tests.support.flows import late_pair
 
 pytestmark = [pytest.mark.ray, pytest.mark.usefixtures("cluster")]

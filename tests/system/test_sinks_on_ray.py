@@ -12,11 +12,11 @@ import psutil
 import pytest
 
 import slackwater as sw
-from actors.jobs.records import JobRecord, Records, Worker
-from actors.sinks.lock import here_as
 from benchmarks.engine.sinks.flow import PLACES, flow_of, write_inputs
 from benchmarks.engine.sinks.reader import Watcher, shown
-from runtime.errors import SinkError, WorkerDied
+from slackwater.actors.jobs.records import JobRecord, Records, Worker
+from slackwater.actors.sinks.lock import here_as
+from slackwater.runtime.errors import SinkError, WorkerDied
 from tests.support.endless import EndlessInput
 from tests.support.sinks import RUN, seen
 from tests.support.waiting import until

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 
 import slackwater as sw
-from ingest.timesync import new_key
-from runtime.sources.spec import END_OF_INPUT, EndOfInput
+from slackwater.ingest.timesync import new_key
+from slackwater.runtime.sources.spec import END_OF_INPUT, EndOfInput
 
 pytestmark = pytest.mark.ray
 

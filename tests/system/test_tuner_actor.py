@@ -12,21 +12,21 @@ import psutil
 import pytest
 import ray
 
-import actors.tuning.tuner
 import slackwater as sw
-from actors.kernel.process_identity import ProcessIdentity, start_of
-from actors.nodes.time_limits import within
-from actors.slot.slot_samples import SlotSamples
-from actors.tuning import process as tuner_process
-from actors.tuning import supervisor as tuner_care
-from actors.tuning.back_off import BackOff
-from actors.tuning.supervisor import TunerSupervisor
-from actors.tuning.tuner import Tuner, TunerState
-from runtime.measure import TuningReport
-from runtime.measure.deadline import deadline_notes
-from runtime.measure.samples import StageSample
-from runtime.model import NS_PER_SECOND
-from runtime.plan.plan import Plan
+from slackwater.actors.kernel.process_identity import ProcessIdentity, start_of
+from slackwater.actors.nodes.time_limits import within
+from slackwater.actors.slot.slot_samples import SlotSamples
+from slackwater.actors.tuning import process as tuner_process
+from slackwater.actors.tuning import supervisor as tuner_care
+from slackwater.actors.tuning import tuner as tuner_module
+from slackwater.actors.tuning.back_off import BackOff
+from slackwater.actors.tuning.supervisor import TunerSupervisor
+from slackwater.actors.tuning.tuner import Tuner, TunerState
+from slackwater.runtime.measure import TuningReport
+from slackwater.runtime.measure.deadline import deadline_notes
+from slackwater.runtime.measure.samples import StageSample
+from slackwater.runtime.model import NS_PER_SECOND
+from slackwater.runtime.plan.plan import Plan
 from tests.support.flows import late_pair
 from tests.support.processes import below, command_lines
 from tests.support.tuners import StuckTuner
@@ -60,7 +60,7 @@ class PlayedSlot:
 @pytest.fixture(autouse=True)
 def nobody_is_hurried(monkeypatch: pytest.MonkeyPatch) -> None:
     """A busy machine is not what these tests are about."""
-    monkeypatch.setattr(actors.tuning.tuner, "ANSWER_S", SOON_S)
+    monkeypatch.setattr(tuner_module, "ANSWER_S", SOON_S)
     monkeypatch.setattr(tuner_care, "FINISH_S", SOON_S)
 
 

@@ -9,7 +9,7 @@ import pandas as pd
 import pyarrow as pa
 
 from benchmarks.engine.random_flows.twin import TIME
-from runtime.operators.aggregate.step import Aggregate, Window
+from slackwater.runtime.operators.aggregate.step import Aggregate, Window
 
 
 def aggregated(

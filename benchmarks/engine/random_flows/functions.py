@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from runtime.model import Columns
+from slackwater.runtime.model import Columns
 
 
 @dataclass(frozen=True)

@@ -18,11 +18,11 @@ from typing import Self
 
 import pyarrow as pa
 
-from actors.sinks.files import FileSink
-from actors.sinks.outputs import FilesOutput, jsonl_sink, parquet_sink
 from benchmarks.engine.sinks.killed import killed_at
-from runtime.errors import SinkError
-from runtime.sinks import Fingerprint, SinkRun
+from slackwater.actors.sinks.files import FileSink
+from slackwater.actors.sinks.outputs import FilesOutput, jsonl_sink, parquet_sink
+from slackwater.runtime.errors import SinkError
+from slackwater.runtime.sinks import Fingerprint, SinkRun
 
 ROWS, BATCH, PART_ROWS = 60, 3, 8
 KINDS = ("jsonl", "parquet", "every")

@@ -27,7 +27,7 @@ from benchmarks.engine.sinks.flow import EVENTS, EVERY_S, MODES, PLACES, flow_of
 from benchmarks.engine.sinks.flow import PART_ROWS as FLOW_PART_ROWS
 from benchmarks.engine.sinks.reader import Watcher, rows_of, shown
 from benchmarks.frame import Claim, Options, Result, counted
-from runtime.errors import SlackwaterError
+from slackwater.runtime.errors import SlackwaterError
 
 ROOT = Path(__file__).resolve().parents[3]
 SLOTS = {"source": "node-1", "join": "node-2", "sink": "node-3"}

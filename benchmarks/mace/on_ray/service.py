@@ -17,14 +17,14 @@ from collections.abc import Callable, Iterator, Mapping, Set
 from dataclasses import dataclass, fields, replace
 from typing import Any, NamedTuple
 
-from actors.slot.host import AWAKE_NS, NAP_S
-from runtime.model import Batch, GateRead
-from runtime.operators.aggregate.step import AggregateStep
-from runtime.operators.ground.contract import Entry
-from runtime.operators.join.step import JoinStep
-from runtime.operators.registry import ENTRIES
-from runtime.plan.plan import Plan, Stage
-from runtime.plan.step import EachRowStep, GatedStep, Step
+from slackwater.actors.slot.host import AWAKE_NS, NAP_S
+from slackwater.runtime.model import Batch, GateRead
+from slackwater.runtime.operators.aggregate.step import AggregateStep
+from slackwater.runtime.operators.ground.contract import Entry
+from slackwater.runtime.operators.join.step import JoinStep
+from slackwater.runtime.operators.registry import ENTRIES
+from slackwater.runtime.plan.plan import Plan, Stage
+from slackwater.runtime.plan.step import EachRowStep, GatedStep, Step
 
 LEAST_NS = 1_000_000
 """A shorter sleep is carried over: timers are a tenth of that off."""

@@ -17,21 +17,21 @@ import numpy as np
 import pyarrow as pa
 
 import slackwater as sw
-from actors.nodes.ray_nodes import RayNodes
 from benchmarks.frame import check
 from benchmarks.mace.load import EVENTS, HIGH_RATE, RATE_RATIO, Floats, on_off_s, parts
 from benchmarks.mace.on_ray.cores import core_shares
 from benchmarks.mace.on_ray.service import working
 from benchmarks.mace.seeds import MOST_QUERIES
 from benchmarks.mace.trial import BATCH_ROWS, LIMITS, Queries, flow_of, queries_of
-from runtime.config import Limits, Tuning
-from runtime.estimate import QueryGraph
-from runtime.estimate.curves import JoinCurve, WindowCurve
-from runtime.estimate.query_graph import CostCurve
-from runtime.flow import Dataflow
-from runtime.measure.report import JobReport
-from runtime.model import NS_PER_SECOND
-from runtime.plan.plan import Plan
+from slackwater.actors.nodes.ray_nodes import RayNodes
+from slackwater.runtime.config import Limits, Tuning
+from slackwater.runtime.estimate import QueryGraph
+from slackwater.runtime.estimate.curves import JoinCurve, WindowCurve
+from slackwater.runtime.estimate.query_graph import CostCurve
+from slackwater.runtime.flow import Dataflow
+from slackwater.runtime.measure.report import JobReport
+from slackwater.runtime.model import NS_PER_SECOND
+from slackwater.runtime.plan.plan import Plan
 
 SLICE_NS = 10_000_000
 LEAST_ROWS = 5

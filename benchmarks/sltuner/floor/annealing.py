@@ -21,7 +21,7 @@ from benchmarks.sltuner.floor.local_search import (
     tasks_of,
 )
 from benchmarks.sltuner.floor.one_gate import OneGate
-from runtime.model import NS_PER_SECOND
+from slackwater.runtime.model import NS_PER_SECOND
 
 HOT, COLD = 150.0, 1.0
 """Rows by which a plan may be worse: e⁻¹ of those stay."""

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from runtime.measure.samples import StageSample
-from runtime.model import Message
-from runtime.plan.plan import Plan
-from runtime.schedule import Grant, Send, Slot
-from runtime.simulate import CostModel, LinkModel
+from slackwater.runtime.measure.samples import StageSample
+from slackwater.runtime.model import Message
+from slackwater.runtime.plan.plan import Plan
+from slackwater.runtime.schedule import Grant, Send, Slot
+from slackwater.runtime.simulate import CostModel, LinkModel
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from benchmarks.sltuner.deadline import Ints
 from benchmarks.sltuner.floor.local_search import RESERVE_S, Task, may_be_over, tasks_of
 from benchmarks.sltuner.floor.one_gate import LEFT, RIGHT, OneGate
-from runtime.model import END_NS, NS_PER_SECOND
+from slackwater.runtime.model import END_NS, NS_PER_SECOND
 
 SLICE_S = 0.2
 POINTS = 50

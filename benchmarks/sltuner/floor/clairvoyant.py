@@ -33,12 +33,12 @@ from benchmarks.sltuner.floor.local_search import KEPT_BACK_S, RESERVE_S
 from benchmarks.sltuner.floor.one_gate import OneGate
 from benchmarks.sltuner.floor.planned_slack import PlannedSlack
 from benchmarks.sltuner.floor.search import FULL, QUICK, Effort, floor_plan
-from runtime.control import FlowGraph
-from runtime.measure.samples import StageSample
-from runtime.model import NS_PER_SECOND, READY_ONLY, ReleaseRule
-from runtime.plan.plan import Plan
-from runtime.tune import Paths, SlackPolicy
-from runtime.tune.decide.policies import StaticSlack
+from slackwater.runtime.control import FlowGraph
+from slackwater.runtime.measure.samples import StageSample
+from slackwater.runtime.model import NS_PER_SECOND, READY_ONLY, ReleaseRule
+from slackwater.runtime.plan.plan import Plan
+from slackwater.runtime.tune import Paths, SlackPolicy
+from slackwater.runtime.tune.decide.policies import StaticSlack
 
 STEP_S = 0.1
 MARGIN_NS = 2 * LIMITS.source_gap_ns

@@ -20,7 +20,7 @@ from benchmarks.sltuner.deadline import Floats, Ints
 from benchmarks.sltuner.floor.hold_tables import BIN_S, BINS, Counts, Tables
 from benchmarks.sltuner.floor.local_search import GRID_NS, MOST_NS, OFFSET_NS, Task
 from benchmarks.sltuner.floor.one_gate import RIGHT, OneGate
-from runtime.model import NS_PER_SECOND
+from slackwater.runtime.model import NS_PER_SECOND
 
 AHEAD = 12
 """Seconds ahead in which what has come may be begun; later ones count as the last."""

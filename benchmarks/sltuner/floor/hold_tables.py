@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from benchmarks.sltuner.deadline import LIMITS, Floats, Ints
 from benchmarks.sltuner.floor.one_gate import LEFT, RIGHT, OneGate, Part
-from runtime.model import NS_PER_SECOND
+from slackwater.runtime.model import NS_PER_SECOND
 
 BIN_NS = LIMITS.source_gap_ns
 BINS = NS_PER_SECOND // BIN_NS

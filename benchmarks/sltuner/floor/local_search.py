@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from benchmarks.sltuner.deadline import OVER_AT_MOST, Ints
 from benchmarks.sltuner.floor.one_gate import MOST_HOLD_S, OneGate, Part, Seconds
-from runtime.model import NS_PER_SECOND
+from slackwater.runtime.model import NS_PER_SECOND
 
 GRID_NS, OFFSET_NS = 20_000_000, 7_000_000
 """Holds are so many steps, and 7 ms: sources look every 20 ms, and no hold ends just then."""

@@ -24,11 +24,11 @@ from benchmarks.sltuner.deadline import Experiment, Floats, Ints
 from benchmarks.sltuner.floor.arrivals import Arrivals, NotAloneError, arrivals
 from benchmarks.sltuner.floor.sink_queue import RecentWork, SinkQueue
 from benchmarks.sltuner.seconds import by_second
-from runtime.control import FlowGraph
-from runtime.model import END_NS, NS_PER_SECOND, Batch, concat_batches
-from runtime.operators.join.step import JoinStep
-from runtime.plan.plan import Plan
-from runtime.tune import Paths
+from slackwater.runtime.control import FlowGraph
+from slackwater.runtime.model import END_NS, NS_PER_SECOND, Batch, concat_batches
+from slackwater.runtime.operators.join.step import JoinStep
+from slackwater.runtime.plan.plan import Plan
+from slackwater.runtime.tune import Paths
 
 MOST_HOLD_S = 10
 """No hold is longer; a row has left after so many seconds, or as it is ready."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from runtime.control.commands import SetRelease
-from runtime.measure.samples import StageSample
-from runtime.model import ReleaseRule
+from slackwater.runtime.control.commands import SetRelease
+from slackwater.runtime.measure.samples import StageSample
+from slackwater.runtime.model import ReleaseRule
 
 
 class PlannedSlack:

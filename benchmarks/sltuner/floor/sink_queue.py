@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from benchmarks.sltuner.deadline import Ints
-from runtime.model import NS_PER_SECOND
-from runtime.simulate import CostModel
+from slackwater.runtime.model import NS_PER_SECOND
+from slackwater.runtime.simulate import CostModel
 
 _STEP = 200
 

@@ -14,10 +14,15 @@
 
 from __future__ import annotations
 
-from runtime.estimate.gates.estimate import GatedEstimate, GatedFlow, GateWait, estimate_gated
-from runtime.estimate.gates.gated import GatedOperator, gated_operators
-from runtime.estimate.gates.sources import SourceTimes
-from runtime.estimate.gates.streams import Promises, Rows, Series
+from slackwater.runtime.estimate.gates.estimate import (
+    GatedEstimate,
+    GatedFlow,
+    GateWait,
+    estimate_gated,
+)
+from slackwater.runtime.estimate.gates.gated import GatedOperator, gated_operators
+from slackwater.runtime.estimate.gates.sources import SourceTimes
+from slackwater.runtime.estimate.gates.streams import Promises, Rows, Series
 
 __all__ = [
     "GateWait",

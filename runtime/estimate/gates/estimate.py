@@ -18,10 +18,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from runtime.estimate.gates.gated import GatedOperator
-from runtime.estimate.gates.passage import Passage, passage
-from runtime.estimate.gates.release import GateTimes
-from runtime.estimate.gates.streams import (
+from slackwater.runtime.estimate.gates.gated import GatedOperator
+from slackwater.runtime.estimate.gates.passage import Passage, passage
+from slackwater.runtime.estimate.gates.release import GateTimes
+from slackwater.runtime.estimate.gates.streams import (
     Rows,
     Series,
     counted,
@@ -29,11 +29,11 @@ from runtime.estimate.gates.streams import (
     gathered,
     longest_s,
 )
-from runtime.estimate.held_up import HeldBack, HeldUp, held_up
-from runtime.estimate.latency_estimate import LatencyEstimate, estimate_latency
-from runtime.estimate.query_graph import FloatArray, QueryGraph, Workload, arrivals_of
-from runtime.estimate.units import ONE_EVENT, Slices
-from runtime.model import NS_PER_SECOND
+from slackwater.runtime.estimate.held_up import HeldBack, HeldUp, held_up
+from slackwater.runtime.estimate.latency_estimate import LatencyEstimate, estimate_latency
+from slackwater.runtime.estimate.query_graph import FloatArray, QueryGraph, Workload, arrivals_of
+from slackwater.runtime.estimate.units import ONE_EVENT, Slices
+from slackwater.runtime.model import NS_PER_SECOND
 
 __all__ = ["GateWait", "GatedEstimate", "GatedFlow", "estimate_gated"]
 

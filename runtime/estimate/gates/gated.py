@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from runtime.model import NS_PER_SECOND, READY_ONLY, ReleaseRule
-from runtime.plan.plan import Stage
-from runtime.plan.step import GatedStep
-from runtime.plan.steps import GateStep
+from slackwater.runtime.model import NS_PER_SECOND, READY_ONLY, ReleaseRule
+from slackwater.runtime.plan.plan import Stage
+from slackwater.runtime.plan.step import GatedStep
+from slackwater.runtime.plan.steps import GateStep
 
 __all__ = ["GatedOperator", "gated_operators"]
 

@@ -11,11 +11,34 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from runtime.estimate.gates.gated import GatedOperator
-from runtime.estimate.gates.release import GateTimes, delayed, delayed_rows, frontier_of, gate_times
-from runtime.estimate.gates.results import pairs_of, time_bound, window_promises, windows_of
-from runtime.estimate.gates.streams import Promises, Rows, Series, gathered, thinned, whole
-from runtime.estimate.query_graph import FloatArray, QueryGraph, QueryOperator, arrivals_of
+from slackwater.runtime.estimate.gates.gated import GatedOperator
+from slackwater.runtime.estimate.gates.release import (
+    GateTimes,
+    delayed,
+    delayed_rows,
+    frontier_of,
+    gate_times,
+)
+from slackwater.runtime.estimate.gates.results import (
+    pairs_of,
+    time_bound,
+    window_promises,
+    windows_of,
+)
+from slackwater.runtime.estimate.gates.streams import (
+    Promises,
+    Rows,
+    Series,
+    gathered,
+    thinned,
+    whole,
+)
+from slackwater.runtime.estimate.query_graph import (
+    FloatArray,
+    QueryGraph,
+    QueryOperator,
+    arrivals_of,
+)
 
 __all__ = ["Passage", "Work", "passage"]
 

@@ -16,12 +16,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from runtime.estimate.gates.sources import SourceTimes
-from runtime.estimate.query_graph import FloatArray
-from runtime.estimate.rates import RecordedRate
-from runtime.estimate.recorded import first_interval
-from runtime.measure.samples import StageSample
-from runtime.model import NS_PER_SECOND, START_NS
+from slackwater.runtime.estimate.gates.sources import SourceTimes
+from slackwater.runtime.estimate.query_graph import FloatArray
+from slackwater.runtime.estimate.rates import RecordedRate
+from slackwater.runtime.estimate.recorded import first_interval
+from slackwater.runtime.measure.samples import StageSample
+from slackwater.runtime.model import NS_PER_SECOND, START_NS
 
 __all__ = ["times_recorded"]
 

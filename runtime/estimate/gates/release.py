@@ -18,9 +18,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from runtime.estimate.gates.streams import Promises, Rows, Series
-from runtime.estimate.query_graph import FloatArray
-from runtime.model import NS_PER_SECOND, ReleaseRule
+from slackwater.runtime.estimate.gates.streams import Promises, Rows, Series
+from slackwater.runtime.estimate.query_graph import FloatArray
+from slackwater.runtime.model import NS_PER_SECOND, ReleaseRule
 
 __all__ = ["GateTimes", "gate_times"]
 

@@ -15,10 +15,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from runtime.estimate.gates.release import GateTimes
-from runtime.estimate.gates.streams import Promises, Rows, gathered
-from runtime.estimate.query_graph import FloatArray
-from runtime.model import NS_PER_SECOND
+from slackwater.runtime.estimate.gates.release import GateTimes
+from slackwater.runtime.estimate.gates.streams import Promises, Rows, gathered
+from slackwater.runtime.estimate.query_graph import FloatArray
+from slackwater.runtime.model import NS_PER_SECOND
 
 __all__ = ["MOST_WINDOWS", "pairs_of", "time_bound", "windows_of"]
 

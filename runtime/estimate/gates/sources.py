@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from runtime.errors import SettingError
-from runtime.estimate.gates.streams import Promises, Rows, Series
-from runtime.estimate.query_graph import FloatArray
+from slackwater.runtime.errors import SettingError
+from slackwater.runtime.estimate.gates.streams import Promises, Rows, Series
+from slackwater.runtime.estimate.query_graph import FloatArray
 
 __all__ = ["SourceTimes"]
 

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from runtime.estimate.query_graph import FloatArray
+from slackwater.runtime.estimate.query_graph import FloatArray
 
 __all__ = [
     "Promises",

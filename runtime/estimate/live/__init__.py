@@ -9,7 +9,7 @@
 | `job_deciders.py` | a job's policies and its estimate, as the control loop asks them |
 """
 
-from runtime.estimate.live.job_deciders import JobDeciders
-from runtime.estimate.live.live_estimate import LiveEstimate
+from slackwater.runtime.estimate.live.job_deciders import JobDeciders
+from slackwater.runtime.estimate.live.live_estimate import LiveEstimate
 
 __all__ = ["JobDeciders", "LiveEstimate"]

@@ -7,14 +7,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
-from runtime.control import Decider, FlowGraph, RestBehind, Wanted
-from runtime.estimate.live.live_estimate import LiveEstimate
-from runtime.measure.prediction import PredictionReport
-from runtime.measure.samples import StageSample
-from runtime.measure.tuning import TuningReport
-from runtime.model import NS_PER_SECOND
-from runtime.plan.expected import ExpectedLatency
-from runtime.tune import GuardedPolicies
+from slackwater.runtime.control import Decider, FlowGraph, RestBehind, Wanted
+from slackwater.runtime.estimate.live.live_estimate import LiveEstimate
+from slackwater.runtime.measure.prediction import PredictionReport
+from slackwater.runtime.measure.samples import StageSample
+from slackwater.runtime.measure.tuning import TuningReport
+from slackwater.runtime.model import NS_PER_SECOND
+from slackwater.runtime.plan.expected import ExpectedLatency
+from slackwater.runtime.tune import GuardedPolicies
 
 __all__ = ["JobDeciders"]
 

@@ -15,19 +15,24 @@ from dataclasses import replace
 
 import numpy as np
 
-from runtime.control import FlowGraph
-from runtime.estimate.latency_estimate import estimate_latency
-from runtime.estimate.layout import Layout, Network, laid_out
-from runtime.estimate.live.seen_statistics import WINDOW_S, SeenStatistics, as_seen
-from runtime.estimate.live.shifts import Shifts
-from runtime.estimate.live.work_so_far import WorkSoFar
-from runtime.estimate.query_graph import QueryGraph, QueryOperator
-from runtime.estimate.shared_cores import with_shared_cores
-from runtime.measure.prediction import MOST_SPANS, PredictedSpan, PredictionReport, coarser
-from runtime.measure.samples import PARTS, StageSample
-from runtime.model import NS_PER_SECOND
-from runtime.plan.expected import ExpectedLatency
-from runtime.plan.slots import SlotPlace
+from slackwater.runtime.control import FlowGraph
+from slackwater.runtime.estimate.latency_estimate import estimate_latency
+from slackwater.runtime.estimate.layout import Layout, Network, laid_out
+from slackwater.runtime.estimate.live.seen_statistics import WINDOW_S, SeenStatistics, as_seen
+from slackwater.runtime.estimate.live.shifts import Shifts
+from slackwater.runtime.estimate.live.work_so_far import WorkSoFar
+from slackwater.runtime.estimate.query_graph import QueryGraph, QueryOperator
+from slackwater.runtime.estimate.shared_cores import with_shared_cores
+from slackwater.runtime.measure.prediction import (
+    MOST_SPANS,
+    PredictedSpan,
+    PredictionReport,
+    coarser,
+)
+from slackwater.runtime.measure.samples import PARTS, StageSample
+from slackwater.runtime.model import NS_PER_SECOND
+from slackwater.runtime.plan.expected import ExpectedLatency
+from slackwater.runtime.plan.slots import SlotPlace
 
 __all__ = ["LiveEstimate"]
 

@@ -15,14 +15,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from runtime.estimate.curves import ScaledCurve
-from runtime.estimate.query_graph import (
+from slackwater.runtime.estimate.curves import ScaledCurve
+from slackwater.runtime.estimate.query_graph import (
     FloatArray,
     QueryGraph,
     QueryOperator,
     arrivals_of,
 )
-from runtime.measure.samples import StageSample
+from slackwater.runtime.measure.samples import StageSample
 
 __all__ = ["WINDOW_S", "Seen", "SeenStatistics", "as_seen"]
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
-from runtime.estimate.live.seen_statistics import Seen
-from runtime.estimate.query_graph import QueryGraph, Workload, arrivals_of
-from runtime.measure.prediction import Shift
-from runtime.plan.expected import ExpectedLatency
+from slackwater.runtime.estimate.live.seen_statistics import Seen
+from slackwater.runtime.estimate.query_graph import QueryGraph, Workload, arrivals_of
+from slackwater.runtime.measure.prediction import Shift
+from slackwater.runtime.plan.expected import ExpectedLatency
 
 __all__ = ["Shifts"]
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from runtime.estimate.query_graph import (
+from slackwater.runtime.estimate.query_graph import (
     FloatArray,
     QueryGraph,
     QueryOperator,

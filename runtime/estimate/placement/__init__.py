@@ -14,11 +14,11 @@
 
 from __future__ import annotations
 
-from runtime.estimate.placement.hops import count_hops, fewer_hops
-from runtime.estimate.placement.lower_bound import mace_lower_bound_s
-from runtime.estimate.placement.moves import Placed, worst_mace_s
-from runtime.estimate.placement.problem import PlacementProblem
-from runtime.estimate.placement.search import (
+from slackwater.runtime.estimate.placement.hops import count_hops, fewer_hops
+from slackwater.runtime.estimate.placement.lower_bound import mace_lower_bound_s
+from slackwater.runtime.estimate.placement.moves import Placed, worst_mace_s
+from slackwater.runtime.estimate.placement.problem import PlacementProblem
+from slackwater.runtime.estimate.placement.search import (
     FoundPlacement,
     SearchBudget,
     mace_hc,

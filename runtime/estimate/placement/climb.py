@@ -7,9 +7,9 @@ from typing import Literal
 
 import numpy as np
 
-from runtime.estimate.placement.moves import Placed
-from runtime.estimate.placement.problem import IntArray
-from runtime.estimate.query_graph import FloatArray
+from slackwater.runtime.estimate.placement.moves import Placed
+from slackwater.runtime.estimate.placement.problem import IntArray
+from slackwater.runtime.estimate.query_graph import FloatArray
 
 __all__ = ["Swaps", "hill_climb"]
 

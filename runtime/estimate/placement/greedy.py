@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from runtime.estimate.placement.moves import Placed
-from runtime.estimate.placement.problem import IntArray, PlacementProblem
-from runtime.estimate.query_graph import FloatArray
+from slackwater.runtime.estimate.placement.moves import Placed
+from slackwater.runtime.estimate.placement.problem import IntArray, PlacementProblem
+from slackwater.runtime.estimate.query_graph import FloatArray
 
 __all__ = ["greedy", "place_rest"]
 

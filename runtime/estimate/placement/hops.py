@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from runtime.estimate.placement.moves import Placed
-from runtime.estimate.placement.problem import IntArray, PlacementProblem
+from slackwater.runtime.estimate.placement.moves import Placed
+from slackwater.runtime.estimate.placement.problem import IntArray, PlacementProblem
 
 __all__ = ["count_hops", "fewer_hops"]
 

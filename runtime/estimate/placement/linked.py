@@ -13,10 +13,10 @@ from itertools import cycle
 
 import numpy as np
 
-from runtime.errors import SettingError
-from runtime.estimate.excess import cumulative_excess
-from runtime.estimate.placement.problem import IntArray
-from runtime.estimate.query_graph import FloatArray
+from slackwater.runtime.errors import SettingError
+from slackwater.runtime.estimate.excess import cumulative_excess
+from slackwater.runtime.estimate.placement.problem import IntArray
+from slackwater.runtime.estimate.query_graph import FloatArray
 
 __all__ = ["Crossing", "LinkedProblem", "climb_linked"]
 

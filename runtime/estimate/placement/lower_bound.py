@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from runtime.estimate.excess import cumulative_excess
-from runtime.estimate.placement.problem import PlacementProblem
+from slackwater.runtime.estimate.excess import cumulative_excess
+from slackwater.runtime.estimate.placement.problem import PlacementProblem
 
 __all__ = ["mace_lower_bound_s"]
 

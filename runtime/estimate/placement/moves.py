@@ -13,10 +13,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from runtime.errors import SettingError
-from runtime.estimate.excess import cumulative_excess, mace, node_load
-from runtime.estimate.placement.problem import IntArray, PlacementProblem
-from runtime.estimate.query_graph import FloatArray
+from slackwater.runtime.errors import SettingError
+from slackwater.runtime.estimate.excess import cumulative_excess, mace, node_load
+from slackwater.runtime.estimate.placement.problem import IntArray, PlacementProblem
+from slackwater.runtime.estimate.query_graph import FloatArray
 
 __all__ = ["Placed", "largest_rise", "worst_mace_s"]
 

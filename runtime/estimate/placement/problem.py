@@ -9,8 +9,8 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from runtime.errors import SettingError
-from runtime.estimate.query_graph import FloatArray
+from slackwater.runtime.errors import SettingError
+from slackwater.runtime.estimate.query_graph import FloatArray
 
 __all__ = ["IntArray", "PlacementProblem"]
 

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from runtime.estimate.placement.moves import worst_mace_s
-from runtime.estimate.placement.problem import IntArray, PlacementProblem
-from runtime.estimate.query_graph import FloatArray
+from slackwater.runtime.estimate.placement.moves import worst_mace_s
+from slackwater.runtime.estimate.placement.problem import IntArray, PlacementProblem
+from slackwater.runtime.estimate.query_graph import FloatArray
 
 __all__ = ["CorrPlacement", "best_random", "corr", "load_correlation"]
 

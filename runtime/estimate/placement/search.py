@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from runtime.errors import SettingError
-from runtime.estimate.placement.climb import Swaps, hill_climb
-from runtime.estimate.placement.greedy import greedy, place_rest
-from runtime.estimate.placement.hops import fewer_hops
-from runtime.estimate.placement.moves import Placed, worst_mace_s
-from runtime.estimate.placement.problem import IntArray, PlacementProblem
+from slackwater.runtime.errors import SettingError
+from slackwater.runtime.estimate.placement.climb import Swaps, hill_climb
+from slackwater.runtime.estimate.placement.greedy import greedy, place_rest
+from slackwater.runtime.estimate.placement.hops import fewer_hops
+from slackwater.runtime.estimate.placement.moves import Placed, worst_mace_s
+from slackwater.runtime.estimate.placement.problem import IntArray, PlacementProblem
 
 _AMONG_AFTER_LOSS = 32  # an answer is wanted at once
 _KNOTS_AFTER_LOSS = 16

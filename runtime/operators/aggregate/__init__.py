@@ -9,9 +9,9 @@
 | `needs.py`, `accumulators.py`, `whole_sum.py` | what is computed |
 """
 
-from runtime.operators.aggregate.step import Aggregate, Late, Window
-from runtime.operators.aggregate.stream import Aggregating, KeyedAggregating
-from runtime.operators.aggregate.written import (
+from slackwater.runtime.operators.aggregate.step import Aggregate, Late, Window
+from slackwater.runtime.operators.aggregate.stream import Aggregating, KeyedAggregating
+from slackwater.runtime.operators.aggregate.written import (
     count,
     max,  # noqa: A004 - read as sw.max("speed")
     mean,

@@ -14,9 +14,9 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from runtime.model import Batch, Int64Array
-from runtime.model.row_marks import Marks
-from runtime.operators.ground.arrays import GrowableArray, unfold
+from slackwater.runtime.model import Batch, Int64Array
+from slackwater.runtime.model.row_marks import Marks
+from slackwater.runtime.operators.ground.arrays import GrowableArray, unfold
 
 Values = Callable[[Batch, Int64Array], tuple[Int64Array, Any]]
 """What a batch gives to an accumulator, by the cell of each row: cells, and an array of as many

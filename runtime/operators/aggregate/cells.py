@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from runtime.model import Int64Array
-from runtime.operators.aggregate.panes import PaneCells
-from runtime.operators.ground.arrays import GrowableArray, slices_of_weight, starts_of_runs, unfold
-from runtime.operators.ground.codes import IntCodes
+from slackwater.runtime.model import Int64Array
+from slackwater.runtime.operators.aggregate.panes import PaneCells
+from slackwater.runtime.operators.ground.arrays import (
+    GrowableArray,
+    slices_of_weight,
+    starts_of_runs,
+    unfold,
+)
+from slackwater.runtime.operators.ground.codes import IntCodes
 
 _AT_ONCE = 1 << 20
 """Panes that are looked up at once."""

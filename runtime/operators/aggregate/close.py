@@ -7,14 +7,19 @@ from typing import Any
 
 import pyarrow as pa
 
-from runtime.errors import SettingError, TypeMismatch
-from runtime.model import ON_ARRIVAL, Release
-from runtime.operators.aggregate.step import CloseInTime, Window
-from runtime.operators.ground.checks import key_types
-from runtime.operators.ground.drift import Drift
-from runtime.plan.arrivals import WORDS_PER_SLIDE, goes_by_clock, sources_of, sources_upstream
-from runtime.plan.slack import AsFlow, Slack
-from runtime.plan.step import Step
+from slackwater.runtime.errors import SettingError, TypeMismatch
+from slackwater.runtime.model import ON_ARRIVAL, Release
+from slackwater.runtime.operators.aggregate.step import CloseInTime, Window
+from slackwater.runtime.operators.ground.checks import key_types
+from slackwater.runtime.operators.ground.drift import Drift
+from slackwater.runtime.plan.arrivals import (
+    WORDS_PER_SLIDE,
+    goes_by_clock,
+    sources_of,
+    sources_upstream,
+)
+from slackwater.runtime.plan.slack import AsFlow, Slack
+from slackwater.runtime.plan.step import Step
 
 
 def close_of(

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from runtime.closing.policy import ClosingCounts
-from runtime.closing.windows import WindowEnds
-from runtime.model import (
+from slackwater.runtime.closing.policy import ClosingCounts
+from slackwater.runtime.closing.windows import WindowEnds
+from slackwater.runtime.model import (
     END_NS,
     PLACE_BITS,
     START_NS,
@@ -19,10 +19,10 @@ from runtime.model import (
     Int64Array,
     concat_batches,
 )
-from runtime.model.plain import from_plain, to_plain
-from runtime.operators.aggregate.segments import ByWatermark, Closer, Segment, Wait
-from runtime.operators.aggregate.step import AggregateStep
-from runtime.operators.ground.keys import KeyIndex
+from slackwater.runtime.model.plain import from_plain, to_plain
+from slackwater.runtime.operators.aggregate.segments import ByWatermark, Closer, Segment, Wait
+from slackwater.runtime.operators.aggregate.step import AggregateStep
+from slackwater.runtime.operators.ground.keys import KeyIndex
 
 
 def closer_of(step: AggregateStep) -> Closer:

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from runtime.model import END_NS, Batch, BoolArray, Int64Array
-from runtime.operators.aggregate.window import Windows
-from runtime.operators.ground.late_rows import LateRows
+from slackwater.runtime.model import END_NS, Batch, BoolArray, Int64Array
+from slackwater.runtime.operators.aggregate.window import Windows
+from slackwater.runtime.operators.ground.late_rows import LateRows
 
 
 def missed_windows(batch: Batch, panes: Int64Array, windows: Windows, last_closed: int) -> LateRows:

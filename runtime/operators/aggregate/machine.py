@@ -20,28 +20,28 @@ from typing import Any
 
 import numpy as np
 
-from runtime.closing.policy import ClosingCounts
-from runtime.config import Limits
-from runtime.errors import OperatorError
-from runtime.model import START_NS, Batch, Columns, GateRead, Int64Array, concat_batches
-from runtime.model.row_marks import REVISED, marked
-from runtime.operators.aggregate.accumulators import (
+from slackwater.runtime.closing.policy import ClosingCounts
+from slackwater.runtime.config import Limits
+from slackwater.runtime.errors import OperatorError
+from slackwater.runtime.model import START_NS, Batch, Columns, GateRead, Int64Array, concat_batches
+from slackwater.runtime.model.row_marks import REVISED, marked
+from slackwater.runtime.operators.aggregate.accumulators import (
     Accumulator,
     FoldAccumulator,
     MarkAccumulator,
     Pairs,
 )
-from runtime.operators.aggregate.cells import Cells
-from runtime.operators.aggregate.closing import closer_of
-from runtime.operators.aggregate.late import Revisions, missed_windows
-from runtime.operators.aggregate.needs import accumulators_of, finished
-from runtime.operators.aggregate.segments import NOTHING, Closer, Segment
-from runtime.operators.aggregate.step import CHANCE, REVISION, AggregateStep
-from runtime.operators.aggregate.window import Windows, weights_of
-from runtime.operators.ground.arrays import slices_of_weight, unfold
-from runtime.operators.ground.keys import KeyIndex
-from runtime.operators.ground.late_rows import LateRows
-from runtime.operators.ground.user_code import row_of, rows_of_columns
+from slackwater.runtime.operators.aggregate.cells import Cells
+from slackwater.runtime.operators.aggregate.closing import closer_of
+from slackwater.runtime.operators.aggregate.late import Revisions, missed_windows
+from slackwater.runtime.operators.aggregate.needs import accumulators_of, finished
+from slackwater.runtime.operators.aggregate.segments import NOTHING, Closer, Segment
+from slackwater.runtime.operators.aggregate.step import CHANCE, REVISION, AggregateStep
+from slackwater.runtime.operators.aggregate.window import Windows, weights_of
+from slackwater.runtime.operators.ground.arrays import slices_of_weight, unfold
+from slackwater.runtime.operators.ground.keys import KeyIndex
+from slackwater.runtime.operators.ground.late_rows import LateRows
+from slackwater.runtime.operators.ground.user_code import row_of, rows_of_columns
 
 Changed = tuple[Int64Array, Int64Array]
 """Which results have changed, ascending (`_pairs_of`), and by how many rows."""

@@ -9,16 +9,16 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from runtime.model import Batch, Int64Array
-from runtime.operators.aggregate.accumulators import (
+from slackwater.runtime.model import Batch, Int64Array
+from slackwater.runtime.operators.aggregate.accumulators import (
     Accumulator,
     FoldAccumulator,
     ValueAccumulator,
     Values,
     quantile,
 )
-from runtime.operators.aggregate.step import Aggregate, AggregateStep
-from runtime.operators.aggregate.whole_sum import SumOfMean, WholeSum, mean_of
+from slackwater.runtime.operators.aggregate.step import Aggregate, AggregateStep
+from slackwater.runtime.operators.aggregate.whole_sum import SumOfMean, WholeSum, mean_of
 
 
 class Need(NamedTuple):

@@ -9,8 +9,8 @@ from bisect import bisect_left, insort
 
 import numpy as np
 
-from runtime.model import Int64Array
-from runtime.operators.ground.arrays import starts_of_runs, unfold
+from slackwater.runtime.model import Int64Array
+from slackwater.runtime.operators.ground.arrays import starts_of_runs, unfold
 
 _NONE = np.empty(0, dtype=np.int64)
 

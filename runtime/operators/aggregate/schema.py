@@ -6,11 +6,16 @@ from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 
-from runtime.errors import DuplicateName, FlowError, SettingError, TypeMismatch
-from runtime.expressions.result_types import family
-from runtime.operators.aggregate.step import CHANCE, REVISION, Aggregate, Late
-from runtime.operators.ground.checks import column_type, is_whole, key_types, unique_columns
-from runtime.operators.ground.drift import Drift
+from slackwater.runtime.errors import DuplicateName, FlowError, SettingError, TypeMismatch
+from slackwater.runtime.expressions.result_types import family
+from slackwater.runtime.operators.aggregate.step import CHANCE, REVISION, Aggregate, Late
+from slackwater.runtime.operators.ground.checks import (
+    column_type,
+    is_whole,
+    key_types,
+    unique_columns,
+)
+from slackwater.runtime.operators.ground.drift import Drift
 
 WINDOW_COLUMNS = ("window_start", "window_end")
 MEAN, LOWEST, HIGHEST = "_mean", "_low", "_high"

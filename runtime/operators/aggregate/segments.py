@@ -17,8 +17,8 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from runtime.closing.policy import ClosingCounts
-from runtime.model import START_NS, Batch, GateRead, Int64Array
+from slackwater.runtime.closing.policy import ClosingCounts
+from slackwater.runtime.model import START_NS, Batch, GateRead, Int64Array
 
 
 class Wait(NamedTuple):

@@ -8,12 +8,12 @@ from typing import Literal
 
 import pyarrow as pa
 
-from runtime.closing.policy import Closing
-from runtime.model import Release, format_ns
-from runtime.operators.ground.drift import Drift
-from runtime.operators.ground.keep import replicas_text, silent_text
-from runtime.plan.promises import Summary
-from runtime.plan.step import GatedStep, Keep, Replica, Sharing, Side, Step, all_columns
+from slackwater.runtime.closing.policy import Closing
+from slackwater.runtime.model import Release, format_ns
+from slackwater.runtime.operators.ground.drift import Drift
+from slackwater.runtime.operators.ground.keep import replicas_text, silent_text
+from slackwater.runtime.plan.promises import Summary
+from slackwater.runtime.plan.step import GatedStep, Keep, Replica, Sharing, Side, Step, all_columns
 
 AggregateName = Literal["count", "sum", "mean", "min", "max", "quantile"]
 

@@ -7,31 +7,31 @@ import warnings
 from collections.abc import Mapping
 from typing import Any, Self, TypeVar
 
-from runtime.closing.policy import Closing
-from runtime.errors import FlowError, TypeMismatch
-from runtime.model import Release, ReleaseRule, format_ns
-from runtime.operators.aggregate.close import close_of, no_slack, refuse_drift
-from runtime.operators.aggregate.schema import (
+from slackwater.runtime.closing.policy import Closing
+from slackwater.runtime.errors import FlowError, TypeMismatch
+from slackwater.runtime.model import Release, ReleaseRule, format_ns
+from slackwater.runtime.operators.aggregate.close import close_of, no_slack, refuse_drift
+from slackwater.runtime.operators.aggregate.schema import (
     aggregated_schema,
     revised,
     with_chance,
     with_three,
 )
-from runtime.operators.aggregate.step import Aggregate, AggregateStep, Late, Window
-from runtime.operators.aggregate.three_windows import aggregate_machine
-from runtime.operators.ground import checks
-from runtime.operators.ground.contract import Entry
-from runtime.operators.ground.drift import DriftGiven, checked_drift
-from runtime.operators.ground.streams import (
+from slackwater.runtime.operators.aggregate.step import Aggregate, AggregateStep, Late, Window
+from slackwater.runtime.operators.aggregate.three_windows import aggregate_machine
+from slackwater.runtime.operators.ground import checks
+from slackwater.runtime.operators.ground.contract import Entry
+from slackwater.runtime.operators.ground.drift import DriftGiven, checked_drift
+from slackwater.runtime.operators.ground.streams import (
     AnyKeyed,
     AnyStream,
     Names,
     names_of,
     refuse_revised,
 )
-from runtime.plan.event_time_type import event_time_type
-from runtime.plan.slack import AS_FLOW, Slack
-from runtime.plan.step import Share
+from slackwater.runtime.plan.event_time_type import event_time_type
+from slackwater.runtime.plan.slack import AS_FLOW, Slack
+from slackwater.runtime.plan.step import Share
 
 
 class Aggregating(AnyStream):

@@ -23,16 +23,24 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from runtime.config import Limits
-from runtime.errors import OperatorError
-from runtime.model import END_NS, START_NS, Batch, BoolArray, Columns, GateRead, Int64Array
-from runtime.operators.aggregate.accumulators import Accumulator, FoldAccumulator, Pairs
-from runtime.operators.aggregate.machine import AggregateMachine
-from runtime.operators.aggregate.needs import Need, accumulators_of, finished
-from runtime.operators.aggregate.schema import HIGHEST, LOWEST, MEAN, without_three
-from runtime.operators.aggregate.step import AggregateStep
-from runtime.operators.ground.late_rows import LateRows
-from runtime.operators.ground.user_code import row_of
+from slackwater.runtime.config import Limits
+from slackwater.runtime.errors import OperatorError
+from slackwater.runtime.model import (
+    END_NS,
+    START_NS,
+    Batch,
+    BoolArray,
+    Columns,
+    GateRead,
+    Int64Array,
+)
+from slackwater.runtime.operators.aggregate.accumulators import Accumulator, FoldAccumulator, Pairs
+from slackwater.runtime.operators.aggregate.machine import AggregateMachine
+from slackwater.runtime.operators.aggregate.needs import Need, accumulators_of, finished
+from slackwater.runtime.operators.aggregate.schema import HIGHEST, LOWEST, MEAN, without_three
+from slackwater.runtime.operators.aggregate.step import AggregateStep
+from slackwater.runtime.operators.ground.late_rows import LateRows
+from slackwater.runtime.operators.ground.user_code import row_of
 
 _TURNS = (1, 0, -1)
 """Of the bound, for the low, the middle and the high window: how an event's time is moved."""

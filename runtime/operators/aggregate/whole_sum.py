@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from runtime.expressions.whole import ends_of, refused
-from runtime.model import Batch, Int64Array
-from runtime.operators.aggregate.accumulators import FoldAccumulator, Pairs, Values
+from slackwater.runtime.expressions.whole import ends_of, refused
+from slackwater.runtime.model import Batch, Int64Array
+from slackwater.runtime.operators.aggregate.accumulators import FoldAccumulator, Pairs, Values
 
 _MOST = 2**63 - 1
 _FAR = 2.0**62

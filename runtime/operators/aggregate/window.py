@@ -14,9 +14,9 @@ from math import gcd
 
 import numpy as np
 
-from runtime.model import END_NS, START_NS, Int64Array
-from runtime.operators.aggregate.step import Window
-from runtime.operators.ground.arrays import unfold
+from slackwater.runtime.model import END_NS, START_NS, Int64Array
+from slackwater.runtime.operators.aggregate.step import Window
+from slackwater.runtime.operators.ground.arrays import unfold
 
 
 class Windows:

@@ -5,9 +5,9 @@ areas.aggregate(window=sliding("10s", "2s"), n=count(), worst=quantile("delay", 
 
 from __future__ import annotations
 
-from runtime.errors import SettingError, TypeMismatch
-from runtime.model import Duration, duration_ns
-from runtime.operators.aggregate.step import Aggregate, AggregateName, Window
+from slackwater.runtime.errors import SettingError, TypeMismatch
+from slackwater.runtime.model import Duration, duration_ns
+from slackwater.runtime.operators.aggregate.step import Aggregate, AggregateName, Window
 
 
 def tumbling(size: Duration) -> Window:

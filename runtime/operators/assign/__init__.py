@@ -1,5 +1,5 @@
 """`assign`: columns added or replaced, each computed from its row."""
 
-from runtime.operators.assign.stream import Assigning
+from slackwater.runtime.operators.assign.stream import Assigning
 
 __all__ = ["Assigning"]

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from runtime.model import Batch
-from runtime.operators.assign.step import AssignStep
-from runtime.operators.ground.fit import fitted
-from runtime.operators.ground.user_code import evaluated
+from slackwater.runtime.model import Batch
+from slackwater.runtime.operators.assign.step import AssignStep
+from slackwater.runtime.operators.ground.fit import fitted
+from slackwater.runtime.operators.ground.user_code import evaluated
 
 
 class AssignMachine:

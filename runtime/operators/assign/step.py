@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
 
-from runtime.expressions.expressions import Expr
-from runtime.plan.step import EachRowStep, Step
+from slackwater.runtime.expressions.expressions import Expr
+from slackwater.runtime.plan.step import EachRowStep, Step
 
 
 @dataclass(frozen=True, kw_only=True)

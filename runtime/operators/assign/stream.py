@@ -7,14 +7,14 @@ from typing import Self
 
 import pyarrow as pa
 
-from runtime.errors import FlowError
-from runtime.expressions.expressions import Expr
-from runtime.expressions.literals import Writable
-from runtime.operators.assign.machine import AssignMachine
-from runtime.operators.assign.step import AssignStep
-from runtime.operators.ground import checks
-from runtime.operators.ground.contract import Entry
-from runtime.operators.ground.streams import AnyStream
+from slackwater.runtime.errors import FlowError
+from slackwater.runtime.expressions.expressions import Expr
+from slackwater.runtime.expressions.literals import Writable
+from slackwater.runtime.operators.assign.machine import AssignMachine
+from slackwater.runtime.operators.assign.step import AssignStep
+from slackwater.runtime.operators.ground import checks
+from slackwater.runtime.operators.ground.contract import Entry
+from slackwater.runtime.operators.ground.streams import AnyStream
 
 
 class Assigning(AnyStream):

@@ -1,5 +1,5 @@
 """`dedupe`: of rows with equal keys that are close in event time only the first."""
 
-from runtime.operators.dedupe.stream import Deduping
+from slackwater.runtime.operators.dedupe.stream import Deduping
 
 __all__ = ["Deduping"]

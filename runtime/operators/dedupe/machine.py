@@ -17,12 +17,12 @@ from typing import Any
 
 import numpy as np
 
-from runtime.model import END_NS, START_NS, Batch, GateRead, Int64Array, concat_batches
-from runtime.operators.dedupe.step import DedupeStep
-from runtime.operators.ground.arrays import GrowableArray
-from runtime.operators.ground.contract import ByEventTime
-from runtime.operators.ground.keys import KeyIndex
-from runtime.operators.ground.late_rows import LateRows
+from slackwater.runtime.model import END_NS, START_NS, Batch, GateRead, Int64Array, concat_batches
+from slackwater.runtime.operators.dedupe.step import DedupeStep
+from slackwater.runtime.operators.ground.arrays import GrowableArray
+from slackwater.runtime.operators.ground.contract import ByEventTime
+from slackwater.runtime.operators.ground.keys import KeyIndex
+from slackwater.runtime.operators.ground.late_rows import LateRows
 
 _FEW_ROWS = 16
 _ROUNDS = 3

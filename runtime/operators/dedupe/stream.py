@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Self
 
-from runtime.errors import FlowError
-from runtime.model import Duration, duration_ns
-from runtime.operators.dedupe.machine import DedupeMachine
-from runtime.operators.dedupe.step import DedupeStep
-from runtime.operators.ground import checks
-from runtime.operators.ground.contract import Entry
-from runtime.operators.ground.streams import AnyStream, Names, names_of, refuse_revised
-from runtime.plan.slack import AS_FLOW, Slack
+from slackwater.runtime.errors import FlowError
+from slackwater.runtime.model import Duration, duration_ns
+from slackwater.runtime.operators.dedupe.machine import DedupeMachine
+from slackwater.runtime.operators.dedupe.step import DedupeStep
+from slackwater.runtime.operators.ground import checks
+from slackwater.runtime.operators.ground.contract import Entry
+from slackwater.runtime.operators.ground.streams import AnyStream, Names, names_of, refuse_revised
+from slackwater.runtime.plan.slack import AS_FLOW, Slack
 
 
 class Deduping(AnyStream):

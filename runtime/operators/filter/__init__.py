@@ -1,5 +1,5 @@
 """`filter`: the rows where a predicate is true."""
 
-from runtime.operators.filter.stream import Filtering
+from slackwater.runtime.operators.filter.stream import Filtering
 
 __all__ = ["Filtering"]

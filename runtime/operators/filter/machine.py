@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from runtime.expressions.row_tests import RowTests, row_tests
-from runtime.model import Batch
-from runtime.operators.filter.step import FilterStep
-from runtime.operators.ground.user_code import evaluated
+from slackwater.runtime.expressions.row_tests import RowTests, row_tests
+from slackwater.runtime.model import Batch
+from slackwater.runtime.operators.filter.step import FilterStep
+from slackwater.runtime.operators.ground.user_code import evaluated
 
 
 class FilterMachine:

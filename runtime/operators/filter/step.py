@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
 
-from runtime.plan.step import ChoosingStep, Step
+from slackwater.runtime.plan.step import ChoosingStep, Step
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Self
 
-from runtime.expressions.expressions import Expr
-from runtime.operators.filter.machine import FilterMachine
-from runtime.operators.filter.step import FilterStep
-from runtime.operators.ground import checks
-from runtime.operators.ground.contract import Entry
-from runtime.operators.ground.streams import AnyStream
+from slackwater.runtime.expressions.expressions import Expr
+from slackwater.runtime.operators.filter.machine import FilterMachine
+from slackwater.runtime.operators.filter.step import FilterStep
+from slackwater.runtime.operators.ground import checks
+from slackwater.runtime.operators.ground.contract import Entry
+from slackwater.runtime.operators.ground.streams import AnyStream
 
 
 class Filtering(AnyStream):

@@ -21,8 +21,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from runtime.model import END_NS, START_NS, BoolArray, Int64Array
-from runtime.operators.ground.arrays import unfold
+from slackwater.runtime.model import END_NS, START_NS, BoolArray, Int64Array
+from slackwater.runtime.operators.ground.arrays import unfold
 
 
 class Moments(NamedTuple):

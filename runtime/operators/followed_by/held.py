@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from runtime.model import START_NS, Batch, BoolArray, Int64Array, concat_batches
-from runtime.model.plain import from_plain, to_plain
-from runtime.operators.followed_by.before import Events, Moments, not_done
+from slackwater.runtime.model import START_NS, Batch, BoolArray, Int64Array, concat_batches
+from slackwater.runtime.model.plain import from_plain, to_plain
+from slackwater.runtime.operators.followed_by.before import Events, Moments, not_done
 
 
 class Held:

@@ -17,17 +17,25 @@ from typing import Any
 
 import numpy as np
 
-from runtime.errors import OperatorError
-from runtime.model import END_NS, START_NS, Batch, BoolArray, Columns, GateRead, Int64Array
-from runtime.model.row_marks import UNCERTAIN, marked
-from runtime.operators.followed_by.before import Events, Followers, followers
-from runtime.operators.followed_by.held import Held
-from runtime.operators.followed_by.step import FIRST, THEN, FollowedByStep
-from runtime.operators.ground.contract import ByEventTime
-from runtime.operators.ground.drift import CERTAIN, Drift
-from runtime.operators.ground.keys import KeyIndex, any_null
-from runtime.operators.ground.late_rows import LateRows
-from runtime.operators.ground.user_code import evaluated
+from slackwater.runtime.errors import OperatorError
+from slackwater.runtime.model import (
+    END_NS,
+    START_NS,
+    Batch,
+    BoolArray,
+    Columns,
+    GateRead,
+    Int64Array,
+)
+from slackwater.runtime.model.row_marks import UNCERTAIN, marked
+from slackwater.runtime.operators.followed_by.before import Events, Followers, followers
+from slackwater.runtime.operators.followed_by.held import Held
+from slackwater.runtime.operators.followed_by.step import FIRST, THEN, FollowedByStep
+from slackwater.runtime.operators.ground.contract import ByEventTime
+from slackwater.runtime.operators.ground.drift import CERTAIN, Drift
+from slackwater.runtime.operators.ground.keys import KeyIndex, any_null
+from slackwater.runtime.operators.ground.late_rows import LateRows
+from slackwater.runtime.operators.ground.user_code import evaluated
 
 
 class FollowedByMachine(ByEventTime):

@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from runtime.expressions.expressions import Expr
-from runtime.model import Release, format_ns
-from runtime.operators.ground.drift import CERTAIN, Drift
-from runtime.operators.ground.keep import replicas_text
-from runtime.plan.promises import PASSES, Summary
-from runtime.plan.step import GatedStep, Keep, Replica, Sharing, Side, Step, all_columns
+from slackwater.runtime.expressions.expressions import Expr
+from slackwater.runtime.model import Release, format_ns
+from slackwater.runtime.operators.ground.drift import CERTAIN, Drift
+from slackwater.runtime.operators.ground.keep import replicas_text
+from slackwater.runtime.plan.promises import PASSES, Summary
+from slackwater.runtime.plan.step import GatedStep, Keep, Replica, Sharing, Side, Step, all_columns
 
 FIRST, THEN = 0, 1
 """Which event of a match."""

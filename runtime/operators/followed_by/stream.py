@@ -7,21 +7,21 @@ from typing import Self, TypeVar
 
 import pyarrow as pa
 
-from runtime.expressions.expressions import Expr
-from runtime.model import Duration, duration_ns
-from runtime.operators.followed_by.machine import FollowedByMachine
-from runtime.operators.followed_by.step import PREFIXES, FollowedByStep
-from runtime.operators.ground import checks
-from runtime.operators.ground.contract import Entry
-from runtime.operators.ground.drift import CERTAIN, Drift, DriftGiven, checked_drift
-from runtime.operators.ground.streams import (
+from slackwater.runtime.expressions.expressions import Expr
+from slackwater.runtime.model import Duration, duration_ns
+from slackwater.runtime.operators.followed_by.machine import FollowedByMachine
+from slackwater.runtime.operators.followed_by.step import PREFIXES, FollowedByStep
+from slackwater.runtime.operators.ground import checks
+from slackwater.runtime.operators.ground.contract import Entry
+from slackwater.runtime.operators.ground.drift import CERTAIN, Drift, DriftGiven, checked_drift
+from slackwater.runtime.operators.ground.streams import (
     AnyKeyed,
     AnyStream,
     Names,
     names_of,
     refuse_revised,
 )
-from runtime.plan.slack import AS_FLOW, Slack
+from slackwater.runtime.plan.slack import AS_FLOW, Slack
 
 
 class FollowedBy(AnyStream):

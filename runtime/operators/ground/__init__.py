@@ -10,7 +10,7 @@
 | `drift.py` | how far clocks may be off |
 """
 
-from runtime.operators.ground.contract import ByEventTime, Entry, Operator, Stateless
-from runtime.operators.ground.late_rows import LateRows
+from slackwater.runtime.operators.ground.contract import ByEventTime, Entry, Operator, Stateless
+from slackwater.runtime.operators.ground.late_rows import LateRows
 
 __all__ = ["ByEventTime", "Entry", "LateRows", "Operator", "Stateless"]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from runtime.model import Int64Array
+from slackwater.runtime.model import Int64Array
 
 
 class GrowableArray:

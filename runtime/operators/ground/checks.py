@@ -10,13 +10,19 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
-from runtime.errors import DuplicateName, FlowError, SchemaError, SettingError, TypeMismatch
-from runtime.expressions.expressions import Expr, lit
-from runtime.expressions.nearest import no_column
-from runtime.expressions.result_types import TYPES, family, type_named, type_read
-from runtime.model.schema import inside_type
-from runtime.model.type_names import arrow_type
-from runtime.plan.step import Share
+from slackwater.runtime.errors import (
+    DuplicateName,
+    FlowError,
+    SchemaError,
+    SettingError,
+    TypeMismatch,
+)
+from slackwater.runtime.expressions.expressions import Expr, lit
+from slackwater.runtime.expressions.nearest import no_column
+from slackwater.runtime.expressions.result_types import TYPES, family, type_named, type_read
+from slackwater.runtime.model.schema import inside_type
+from slackwater.runtime.model.type_names import arrow_type
+from slackwater.runtime.plan.step import Share
 
 MOST_REPLICAS = 1024
 """Of one step; a plan has a stage and a channel from each of its writers for every one."""

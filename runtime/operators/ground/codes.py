@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from runtime.model import Int64Array
-from runtime.operators.ground.arrays import GrowableArray
+from slackwater.runtime.model import Int64Array
+from slackwater.runtime.operators.ground.arrays import GrowableArray
 
 _TABLE_SPAN = 1 << 20
 """A table may always be this long (8 MB); beyond, only if at least a quarter of it is used."""

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from runtime.model import Batch, GateRead
-from runtime.operators.ground.late_rows import LateRows
-from runtime.plan.step import Step
+from slackwater.runtime.model import Batch, GateRead
+from slackwater.runtime.operators.ground.late_rows import LateRows
+from slackwater.runtime.plan.step import Step
 
 
 @dataclass(frozen=True)

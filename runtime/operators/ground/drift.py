@@ -18,11 +18,18 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from runtime.errors import ColumnError, OperatorError, SettingError, TypeMismatch
-from runtime.expressions.nearest import listed, nearest
-from runtime.model import NS_PER_SECOND, Batch, Duration, Int64Array, duration_ns, format_ns
-from runtime.operators.ground.checks import column_type, is_whole
-from runtime.operators.ground.user_code import row_of
+from slackwater.runtime.errors import ColumnError, OperatorError, SettingError, TypeMismatch
+from slackwater.runtime.expressions.nearest import listed, nearest
+from slackwater.runtime.model import (
+    NS_PER_SECOND,
+    Batch,
+    Duration,
+    Int64Array,
+    duration_ns,
+    format_ns,
+)
+from slackwater.runtime.operators.ground.checks import column_type, is_whole
+from slackwater.runtime.operators.ground.user_code import row_of
 
 BOUNDS_CUT = "bounds_cut"
 """What a machine counts: rows whose own bound was more than the most, which then stood for it."""

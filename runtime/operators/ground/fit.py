@@ -8,11 +8,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from runtime.errors import OperatorError, SchemaError
-from runtime.expressions.result_types import TYPES
-from runtime.model import Batch, Column
-from runtime.model.schema import column_from_arrow, is_sound
-from runtime.operators.ground.user_code import row_of
+from slackwater.runtime.errors import OperatorError, SchemaError
+from slackwater.runtime.expressions.result_types import TYPES
+from slackwater.runtime.model import Batch, Column
+from slackwater.runtime.model.schema import column_from_arrow, is_sound
+from slackwater.runtime.operators.ground.user_code import row_of
 
 
 def fitted(

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from runtime.errors import DuplicateName, FlowError
-from runtime.model import READY_ONLY, Release
-from runtime.operators.ground.keep import checked_keep, default_keep
-from runtime.plan.flow_fingerprints import check_sinks
-from runtime.plan.graph import order_steps
-from runtime.plan.slack import AsFlow, Slack, rule_of
-from runtime.plan.step import Keep, Step
-from runtime.plan.steps import SinkStep
+from slackwater.runtime.errors import DuplicateName, FlowError
+from slackwater.runtime.model import READY_ONLY, Release
+from slackwater.runtime.operators.ground.keep import checked_keep, default_keep
+from slackwater.runtime.plan.flow_fingerprints import check_sinks
+from slackwater.runtime.plan.graph import order_steps
+from slackwater.runtime.plan.slack import AsFlow, Slack, rule_of
+from slackwater.runtime.plan.step import Keep, Step
+from slackwater.runtime.plan.steps import SinkStep
 
 
 class FlowBuilder:

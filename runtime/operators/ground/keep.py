@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from runtime.errors import SettingError
-from runtime.plan.step import Keep, Share, Sharing, Step
-from runtime.plan.steps import SourceStep
+from slackwater.runtime.errors import SettingError
+from slackwater.runtime.plan.step import Keep, Share, Sharing, Step
+from slackwater.runtime.plan.steps import SourceStep
 
 _KEEPS: tuple[Keep, ...] = ("promise", "slack")
 _SHARES: dict[Share, str] = {

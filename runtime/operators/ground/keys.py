@@ -16,8 +16,8 @@ from typing import Any, Protocol
 import numpy as np
 import pyarrow as pa
 
-from runtime.model import BoolArray, Column, Int64Array
-from runtime.operators.ground.codes import HashCodes, IntCodes
+from slackwater.runtime.model import BoolArray, Column, Int64Array
+from slackwater.runtime.operators.ground.codes import HashCodes, IntCodes
 
 _FEW_ROWS = 8
 _MOST_KNOWN = 65_536

@@ -11,9 +11,9 @@ from typing import Any, Generic, Self, TypeVar
 
 import pyarrow as pa
 
-from runtime.errors import FlowError, TypeMismatch
-from runtime.operators.ground.flow_builder import FlowBuilder
-from runtime.plan.step import Role, Step
+from slackwater.runtime.errors import FlowError, TypeMismatch
+from slackwater.runtime.operators.ground.flow_builder import FlowBuilder
+from slackwater.runtime.plan.step import Role, Step
 
 Names = str | Sequence[str]
 

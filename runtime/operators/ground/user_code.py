@@ -8,10 +8,10 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from runtime.errors import OperatorError
-from runtime.expressions.expressions import Expr
-from runtime.model import Batch, Column, Columns
-from runtime.model.whose_code import RUNNING, let_ctrl_c_pass, raised
+from slackwater.runtime.errors import OperatorError
+from slackwater.runtime.expressions.expressions import Expr
+from slackwater.runtime.model import Batch, Column, Columns
+from slackwater.runtime.model.whose_code import RUNNING, let_ctrl_c_pass, raised
 
 _T = TypeVar("_T")
 _SAMPLE_ROWS = 3

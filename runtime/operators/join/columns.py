@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from runtime.model import Batch, Column, Int64Array, concat_columns
+from slackwater.runtime.model import Batch, Column, Int64Array, concat_columns
 
 
 class HeldColumns:

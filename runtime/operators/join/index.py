@@ -18,8 +18,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from runtime.model import Int64Array
-from runtime.operators.ground.arrays import GrowableArray, slices_of_weight, unfold
+from slackwater.runtime.model import Int64Array
+from slackwater.runtime.operators.ground.arrays import GrowableArray, slices_of_weight, unfold
 
 _RUN_BITS = 5
 _ENTRY_BITS = 63 - _RUN_BITS

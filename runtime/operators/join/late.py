@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from runtime.model import END_NS, START_NS, Batch
-from runtime.operators.ground.late_rows import LateRows
+from slackwater.runtime.model import END_NS, START_NS, Batch
+from slackwater.runtime.operators.ground.late_rows import LateRows
 
 
 def partly_late(

@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from runtime.errors import SettingError
-from runtime.model import (
+from slackwater.runtime.errors import SettingError
+from slackwater.runtime.model import (
     END_NS,
     START_NS,
     Batch,
@@ -28,16 +28,22 @@ from runtime.model import (
     concat_batches,
     format_ns,
 )
-from runtime.operators.ground.contract import ByEventTime
-from runtime.operators.ground.keys import KeyIndex, any_null
-from runtime.operators.ground.late_rows import LateRows
-from runtime.operators.ground.user_code import evaluated
-from runtime.operators.join.late import partly_late
-from runtime.operators.join.one_row import COMPARED_AT_MOST, OneRow
-from runtime.operators.join.rows import Arrivals, Pairs, order_of_pairs, sided, take_pairs
-from runtime.operators.join.state import JoinState
-from runtime.operators.join.step import JoinStep
-from runtime.plan.step import Replica
+from slackwater.runtime.operators.ground.contract import ByEventTime
+from slackwater.runtime.operators.ground.keys import KeyIndex, any_null
+from slackwater.runtime.operators.ground.late_rows import LateRows
+from slackwater.runtime.operators.ground.user_code import evaluated
+from slackwater.runtime.operators.join.late import partly_late
+from slackwater.runtime.operators.join.one_row import COMPARED_AT_MOST, OneRow
+from slackwater.runtime.operators.join.rows import (
+    Arrivals,
+    Pairs,
+    order_of_pairs,
+    sided,
+    take_pairs,
+)
+from slackwater.runtime.operators.join.state import JoinState
+from slackwater.runtime.operators.join.step import JoinStep
+from slackwater.runtime.plan.step import Replica
 
 Names = tuple[dict[str, str], dict[str, str]]
 """Columns of the left and of the right: {name they leave under: name they came under}."""

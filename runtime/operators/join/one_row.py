@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from runtime.model import Batch, Column
-from runtime.operators.ground.keys import KeyIndex
-from runtime.operators.join.state import JoinState
-from runtime.operators.join.step import JoinStep
+from slackwater.runtime.model import Batch, Column
+from slackwater.runtime.operators.ground.keys import KeyIndex
+from slackwater.runtime.operators.join.state import JoinState
+from slackwater.runtime.operators.join.step import JoinStep
 
 __all__ = ["COMPARED_AT_MOST", "OneRow"]
 

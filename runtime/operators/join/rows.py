@@ -17,9 +17,9 @@ from typing import Any
 
 import numpy as np
 
-from runtime.model import START_NS, Batch, BoolArray, Column, Int64Array
-from runtime.model.row_marks import Marks
-from runtime.operators.join.columns import HeldColumns
+from slackwater.runtime.model import START_NS, Batch, BoolArray, Column, Int64Array
+from slackwater.runtime.model.row_marks import Marks
+from slackwater.runtime.operators.join.columns import HeldColumns
 
 Pairs = tuple[Int64Array, Int64Array]
 """Positions of left rows, and of the right row that each is paired with."""

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from runtime.errors import FlowError, TypeMismatch
-from runtime.operators.ground.checks import is_whole, key_types, unique_columns
-from runtime.operators.ground.drift import CERTAIN, Drift
+from slackwater.runtime.errors import FlowError, TypeMismatch
+from slackwater.runtime.operators.ground.checks import is_whole, key_types, unique_columns
+from slackwater.runtime.operators.ground.drift import CERTAIN, Drift
 
 
 def joined_schema(

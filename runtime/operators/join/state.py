@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from runtime.model import END_NS, START_NS, Batch, BoolArray, Int64Array
-from runtime.operators.join.index import Layout, RunIndex, order_by_key
-from runtime.operators.join.rows import Arrivals, HeldRows, Pairs, sided
+from slackwater.runtime.model import END_NS, START_NS, Batch, BoolArray, Int64Array
+from slackwater.runtime.operators.join.index import Layout, RunIndex, order_by_key
+from slackwater.runtime.operators.join.rows import Arrivals, HeldRows, Pairs, sided
 
 Found = Iterator[tuple[Int64Array, Int64Array]]
 """(place among the searches, position of a row found), some at a time."""

@@ -8,12 +8,12 @@ from typing import ClassVar
 
 import pyarrow as pa
 
-from runtime.expressions.expressions import Expr
-from runtime.model import READY_ONLY, Release, format_ns
-from runtime.operators.ground.drift import CERTAIN, Drift
-from runtime.operators.ground.keep import replicas_text, silent_text
-from runtime.plan.promises import PASSES, Summary
-from runtime.plan.step import GatedStep, Keep, Replica, Share, Sharing, Side, Step
+from slackwater.runtime.expressions.expressions import Expr
+from slackwater.runtime.model import READY_ONLY, Release, format_ns
+from slackwater.runtime.operators.ground.drift import CERTAIN, Drift
+from slackwater.runtime.operators.ground.keep import replicas_text, silent_text
+from slackwater.runtime.plan.promises import PASSES, Summary
+from slackwater.runtime.plan.step import GatedStep, Keep, Replica, Share, Sharing, Side, Step
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Self, TypeVar
 
-from runtime.errors import FlowError, TypeMismatch
-from runtime.expressions.expressions import Expr
-from runtime.model import Duration, duration_ns
-from runtime.operators.ground import checks
-from runtime.operators.ground.contract import Entry
-from runtime.operators.ground.drift import DriftGiven, checked_drift
-from runtime.operators.ground.streams import (
+from slackwater.runtime.errors import FlowError, TypeMismatch
+from slackwater.runtime.expressions.expressions import Expr
+from slackwater.runtime.model import Duration, duration_ns
+from slackwater.runtime.operators.ground import checks
+from slackwater.runtime.operators.ground.contract import Entry
+from slackwater.runtime.operators.ground.drift import DriftGiven, checked_drift
+from slackwater.runtime.operators.ground.streams import (
     AnyKeyed,
     AnyStream,
     Names,
@@ -18,11 +18,11 @@ from runtime.operators.ground.streams import (
     names_of,
     refuse_revised,
 )
-from runtime.operators.join.schema import joined_schema, judged
-from runtime.operators.join.step import JoinStep
-from runtime.operators.join.uncertain import join_machine
-from runtime.plan.slack import AS_FLOW, Slack
-from runtime.plan.step import Keep, Share
+from slackwater.runtime.operators.join.schema import joined_schema, judged
+from slackwater.runtime.operators.join.step import JoinStep
+from slackwater.runtime.operators.join.uncertain import join_machine
+from slackwater.runtime.plan.slack import AS_FLOW, Slack
+from slackwater.runtime.plan.step import Keep, Share
 
 
 class Joining(AnyStream):

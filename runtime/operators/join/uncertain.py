@@ -20,14 +20,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from runtime.config import Limits
-from runtime.model import Batch, GateRead, Int64Array
-from runtime.model.row_marks import UNCERTAIN, marked
-from runtime.operators.ground.contract import ByEventTime, Operator
-from runtime.operators.ground.drift import CERTAIN
-from runtime.operators.ground.late_rows import LateRows
-from runtime.operators.join.machine import JoinMachine
-from runtime.operators.join.step import JoinStep
+from slackwater.runtime.config import Limits
+from slackwater.runtime.model import Batch, GateRead, Int64Array
+from slackwater.runtime.model.row_marks import UNCERTAIN, marked
+from slackwater.runtime.operators.ground.contract import ByEventTime, Operator
+from slackwater.runtime.operators.ground.drift import CERTAIN
+from slackwater.runtime.operators.ground.late_rows import LateRows
+from slackwater.runtime.operators.join.machine import JoinMachine
+from slackwater.runtime.operators.join.step import JoinStep
 
 _TIMES = ("\0left time", "\0right time")
 _BOUNDS = ("\0left bound", "\0right bound")

@@ -1,5 +1,5 @@
 """`map_batches`: the user's vectorised function."""
 
-from runtime.operators.map_batches.stream import MappingBatches
+from slackwater.runtime.operators.map_batches.stream import MappingBatches
 
 __all__ = ["MappingBatches"]

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sized
 
 import numpy as np
 
-from runtime.errors import OperatorError
-from runtime.model import Batch, Column, Columns
-from runtime.operators.ground.fit import fitted
-from runtime.operators.ground.user_code import called, check_names, sample_of
-from runtime.operators.map_batches.step import MapBatchesStep
+from slackwater.runtime.errors import OperatorError
+from slackwater.runtime.model import Batch, Column, Columns
+from slackwater.runtime.operators.ground.fit import fitted
+from slackwater.runtime.operators.ground.user_code import called, check_names, sample_of
+from slackwater.runtime.operators.map_batches.step import MapBatchesStep
 
 
 class MapBatchesMachine:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Set
 from dataclasses import dataclass, replace
 
-from runtime.model import Columns
-from runtime.plan.step import EachRowStep, Step
+from slackwater.runtime.model import Columns
+from slackwater.runtime.plan.step import EachRowStep, Step
 
 BatchFunction = Callable[[Columns], Columns]
 """{name: column} in, {name: column} out, same number of rows."""

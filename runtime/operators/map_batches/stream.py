@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Self
 
-from runtime.operators.ground import checks
-from runtime.operators.ground.contract import Entry
-from runtime.operators.ground.streams import AnyStream
-from runtime.operators.map_batches.machine import MapBatchesMachine
-from runtime.operators.map_batches.step import BatchFunction, MapBatchesStep
+from slackwater.runtime.operators.ground import checks
+from slackwater.runtime.operators.ground.contract import Entry
+from slackwater.runtime.operators.ground.streams import AnyStream
+from slackwater.runtime.operators.map_batches.machine import MapBatchesMachine
+from slackwater.runtime.operators.map_batches.step import BatchFunction, MapBatchesStep
 
 
 class MappingBatches(AnyStream):

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from runtime.errors import OperatorError
-from runtime.model import Batch, Columns
-from runtime.operators.ground.fit import fitted
-from runtime.operators.ground.user_code import called, check_names, rows_of, sample_of
-from runtime.operators.map_rows.step import MapRowsStep
+from slackwater.runtime.errors import OperatorError
+from slackwater.runtime.model import Batch, Columns
+from slackwater.runtime.operators.ground.fit import fitted
+from slackwater.runtime.operators.ground.user_code import called, check_names, rows_of, sample_of
+from slackwater.runtime.operators.map_rows.step import MapRowsStep
 
 
 class MapRowsMachine:

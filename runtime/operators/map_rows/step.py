@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Set
 from dataclasses import dataclass, replace
 from typing import Any
 
-from runtime.plan.step import EachRowStep, Step
+from slackwater.runtime.plan.step import EachRowStep, Step
 
 RowFunction = Callable[[dict[str, Any]], dict[str, Any] | None]
 """One row in, one row (or None: filtered) out."""

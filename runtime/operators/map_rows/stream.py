@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Self
 
-from runtime.operators.ground import checks
-from runtime.operators.ground.contract import Entry
-from runtime.operators.ground.streams import AnyStream
-from runtime.operators.map_rows.machine import MapRowsMachine
-from runtime.operators.map_rows.step import MapRowsStep, RowFunction
+from slackwater.runtime.operators.ground import checks
+from slackwater.runtime.operators.ground.contract import Entry
+from slackwater.runtime.operators.ground.streams import AnyStream
+from slackwater.runtime.operators.map_rows.machine import MapRowsMachine
+from slackwater.runtime.operators.map_rows.step import MapRowsStep, RowFunction
 
 
 class MappingRows(AnyStream):

@@ -16,10 +16,10 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import TypeVar
 
-from runtime.errors import SettingError
-from runtime.model import Duration, ReleaseRule, duration_ns
-from runtime.operators.ground.streams import AnyStream
-from runtime.operators.merge.step import MergeStep
+from slackwater.runtime.errors import SettingError
+from slackwater.runtime.model import Duration, ReleaseRule, duration_ns
+from slackwater.runtime.operators.ground.streams import AnyStream
+from slackwater.runtime.operators.merge.step import MergeStep
 
 S = TypeVar("S", bound=AnyStream)
 

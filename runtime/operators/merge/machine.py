@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from runtime.model import Batch, GateRead, concat_batches
-from runtime.operators.ground.contract import ByEventTime
-from runtime.operators.ground.late_rows import LateRows
-from runtime.operators.merge.step import MergeStep
+from slackwater.runtime.model import Batch, GateRead, concat_batches
+from slackwater.runtime.operators.ground.contract import ByEventTime
+from slackwater.runtime.operators.ground.late_rows import LateRows
+from slackwater.runtime.operators.merge.step import MergeStep
 
 
 class MergeMachine(ByEventTime):

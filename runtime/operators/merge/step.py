@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from runtime.errors import FlowError
-from runtime.model import Release
-from runtime.plan.promises import PASSES, Summary
-from runtime.plan.step import NO_LATE, GatedStep, Keep, Sharing, Side, Step
+from slackwater.runtime.errors import FlowError
+from slackwater.runtime.model import Release
+from slackwater.runtime.plan.promises import PASSES, Summary
+from slackwater.runtime.plan.step import NO_LATE, GatedStep, Keep, Sharing, Side, Step
 
 
 @dataclass(frozen=True, kw_only=True)

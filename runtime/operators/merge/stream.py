@@ -7,15 +7,15 @@ from typing import Self, TypeVar
 
 import pyarrow as pa
 
-from runtime.errors import FlowError, TypeMismatch
-from runtime.model import Duration
-from runtime.operators.ground.contract import Entry
-from runtime.operators.ground.flow_builder import FlowBuilder
-from runtime.operators.ground.streams import AnyStream, check_own
-from runtime.operators.merge.chain import k_slack_chain
-from runtime.operators.merge.machine import MergeMachine
-from runtime.operators.merge.step import MergeStep
-from runtime.plan.slack import AS_FLOW, Slack
+from slackwater.runtime.errors import FlowError, TypeMismatch
+from slackwater.runtime.model import Duration
+from slackwater.runtime.operators.ground.contract import Entry
+from slackwater.runtime.operators.ground.flow_builder import FlowBuilder
+from slackwater.runtime.operators.ground.streams import AnyStream, check_own
+from slackwater.runtime.operators.merge.chain import k_slack_chain
+from slackwater.runtime.operators.merge.machine import MergeMachine
+from slackwater.runtime.operators.merge.step import MergeStep
+from slackwater.runtime.plan.slack import AS_FLOW, Slack
 
 S = TypeVar("S", bound=AnyStream)
 

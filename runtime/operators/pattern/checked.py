@@ -8,15 +8,21 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import pyarrow as pa
 
-from runtime.errors import FlowError, SettingError, TypeMismatch
-from runtime.expressions.expressions import Expr
-from runtime.expressions.inside import reads_event_time
-from runtime.expressions.result_types import family
-from runtime.model import Duration, duration_ns
-from runtime.operators.ground import checks
-from runtime.patterns.language import CountWindow, OpenedBy, whole_events
-from runtime.patterns.normal import Asked, Normal, Place
-from runtime.patterns.scopes import CountWindows, OpenedWindows, TimeWindows, WindowRule, Within
+from slackwater.runtime.errors import FlowError, SettingError, TypeMismatch
+from slackwater.runtime.expressions.expressions import Expr
+from slackwater.runtime.expressions.inside import reads_event_time
+from slackwater.runtime.expressions.result_types import family
+from slackwater.runtime.model import Duration, duration_ns
+from slackwater.runtime.operators.ground import checks
+from slackwater.runtime.patterns.language import CountWindow, OpenedBy, whole_events
+from slackwater.runtime.patterns.normal import Asked, Normal, Place
+from slackwater.runtime.patterns.scopes import (
+    CountWindows,
+    OpenedWindows,
+    TimeWindows,
+    WindowRule,
+    Within,
+)
 
 
 @runtime_checkable

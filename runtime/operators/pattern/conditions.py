@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from runtime.errors import OperatorError
-from runtime.expressions.expressions import Expr
-from runtime.model import Batch, Columns
-from runtime.operators.ground.user_code import evaluated
-from runtime.operators.pattern.rows import Rows
-from runtime.operators.pattern.step import PatternStep
+from slackwater.runtime.errors import OperatorError
+from slackwater.runtime.expressions.expressions import Expr
+from slackwater.runtime.model import Batch, Columns
+from slackwater.runtime.operators.ground.user_code import evaluated
+from slackwater.runtime.operators.pattern.rows import Rows
+from slackwater.runtime.operators.pattern.step import PatternStep
 
 
 class Conditions:

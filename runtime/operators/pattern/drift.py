@@ -12,11 +12,11 @@ from typing import Literal, NamedTuple, TypeAlias
 
 import pyarrow as pa
 
-from runtime.errors import FlowError, SettingError
-from runtime.operators.ground.drift import Drift, DriftGiven, checked_drift
-from runtime.patterns.normal import Normal
-from runtime.patterns.scopes import CountWindows, TimeWindows, WindowRule, Within
-from runtime.patterns.settings import Selection
+from slackwater.runtime.errors import FlowError, SettingError
+from slackwater.runtime.operators.ground.drift import Drift, DriftGiven, checked_drift
+from slackwater.runtime.patterns.normal import Normal
+from slackwater.runtime.patterns.scopes import CountWindows, TimeWindows, WindowRule, Within
+from slackwater.runtime.patterns.settings import Selection
 
 Consumption: TypeAlias = Literal["consumed", "zero"]
 

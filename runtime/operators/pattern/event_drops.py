@@ -17,15 +17,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from runtime.model import BoolArray, Int64Array
-from runtime.operators.ground.arrays import unfold
-from runtime.operators.pattern.kept import Covered, Kept, Own
-from runtime.operators.pattern.open_windows import OpenWindow, whole
-from runtime.operators.pattern.overload import Overload
-from runtime.operators.pattern.what_if import Trial
-from runtime.patterns.windowed import WindowMatcher
-from runtime.shedding.draws import FloatArray, draws_of_events, draws_of_windows
-from runtime.shedding.event_cut import EventCut, ranks_of
+from slackwater.runtime.model import BoolArray, Int64Array
+from slackwater.runtime.operators.ground.arrays import unfold
+from slackwater.runtime.operators.pattern.kept import Covered, Kept, Own
+from slackwater.runtime.operators.pattern.open_windows import OpenWindow, whole
+from slackwater.runtime.operators.pattern.overload import Overload
+from slackwater.runtime.operators.pattern.what_if import Trial
+from slackwater.runtime.patterns.windowed import WindowMatcher
+from slackwater.runtime.shedding.draws import FloatArray, draws_of_events, draws_of_windows
+from slackwater.runtime.shedding.event_cut import EventCut, ranks_of
 
 _SURE, _LEAST = 1 - 1e-9, 1e-300
 _GIVEN_UP = 0.05

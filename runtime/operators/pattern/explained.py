@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-from runtime.model import format_ns
-from runtime.patterns.normal import Normal, Place, Sequence
-from runtime.patterns.scopes import CountWindows, OpenedWindows, TimeWindows, WindowRule, Within
+from slackwater.runtime.model import format_ns
+from slackwater.runtime.patterns.normal import Normal, Place, Sequence
+from slackwater.runtime.patterns.scopes import (
+    CountWindows,
+    OpenedWindows,
+    TimeWindows,
+    WindowRule,
+    Within,
+)
 
 
 def sequence_text(pattern: Normal, sequence: Sequence) -> str:

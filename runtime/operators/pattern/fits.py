@@ -8,11 +8,11 @@ from itertools import islice
 import numpy as np
 import pyarrow as pa
 
-from runtime.expressions.expressions import Expr
-from runtime.model import Batch, Int64Array
-from runtime.model.arrow_functions import arrow_functions
-from runtime.operators.ground.user_code import evaluated
-from runtime.patterns.normal import Asked
+from slackwater.runtime.expressions.expressions import Expr
+from slackwater.runtime.model import Batch, Int64Array
+from slackwater.runtime.model.arrow_functions import arrow_functions
+from slackwater.runtime.operators.ground.user_code import evaluated
+from slackwater.runtime.patterns.normal import Asked
 
 _SMALL = 1 << 16
 """Signatures below this are looked up in an array."""

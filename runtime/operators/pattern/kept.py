@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from runtime.model import BoolArray, Int64Array
-from runtime.operators.pattern.open_windows import OpenWindow
-from runtime.operators.pattern.what_if import Trial
-from runtime.shedding.probes import Block
+from slackwater.runtime.model import BoolArray, Int64Array
+from slackwater.runtime.operators.pattern.open_windows import OpenWindow
+from slackwater.runtime.operators.pattern.what_if import Trial
+from slackwater.runtime.shedding.probes import Block
 
 NOTHING: frozenset[int] = frozenset()
 

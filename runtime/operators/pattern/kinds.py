@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from runtime.model import Batch, Column, Int64Array
-from runtime.operators.ground.keys import KeyIndex
-from runtime.operators.ground.user_code import evaluated
-from runtime.operators.pattern.step import PatternStep
+from slackwater.runtime.model import Batch, Column, Int64Array
+from slackwater.runtime.operators.ground.keys import KeyIndex
+from slackwater.runtime.operators.ground.user_code import evaluated
+from slackwater.runtime.operators.pattern.step import PatternStep
 
 _NULL = -1
 _MOST_TEXTS = 4096

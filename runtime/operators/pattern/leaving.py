@@ -8,12 +8,12 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from runtime.model import Batch, Column, Columns, Int64Array
-from runtime.model.row_marks import UNCERTAIN, marked
-from runtime.operators.ground.drift import CERTAIN
-from runtime.operators.pattern.rows import Rows
-from runtime.operators.pattern.step import EVENTS, WINDOW_START, PatternStep
-from runtime.patterns.settings import Found
+from slackwater.runtime.model import Batch, Column, Columns, Int64Array
+from slackwater.runtime.model.row_marks import UNCERTAIN, marked
+from slackwater.runtime.operators.ground.drift import CERTAIN
+from slackwater.runtime.operators.pattern.rows import Rows
+from slackwater.runtime.operators.pattern.step import EVENTS, WINDOW_START, PatternStep
+from slackwater.runtime.patterns.settings import Found
 
 
 class Leaving:

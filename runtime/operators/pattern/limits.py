@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from runtime.errors import OperatorError
-from runtime.operators.pattern.step import PatternStep
+from slackwater.runtime.errors import OperatorError
+from slackwater.runtime.operators.pattern.step import PatternStep
 
 
 def too_many_rows(step: PatternStep, rows: int, most: int) -> OperatorError:

@@ -13,25 +13,25 @@ from typing import Any
 
 import numpy as np
 
-from runtime.model import END_NS, START_NS, Batch, GateRead, Int64Array
-from runtime.operators.ground.contract import ByEventTime
-from runtime.operators.ground.keys import KeyIndex, any_null
-from runtime.operators.ground.late_rows import LateRows
-from runtime.operators.pattern.conditions import Conditions
-from runtime.operators.pattern.fits import Fits
-from runtime.operators.pattern.leaving import Leaving
-from runtime.operators.pattern.limits import too_many_matches, too_many_rows
-from runtime.operators.pattern.matchers import Events, Matchers
-from runtime.operators.pattern.numbering import EventNumbers, with_openers
-from runtime.operators.pattern.rows import Rows
-from runtime.operators.pattern.shedding import WindowShedding
-from runtime.operators.pattern.step import PatternStep
-from runtime.operators.pattern.values import Values
-from runtime.operators.pattern.what_if import Judged, Parts, Trial, judged
-from runtime.patterns.scopes import CountWindows, OpenedWindows
-from runtime.patterns.settings import Found, Limit, TooManyMatches
-from runtime.patterns.windowed import WindowMatcher
-from runtime.shedding.counts import SheddingCounts
+from slackwater.runtime.model import END_NS, START_NS, Batch, GateRead, Int64Array
+from slackwater.runtime.operators.ground.contract import ByEventTime
+from slackwater.runtime.operators.ground.keys import KeyIndex, any_null
+from slackwater.runtime.operators.ground.late_rows import LateRows
+from slackwater.runtime.operators.pattern.conditions import Conditions
+from slackwater.runtime.operators.pattern.fits import Fits
+from slackwater.runtime.operators.pattern.leaving import Leaving
+from slackwater.runtime.operators.pattern.limits import too_many_matches, too_many_rows
+from slackwater.runtime.operators.pattern.matchers import Events, Matchers
+from slackwater.runtime.operators.pattern.numbering import EventNumbers, with_openers
+from slackwater.runtime.operators.pattern.rows import Rows
+from slackwater.runtime.operators.pattern.shedding import WindowShedding
+from slackwater.runtime.operators.pattern.step import PatternStep
+from slackwater.runtime.operators.pattern.values import Values
+from slackwater.runtime.operators.pattern.what_if import Judged, Parts, Trial, judged
+from slackwater.runtime.patterns.scopes import CountWindows, OpenedWindows
+from slackwater.runtime.patterns.settings import Found, Limit, TooManyMatches
+from slackwater.runtime.patterns.windowed import WindowMatcher
+from slackwater.runtime.shedding.counts import SheddingCounts
 
 _MANY_KEYS = 1024
 _MANY_ROWS = 65_536

@@ -16,13 +16,13 @@ from typing import Any
 
 import numpy as np
 
-from runtime.model import Batch, BoolArray, Column, Int64Array
-from runtime.operators.pattern.kept import NOTHING, Kept
-from runtime.operators.pattern.what_if import Seen
-from runtime.patterns.keys import AnyMatcher, matcher_of
-from runtime.patterns.rules import MOST_ROLES
-from runtime.patterns.settings import Found, HoldsOfTurns, Settings
-from runtime.patterns.windowed import WindowMatcher
+from slackwater.runtime.model import Batch, BoolArray, Column, Int64Array
+from slackwater.runtime.operators.pattern.kept import NOTHING, Kept
+from slackwater.runtime.operators.pattern.what_if import Seen
+from slackwater.runtime.patterns.keys import AnyMatcher, matcher_of
+from slackwater.runtime.patterns.rules import MOST_ROLES
+from slackwater.runtime.patterns.settings import Found, HoldsOfTurns, Settings
+from slackwater.runtime.patterns.windowed import WindowMatcher
 
 _PART = 64
 """Events that are looked at together: when nothing waits any more, the rest was read in vain."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from runtime.model import BoolArray, Int64Array
+from slackwater.runtime.model import BoolArray, Int64Array
 
 
 class EventNumbers:

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from runtime.model import BoolArray, Int64Array
-from runtime.operators.pattern.what_if import Trial
-from runtime.patterns.scopes import CountWindows, TimeWindows, WindowRule
+from slackwater.runtime.model import BoolArray, Int64Array
+from slackwater.runtime.operators.pattern.what_if import Trial
+from slackwater.runtime.patterns.scopes import CountWindows, TimeWindows, WindowRule
 
 
 @dataclass

@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from runtime.model import Batch, BoolArray, Int64Array, format_ns
-from runtime.operators.pattern.open_windows import OpenWindow
-from runtime.operators.pattern.passing import PassingOver
-from runtime.operators.pattern.what_if import Judged, Trial
-from runtime.shedding import (
+from slackwater.runtime.model import Batch, BoolArray, Int64Array, format_ns
+from slackwater.runtime.operators.pattern.open_windows import OpenWindow
+from slackwater.runtime.operators.pattern.passing import PassingOver
+from slackwater.runtime.operators.pattern.what_if import Judged, Trial
+from slackwater.runtime.shedding import (
     Dropped,
     Espice,
     FinishedWindows,
@@ -24,10 +24,10 @@ from runtime.shedding import (
     Shedding,
     Spans,
 )
-from runtime.shedding.counts import SheddingCounts, is_known
-from runtime.shedding.draws import FloatArray
-from runtime.shedding.losses import Losses
-from runtime.shedding.probes import ONE_OF, Block, Probes, is_quick_to_judge
+from slackwater.runtime.shedding.counts import SheddingCounts, is_known
+from slackwater.runtime.shedding.draws import FloatArray
+from slackwater.runtime.shedding.losses import Losses
+from slackwater.runtime.shedding.probes import ONE_OF, Block, Probes, is_quick_to_judge
 
 _LOOKS = 64
 """Looks at the load in as long as the bound."""

@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from runtime.model import BoolArray, Int64Array
-from runtime.operators.pattern.kept import Covered, Kept, Own
-from runtime.operators.pattern.open_windows import OpenWindow, covering, whole
-from runtime.operators.pattern.overload import Overload
-from runtime.shedding import Spans
+from slackwater.runtime.model import BoolArray, Int64Array
+from slackwater.runtime.operators.pattern.kept import Covered, Kept, Own
+from slackwater.runtime.operators.pattern.open_windows import OpenWindow, covering, whole
+from slackwater.runtime.operators.pattern.overload import Overload
+from slackwater.runtime.shedding import Spans
 
 
 class PairDrops:

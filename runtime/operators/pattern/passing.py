@@ -14,8 +14,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from runtime.shedding import Verdict
-from runtime.shedding.settings import Drops
+from slackwater.runtime.shedding import Verdict
+from slackwater.runtime.shedding.settings import Drops
 
 
 class PassingOver:

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from runtime.model import Batch, Int64Array, concat_batches
-from runtime.model.plain import from_plain, to_plain
+from slackwater.runtime.model import Batch, Int64Array, concat_batches
+from slackwater.runtime.model.plain import from_plain, to_plain
 
 _MOST_TOGETHER = 1 << 16
 """Rows of a part: parts are joined up to this, and let go as a whole."""

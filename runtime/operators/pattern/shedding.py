@@ -13,22 +13,22 @@ from typing import Any
 
 import numpy as np
 
-from runtime.model import Batch, BoolArray, Int64Array
-from runtime.operators.pattern.event_drops import EventDrops
-from runtime.operators.pattern.kept import Covered, Kept, Own
-from runtime.operators.pattern.kinds import EventKinds
-from runtime.operators.pattern.open_windows import KeyWindows, OpenWindow, covering
-from runtime.operators.pattern.overload import Overload, places_of
-from runtime.operators.pattern.pair_drops import PairDrops
-from runtime.operators.pattern.rows import Rows
-from runtime.operators.pattern.step import PatternStep
-from runtime.operators.pattern.stretch_drops import StretchDrops
-from runtime.operators.pattern.what_if import Judged, Parts, Trial
-from runtime.patterns.scopes import OpenedWindows, Within
-from runtime.patterns.settings import Found, Settings
-from runtime.patterns.windowed import WindowMatcher
-from runtime.shedding import FinishedWindows
-from runtime.shedding.counts import SheddingCounts
+from slackwater.runtime.model import Batch, BoolArray, Int64Array
+from slackwater.runtime.operators.pattern.event_drops import EventDrops
+from slackwater.runtime.operators.pattern.kept import Covered, Kept, Own
+from slackwater.runtime.operators.pattern.kinds import EventKinds
+from slackwater.runtime.operators.pattern.open_windows import KeyWindows, OpenWindow, covering
+from slackwater.runtime.operators.pattern.overload import Overload, places_of
+from slackwater.runtime.operators.pattern.pair_drops import PairDrops
+from slackwater.runtime.operators.pattern.rows import Rows
+from slackwater.runtime.operators.pattern.step import PatternStep
+from slackwater.runtime.operators.pattern.stretch_drops import StretchDrops
+from slackwater.runtime.operators.pattern.what_if import Judged, Parts, Trial
+from slackwater.runtime.patterns.scopes import OpenedWindows, Within
+from slackwater.runtime.patterns.settings import Found, Settings
+from slackwater.runtime.patterns.windowed import WindowMatcher
+from slackwater.runtime.shedding import FinishedWindows
+from slackwater.runtime.shedding.counts import SheddingCounts
 
 _MOST_SAMPLED = 1 << 17
 """Events of windows that are over may be learnt of so many more than have come."""

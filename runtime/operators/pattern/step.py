@@ -7,19 +7,25 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from runtime.expressions.expressions import Expr
-from runtime.model import Release
-from runtime.operators.ground.drift import CERTAIN, Drift
-from runtime.operators.ground.keep import replicas_text
-from runtime.operators.pattern.explained import scope_text, selection_text, sequence_text
-from runtime.patterns.drift_layout import layout_of
-from runtime.patterns.normal import Normal
-from runtime.patterns.rules import rules_of
-from runtime.patterns.scopes import CountWindows, OpenedWindows, TimeWindows, WindowRule, Within
-from runtime.patterns.settings import Selection, Settings
-from runtime.plan.promises import PASSES, Summary
-from runtime.plan.step import GatedStep, Keep, Replica, Sharing, Side, Step, all_columns
-from runtime.shedding import Espice
+from slackwater.runtime.expressions.expressions import Expr
+from slackwater.runtime.model import Release
+from slackwater.runtime.operators.ground.drift import CERTAIN, Drift
+from slackwater.runtime.operators.ground.keep import replicas_text
+from slackwater.runtime.operators.pattern.explained import scope_text, selection_text, sequence_text
+from slackwater.runtime.patterns.drift_layout import layout_of
+from slackwater.runtime.patterns.normal import Normal
+from slackwater.runtime.patterns.rules import rules_of
+from slackwater.runtime.patterns.scopes import (
+    CountWindows,
+    OpenedWindows,
+    TimeWindows,
+    WindowRule,
+    Within,
+)
+from slackwater.runtime.patterns.settings import Selection, Settings
+from slackwater.runtime.plan.promises import PASSES, Summary
+from slackwater.runtime.plan.step import GatedStep, Keep, Replica, Sharing, Side, Step, all_columns
+from slackwater.runtime.shedding import Espice
 
 WINDOW_START = "window_start"
 """The column that says where a match's window begins."""

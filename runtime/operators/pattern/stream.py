@@ -7,13 +7,19 @@ from typing import Literal, Self, TypeVar
 
 import pyarrow as pa
 
-from runtime.errors import FlowError, SettingError
-from runtime.model import Duration
-from runtime.operators.ground import checks
-from runtime.operators.ground.contract import Entry
-from runtime.operators.ground.drift import CERTAIN, DriftGiven
-from runtime.operators.ground.streams import AnyKeyed, AnyStream, Names, names_of, refuse_revised
-from runtime.operators.pattern.checked import (
+from slackwater.runtime.errors import FlowError, SettingError
+from slackwater.runtime.model import Duration
+from slackwater.runtime.operators.ground import checks
+from slackwater.runtime.operators.ground.contract import Entry
+from slackwater.runtime.operators.ground.drift import CERTAIN, DriftGiven
+from slackwater.runtime.operators.ground.streams import (
+    AnyKeyed,
+    AnyStream,
+    Names,
+    names_of,
+    refuse_revised,
+)
+from slackwater.runtime.operators.pattern.checked import (
     AnyWindow,
     check_columns,
     check_distinct,
@@ -21,21 +27,21 @@ from runtime.operators.pattern.checked import (
     check_meaning,
     scope_of,
 )
-from runtime.operators.pattern.drift import (
+from slackwater.runtime.operators.pattern.drift import (
     UNLESS_TOLD,
     WITH_DRIFT,
     Consumption,
     checked_pattern_drift,
 )
-from runtime.operators.pattern.machine import PatternMachine
-from runtime.operators.pattern.step import EVENTS, WINDOW_START, PatternStep
-from runtime.patterns.language import OpenedBy, Part
-from runtime.patterns.normalise import normal_of
-from runtime.patterns.scopes import Within
-from runtime.patterns.settings import Selection
-from runtime.plan.event_time_type import event_time_type
-from runtime.plan.slack import AS_FLOW, Slack
-from runtime.shedding import Espice
+from slackwater.runtime.operators.pattern.machine import PatternMachine
+from slackwater.runtime.operators.pattern.step import EVENTS, WINDOW_START, PatternStep
+from slackwater.runtime.patterns.language import OpenedBy, Part
+from slackwater.runtime.patterns.normalise import normal_of
+from slackwater.runtime.patterns.scopes import Within
+from slackwater.runtime.patterns.settings import Selection
+from slackwater.runtime.plan.event_time_type import event_time_type
+from slackwater.runtime.plan.slack import AS_FLOW, Slack
+from slackwater.runtime.shedding import Espice
 
 Skip = Literal["any", "next"]
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from runtime.operators.pattern.event_drops import note_tried
-from runtime.operators.pattern.kept import Covered, Kept, Own
-from runtime.operators.pattern.open_windows import OpenWindow
-from runtime.operators.pattern.overload import Overload
+from slackwater.runtime.operators.pattern.event_drops import note_tried
+from slackwater.runtime.operators.pattern.kept import Covered, Kept, Own
+from slackwater.runtime.operators.pattern.open_windows import OpenWindow
+from slackwater.runtime.operators.pattern.overload import Overload
 
 
 class StretchDrops:

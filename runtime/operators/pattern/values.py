@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from runtime.model import Batch, Column
-from runtime.operators.pattern.step import PatternStep
-from runtime.patterns.stamped import OFF
+from slackwater.runtime.model import Batch, Column
+from slackwater.runtime.operators.pattern.step import PatternStep
+from slackwater.runtime.patterns.stamped import OFF
 
 
 class Values:

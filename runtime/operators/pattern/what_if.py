@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from runtime.model import Int64Array
-from runtime.patterns.scopes import OpenedWindows
-from runtime.patterns.settings import Found, HoldsOfTurns, Settings
-from runtime.patterns.windowed import WindowMatcher
+from slackwater.runtime.model import Int64Array
+from slackwater.runtime.patterns.scopes import OpenedWindows
+from slackwater.runtime.patterns.settings import Found, HoldsOfTurns, Settings
+from slackwater.runtime.patterns.windowed import WindowMatcher
 
 _ASKED = -1  # no event of a pattern has this number: a window opens once, by us
 _ALL_NS = 1 << 61

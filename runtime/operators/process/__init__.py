@@ -1,5 +1,5 @@
 """`process`: an operator of one's own, with an object for each key and timers by event time."""
 
-from runtime.operators.process.stream import KeyedProcessing
+from slackwater.runtime.operators.process.stream import KeyedProcessing
 
 __all__ = ["KeyedProcessing"]

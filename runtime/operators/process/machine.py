@@ -17,14 +17,14 @@ from typing import Any
 
 import numpy as np
 
-from runtime.model import END_NS, START_NS, Batch, Columns, GateRead, concat_batches
-from runtime.model.plain import from_plain, to_plain
-from runtime.operators.ground.contract import ByEventTime
-from runtime.operators.ground.fit import fitted
-from runtime.operators.ground.late_rows import LateRows
-from runtime.operators.ground.user_code import rows_of
-from runtime.operators.process.objects import Keyed, KeyedRows, Objects
-from runtime.operators.process.step import ProcessStep
+from slackwater.runtime.model import END_NS, START_NS, Batch, Columns, GateRead, concat_batches
+from slackwater.runtime.model.plain import from_plain, to_plain
+from slackwater.runtime.operators.ground.contract import ByEventTime
+from slackwater.runtime.operators.ground.fit import fitted
+from slackwater.runtime.operators.ground.late_rows import LateRows
+from slackwater.runtime.operators.ground.user_code import rows_of
+from slackwater.runtime.operators.process.objects import Keyed, KeyedRows, Objects
+from slackwater.runtime.operators.process.step import ProcessStep
 
 
 class ProcessMachine(ByEventTime):

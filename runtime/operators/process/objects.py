@@ -7,11 +7,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from runtime.errors import OperatorError
-from runtime.model import END_NS, START_NS, Batch
-from runtime.model.plain import from_plain, to_plain
-from runtime.operators.ground.user_code import called, called_about, check_names, sample_of
-from runtime.operators.process.step import ProcessStep
+from slackwater.runtime.errors import OperatorError
+from slackwater.runtime.model import END_NS, START_NS, Batch
+from slackwater.runtime.model.plain import from_plain, to_plain
+from slackwater.runtime.operators.ground.user_code import (
+    called,
+    called_about,
+    check_names,
+    sample_of,
+)
+from slackwater.runtime.operators.process.step import ProcessStep
 
 
 class KeyedRows(list[dict[str, Any]]):

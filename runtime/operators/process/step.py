@@ -8,10 +8,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from runtime.model import Release, format_ns
-from runtime.operators.ground.keep import replicas_text
-from runtime.plan.promises import PASSES, Summary
-from runtime.plan.step import GatedStep, Keep, Replica, Sharing, Side, Step, all_columns
+from slackwater.runtime.model import Release, format_ns
+from slackwater.runtime.operators.ground.keep import replicas_text
+from slackwater.runtime.plan.promises import PASSES, Summary
+from slackwater.runtime.plan.step import GatedStep, Keep, Replica, Sharing, Side, Step, all_columns
 
 
 @dataclass(frozen=True, kw_only=True)

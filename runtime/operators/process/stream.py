@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any, TypeVar
 
-from runtime.errors import TypeMismatch
-from runtime.model import Duration, duration_ns
-from runtime.operators.ground import checks
-from runtime.operators.ground.contract import Entry
-from runtime.operators.ground.streams import AnyKeyed, AnyStream, refuse_revised
-from runtime.operators.process.machine import ProcessMachine
-from runtime.operators.process.step import ProcessStep
-from runtime.plan.slack import AS_FLOW, Slack
+from slackwater.runtime.errors import TypeMismatch
+from slackwater.runtime.model import Duration, duration_ns
+from slackwater.runtime.operators.ground import checks
+from slackwater.runtime.operators.ground.contract import Entry
+from slackwater.runtime.operators.ground.streams import AnyKeyed, AnyStream, refuse_revised
+from slackwater.runtime.operators.process.machine import ProcessMachine
+from slackwater.runtime.operators.process.step import ProcessStep
+from slackwater.runtime.plan.slack import AS_FLOW, Slack
 
 P = TypeVar("P", bound=AnyStream)
 

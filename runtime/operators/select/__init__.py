@@ -1,5 +1,5 @@
 """`select` and `drop`: some columns, perhaps under new names."""
 
-from runtime.operators.select.stream import Selecting
+from slackwater.runtime.operators.select.stream import Selecting
 
 __all__ = ["Selecting"]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from runtime.model import Batch
-from runtime.operators.select.step import SelectStep
+from slackwater.runtime.model import Batch
+from slackwater.runtime.operators.select.step import SelectStep
 
 
 class SelectMachine:

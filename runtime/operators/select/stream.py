@@ -7,12 +7,12 @@ from typing import Self
 
 import pyarrow as pa
 
-from runtime.errors import FlowError
-from runtime.operators.ground import checks
-from runtime.operators.ground.contract import Entry
-from runtime.operators.ground.streams import AnyStream
-from runtime.operators.select.machine import SelectMachine
-from runtime.operators.select.step import SelectStep
+from slackwater.runtime.errors import FlowError
+from slackwater.runtime.operators.ground import checks
+from slackwater.runtime.operators.ground.contract import Entry
+from slackwater.runtime.operators.ground.streams import AnyStream
+from slackwater.runtime.operators.select.machine import SelectMachine
+from slackwater.runtime.operators.select.step import SelectStep
 
 
 class Selecting(AnyStream):

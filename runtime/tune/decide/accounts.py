@@ -16,9 +16,9 @@ from collections import deque
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from runtime.measure.samples import StageSample
-from runtime.measure.trials import Tried
-from runtime.tune.record.paths import Paths, measured_ns
+from slackwater.runtime.measure.samples import StageSample
+from slackwater.runtime.measure.trials import Tried
+from slackwater.runtime.tune.record.paths import Paths, measured_ns
 
 TRIAL_S = 30
 """Seconds that a rule must have run along before it may rule."""

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from runtime.config import Tuning
-from runtime.control.graph import FlowGraph
-from runtime.errors import SettingError
-from runtime.model import duration_ns, format_ns
-from runtime.tune.decide.make import make_policy
+from slackwater.runtime.config import Tuning
+from slackwater.runtime.control.graph import FlowGraph
+from slackwater.runtime.errors import SettingError
+from slackwater.runtime.model import duration_ns, format_ns
+from slackwater.runtime.tune.decide.make import make_policy
 
 if TYPE_CHECKING:
-    from runtime.plan.plan import Plan
+    from slackwater.runtime.plan.plan import Plan
 
 LEAST_NS = 50_000_000
 """Slots are asked 20 ms behind the end of an interval, and have half of it to answer."""

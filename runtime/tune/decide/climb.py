@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from runtime.model import Int64Array
+from slackwater.runtime.model import Int64Array
 
 FloatArray = npt.NDArray[np.float64]
 

@@ -15,16 +15,16 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from runtime.closing.typed import Typed
-from runtime.control.graph import FlowGraph
-from runtime.model import format_ns
-from runtime.plan.arrivals import closes_of
-from runtime.tune.decide.feasible import HOP_NS
-from runtime.tune.decide.policies import kept_back_ns
-from runtime.tune.record.paths import Paths
+from slackwater.runtime.closing.typed import Typed
+from slackwater.runtime.control.graph import FlowGraph
+from slackwater.runtime.model import format_ns
+from slackwater.runtime.plan.arrivals import closes_of
+from slackwater.runtime.tune.decide.feasible import HOP_NS
+from slackwater.runtime.tune.decide.policies import kept_back_ns
+from slackwater.runtime.tune.record.paths import Paths
 
 if TYPE_CHECKING:
-    from runtime.plan.plan import Plan, Stage
+    from slackwater.runtime.plan.plan import Plan, Stage
 
 WORDS_PER_SHARE = 20
 """So often in a share sources say how far arrivals have come, if no rows come."""

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from runtime.model import format_ns
+from slackwater.runtime.model import format_ns
 
 if TYPE_CHECKING:
-    from runtime.plan.plan import Plan
+    from slackwater.runtime.plan.plan import Plan
 
 HOP_NS = 200_000
 """A message from slot to slot takes at least about this: `python -m benchmarks hop` has 0.2 ms."""

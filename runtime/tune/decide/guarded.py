@@ -7,16 +7,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from runtime.control.commands import Command, Move, SetRelease, Shed, Warn
-from runtime.control.deciders import Wanted
-from runtime.control.graph import FlowGraph
-from runtime.control.loop import Decider, name_of
-from runtime.errors import SettingError
-from runtime.measure.samples import StageSample
-from runtime.measure.trials import Trial
-from runtime.measure.tuning import TuningReport
-from runtime.model import ReleaseRule
-from runtime.model.whose_code import in_words, let_ctrl_c_pass
+from slackwater.runtime.control.commands import Command, Move, SetRelease, Shed, Warn
+from slackwater.runtime.control.deciders import Wanted
+from slackwater.runtime.control.graph import FlowGraph
+from slackwater.runtime.control.loop import Decider, name_of
+from slackwater.runtime.errors import SettingError
+from slackwater.runtime.measure.samples import StageSample
+from slackwater.runtime.measure.trials import Trial
+from slackwater.runtime.measure.tuning import TuningReport
+from slackwater.runtime.model import ReleaseRule
+from slackwater.runtime.model.whose_code import in_words, let_ctrl_c_pass
 
 
 class GuardedPolicy:

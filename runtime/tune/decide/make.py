@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 
-from runtime.config import Tuning, makes_policy, missing_of
-from runtime.control.graph import FlowGraph
-from runtime.errors import SettingError
-from runtime.measure.samples import StageSample
-from runtime.model import NS_PER_SECOND, READY_ONLY, ReleaseRule
-from runtime.plan.slack import rule_of
-from runtime.tune.decide.policies import (
+from slackwater.runtime.config import Tuning, makes_policy, missing_of
+from slackwater.runtime.control.graph import FlowGraph
+from slackwater.runtime.errors import SettingError
+from slackwater.runtime.measure.samples import StageSample
+from slackwater.runtime.model import NS_PER_SECOND, READY_ONLY, ReleaseRule
+from slackwater.runtime.plan.slack import rule_of
+from slackwater.runtime.tune.decide.policies import (
     SPLITS,
     Calibration,
     MaxTimestamp,
@@ -22,8 +22,8 @@ from runtime.tune.decide.policies import (
     kept_back_ns,
     make_split,
 )
-from runtime.tune.record.contract import SlackPolicy
-from runtime.tune.record.paths import Paths
+from slackwater.runtime.tune.record.contract import SlackPolicy
+from slackwater.runtime.tune.record.paths import Paths
 
 
 def make_policy(
@@ -78,7 +78,7 @@ def make_policy(
 def _sltuner(
     paths: Paths, deadline_ns: int, tuning: Tuning, history: Iterable[StageSample]
 ) -> SlackPolicy:
-    from runtime.tune.decide.tuner import SlackTuner  # noqa: PLC0415 (its models: slow to import)
+    from slackwater.runtime.tune.decide.tuner import SlackTuner  # noqa: PLC0415 (its models: slow to import)
 
     return SlackTuner(paths, deadline_ns=deadline_ns, tuning=tuning, history=history)
 

@@ -20,15 +20,15 @@ from statistics import NormalDist
 
 import numpy as np
 
-from runtime.config import Tuning
-from runtime.control.commands import SetRelease
-from runtime.measure.samples import StageSample
-from runtime.model import Int64Array, ReleaseRule
-from runtime.tune.decide.climb import Options, chosen, climb
-from runtime.tune.decide.policies import kept_back_ns
-from runtime.tune.decide.trigger import Search, triggered
-from runtime.tune.predict.estimator import Estimator, NoPredictionError
-from runtime.tune.record.paths import Paths
+from slackwater.runtime.config import Tuning
+from slackwater.runtime.control.commands import SetRelease
+from slackwater.runtime.measure.samples import StageSample
+from slackwater.runtime.model import Int64Array, ReleaseRule
+from slackwater.runtime.tune.decide.climb import Options, chosen, climb
+from slackwater.runtime.tune.decide.policies import kept_back_ns
+from slackwater.runtime.tune.decide.trigger import Search, triggered
+from slackwater.runtime.tune.predict.estimator import Estimator, NoPredictionError
+from slackwater.runtime.tune.record.paths import Paths
 
 GRID, FINER = 64, 16
 """Slacks that are compared for a gate, and then between the one chosen and the next."""

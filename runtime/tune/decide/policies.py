@@ -11,11 +11,11 @@ from functools import partial
 
 import numpy as np
 
-from runtime.control.commands import SetRelease
-from runtime.measure.samples import StageSample
-from runtime.model import NS_PER_SECOND, ReleaseRule, format_ns
-from runtime.tune.predict.forecast import STEADY_S, mean_rise
-from runtime.tune.record.paths import Paths, measured_ns
+from slackwater.runtime.control.commands import SetRelease
+from slackwater.runtime.measure.samples import StageSample
+from slackwater.runtime.model import NS_PER_SECOND, ReleaseRule, format_ns
+from slackwater.runtime.tune.predict.forecast import STEADY_S, mean_rise
+from slackwater.runtime.tune.record.paths import Paths, measured_ns
 
 RESERVE_NS, RESERVE = 150_000_000, 0.025
 

@@ -17,15 +17,15 @@ from dataclasses import replace
 from itertools import groupby
 from operator import attrgetter
 
-from runtime.config import Tuning
-from runtime.control.commands import SetRelease
-from runtime.measure.samples import StageSample
-from runtime.measure.trials import Trial
-from runtime.tune.decide.accounts import RuleAccounts
-from runtime.tune.decide.model_rule import ModelRule
-from runtime.tune.decide.policies import make_split
-from runtime.tune.record.contract import SlackPolicy
-from runtime.tune.record.paths import Paths
+from slackwater.runtime.config import Tuning
+from slackwater.runtime.control.commands import SetRelease
+from slackwater.runtime.measure.samples import StageSample
+from slackwater.runtime.measure.trials import Trial
+from slackwater.runtime.tune.decide.accounts import RuleAccounts
+from slackwater.runtime.tune.decide.model_rule import ModelRule
+from slackwater.runtime.tune.decide.policies import make_split
+from slackwater.runtime.tune.record.contract import SlackPolicy
+from slackwater.runtime.tune.record.paths import Paths
 
 SAFE_RULE, MODEL = "slowly decaying maximum", "model"
 SIMPLE = (

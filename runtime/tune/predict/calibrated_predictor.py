@@ -6,8 +6,8 @@ from collections import deque
 
 import numpy as np
 
-from runtime.tune.predict.forecast import FloatArray
-from runtime.tune.predict.predictors import Predictor
+from slackwater.runtime.tune.predict.forecast import FloatArray
+from slackwater.runtime.tune.predict.predictors import Predictor
 
 SECONDS, LEAST = 300, 20
 """By how many seconds a model is judged at most, and at least."""

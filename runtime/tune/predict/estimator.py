@@ -19,10 +19,10 @@ from itertools import pairwise
 
 import numpy as np
 
-from runtime.measure.samples import StageSample
-from runtime.model import Int64Array
-from runtime.tune.predict.calibrated_predictor import CalibratedPredictor
-from runtime.tune.predict.features import (
+from slackwater.runtime.measure.samples import StageSample
+from slackwater.runtime.model import Int64Array
+from slackwater.runtime.tune.predict.calibrated_predictor import CalibratedPredictor
+from slackwater.runtime.tune.predict.features import (
     FAR_S,
     OURS,
     Examples,
@@ -35,10 +35,10 @@ from runtime.tune.predict.features import (
     speed_of,
     state,
 )
-from runtime.tune.predict.forecast import FloatArray
-from runtime.tune.predict.predictors import PredictorFactory, make_predictor
-from runtime.tune.predict.untuned import UntunedStageModel
-from runtime.tune.record.paths import Paths
+from slackwater.runtime.tune.predict.forecast import FloatArray
+from slackwater.runtime.tune.predict.predictors import PredictorFactory, make_predictor
+from slackwater.runtime.tune.predict.untuned import UntunedStageModel
+from slackwater.runtime.tune.record.paths import Paths
 
 JUMP_S, JUMPY_S = 2.0, 300
 """Event time that runs so far ahead of the clock in one second comes in jumps, and is taken to go

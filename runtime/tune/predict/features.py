@@ -12,9 +12,9 @@ from itertools import pairwise
 
 import numpy as np
 
-from runtime.measure.samples import StageSample
-from runtime.model import NS_PER_SECOND, START_NS
-from runtime.tune.predict.forecast import FloatArray, GateStates, next_second
+from slackwater.runtime.measure.samples import StageSample
+from slackwater.runtime.model import NS_PER_SECOND, START_NS
+from slackwater.runtime.tune.predict.forecast import FloatArray, GateStates, next_second
 
 OURS = (
     *("slack", "slack up to the skew", "wait forecast", "slack-ready forecast"),

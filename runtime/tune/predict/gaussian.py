@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from runtime.model import Int64Array
-from runtime.tune.predict.forecast import FloatArray
-from runtime.tune.predict.likelihood import likeliest
-from runtime.tune.predict.linear import LinearPredictor, Scale
+from slackwater.runtime.model import Int64Array
+from slackwater.runtime.tune.predict.forecast import FloatArray
+from slackwater.runtime.tune.predict.likelihood import likeliest
+from slackwater.runtime.tune.predict.linear import LinearPredictor, Scale
 
 
 class GaussianProcess:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from runtime.tune.predict.forecast import FloatArray
+from slackwater.runtime.tune.predict.forecast import FloatArray
 
 STEPS = 25
 """Of the search: the last digits of a length do not matter."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from runtime.tune.predict.forecast import FloatArray
+from slackwater.runtime.tune.predict.forecast import FloatArray
 
 RIDGE = 10.0
 """So many examples count against each slope: of half a minute a model must not learn 13 of them."""

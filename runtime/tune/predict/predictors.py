@@ -11,10 +11,10 @@ from typing import Protocol
 
 import numpy as np
 
-from runtime.errors import SettingError
-from runtime.tune.predict.forecast import FloatArray
-from runtime.tune.predict.gaussian import GaussianProcess
-from runtime.tune.predict.linear import LinearPredictor, Scale
+from slackwater.runtime.errors import SettingError
+from slackwater.runtime.tune.predict.forecast import FloatArray
+from slackwater.runtime.tune.predict.gaussian import GaussianProcess
+from slackwater.runtime.tune.predict.linear import LinearPredictor, Scale
 
 # scikit-learn takes a second to import: each class does it when it first fits.
 

@@ -7,11 +7,11 @@ from itertools import pairwise
 
 import numpy as np
 
-from runtime.measure.samples import StageSample
-from runtime.model import NS_PER_SECOND
-from runtime.tune.predict.calibrated_predictor import CalibratedPredictor
-from runtime.tune.predict.forecast import FloatArray, mean_rise
-from runtime.tune.predict.predictors import Predictor
+from slackwater.runtime.measure.samples import StageSample
+from slackwater.runtime.model import NS_PER_SECOND
+from slackwater.runtime.tune.predict.calibrated_predictor import CalibratedPredictor
+from slackwater.runtime.tune.predict.forecast import FloatArray, mean_rise
+from slackwater.runtime.tune.predict.predictors import Predictor
 
 RECENT = 5
 """Seconds with work in them that the course is read from."""

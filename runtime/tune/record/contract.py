@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from runtime.control.commands import SetRelease
-from runtime.measure.samples import StageSample
+from slackwater.runtime.control.commands import SetRelease
+from slackwater.runtime.measure.samples import StageSample
 
 
 class SlackPolicy(Protocol):

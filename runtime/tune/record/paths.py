@@ -14,8 +14,8 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from runtime.control.graph import FlowGraph
-from runtime.measure.samples import StageSample
+from slackwater.runtime.control.graph import FlowGraph
+from slackwater.runtime.measure.samples import StageSample
 
 
 @dataclass(frozen=True)

@@ -13,14 +13,14 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from runtime.control.commands import SetRelease, Warn
-from runtime.control.graph import FlowGraph
-from runtime.measure.histogram import LatencyHistogram
-from runtime.measure.samples import KEPT, StageSample
-from runtime.measure.tuning import GateTuning, TuningReport
-from runtime.measure.tuning_series import GateSpan, TuningSeries, TuningSpan
-from runtime.model import END_NS, ReleaseRule
-from runtime.tune.record.paths import Paths, measured_ns
+from slackwater.runtime.control.commands import SetRelease, Warn
+from slackwater.runtime.control.graph import FlowGraph
+from slackwater.runtime.measure.histogram import LatencyHistogram
+from slackwater.runtime.measure.samples import KEPT, StageSample
+from slackwater.runtime.measure.tuning import GateTuning, TuningReport
+from slackwater.runtime.measure.tuning_series import GateSpan, TuningSeries, TuningSpan
+from slackwater.runtime.model import END_NS, ReleaseRule
+from slackwater.runtime.tune.record.paths import Paths, measured_ns
 
 MOST_WARNINGS = 100
 

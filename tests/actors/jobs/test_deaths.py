@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from actors.jobs.deaths import Death, not_users, told_by
-from actors.slot.last_words import read_last_words
+from slackwater.actors.jobs.deaths import Death, not_users, told_by
+from slackwater.actors.slot.last_words import read_last_words
 
 ROOT = Path(__file__).resolve().parents[3]
 LOG = """:job_id:01000000
@@ -26,8 +26,8 @@ import os
 import signal
 import sys
 import time
-from actors.slot.last_words import LastWords
-from runtime.model.whose_code import RUNNING
+from slackwater.actors.slot.last_words import LastWords
+from slackwater.runtime.model.whose_code import RUNNING
 
 LastWords.install()
 RUNNING.reset(RUNNING.set("first"))
@@ -51,7 +51,7 @@ def test_a_signal_is_told_with_the_line_of_the_users_code() -> None:
 
 @pytest.mark.parametrize("path", [ROOT / "examples" / "hello.py", Path("/usr/src/app/flow.py")])
 def test_a_line_of_a_flow_beside_our_packages_or_pythons_is_the_users(path: Path) -> None:
-    ours = ROOT / "actors" / "kernel" / "loop.py"
+    ours = ROOT / "slackwater" / "actors" / "kernel" / "loop.py"
     log = LOG.replace("/usr/lib/python3.11/ctypes/__init__.py", str(ours))
     log = log.replace("/flows/city.py", str(path))
     assert told_by(log, not_users())[1] == f", at {path}, line 13, in crash"

@@ -11,9 +11,9 @@ import pyarrow as pa
 import pytest
 
 import slackwater as sw
-from actors.jobs.picklable import pickled
-from runtime.errors import FlowError, SlackwaterError
-from runtime.schedule import StimulusOrder
+from slackwater.actors.jobs.picklable import pickled
+from slackwater.runtime.errors import FlowError, SlackwaterError
+from slackwater.runtime.schedule import StimulusOrder
 from tests.support.closings import EndAndAWhile
 
 

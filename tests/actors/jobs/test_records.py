@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.jobs.detached import new_job_id
-from actors.jobs.records import KEPT, JobRecord, Records, Worker, find_record
-from runtime.errors import ClusterError
+from slackwater.actors.jobs.detached import new_job_id
+from slackwater.actors.jobs.records import KEPT, JobRecord, Records, Worker, find_record
+from slackwater.runtime.errors import ClusterError
 from tests.support.reports import city_report
 
 

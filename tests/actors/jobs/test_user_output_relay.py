@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 import slackwater as sw
-from actors.jobs.user_output_relay import UserOutputRelay
-from actors.slot.user_output import OutputLine
+from slackwater.actors.jobs.user_output_relay import UserOutputRelay
+from slackwater.actors.slot.user_output import OutputLine
 from tests.support.flows import late_pair
 
 

@@ -8,7 +8,7 @@ from contextlib import closing
 
 import pytest
 
-from actors.kernel.occupied import OccupiedClock
+from slackwater.actors.kernel.occupied import OccupiedClock
 
 MS = 1_000_000
 

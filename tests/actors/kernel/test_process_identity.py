@@ -13,13 +13,13 @@ from pathlib import Path
 import psutil
 import pytest
 
-from actors.kernel.process_identity import ProcessIdentity, take_pid_file
+from slackwater.actors.kernel.process_identity import ProcessIdentity, take_pid_file
 
 LIMIT_S = 60.0
 
 CODE = """
 import os, pathlib, signal, sys
-from actors.kernel.process_identity import ProcessIdentity
+from slackwater.actors.kernel.process_identity import ProcessIdentity
 ProcessIdentity.here().write(pathlib.Path(sys.argv[1]))
 print("noted", flush=True)
 signal.pause()
@@ -87,7 +87,7 @@ def test_what_is_no_note_names_nobody(tmp_path: Path) -> None:
 
 SIGNING = """
 import pathlib, signal, sys
-from actors.kernel.process_identity import PidFile
+from slackwater.actors.kernel.process_identity import PidFile
 place = PidFile.at(pathlib.Path(sys.argv[1]))
 if len(sys.argv) > 2:
     place = PidFile(place.path, sys.argv[2])
@@ -123,8 +123,8 @@ def test_a_note_that_cannot_be_left_is_done_without(tmp_path: Path) -> None:
 
 COMING_UP = """
 import pathlib, sys
-from actors.kernel.process_identity import PidFile
-from actors.tuning.tuner import Tuner
+from slackwater.actors.kernel.process_identity import PidFile
+from slackwater.actors.tuning.tuner import Tuner
 try:
     Tuner(None, None, note=PidFile.at(pathlib.Path(sys.argv[1])))
 except AttributeError:  # there is no plan: so it goes on

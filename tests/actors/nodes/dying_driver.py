@@ -11,7 +11,7 @@ import threading
 
 import ray
 
-from actors.nodes.ray_nodes import RayNodes
+from slackwater.actors.nodes.ray_nodes import RayNodes
 
 
 @ray.remote(num_cpus=1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 
-from actors.nodes.cluster_monitor import ClusterMonitor
+from slackwater.actors.nodes.cluster_monitor import ClusterMonitor
 from tests.actors.nodes.test_hosts import Clock, node
 from tests.support.waiting import until
 

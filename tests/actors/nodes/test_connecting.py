@@ -9,9 +9,14 @@ from collections.abc import Callable
 import pytest
 import ray
 
-from actors.nodes import connecting
-from actors.nodes.connecting import check_cluster, check_versions, find_address, settings_for
-from runtime.errors import ClusterError
+from slackwater.actors.nodes import connecting
+from slackwater.actors.nodes.connecting import (
+    check_cluster,
+    check_versions,
+    find_address,
+    settings_for,
+)
+from slackwater.runtime.errors import ClusterError
 
 
 class Here:

@@ -9,7 +9,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from actors.nodes.host_monitor import (
+from slackwater.actors.nodes.host_monitor import (
     ANSWER_S,
     GREETING,
     LOST_AFTER,
@@ -17,7 +17,7 @@ from actors.nodes.host_monitor import (
     answering,
     serving,
 )
-from actors.nodes.placement import NodeInfo
+from slackwater.actors.nodes.placement import NodeInfo
 from tests.support.waiting import until
 
 SOON_S = 5.0

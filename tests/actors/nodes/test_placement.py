@@ -6,8 +6,15 @@ from typing import Any
 
 import pytest
 
-from actors.nodes.placement import HEAD, SLOTS, NodeInfo, list_nodes, missing_cpus, name_nodes
-from runtime.errors import ClusterError
+from slackwater.actors.nodes.placement import (
+    HEAD,
+    SLOTS,
+    NodeInfo,
+    list_nodes,
+    missing_cpus,
+    name_nodes,
+)
+from slackwater.runtime.errors import ClusterError
 
 
 def node(name: str, free: float = 4.0, cpus: float | None = None) -> NodeInfo:

@@ -17,12 +17,12 @@ import pytest
 import ray
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from actors.nodes import connecting
-from actors.nodes.connecting import check_cluster, settings_for
-from actors.nodes.local import LocalNodes
-from actors.nodes.placement import check_room, list_nodes, missing_cpus
-from actors.nodes.ray_nodes import RayNodes
-from runtime.errors import ClusterError, SettingError
+from slackwater.actors.nodes import connecting
+from slackwater.actors.nodes.connecting import check_cluster, settings_for
+from slackwater.actors.nodes.local import LocalNodes
+from slackwater.actors.nodes.placement import check_room, list_nodes, missing_cpus
+from slackwater.actors.nodes.ray_nodes import RayNodes
+from slackwater.runtime.errors import ClusterError, SettingError
 from tests.support.processes import below, command_lines
 from tests.support.waiting import until
 
@@ -174,7 +174,7 @@ def test_a_client_with_the_token_is_let_in(nodes: RayNodes) -> None:
 
 def test_a_second_process_with_the_token_connects(nodes: RayNodes) -> None:
     program = (
-        "import sys; from actors.nodes.ray_nodes import RayNodes\n"
+        "import sys; from slackwater.actors.nodes.ray_nodes import RayNodes\n"
         "with RayNodes.connect(sys.argv[1]) as n:\n"
         "    print(n.is_simulated, *[node.name for node in n.nodes])"
     )
@@ -217,7 +217,7 @@ def test_local_nodes_refuse_settings_out_of_range() -> None:
 
 
 def test_a_failed_start_says_why_and_leaves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("actors.nodes.local.START_LIMIT_S", 0.001)
+    monkeypatch.setattr("slackwater.actors.nodes.local.START_LIMIT_S", 0.001)
     before = set(psutil.Process().children())
     with pytest.raises(ClusterError, match="did not start the local nodes"):
         LocalNodes(1)

@@ -6,8 +6,8 @@ import threading
 
 import pytest
 
-from actors.nodes.time_limits import attempt, within
-from runtime.errors import ClusterError
+from slackwater.actors.nodes.time_limits import attempt, within
+from slackwater.runtime.errors import ClusterError
 
 
 def test_a_call_in_time_returns_and_raises_as_it_is() -> None:

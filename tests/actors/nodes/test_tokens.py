@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 import ray
 
-from actors.nodes import connecting, local
-from actors.nodes.connecting import check_cluster, settings_for
-from actors.nodes.local import LocalNodes
-from actors.nodes.tokens import has_token, refuse_shared_token, sharing, token_file
-from runtime.errors import ClusterError
+from slackwater.actors.nodes import connecting, local
+from slackwater.actors.nodes.connecting import check_cluster, settings_for
+from slackwater.actors.nodes.local import LocalNodes
+from slackwater.actors.nodes.tokens import has_token, refuse_shared_token, sharing, token_file
+from slackwater.runtime.errors import ClusterError
 
 
 def environ(home: Path, **more: str) -> dict[str, str]:

@@ -11,11 +11,11 @@ import pyarrow as pa
 import pytest
 
 import slackwater as sw
-from actors.nodes.connecting import Driver
-from actors.nodes.local import LocalNodes
-from actors.nodes.placement import NodeInfo, list_nodes
-from actors.nodes.versions import check_nodes, own_versions
-from runtime.errors import ClusterError
+from slackwater.actors.nodes.connecting import Driver
+from slackwater.actors.nodes.local import LocalNodes
+from slackwater.actors.nodes.placement import NodeInfo, list_nodes
+from slackwater.actors.nodes.versions import check_nodes, own_versions
+from slackwater.runtime.errors import ClusterError
 
 pytestmark = pytest.mark.ray
 

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from actors.sinks.outputs import jsonl_sink, parquet_sink
 from benchmarks.engine.sinks.killed import killed_at
-from runtime.errors import SettingError, SinkError
-from runtime.sinks import InputPrint
+from slackwater.actors.sinks.outputs import jsonl_sink, parquet_sink
+from slackwater.runtime.errors import SettingError, SinkError
+from slackwater.runtime.sinks import InputPrint
 from tests.support.sinks import (
     MARKS,
     RUN,

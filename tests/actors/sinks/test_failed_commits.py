@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from actors.sinks import open_sink, output_path
-from actors.sinks.outputs import jsonl_sink, parquet_sink
-from runtime.errors import SinkError
+from slackwater.actors.sinks import open_sink, output_path
+from slackwater.actors.sinks.outputs import jsonl_sink, parquet_sink
+from slackwater.runtime.errors import SinkError
 from tests.support.sinks import SCHEMA, manifest, opened, rows, seen, shown, write_all
 
 

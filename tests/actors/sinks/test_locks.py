@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from actors.jobs.end_on_record import end_on_record
-from actors.jobs.records import JobRecord, Records, Worker
-from actors.sinks.lock import here_as
-from actors.sinks.outputs import jsonl_sink
 from benchmarks.engine.sinks.killed import DIED, killed_at
-from runtime.errors import SinkError
+from slackwater.actors.jobs.end_on_record import end_on_record
+from slackwater.actors.jobs.records import JobRecord, Records, Worker
+from slackwater.actors.sinks.lock import here_as
+from slackwater.actors.sinks.outputs import jsonl_sink
+from slackwater.runtime.errors import SinkError
 from tests.support.sinks import RUN, opened, rows, seen, write_all
 
 

@@ -14,11 +14,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from actors.sinks import Sink, open_sink, parts
-from actors.sinks.outputs import callback_sink, collect_sink, jsonl_sink, parquet_sink
-from ingest.files import csv, jsonl, parquet
-from runtime.errors import OperatorError, SettingError, SinkError, SlackwaterError, TypeMismatch
-from runtime.sinks import Output
+from slackwater.actors.sinks import Sink, open_sink, parts
+from slackwater.actors.sinks.outputs import callback_sink, collect_sink, jsonl_sink, parquet_sink
+from slackwater.ingest.files import csv, jsonl, parquet
+from slackwater.runtime.errors import (
+    OperatorError,
+    SettingError,
+    SinkError,
+    SlackwaterError,
+    TypeMismatch,
+)
+from slackwater.runtime.sinks import Output
 
 SCHEMA = pa.schema([("ts", pa.timestamp("ns", tz="UTC")), ("n", pa.int64()), ("x", pa.float64())])
 

@@ -10,17 +10,17 @@ from pathlib import Path
 
 import pytest
 
-from actors.sinks import collect_sink, jsonl_sink, sink_runs
-from actors.slot.host import SlotHost
-from actors.wire.channel import ChannelKeys
 from benchmarks.engine.sinks.reader import Watcher
-from ingest import table
-from runtime.flow import Dataflow
-from runtime.placement.place import place
-from runtime.plan.flow_fingerprints import flow_fingerprints
-from runtime.plan.plan import plan_stages
-from runtime.plan.slot_plan import slot_plan
-from runtime.sources.spec import SourceReader
+from slackwater.actors.sinks import collect_sink, jsonl_sink, sink_runs
+from slackwater.actors.slot.host import SlotHost
+from slackwater.actors.wire.channel import ChannelKeys
+from slackwater.ingest import table
+from slackwater.runtime.flow import Dataflow
+from slackwater.runtime.placement.place import place
+from slackwater.runtime.plan.flow_fingerprints import flow_fingerprints
+from slackwater.runtime.plan.plan import plan_stages
+from slackwater.runtime.plan.slot_plan import slot_plan
+from slackwater.runtime.sources.spec import SourceReader
 from tests.support.endless import SilentInput
 from tests.support.hosts import let_go
 from tests.support.own_outputs import Noting
@@ -82,7 +82,7 @@ class HangsAsItOpens(SilentInput):
 def test_sinks_are_told_of_while_an_input_takes_its_time_to_open(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("actors.slot.host.REPORT_S", 0.01)
+    monkeypatch.setattr("slackwater.actors.slot.host.REPORT_S", 0.01)
     flow = Dataflow("opens-slowly")
     numbers = flow.source("numbers", HangsAsItOpens(table({"ts": [1]})), event_time="ts")
     numbers.sink("out", collect_sink())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from actors.slot.block_size import BlockSize
+from slackwater.actors.slot.block_size import BlockSize
 
 NUMBERS = {"n": pa.array(range(1_000), pa.int64()), "small": pa.array(range(1_000), pa.int16())}
 FLAGS = {"flag": pa.array([True, False, None, True] * 250)}

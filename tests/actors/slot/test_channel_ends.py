@@ -8,11 +8,11 @@ import pytest
 import zmq
 
 import slackwater as sw
-from actors.slot.channel_ends import ChannelEnds, Passed, is_drained
-from actors.wire.channel import ChannelKeys, Waker
-from actors.wire.frames import MAX_BYTES
-from runtime.errors import FrameError
-from runtime.model import Message, batch_of
+from slackwater.actors.slot.channel_ends import ChannelEnds, Passed, is_drained
+from slackwater.actors.wire.channel import ChannelKeys, Waker
+from slackwater.actors.wire.frames import MAX_BYTES
+from slackwater.runtime.errors import FrameError
+from slackwater.runtime.model import Message, batch_of
 
 
 def test_a_channel_is_drained_when_both_ends_have_seen_the_same() -> None:

@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 import zmq
 
-from actors.slot import clock_sync
-from actors.slot.clock_sync import ClockServer, ClockSync, SlotClock
-from actors.wire.keys import ChannelKeys
-from runtime.errors import ClusterError
-from runtime.measure.clock import ReferenceClock
+from slackwater.actors.slot import clock_sync
+from slackwater.actors.slot.clock_sync import ClockServer, ClockSync, SlotClock
+from slackwater.actors.wire.keys import ChannelKeys
+from slackwater.runtime.errors import ClusterError
+from slackwater.runtime.measure.clock import ReferenceClock
 from tests.support.waiting import until
 
 HERE = "127.0.0.1"

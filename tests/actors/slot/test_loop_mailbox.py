@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from actors.slot.loop_mailbox import Mailbox
+from slackwater.actors.slot.loop_mailbox import Mailbox
 
 SOON_S = 10.0
 

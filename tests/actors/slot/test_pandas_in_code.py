@@ -15,9 +15,9 @@ import pytest
 from ray import cloudpickle
 
 import slackwater as sw
-from runtime.placement.place import place
-from runtime.plan.plan import plan_stages
-from runtime.plan.slot_plan import SlotPlan, slot_plan
+from slackwater.runtime.placement.place import place
+from slackwater.runtime.plan.plan import plan_stages
+from slackwater.runtime.plan.slot_plan import SlotPlan, slot_plan
 
 
 # Their functions are local ones: they come to another process by value, as those of a script do.
@@ -132,9 +132,9 @@ def pickled(plan: SlotPlan) -> str:
 def run(program: str) -> None:
     head = """
         import base64, os, pickle, sys
-        from actors.slot.actor import SlotActor
-        from actors.slot.pandas_in_code import mention_pandas
-        from actors.wire.keys import ChannelKeys
+        from slackwater.actors.slot.actor import SlotActor
+        from slackwater.actors.slot.pandas_in_code import mention_pandas
+        from slackwater.actors.wire.keys import ChannelKeys
         def of(text):
             return pickle.loads(base64.b64decode(text))
     """

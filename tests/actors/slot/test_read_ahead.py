@@ -10,10 +10,10 @@ import pyarrow as pa
 import pytest
 
 import slackwater as sw
-from actors.slot import read_ahead as module
-from actors.slot.read_ahead import ReadAhead, ReadAheadInput, is_own
-from runtime.errors import IngestError
-from runtime.sources.spec import EndOfInput
+from slackwater.actors.slot import read_ahead as module
+from slackwater.actors.slot.read_ahead import ReadAhead, ReadAheadInput, is_own
+from slackwater.runtime.errors import IngestError
+from slackwater.runtime.sources.spec import EndOfInput
 from tests.support import waiting
 from tests.support.endless import EndlessInput
 from tests.support.own_inputs import Feed, rows

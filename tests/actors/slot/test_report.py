@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from actors.slot.report import SlotReport, stuck
+from slackwater.actors.slot.report import SlotReport, stuck
 from tests.support.reports import stage
 
 S = 10**9

@@ -12,10 +12,10 @@ import threading
 import pytest
 
 import slackwater as sw
-from actors.jobs.user_output_relay import UserOutputRelay
-from actors.slot import user_output
-from actors.slot.user_output import KEPT, MOST_CHARS, MOST_LINES, OutputLine, UserOutput
-from runtime.model.whose_code import RUNNING
+from slackwater.actors.jobs.user_output_relay import UserOutputRelay
+from slackwater.actors.slot import user_output
+from slackwater.actors.slot.user_output import KEPT, MOST_CHARS, MOST_LINES, OutputLine, UserOutput
+from slackwater.runtime.model.whose_code import RUNNING
 
 
 class Told:

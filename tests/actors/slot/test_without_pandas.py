@@ -12,14 +12,14 @@ import pytest
 from ray import cloudpickle
 
 import slackwater as sw
-from runtime.plan.plan import plan_stages
+from slackwater.runtime.plan.plan import plan_stages
 
 
 def test_conversions_do_not_load_pandas_and_who_asks_for_a_frame_gets_it() -> None:
     program = """
         import sys
         import numpy as np, pyarrow as pa
-        from actors.slot.without_pandas import leave_out_pandas
+        from slackwater.actors.slot.without_pandas import leave_out_pandas
         leave_out_pandas()
         pa.array([1, 2]).to_numpy()
         table = pa.table({"n": np.arange(3), "t": ["a", None, "c"]})
@@ -36,7 +36,7 @@ def test_arrow_knows_what_is_of_pandas_from_when_somebody_imports_it() -> None:
     run("""
         import threading
         import pyarrow as pa
-        from actors.slot.without_pandas import leave_out_pandas, load_pandas
+        from slackwater.actors.slot.without_pandas import leave_out_pandas, load_pandas
         leave_out_pandas()
         pa.array([1.0, float("nan")])
         thread = threading.Thread(target=lambda: __import__("pandas.api.types"))
@@ -54,7 +54,7 @@ def test_arrow_knows_what_is_of_pandas_from_when_somebody_imports_it() -> None:
 def test_a_pandas_that_breaks_as_it_is_loaded_says_so_each_time_and_is_found_when_mended() -> None:
     run("""
         import pathlib, sys, tempfile
-        from actors.slot.without_pandas import leave_out_pandas
+        from slackwater.actors.slot.without_pandas import leave_out_pandas
         leave_out_pandas()
         with tempfile.TemporaryDirectory() as folder:
             broken = pathlib.Path(folder) / "pandas.py"
@@ -84,12 +84,16 @@ def run(program: str) -> None:
 def test_a_slot_loads_what_few_need_only_when_it_is_needed() -> None:
     run("""
         import sys
-        import actors.jobs.end_on_record, actors.slot.actor, ingest
-        dear = {
-            "pandas", "pyarrow.compute", "pyarrow.parquet", "pyarrow.fs", "ray", "runtime.life",
-            "actors.sinks.files", "actors.jobs.records", "runtime.flow", "runtime.tune", "sklearn",
+        import slackwater.actors.jobs.end_on_record, slackwater.actors.slot.actor
+        import slackwater.ingest
+        ours = {
+            "actors.sinks.files", "actors.jobs.records", "runtime.life", "runtime.flow",
+            "runtime.tune", "runtime.estimate", "runtime.placement", "runtime.rewrite",
+            "runtime.simulate", "front_door",
+        }
+        dear = {f"slackwater.{one}" for one in ours} | {
+            "pandas", "pyarrow.compute", "pyarrow.parquet", "pyarrow.fs", "ray", "sklearn",
             "scipy", "pyspark", "raydp", "pyarrow.dataset", "pyarrow.flight", "matplotlib",
-            "runtime.estimate", "runtime.placement", "runtime.rewrite", "runtime.simulate",
         }
         assert not dear & sys.modules.keys(), dear & sys.modules.keys()
     """)
@@ -98,11 +102,12 @@ def test_a_slot_loads_what_few_need_only_when_it_is_needed() -> None:
 def test_a_tuner_loads_nothing_that_runs_a_slot_and_no_model_before_it_is_asked_for() -> None:
     run("""
         import sys
-        import actors.tuning.tuner
-        dear = {
-            "pandas", "pyarrow.compute", "runtime.plan.plan", "runtime.schedule", "zmq",
-            "runtime.operators", "runtime.tune.predict.estimator",
+        import slackwater.actors.tuning.tuner
+        ours = {
+            "runtime.plan.plan", "runtime.schedule", "runtime.operators",
+            "runtime.tune.predict.estimator", "front_door",
         }
+        dear = {f"slackwater.{one}" for one in ours} | {"pandas", "pyarrow.compute", "zmq"}
         assert not dear & sys.modules.keys(), dear & sys.modules.keys()
     """)
 
@@ -126,8 +131,8 @@ def test_arrows_functions_are_there_before_the_start_where_they_will_be_needed(
     stages = base64.b64encode(cloudpickle.dumps(plan_stages(flow.graph)))
     run(f"""
         import base64, pickle, sys
-        from actors.slot.arrow_ahead import import_arrow_functions
-        from actors.slot.without_pandas import leave_out_pandas
+        from slackwater.actors.slot.arrow_ahead import import_arrow_functions
+        from slackwater.actors.slot.without_pandas import leave_out_pandas
         leave_out_pandas()
         import_arrow_functions(pickle.loads(base64.b64decode({stages!r})))
         assert ("pyarrow.compute" in sys.modules) is {is_needed}

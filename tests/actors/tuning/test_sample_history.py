@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 
 import slackwater as sw
-from actors.tuning.job_records import MOST_BYTES, read_record
-from actors.tuning.sample_history import JOBS, SampleHistory, job_files
-from runtime.control import FlowGraph
-from runtime.errors import SettingError
-from runtime.measure.samples import StageSample
-from runtime.model import ReleaseRule
-from runtime.plan.plan import Plan
-from runtime.plan.stage_versions import stage_versions
+from slackwater.actors.tuning.job_records import MOST_BYTES, read_record
+from slackwater.actors.tuning.sample_history import JOBS, SampleHistory, job_files
+from slackwater.runtime.control import FlowGraph
+from slackwater.runtime.errors import SettingError
+from slackwater.runtime.measure.samples import StageSample
+from slackwater.runtime.model import ReleaseRule
+from slackwater.runtime.plan.plan import Plan
+from slackwater.runtime.plan.stage_versions import stage_versions
 from tests.support.flows import late_pair
 
 
@@ -85,7 +85,7 @@ def test_a_file_that_is_not_read_says_why(tmp_path: Path, monkeypatch: pytest.Mo
     with pytest.raises(SettingError, match=rf"no sample in line {lines} of {lines}, half a file"):
         read_record(path)
     path.write_text(text)
-    monkeypatch.setattr("actors.tuning.job_records.MOST_BYTES", 10)
+    monkeypatch.setattr("slackwater.actors.tuning.job_records.MOST_BYTES", 10)
     with pytest.raises(SettingError, match="is longer than 10 bytes"):
         read_record(path)
     monkeypatch.setattr("os.geteuid", lambda: 4_321)

@@ -9,10 +9,10 @@ import pyarrow as pa
 import pytest
 
 import slackwater as sw
-from actors.tuning.tuner import Tuner
-from runtime.control import FlowGraph, Tell
-from runtime.model import READY_ONLY
-from runtime.tune import make_policy
+from slackwater.actors.tuning.tuner import Tuner
+from slackwater.runtime.control import FlowGraph, Tell
+from slackwater.runtime.model import READY_ONLY
+from slackwater.runtime.tune import make_policy
 from tests.support.flows import late_pair
 from tests.support.rules import release
 

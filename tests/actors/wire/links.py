@@ -12,9 +12,9 @@ import pyarrow as pa
 import zmq
 from zmq.utils.monitor import recv_monitor_message
 
-from actors.wire.channel import ChannelKeys, Receiver, Sender, wait
-from actors.wire.frames import FrameCodec
-from runtime.model import END_NS, Message, batch_of
+from slackwater.actors.wire.channel import ChannelKeys, Receiver, Sender, wait
+from slackwater.actors.wire.frames import FrameCodec
+from slackwater.runtime.model import END_NS, Message, batch_of
 
 ROOT = Path(__file__).resolve().parents[3]
 SCHEMA = pa.schema([("speed", pa.int64())])

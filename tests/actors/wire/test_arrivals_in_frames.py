@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.errors import FrameError
-from runtime.model import Arrived, Message, ReadTag
+from slackwater.runtime.errors import FrameError
+from slackwater.runtime.model import Arrived, Message, ReadTag
 from tests.actors.wire.test_frames import INT64S, assert_same, batch_with, codec
 
 

@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 import zmq
 
-from actors.wire.channel import Receiver, Sender, wait
-from runtime.errors import FrameError
-from runtime.model import END_NS, Message
+from slackwater.actors.wire.channel import Receiver, Sender, wait
+from slackwater.runtime.errors import FrameError
+from slackwater.runtime.model import END_NS, Message
 from tests.actors.wire.links import (
     END,
     KEYS,

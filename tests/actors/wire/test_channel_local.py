@@ -14,13 +14,13 @@ import pyarrow as pa
 import pytest
 import zmq
 
-from actors.kernel import boot
-from actors.slot.host import SlotHost
-from actors.wire.channel import Receiver, Sender
-from actors.wire.local_sockets import host_identity
-from runtime.plan.plan import plan_stages
-from runtime.plan.slot_plan import SlotPlan
 from slackwater import Dataflow, collect_sink, table
+from slackwater.actors.kernel import boot
+from slackwater.actors.slot.host import SlotHost
+from slackwater.actors.wire.channel import Receiver, Sender
+from slackwater.actors.wire.local_sockets import host_identity
+from slackwater.runtime.plan.plan import plan_stages
+from slackwater.runtime.plan.slot_plan import SlotPlan
 from tests.actors.wire.links import KEYS, ROOT, Link, codec, message, receive, speeds, until
 
 HERE = "127.0.0.1"
@@ -117,7 +117,7 @@ def test_a_receiver_that_nobody_came_to_leaves_nothing(temp: Path, local_link: L
 
 FORGETFUL = """
 import zmq
-from actors.wire.channel import Receiver
+from slackwater.actors.wire.channel import Receiver
 from tests.actors.wire.links import KEYS, codec
 receiver = Receiver(keys=KEYS, codec=codec(), context=zmq.Context(), is_local=True)
 print(receiver.endpoint)
@@ -167,7 +167,10 @@ def test_a_temp_folder_that_takes_no_socket_means_tcp_with_keys(
 
 def identity_in(*command: str) -> str:
     """Return what a process that is started by this command takes for its host."""
-    script = f"from actors.wire.local_sockets import host_identity; print(host_identity({HERE!r}))"
+    script = (
+        "from slackwater.actors.wire.local_sockets import host_identity; "
+        f"print(host_identity({HERE!r}))"
+    )
     run = [*command, sys.executable, "-c", script]
     done = subprocess.run(run, cwd=ROOT, capture_output=True, text=True, check=False)  # noqa: S603
     if done.returncode and command:

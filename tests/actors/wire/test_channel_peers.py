@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 import zmq
 
-from actors.wire.channel import ChannelKeys, Sender
-from runtime.errors import ClusterError, WorkerDied
+from slackwater.actors.wire.channel import ChannelKeys, Sender
+from slackwater.runtime.errors import ClusterError, WorkerDied
 from tests.actors.wire.links import (
     KEYS,
     ROOT,
@@ -160,7 +160,7 @@ def test_a_receiver_that_was_never_there_is_lost(link: Link) -> None:
 
 FROZEN = """
 import pickle, sys, zmq
-from actors.wire.channel import Sender
+from slackwater.actors.wire.channel import Sender
 from tests.actors.wire.links import codec, message
 keys, endpoint = pickle.load(sys.stdin.buffer)
 sender = Sender(endpoint, keys=keys, codec=codec(), context=zmq.Context())

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.wire.buffers import FEW_ROWS
-from actors.wire.frames import HEADER, FrameCodec, FrameTooLongError, GrantFrame
-from runtime.errors import ColumnError, FrameError, SchemaError
-from runtime.model import END_NS, START_NS, Batch, Message, ReadTag, batch_of
-from runtime.model.row_marks import all_bits
+from slackwater.actors.wire.buffers import FEW_ROWS
+from slackwater.actors.wire.frames import HEADER, FrameCodec, FrameTooLongError, GrantFrame
+from slackwater.runtime.errors import ColumnError, FrameError, SchemaError
+from slackwater.runtime.model import END_NS, START_NS, Batch, Message, ReadTag, batch_of
+from slackwater.runtime.model.row_marks import all_bits
 from tests.support.tampering import tampered_frame
 
 SCHEMA = pa.schema(

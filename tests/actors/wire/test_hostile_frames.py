@@ -15,10 +15,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from actors.wire.frames import FrameCodec, GrantFrame
-from runtime.errors import FrameError
-from runtime.model import END_NS, START_NS, Batch, Message, batch_of
-from runtime.model.row_marks import all_bits
+from slackwater.actors.wire.frames import FrameCodec, GrantFrame
+from slackwater.runtime.errors import FrameError
+from slackwater.runtime.model import END_NS, START_NS, Batch, Message, batch_of
+from slackwater.runtime.model.row_marks import all_bits
 from tests.actors.wire.links import KEYS, Link, codec, until
 from tests.support.tampering import tampered_frame
 

@@ -22,15 +22,15 @@ import pyarrow as pa
 import pytest
 import zmq
 
-from actors.connections.pending import MOST_BYTES
-from actors.sinks.outputs import collect_sink
-from actors.slot.host import SlotHost
-from actors.wire.channel import ChannelKeys
-from actors.wire.channel_end import PIECE_BYTES
-from runtime.flow.dataflow import Dataflow
-from runtime.plan.plan import plan_stages
-from runtime.plan.slot_plan import SlotPlan
-from runtime.sources.spec import END_OF_INPUT, EndOfInput
+from slackwater.actors.connections.pending import MOST_BYTES
+from slackwater.actors.sinks.outputs import collect_sink
+from slackwater.actors.slot.host import SlotHost
+from slackwater.actors.wire.channel import ChannelKeys
+from slackwater.actors.wire.channel_end import PIECE_BYTES
+from slackwater.runtime.flow.dataflow import Dataflow
+from slackwater.runtime.plan.plan import plan_stages
+from slackwater.runtime.plan.slot_plan import SlotPlan
+from slackwater.runtime.sources.spec import END_OF_INPUT, EndOfInput
 from tests.actors.wire.links import KEYS, Link, codec, message, receive, speeds, until
 from tests.support import waiting
 from tests.support.refused_peers import CALLS, shouting

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from runtime.errors import FrameError
-from runtime.model import Message
+from slackwater.runtime.errors import FrameError
+from slackwater.runtime.model import Message
 from tests.actors.wire.test_frames import assert_same, batch_with, codec, sound_frame
 
 

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from actors.wire.channel import ChannelPoller
-from actors.wire.waiting import Waker, wait
+from slackwater.actors.wire.channel import ChannelPoller
+from slackwater.actors.wire.waiting import Waker, wait
 from tests.actors.wire.links import Link, message, receive, until
 
 LONG_S = 60.0  # a test that really waits for so long fails by its bound below

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from benchmarks.sltuner.seconds import by_second
-from runtime.measure.samples import StageSample
+from slackwater.runtime.measure.samples import StageSample
 
 
 def test_samples_are_sorted_into_seconds() -> None:

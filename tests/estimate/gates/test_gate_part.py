@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from runtime.errors import SettingError
-from runtime.estimate import QueryGraph, QueryOperator, estimate_latency
-from runtime.estimate.gates import (
+from slackwater.runtime.errors import SettingError
+from slackwater.runtime.estimate import QueryGraph, QueryOperator, estimate_latency
+from slackwater.runtime.estimate.gates import (
     GatedEstimate,
     GatedFlow,
     GatedOperator,
@@ -15,10 +15,10 @@ from runtime.estimate.gates import (
     SourceTimes,
     estimate_gated,
 )
-from runtime.estimate.gates.results import pairs_of
-from runtime.estimate.gates.streams import thinned, whole
-from runtime.estimate.query_graph import arrivals_of
-from runtime.model import READY_ONLY, ReleaseRule
+from slackwater.runtime.estimate.gates.results import pairs_of
+from slackwater.runtime.estimate.gates.streams import thinned, whole
+from slackwater.runtime.estimate.query_graph import arrivals_of
+from slackwater.runtime.model import READY_ONLY, ReleaseRule
 
 WIDTH_S = 0.1
 SECOND_NS = 1_000_000_000

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from runtime.estimate.gates.release import delayed, delayed_rows, gate_times
-from runtime.estimate.gates.sources import SourceTimes
-from runtime.estimate.gates.streams import Series
-from runtime.merge import SlackGate
-from runtime.merge.writer import Writer
-from runtime.model import NS_PER_SECOND, ON_ARRIVAL, READY_ONLY, Batch, ReleaseRule
+from slackwater.runtime.estimate.gates.release import delayed, delayed_rows, gate_times
+from slackwater.runtime.estimate.gates.sources import SourceTimes
+from slackwater.runtime.estimate.gates.streams import Series
+from slackwater.runtime.merge import SlackGate
+from slackwater.runtime.merge.writer import Writer
+from slackwater.runtime.model import NS_PER_SECOND, ON_ARRIVAL, READY_ONLY, Batch, ReleaseRule
 
 MS = 1_000_000
 RULES = {

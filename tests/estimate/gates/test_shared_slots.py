@@ -10,15 +10,15 @@ import pyarrow as pa
 import pytest
 
 import slackwater as sw
-from runtime.config import Limits
-from runtime.estimate import QueryGraph, QueryOperator, Workload
-from runtime.estimate.gates import GatedEstimate, GatedFlow, SourceTimes, estimate_gated
-from runtime.estimate.gates.gated import gated_operators
-from runtime.estimate.held_up import HeldBack, held_up
-from runtime.estimate.query_graph import arrivals_of
-from runtime.model import NS_PER_SECOND, Batch
-from runtime.prepare import prepare
-from runtime.simulate import CostModel, LinkModel, Simulation
+from slackwater.runtime.config import Limits
+from slackwater.runtime.estimate import QueryGraph, QueryOperator, Workload
+from slackwater.runtime.estimate.gates import GatedEstimate, GatedFlow, SourceTimes, estimate_gated
+from slackwater.runtime.estimate.gates.gated import gated_operators
+from slackwater.runtime.estimate.held_up import HeldBack, held_up
+from slackwater.runtime.estimate.query_graph import arrivals_of
+from slackwater.runtime.model import NS_PER_SECOND, Batch
+from slackwater.runtime.prepare import prepare
+from slackwater.runtime.simulate import CostModel, LinkModel, Simulation
 
 WIDTH_S = 0.1
 GAP_S = 0.02

@@ -7,9 +7,9 @@ from itertools import product
 import numpy as np
 import pytest
 
-from runtime.errors import SettingError
-from runtime.estimate.placement.linked import Crossing, LinkedProblem, climb_linked
-from runtime.estimate.placement.problem import IntArray
+from slackwater.runtime.errors import SettingError
+from slackwater.runtime.estimate.placement.linked import Crossing, LinkedProblem, climb_linked
+from slackwater.runtime.estimate.placement.problem import IntArray
 
 WIDTH_S, SUBINTERVALS = 1.0, 20
 

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.errors import SettingError
-from runtime.estimate.excess import cumulative_excess, node_load
-from runtime.estimate.placement import Placed, PlacementProblem, worst_mace_s
-from runtime.estimate.placement.moves import largest_rise
+from slackwater.runtime.errors import SettingError
+from slackwater.runtime.estimate.excess import cumulative_excess, node_load
+from slackwater.runtime.estimate.placement import Placed, PlacementProblem, worst_mace_s
+from slackwater.runtime.estimate.placement.moves import largest_rise
 
 
 def drawn(seed: int, *, m: int = 9, n: int = 3, d: int = 30) -> PlacementProblem:

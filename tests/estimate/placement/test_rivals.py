@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from runtime.estimate.placement import PlacementProblem, worst_mace_s
-from runtime.estimate.placement.rivals import best_random, corr, load_correlation
+from slackwater.runtime.estimate.placement import PlacementProblem, worst_mace_s
+from slackwater.runtime.estimate.placement.rivals import best_random, corr, load_correlation
 
 
 def two_kinds(*, m: int = 24, n: int = 4, d: int = 40) -> PlacementProblem:

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.errors import SettingError
-from runtime.estimate.placement import (
+from slackwater.runtime.errors import SettingError
+from slackwater.runtime.estimate.placement import (
     PlacementProblem,
     SearchBudget,
     count_hops,
@@ -20,7 +20,7 @@ from runtime.estimate.placement import (
     replace_lost,
     worst_mace_s,
 )
-from runtime.estimate.placement.greedy import greedy
+from slackwater.runtime.estimate.placement.greedy import greedy
 
 
 def drawn(seed: int, *, m: int, n: int, d: int = 25, **more: object) -> PlacementProblem:

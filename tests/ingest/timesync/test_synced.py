@@ -10,13 +10,13 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-import ingest
 import slackwater as sw
-from ingest.timesync import SyncedInput, TimeServer, TimeSync, new_key, synced
-from ingest.timesync.synced import SyncedReader
-from runtime.errors import IngestError, SchemaError, SettingError
-from runtime.sources import END_OF_INPUT
+from slackwater import ingest
+from slackwater.ingest.timesync import SyncedInput, TimeServer, TimeSync, new_key, synced
+from slackwater.ingest.timesync.synced import SyncedReader
 from slackwater.report.render import report_text
+from slackwater.runtime.errors import IngestError, SchemaError, SettingError
+from slackwater.runtime.sources import END_OF_INPUT
 
 MS, SECOND, HOUR = 10**6, 10**9, 3_600 * 10**9
 ROWS = {"t": [1_000, 2_000, 3_000]}

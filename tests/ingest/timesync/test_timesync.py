@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from ingest.timesync import TimeServer, TimeSync, new_key
-from ingest.timesync.key import read_key
-from ingest.timesync.wire import DATAGRAM_BYTES, Answer, answer, question, read_answer
-from runtime.errors import IngestError, SettingError
+from slackwater.ingest.timesync import TimeServer, TimeSync, new_key
+from slackwater.ingest.timesync.key import read_key
+from slackwater.ingest.timesync.wire import DATAGRAM_BYTES, Answer, answer, question, read_answer
+from slackwater.runtime.errors import IngestError, SettingError
 
 HERE = "127.0.0.1"
 MS, SECOND, HOUR = 10**6, 10**9, 3_600 * 10**9

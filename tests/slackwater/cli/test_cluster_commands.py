@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from actors.jobs.logs import LogPart
-from actors.jobs.records import JobRecord, find_record
-from runtime.errors import OperatorError, SlackwaterError, WorkerDied
-from runtime.measure import JobReport
+from slackwater.actors.jobs.logs import LogPart
+from slackwater.actors.jobs.records import JobRecord, find_record
 from slackwater.cli import cluster_commands, main
+from slackwater.runtime.errors import OperatorError, SlackwaterError, WorkerDied
+from slackwater.runtime.measure import JobReport
 from tests.support.reports import city_report
 
 PLACES = {"buses": "node-1", "jams": "node-2"}

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 import typer
 
-from runtime.errors import ClusterError, OperatorError
-from runtime.measure import JobReport
 from slackwater.cli import main
 from slackwater.report.report_file import load_report, save_report
+from slackwater.runtime.errors import ClusterError, OperatorError
+from slackwater.runtime.measure import JobReport
 from tests.support.fake_host import FakeHost, FakeJob, call
 from tests.support.reports import city_report, with_lost_rows
 

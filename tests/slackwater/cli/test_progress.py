@@ -6,12 +6,12 @@ from dataclasses import replace
 
 from rich.console import Console
 
-from runtime.measure import JobReport, Standstill
-from runtime.model import END_NS, START_NS
 from slackwater.cli.progress import Progress
 from slackwater.report.latency_table import latency_json, latency_text
 from slackwater.report.render import plain_console, report_text
 from slackwater.report.report_file import json_text
+from slackwater.runtime.measure import JobReport, Standstill
+from slackwater.runtime.model import END_NS, START_NS
 from tests.support.reports import city_report, with_deadline
 
 

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from ingest.timesync import TimeServer, TimeSync
-from runtime.errors import IngestError
+from slackwater.ingest.timesync import TimeServer, TimeSync
+from slackwater.runtime.errors import IngestError
 from tests.support.typed import said
 
 HOUR = 3_600 * 10**9

@@ -68,7 +68,7 @@ def test_an_error_in_the_users_file_shows_their_traceback_and_none_of_ours(
 
 
 def test_an_error_of_ours_in_the_users_file_names_its_line(host: FakeHost) -> None:
-    write("from runtime.errors import ColumnError\nraise ColumnError('no column sped')")
+    write("from slackwater.runtime.errors import ColumnError\nraise ColumnError('no column sped')")
     line = Path("city.py").read_text().splitlines().index("raise ColumnError('no column sped')")
     assert call("explain", "city.py").stderr == (
         f"slackwater: no column sped\n(city.py, line {line + 1})\n"

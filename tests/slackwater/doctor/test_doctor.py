@@ -16,10 +16,9 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from actors.nodes.host_facts import host_facts
-from actors.nodes.placement import NodeInfo
-from actors.nodes.versions import own_versions
-from runtime.measure.clock import Exchange
+from slackwater.actors.nodes.host_facts import host_facts
+from slackwater.actors.nodes.placement import NodeInfo
+from slackwater.actors.nodes.versions import own_versions
 from slackwater.cli.doctor_command import doctor as command
 from slackwater.doctor import clock
 from slackwater.doctor.findings import (
@@ -32,6 +31,7 @@ from slackwater.doctor.findings import (
 )
 from slackwater.doctor.launcher_file import examine_file, read_launcher_file
 from slackwater.doctor.visit import Login, visit
+from slackwater.runtime.measure.clock import Exchange
 
 yaml: Any = importlib.import_module("yaml")  # comes with Ray, without types
 APP = typer.Typer()
@@ -266,7 +266,7 @@ def test_ports_are_free_or_rays_or_in_the_way() -> None:
 
 
 def test_a_listener_is_known_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    from actors.nodes import host_facts as module  # noqa: PLC0415 (the module, to change what it looks at)
+    from slackwater.actors.nodes import host_facts as module  # noqa: PLC0415 (the module, to change what it looks at)
 
     with socket.create_server(("127.0.0.1", 0)) as server:
         monkeypatch.setattr(module, "PORTS", (server.getsockname()[1],))

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import slackwater as sw
-from runtime.closing import ClosingCounts
-from runtime.measure import JobReport
 from slackwater.report.render import report_text
+from slackwater.runtime.closing import ClosingCounts
+from slackwater.runtime.measure import JobReport
 from tests.simulate.test_closing_flows import closing_flow
 
 

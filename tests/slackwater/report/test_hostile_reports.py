@@ -18,14 +18,14 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from actors.jobs.records import JobRecord, Records, Worker, json_bytes
-from runtime.errors import ClusterError, SlackwaterError
+from slackwater.actors.jobs.records import JobRecord, Records, Worker, json_bytes
 from slackwater.cli import main
 from slackwater.cli.cluster_commands import show_jobs
 from slackwater.cli.shell import print_json, print_report
 from slackwater.report.latency_table import latency_json, latency_text
 from slackwater.report.report_file import MOST_BYTES, load_report, save_report
 from slackwater.report.sanitize import sanitized, sanitized_json
+from slackwater.runtime.errors import ClusterError, SlackwaterError
 from tests.support.reports import city_report, with_clocks, with_deadline
 
 REPORTS, RECORDS = 60, 250

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
-from runtime.measure import JobReport
 from slackwater.report.latency_table import latency_json, latency_text
+from slackwater.runtime.measure import JobReport
 from tests.support.reports import MS, city_report
 
 

@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from runtime.measure import JobReport, LatencySeries
 from slackwater.report.deadline_picture import deadline_figure, draw_deadline
 from slackwater.report.picture import draw_latency, sparkline
+from slackwater.runtime.measure import JobReport, LatencySeries
 from tests.support.reports import MS, SECOND, START_NS, city_report, with_deadline
 
 

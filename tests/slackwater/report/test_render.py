@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from runtime.measure import JobReport, TuningReport
-from runtime.measure.outcomes import LATE, SLACK_READY, Counts
 from slackwater.report.kept import kept
 from slackwater.report.ledger_text import ledger_line
 from slackwater.report.render import render_report, report_text
 from slackwater.report.tables import format_count, percent
+from slackwater.runtime.measure import JobReport, TuningReport
+from slackwater.runtime.measure.outcomes import LATE, SLACK_READY, Counts
 from tests.support.reports import SECOND, city_report, with_clocks, with_deadline, with_lost_rows
 
 BOX_DRAWING = set("─│┌┐└┘├┤┬┴┼━┃╭╮╰╯═║")

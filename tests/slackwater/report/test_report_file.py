@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from runtime.errors import SinkError, SlackwaterError
 from slackwater.report.report_file import find_file, load_report, save_report
+from slackwater.runtime.errors import SinkError, SlackwaterError
 from tests.support.reports import city_report, with_clocks
 
 

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 import slackwater as sw
-from runtime.errors import SettingError
-from runtime.measure import TuningReport
-from runtime.tune.decide.tuner import SAFE_RULE
+from slackwater.runtime.errors import SettingError
+from slackwater.runtime.measure import TuningReport
+from slackwater.runtime.tune.decide.tuner import SAFE_RULE
 from tests.support.flows import late_pair, ticking
 
 

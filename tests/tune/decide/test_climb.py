@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.tune.decide.climb import Options, climb
-from runtime.tune.decide.trigger import Search, triggered
+from slackwater.runtime.tune.decide.climb import Options, climb
+from slackwater.runtime.tune.decide.trigger import Search, triggered
 
 
 @pytest.mark.parametrize(

@@ -9,10 +9,10 @@ import pyarrow as pa
 import pytest
 
 import slackwater as sw
-from runtime.closing.probslack import ProbSlack
-from runtime.plan.plan import Plan
-from runtime.plan.slots import SlotPlace
-from runtime.prepare import prepare
+from slackwater.runtime.closing.probslack import ProbSlack
+from slackwater.runtime.plan.plan import Plan
+from slackwater.runtime.plan.slots import SlotPlace
+from slackwater.runtime.prepare import prepare
 
 MS = 1_000_000
 SLOTS = [SlotPlace("node-1", "node-1", 0)]

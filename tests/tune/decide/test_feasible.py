@@ -8,11 +8,11 @@ import pyarrow as pa
 import pytest
 
 import slackwater as sw
-from runtime.errors import FlowError
-from runtime.placement.place import place
-from runtime.plan.plan import Plan, plan_stages
-from runtime.tune import deadline_refusal
-from runtime.tune.decide.feasible import HOP_NS
+from slackwater.runtime.errors import FlowError
+from slackwater.runtime.placement.place import place
+from slackwater.runtime.plan.plan import Plan, plan_stages
+from slackwater.runtime.tune import deadline_refusal
+from slackwater.runtime.tune.decide.feasible import HOP_NS
 
 ROWS = pa.table({"ts": pa.array([1], pa.int64())})
 GAP_NS = 250_000

@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from runtime.control import FlowGraph, StageNode, Warn
-from runtime.measure import TuningReport
-from runtime.measure.samples import StageSample
-from runtime.measure.trials import Trial
-from runtime.model import ReleaseRule
-from runtime.tune import GuardedPolicies, GuardedPolicy, SetRelease
+from slackwater.runtime.control import FlowGraph, StageNode, Warn
+from slackwater.runtime.measure import TuningReport
+from slackwater.runtime.measure.samples import StageSample
+from slackwater.runtime.measure.trials import Trial
+from slackwater.runtime.model import ReleaseRule
+from slackwater.runtime.tune import GuardedPolicies, GuardedPolicy, SetRelease
 from tests.support.rules import release
 
 RULE = ReleaseRule.slack(5)

@@ -11,13 +11,13 @@ import pytest
 from rich.console import Console
 
 import slackwater as sw
-from actors.tuning.sample_history import SampleHistory, most_samples
-from runtime.control import FlowGraph
-from runtime.errors import SettingError
-from runtime.measure.samples import StageSample
-from runtime.model import NS_PER_SECOND
-from runtime.tune import Paths, SlackPolicy, make_policy
+from slackwater.actors.tuning.sample_history import SampleHistory, most_samples
 from slackwater.report.render import render_report
+from slackwater.runtime.control import FlowGraph
+from slackwater.runtime.errors import SettingError
+from slackwater.runtime.measure.samples import StageSample
+from slackwater.runtime.model import NS_PER_SECOND
+from slackwater.runtime.tune import Paths, SlackPolicy, make_policy
 from tests.support.flows import late_pair
 
 S = NS_PER_SECOND

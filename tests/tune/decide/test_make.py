@@ -6,13 +6,13 @@ import pyarrow as pa
 import pytest
 
 import slackwater as sw
-from runtime.config import Tuning
-from runtime.control import FlowGraph
-from runtime.errors import SettingError
-from runtime.model import NS_PER_SECOND, READY_ONLY, ReleaseRule
-from runtime.placement.place import place
-from runtime.plan.plan import Plan, plan_stages
-from runtime.tune import SetRelease, make_policy
+from slackwater.runtime.config import Tuning
+from slackwater.runtime.control import FlowGraph
+from slackwater.runtime.errors import SettingError
+from slackwater.runtime.model import NS_PER_SECOND, READY_ONLY, ReleaseRule
+from slackwater.runtime.placement.place import place
+from slackwater.runtime.plan.plan import Plan, plan_stages
+from slackwater.runtime.tune import SetRelease, make_policy
 
 ROWS = pa.table({"ts": pa.array([1], pa.int64()), "key": pa.array([1], pa.int64())})
 

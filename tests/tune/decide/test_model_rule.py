@@ -8,14 +8,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from runtime.config import Tuning
-from runtime.control import SetRelease
-from runtime.measure.samples import StageSample
-from runtime.tune.decide.model_rule import FIRST_FIT_S, MODEL, ModelRule
-from runtime.tune.predict.estimator import Estimator
-from runtime.tune.predict.forecast import FloatArray
-from runtime.tune.predict.linear import LinearPredictor
-from runtime.tune.record.paths import Paths
+from slackwater.runtime.config import Tuning
+from slackwater.runtime.control import SetRelease
+from slackwater.runtime.measure.samples import StageSample
+from slackwater.runtime.tune.decide.model_rule import FIRST_FIT_S, MODEL, ModelRule
+from slackwater.runtime.tune.predict.estimator import Estimator
+from slackwater.runtime.tune.predict.forecast import FloatArray
+from slackwater.runtime.tune.predict.linear import LinearPredictor
+from slackwater.runtime.tune.record.paths import Paths
 from tests.support.gates import PATHS, S, course, second
 
 DEADLINE = 3 * S

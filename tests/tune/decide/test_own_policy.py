@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 import slackwater as sw
-from runtime.config import Tuning
-from runtime.control import FlowGraph, SetRelease, StageNode
-from runtime.errors import SettingError
-from runtime.measure.samples import StageSample
-from runtime.tune import make_policy
+from slackwater.runtime.config import Tuning
+from slackwater.runtime.control import FlowGraph, SetRelease, StageNode
+from slackwater.runtime.errors import SettingError
+from slackwater.runtime.measure.samples import StageSample
+from slackwater.runtime.tune import make_policy
 from tests.support.flows import late_pair
 from tests.support.rules import release
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from runtime.measure.samples import StageSample
-from runtime.model import NS_PER_SECOND
-from runtime.tune import Paths, SetRelease, SlackPolicy
-from runtime.tune.decide.policies import (
+from slackwater.runtime.measure.samples import StageSample
+from slackwater.runtime.model import NS_PER_SECOND
+from slackwater.runtime.tune import Paths, SetRelease, SlackPolicy
+from slackwater.runtime.tune.decide.policies import (
     Calibration,
     EvenSplit,
     MaxTimestamp,

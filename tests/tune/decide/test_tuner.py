@@ -9,13 +9,13 @@ from itertools import pairwise
 
 import pytest
 
-from runtime.config import Tuning
-from runtime.control.commands import SetRelease
-from runtime.measure.samples import StageSample
-from runtime.measure.trials import Tried
-from runtime.tune.decide.accounts import TRIAL_S, RuleAccounts
-from runtime.tune.decide.tuner import MODEL, SAFE_RULE, SlackTuner
-from runtime.tune.record.paths import Paths
+from slackwater.runtime.config import Tuning
+from slackwater.runtime.control.commands import SetRelease
+from slackwater.runtime.measure.samples import StageSample
+from slackwater.runtime.measure.trials import Tried
+from slackwater.runtime.tune.decide.accounts import TRIAL_S, RuleAccounts
+from slackwater.runtime.tune.decide.tuner import MODEL, SAFE_RULE, SlackTuner
+from slackwater.runtime.tune.record.paths import Paths
 from tests.support.gates import PATHS, S, course, second
 
 DEADLINE = 3 * S

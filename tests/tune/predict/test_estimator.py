@@ -9,11 +9,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from runtime.measure.samples import StageSample
-from runtime.tune.predict.estimator import Estimator, NoPredictionError, Prediction
-from runtime.tune.predict.forecast import FloatArray
-from runtime.tune.predict.linear import LinearPredictor
-from runtime.tune.predict.predictors import PredictorFactory
+from slackwater.runtime.measure.samples import StageSample
+from slackwater.runtime.tune.predict.estimator import Estimator, NoPredictionError, Prediction
+from slackwater.runtime.tune.predict.forecast import FloatArray
+from slackwater.runtime.tune.predict.linear import LinearPredictor
+from slackwater.runtime.tune.predict.predictors import PredictorFactory
 from tests.support.gates import PATHS, S, course, second
 
 SLACKS = np.arange(0, 9) * S

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.tune.predict.forecast import GateStates, next_second
+from slackwater.runtime.tune.predict.forecast import GateStates, next_second
 
 
 def gate(

@@ -8,7 +8,7 @@ from scipy.optimize import check_grad
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import ConstantKernel, Matern, WhiteKernel
 
-from runtime.tune.predict.likelihood import _unlikely, likeliest
+from slackwater.runtime.tune.predict.likelihood import _unlikely, likeliest
 
 RNG = np.random.default_rng(3)
 AT = RNG.standard_normal((40, 3))

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from runtime.errors import SettingError
-from runtime.tune.predict.forecast import FloatArray
-from runtime.tune.predict.predictors import PREDICTORS, make_predictor
+from slackwater.runtime.errors import SettingError
+from slackwater.runtime.tune.predict.forecast import FloatArray
+from slackwater.runtime.tune.predict.predictors import PREDICTORS, make_predictor
 
 
 def bent(rows: int, *, seed: int) -> tuple[FloatArray, FloatArray]:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.tune.record.paths import Paths
+from slackwater.runtime.tune.record.paths import Paths
 
 CHAIN = Paths({"in": (), "one": ("in",), "two": ("one",), "out": ("two",)}, ("one", "two"))
 DIAMOND = Paths(

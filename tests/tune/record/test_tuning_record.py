@@ -6,10 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import slackwater as sw
-from runtime.control import FlowGraph
-from runtime.measure.samples import KEPT, StageSample
-from runtime.plan.plan import Plan
-from runtime.tune import SetRelease, TuningRecord
+from slackwater.runtime.control import FlowGraph
+from slackwater.runtime.measure.samples import KEPT, StageSample
+from slackwater.runtime.plan.plan import Plan
+from slackwater.runtime.tune import SetRelease, TuningRecord
 from tests.support.flows import late_pair
 from tests.support.reports import MS, SECOND
 from tests.support.rules import rule

@@ -26,7 +26,7 @@ from benchmarks.sltuner.floor.local_search import (
 from benchmarks.sltuner.floor.one_gate import OneGate, Seconds
 from benchmarks.sltuner.floor.search import QUICK, best_of, floor_plan
 from examples.city import zipf_delays
-from runtime.model import Int64Array
+from slackwater.runtime.model import Int64Array
 
 SECONDS, DEADLINE_S, SEED = 14, 2.5, 3
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from benchmarks.sltuner.floor.planned_slack import PlannedSlack
-from runtime.control.commands import SetRelease
-from runtime.model import ReleaseRule
+from slackwater.runtime.control.commands import SetRelease
+from slackwater.runtime.model import ReleaseRule
 
 
 def test_planned_holds_come_one_second_ahead() -> None:
