@@ -94,7 +94,9 @@ def _read(stage: Stage, rows: int) -> tuple[Int64Array, float, int, bool]:
     ended = False
     try:
         while machine.rows_in < most:
-            if (due_ns := machine.due_ns(FAR_NS)) is None:
+            if machine.is_unread:
+                machine.read(FAR_NS)
+            if (due_ns := machine.due_ns) is None:
                 ended = True
                 break
             if machine.rows_in >= rows and time.monotonic() > until_s:

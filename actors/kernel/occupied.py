@@ -7,6 +7,8 @@ occupied  ├─────────┤                  ├─────�
 
 A slot is one thread, so a function that sleeps holds up whatever waits there as one that computes
 does. Waiting for a core, which other processes have, is no work: it says nothing of the function.
+Nor is waiting for Python's lock, which a thread that reads an input holds as it computes: as long
+as such threads have computed meanwhile, a wait is theirs.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from __future__ import annotations
 import os
 import threading
 import time
+from collections.abc import Callable
 
 __all__ = ["OccupiedClock"]
 
@@ -27,9 +30,13 @@ class OccupiedClock:
 
     Where the kernel does not say how long a thread has waited for a core, it is its CPU time.
     It is read by one thread.
+
+    Args:
+        others_ns: CPU time of the threads of this process that may hold Python's lock.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, others_ns: Callable[[], int] = lambda: 0) -> None:
+        self._others_ns, self._others_had_ns = others_ns, 0
         self._waited_ns = 0  # of its own accord, so far
         self._file: int | None = None
         self._thread = 0
@@ -41,10 +48,13 @@ class OccupiedClock:
             self._open()
         wall_ns, cpu_ns = time.monotonic_ns(), time.thread_time_ns()
         waited_ns = (wall_ns - self._wall_ns) - (cpu_ns - self._cpu_ns)
+        others_ns = self._others_ns()
+        others_took_ns, self._others_had_ns = others_ns - self._others_had_ns, others_ns
         if waited_ns >= LEAST_WAIT_NS and self._file is not None:
             queued_ns = _queued_ns(self._file)
             waited_ns -= queued_ns - self._queued_ns
             self._queued_ns = queued_ns
+            waited_ns -= min(others_took_ns, waited_ns)
             if waited_ns >= LEAST_WAIT_NS:
                 self._waited_ns += waited_ns
         self._wall_ns, self._cpu_ns = wall_ns, cpu_ns
@@ -53,6 +63,7 @@ class OccupiedClock:
     def idled(self) -> int:
         """Return the same, but leave out what has passed since: the thread had nothing to do."""
         self._wall_ns, self._cpu_ns = time.monotonic_ns(), time.thread_time_ns()
+        self._others_had_ns = self._others_ns()
         return self._cpu_ns + self._waited_ns
 
     def close(self) -> None:

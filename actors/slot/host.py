@@ -101,6 +101,7 @@ class SlotHost(MovingStages):
         sinks = [stage.name for stage in self._stages if stage.kind == "sink"]
         self._results = SlotResults(sinks, deadline_ns=plan.deadline_ns)
         self._own_inputs: list[ReadAheadInput] = []
+        self._charged_ns: dict[str, int] = {}  # {source: CPU time of its thread that was charged}
         self._slot: Slot | None = None
         self._start_ns = 0
         self._waker = Waker()
@@ -256,7 +257,7 @@ class SlotHost(MovingStages):
         gc.freeze()
         state, error, kind = "failed", None, None
         try:
-            with closing(OccupiedClock()) as occupied_ns:
+            with closing(OccupiedClock(self._readers_ns)) as occupied_ns:
                 state = self._loop(occupied_ns)
             failure = None if state == "done" else self._failure
             self._also = self._do(self._results.ends(state, failure))
@@ -288,7 +289,7 @@ class SlotHost(MovingStages):
         if self._is_stopping:
             return "stopped"
         self._sinks.begin()
-        slot.wake_ns(self._clock.now_ns())  # opens the inputs, before the start
+        slot.open(self._clock.now_ns())
         self._publish("running")  # so that there is one, should the first slice hang
         sharpen_timers()
         # began_ns: of the next slice; what the loop does besides is charged to none of them.
@@ -313,7 +314,9 @@ class SlotHost(MovingStages):
                     self._perform(action)
                 ended_ns = occupied_ns()
                 slot.charge(done, ended_ns - began_ns)
-                began_ns, worked_ns = ended_ns, now_ns
+                began_ns = ended_ns
+                if not done.has_read:
+                    worked_ns = now_ns
                 continue
             if slot.is_finished and self._ends.is_settled:
                 return "done"
@@ -345,9 +348,22 @@ class SlotHost(MovingStages):
         passed_ns = now_ns - self._start_ns
         length_ns = self._plan.interval_ns or NS_PER_SECOND
         left_ns = length_ns - (passed_ns % length_ns if passed_ns > 0 else passed_ns)
+        self._charge_readers(self._slot)
         # What was given is counted where it goes.
         samples = [] if self._is_given else self._slot.samples(now_ns)
         return SlotSamples(samples, left_ns, self._mailbox.take_refused())
+
+    def _readers_ns(self) -> int:
+        """Return the CPU time of the threads that read users' inputs."""
+        return sum([one.cpu_ns for one in self._own_inputs])
+
+    def _charge_readers(self, slot: Slot) -> None:
+        """Charge sources for the threads that read their inputs."""
+        for one in self._own_inputs:
+            if one.source in slot.stages:  # else it is on its way to another slot
+                cpu_ns, before_ns = one.cpu_ns, self._charged_ns.get(one.source, 0)
+                self._charged_ns[one.source] = cpu_ns
+                slot.charge_reading(one.source, cpu_ns - before_ns)
 
     def _perform(self, action: Action) -> None:
         match action:
@@ -373,6 +389,7 @@ class SlotHost(MovingStages):
         """Make a report that the loop does not change any more: other threads read it."""
         self._wants_report.clear()
         assert self._slot is not None
+        self._charge_readers(self._slot)
         stages, channels = self._slot.reports(self._clock.now_ns())
         for stage in stages:
             stage.slot, stage.node = self._name, self._node

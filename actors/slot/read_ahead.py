@@ -94,6 +94,11 @@ class ReadAheadInput:
         self.reader = ReadAhead(self.source, self.inner, self.wake)
         return self.reader
 
+    @property
+    def cpu_ns(self) -> int:
+        """CPU time that its thread has taken so far."""
+        return 0 if self.reader is None else self.reader.cpu_ns
+
     def standstill(self, *, is_over: bool) -> str | None:
         """Return what is to be said of a call that does not return; None: nothing."""
         reader = self.reader
@@ -145,19 +150,19 @@ class ReadAhead:
         self._size = BlockSize()
         self._end: EndOfInput | BaseException | None = None  # behind the blocks
         self._is_closed = False
+        self._cpu_clock: int | None = None  # of the thread, while it runs
+        self._cpu_ns = 0  # of the thread, once it has ended
         self._thread = threading.Thread(target=self._main, name=f"source-{source}", daemon=True)
         self._thread.start()
 
     def poll(self) -> pa.RecordBatch | EndOfInput | None:
-        """Return the next block, or what ended the reading; None: nothing is there now.
+        """Return the blocks that are there, as one; or what ended the reading; None if none is.
 
         Without the lock, which took as long as all else: who adds a block wakes us behind that.
         """
         end = self._end  # looked at before the blocks, behind which it comes
         if self._blocks:
-            block, size = self._blocks.popleft()
-            self._rows_out += len(block)
-            self._bytes_out += size
+            block = self._next()
             if self._waits_for_room:
                 with self._changed:
                     self._changed.notify_all()
@@ -165,6 +170,35 @@ class ReadAhead:
         if isinstance(end, BaseException):
             raise end
         return end
+
+    def _next(self) -> pa.RecordBatch:
+        """Take the next block, with those after it of the same columns, up to `MOST_ROWS` rows.
+
+        What a block costs the slot besides its rows is that of some hundred rows.
+        """
+        blocks, rows = self._blocks, 0
+        together: list[pa.RecordBatch] = []
+        while blocks and rows < MOST_ROWS:
+            block, size = blocks[0]
+            if together and not block.schema.equals(together[0].schema, check_metadata=True):
+                break
+            blocks.popleft()
+            together.append(block)
+            rows += len(block)
+            self._rows_out += len(block)
+            self._bytes_out += size
+        return together[0] if len(together) == 1 else pa.concat_batches(together)
+
+    @property
+    def cpu_ns(self) -> int:
+        """CPU time that the thread has taken so far: what reading costs its source."""
+        clock = self._cpu_clock
+        if clock is not None:
+            try:
+                return time.clock_gettime_ns(clock)
+            except OSError:  # it has ended just now
+                pass
+        return self._cpu_ns
 
     @property
     def place(self) -> str:
@@ -187,10 +221,12 @@ class ReadAhead:
 
     def _main(self) -> None:
         end: Any = None
+        self._cpu_clock = time.pthread_getcpuclockid(threading.get_ident())
         try:
             end = self._read()
         except BaseException as problem:  # sys.exit() in the user's code, too
             end = problem
+        self._cpu_ns, self._cpu_clock = time.thread_time_ns(), None
         with self._changed:
             self._end = end
         self._wake()

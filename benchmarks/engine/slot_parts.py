@@ -3,7 +3,7 @@
 ```
 Slot.step ─┬─ chooses, accounts, delivers
            ├─ leave_out, of a source ── SourceMachine.leave_out
-           └─ StageMachine.run ─┬─ of a source ── StageSource.take
+           └─ StageMachine.run ─┬─ of a source ── StageSource.work
                                 ├─ of a join
                                 └─ of a sink ─▶ SlotHost._do ─▶ CallbackSink.write
 ```
@@ -52,7 +52,7 @@ class Parts:
         self._time(
             Slot, "step", lambda _, done: _named(STEP, done is not None and done.results > 0)
         )
-        self._time(StageSource, "take", lambda _, message: _named(TAKE, _has_rows(message)))
+        self._time(StageSource, "work", lambda _, message: _named(TAKE, _has_rows(message)))
         self._time(SourceMachine, "leave_out", lambda *_: TAKE)
         self._time(StageMachine, "run", _kind)
         self._time(left_out, "leave_out", lambda *_: f"{STAGE} source")

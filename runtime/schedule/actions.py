@@ -45,7 +45,7 @@ class Rest(NamedTuple):
     until_ns: int | None
     """None: only what comes from outside can give it work."""
     is_guess: bool
-    """Whether a source may have something then, and nobody knows."""
+    """Whether a poll is due then that may find nothing, and nothing else."""
 
 
 class LookedAt(NamedTuple):
@@ -83,6 +83,8 @@ class Slice(NamedTuple):
     """Rows that left the stage, whether to another slot or within its own."""
     passed_over: int | None = None
     """Rows, of those that went on to its operator, that it did not look at; None: it never does."""
+    has_read: bool = False
+    """Whether it read input, or polled for it, and handed nothing over."""
     others: tuple[Slice, ...] = ()
     """What was done beside it in one go: rows of other sources that their filters leave out."""
 

@@ -75,7 +75,9 @@ class AwaitedSources:
         source = stages[stage.stage.inputs[writer].source]
         if turns.get(source.stage.name, 0) > turns.get(name, 0):
             return stage
-        return source if source.urgency_ns(now_ns) is not None and has_credit(source) else stage
+        wakeup = source.next
+        is_ready = wakeup is not None and wakeup.at_ns <= now_ns
+        return source if is_ready and has_credit(source) else stage
 
 
 def _reads_on(machine: StageMachine) -> bool:

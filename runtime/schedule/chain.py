@@ -122,9 +122,9 @@ class StageOperator:
             return batch, 0
         return batch, rows - left - (operator.late_dropped - dropped)
 
-    def due_ns(self, now_ns: int) -> int | None:
-        """Return when the operator is due by the clock; None: at no time that is known."""
-        return self.operator.due_ns(now_ns) if self._has_time else None
+    def due_ns(self) -> int | None:
+        """Return when the operator is due by the clock; None if at no time that is known."""
+        return self.operator.due_ns()
 
     def took(self, took_ns: int, idle_ns: int) -> None:
         """Tell an operator that sheds how long the last slice took, and its slot was idle."""

@@ -39,7 +39,7 @@ def rows_left_out(
     """
     done: Slice | None = None
     for name, machine in stages.items():
-        if not machine.is_paced or machine.quiet_until_ns > now_ns:
+        if not machine.is_paced or (wakeup := machine.next) is None or wakeup.at_ns > now_ns:
             continue
         rows = leave_out(machine, now_ns, max_rows=sizes[name].rows)
         if rows:
@@ -57,9 +57,9 @@ def leave_out(machine: StageMachine, now_ns: int, *, max_rows: int) -> int:
     if rows:
         outputs.made(source.promise_ns, source.promise_stimulus_ns)
         source_at.has_looked(now_ns)
-        machine.quiet_until_ns = source_at.quiet_until_ns
         machine.rows_worked = machine.rows_released = rows
         machine.moved_ns = now_ns
         machine.report.batches += 1
         machine.chain.tested(0, rows, machine.report)
+        machine.tell_next()
     return rows

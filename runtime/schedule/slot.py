@@ -15,7 +15,7 @@ from slackwater.runtime.control.commands import Command
 from slackwater.runtime.errors import SettingError
 from slackwater.runtime.measure.report import ChannelReport, StageReport
 from slackwater.runtime.measure.samples import StageSample
-from slackwater.runtime.model import NS_PER_SECOND, START_NS, Message
+from slackwater.runtime.model import END_NS, NS_PER_SECOND, Message
 from slackwater.runtime.model.plain import from_plain, to_plain
 from slackwater.runtime.plan.plan import Channel, Stage
 from slackwater.runtime.plan.slot_plan import SlotPlan
@@ -27,7 +27,6 @@ from slackwater.runtime.schedule.carried_out import carry_out, check_command
 from slackwater.runtime.schedule.left_out import rows_left_out
 from slackwater.runtime.schedule.order import Order
 from slackwater.runtime.schedule.queues import credit_of
-from slackwater.runtime.schedule.resting import rest_of_stages
 from slackwater.runtime.schedule.slot_snapshot import VERSION, check_snapshot
 from slackwater.runtime.schedule.source_at import Looks
 from slackwater.runtime.schedule.stage import StageMachine
@@ -124,11 +123,19 @@ class Slot:
         self._recent.append((None, "credit", channel, rows))
         self._credit[channel] += rows
 
-    def woken(self) -> None:
-        """Ask the inputs again that end a sleep when they have something: one may have."""
+    def open(self, now_ns: int) -> None:
+        """Open the inputs and read their first blocks, before the start: no stage is charged."""
         for machine in self._stages.values():
-            if machine.source_at is not None and machine.source_at.wakes:
-                machine.quiet_until_ns = START_NS
+            if machine.source_at is not None:
+                machine.source_at.open(now_ns)
+                machine.tell_next()
+
+    def woken(self) -> None:
+        """Poll the inputs again that end a sleep when they have something: one may have."""
+        for machine in self._stages.values():
+            if machine.source_at is not None:
+                machine.source_at.woken()
+                machine.tell_next()
 
     def step(self, now_ns: int) -> Slice | None:
         """Do the most urgent slice of work that can be done now; None if there is none.
@@ -149,27 +156,28 @@ class Slot:
     def _chosen(self, now_ns: int) -> StageMachine | None:
         if self._order is not None:
             able = {
-                machine: urgency
+                machine: now_ns if wakeup.rank_ns is None else wakeup.rank_ns
                 for machine in self._stages.values()
-                if (urgency := machine.urgency_ns(now_ns)) is not None and self._has_credit(machine)
+                if (wakeup := machine.next) is not None
+                and wakeup.at_ns <= now_ns
+                and self._has_credit(machine)
             }
             return chosen_by(self._order, able, self._turns, now_ns, slot=self.name)
         chosen: StageMachine | None = None
         # StimulusOrder, without a view of each stage before each slice; and `AwaitedSources`.
         first_ns = 0
         for machine in self._stages.values():
-            if machine.quiet_until_ns > now_ns:
+            wakeup = machine.next
+            if wakeup is None or wakeup.at_ns > now_ns:
                 continue
-            urgency_ns = machine.urgency_ns(now_ns)
-            if urgency_ns is None:
-                continue
+            rank_ns = now_ns if wakeup.rank_ns is None else wakeup.rank_ns
             if chosen is not None and (
-                urgency_ns > first_ns
-                or (urgency_ns == first_ns and machine.progress_ns >= chosen.progress_ns)
+                rank_ns > first_ns
+                or (rank_ns == first_ns and machine.progress_ns >= chosen.progress_ns)
             ):
                 continue
             if self._has_credit(machine):
-                chosen, first_ns = machine, urgency_ns
+                chosen, first_ns = machine, rank_ns
         if chosen is None or chosen.stage.name not in self._awaited.gates:
             return chosen
         stages, turns, has_credit = self._stages, self._turns, self._has_credit
@@ -197,7 +205,8 @@ class Slot:
             self._grant(machine, actions)
         results = 0 if message is None else message.rows
         worked, released = machine.rows_worked, machine.rows_released
-        return Slice(name, worked, actions, now_ns, pairs, released, results, passed)
+        has_read = machine.has_read
+        return Slice(name, worked, actions, now_ns, pairs, released, results, passed, has_read)
 
     def _say(self, unsaid: Sequence[Unsaid], now_ns: int) -> Slice:
         """Send promises that nobody had asked for where a stage was that has moved."""
@@ -248,6 +257,10 @@ class Slot:
         self._stages[done.stage].charge(done.began_ns, took_ns, self._idle_ns)
         self._slice_sizes[done.stage].took(done.worked, took_ns)
 
+    def charge_reading(self, source: str, took_ns: int) -> None:
+        """Charge a source for what was read of its input beside the slices, in a thread."""
+        self._stages[source].report.service_ns += took_ns
+
     def apply(self, command: Command, *, number: tuple[int, ...] = ()) -> None:
         """Carry out what a decider wants, from the next slice on.
 
@@ -274,28 +287,37 @@ class Slot:
         if number and number <= self._newest.get(subject, ()):
             return
         carry_out(machine, command)
-        machine.quiet_until_ns = START_NS
         self._newest[subject] = number
 
     def samples(self, now_ns: int) -> list[StageSample]:
         """Return the samples of all stages, of the seconds that are over by now, once."""
         return [sample for machine in self._stages.values() for sample in machine.samples(now_ns)]
 
-    def wake_ns(self, now_ns: int) -> int | None:
-        """Return when a source has rows, or a gate waits no longer for some; None: not known.
-
-        What is due by now, and yet could not be done, waits for credit, not for a time.
-        """
-        due_ns = [machine.due_ns(now_ns) for machine in self._stages.values()]
-        return min(
-            [at_ns for at_ns in due_ns if at_ns is not None and at_ns > now_ns], default=None
-        )
-
     def rest(self, now_ns: int) -> Rest:
-        """Return how long to sleep, there having been nothing to do now; on every host alike."""
-        return rest_of_stages(
-            self._stages.values(), now_ns, looks=self._looks, has_credit=self._has_credit
-        )
+        """Return how long to sleep, there having been nothing to do now; on every host alike.
+
+        What could be done but for credit waits for that, not for a time. Paced sources share one
+        wake-up.
+        """
+        first_ns = paced_ns = guess_ns = END_NS
+        for machine in self._stages.values():
+            if (wakeup := machine.next) is None:
+                continue
+            at_ns = wakeup.at_ns
+            if at_ns <= now_ns:
+                if self._has_credit(machine):
+                    return Rest(now_ns, is_guess=False)
+            elif wakeup.is_guess:
+                guess_ns = min(guess_ns, at_ns)
+            elif machine.is_paced:
+                paced_ns = min(paced_ns, at_ns)
+            else:
+                first_ns = min(first_ns, at_ns)
+        if paced_ns < first_ns:
+            first_ns = min(first_ns, max(paced_ns, self._looks.next_ns))
+        if guess_ns < first_ns:
+            return Rest(guess_ns, is_guess=first_ns == END_NS)
+        return Rest(None if first_ns == END_NS else first_ns, is_guess=False)
 
     def _has_credit(self, machine: StageMachine) -> bool:
         credit = self._credit

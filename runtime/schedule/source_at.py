@@ -1,4 +1,4 @@
-"""A source in its stage: when it is asked for rows, and how urgent these are.
+"""A source in its stage: when it reads, when it takes rows, and how urgent these are.
 
 ```
 a's rows due  |   |   |   |   |        paced sources are looked at once in `source_gap_ns`, all of
@@ -11,13 +11,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from slackwater.runtime.model import END_NS, START_NS, Message
+from slackwater.runtime.model import START_NS, Message
 from slackwater.runtime.plan.plan import Stage
 from slackwater.runtime.plan.steps import SourceStep
+from slackwater.runtime.progress import Wakeup
 from slackwater.runtime.schedule.arrivals import teller_of
 from slackwater.runtime.sources.machine import SourceMachine
 
-__all__ = ["Looks", "StageSource", "source_of"]
+__all__ = ["POLL_NS", "Looks", "StageSource", "source_of"]
+
+
+POLL_NS = 5_000_000
+"""An input that had nothing, and does not say when it has, is polled again after this long."""
 
 
 class Looks:
@@ -49,22 +54,25 @@ class Looks:
 
 
 class StageSource:
-    """When a source is asked.
+    """A source at work: it reads blocks, and takes what is due of them.
+
+    Both are work, and what they cost is the source's. A paced source reads as soon as its last
+    block has been taken: its next row may be due already.
 
     Args:
         machine: of the source.
         is_paced: whether it replays arrivals at the speed of a clock.
         start_ns: of the job.
         looks: of its slot.
-        wakes: its input ends the slot's sleep when it has something: nobody need ask before.
+        wakes: whether its input ends the slot's sleep when it has something.
 
     Attributes:
         machine: of the source.
         is_paced: see there.
-        next_take_ns: a paced source is not asked before.
+        next_take_ns: a paced source takes no rows before.
         looks: of its slot.
         wakes: see there.
-        is_waiting: it wakes, and had nothing when it was asked last.
+        has_read: whether the last `work` read, or polled, and had nothing to hand over.
     """
 
     def __init__(
@@ -80,55 +88,63 @@ class StageSource:
         self.next_take_ns = start_ns
         self.looks = looks
         self.wakes = wakes
-        self.is_waiting = False
-
-    def urgency_ns(self, now_ns: int) -> int | None:
-        """Return since when rows that can be had now are due; None: there are none."""
-        known_ns = self.machine.known_due_ns
-        if known_ns is not None and self.is_paced and known_ns <= now_ns >= self.next_take_ns:
-            return known_ns
-        due_ns = self.due_ns(now_ns)
-        self.is_waiting = due_ns is None and self.wakes
-        if due_ns is None or due_ns > now_ns:
-            return None
-        # When it may be asked next says nothing about how long its row has been waiting.
-        return self.machine.due_ns(now_ns) if self.is_paced else now_ns
-
-    def due_ns(self, now_ns: int) -> int | None:
-        """Return when it has its next rows; None: unknown, or never. May open or poll the input."""
-        if self.machine.is_ended:
-            return None
-        due_ns = self.machine.due_ns(now_ns)
-        if due_ns is None or due_ns > self.next_take_ns:
-            return due_ns
-        return self.next_take_ns
+        self.has_read = False
+        self._polled_ns: int | None = None  # when the input had nothing; None: it may have rows
 
     @property
-    def quiet_until_ns(self) -> int:
-        """Until then it has nothing, whatever comes; START_NS: nobody knows; END_NS: for ever."""
-        if self.machine.is_ended:
-            return END_NS
-        known_ns = self.machine.known_due_ns
-        if known_ns is None:
-            return START_NS
-        return known_ns if known_ns > self.next_take_ns else self.next_take_ns
+    def wakeup(self) -> Wakeup | None:
+        """Its next work; None if it is over, or has nothing until its input wakes the slot."""
+        machine = self.machine
+        if machine.is_over:
+            return None
+        if self._polled_ns is not None:
+            return self._after_nothing(self._polled_ns)
+        if not self.is_paced:
+            return Wakeup(self.next_take_ns, None)
+        due_ns = machine.due_ns
+        if due_ns is None:
+            return Wakeup(START_NS, machine.last_due_ns)
+        next_ns = self.next_take_ns
+        return Wakeup(due_ns if due_ns > next_ns else next_ns, due_ns)
 
-    def is_polling(self, now_ns: int) -> bool:
-        """Whether it may get something at a time that it cannot tell."""
-        if self.machine.is_ended or self.wakes:
-            return False
-        return self.machine.is_polling(now_ns)
+    def _after_nothing(self, polled_ns: int) -> Wakeup | None:
+        """Return when to poll an input again that had nothing then."""
+        ends_ns = self.machine.wait_ends_ns
+        if self.wakes:
+            return None if ends_ns is None else Wakeup(ends_ns, None)
+        poll_ns = polled_ns + POLL_NS
+        if ends_ns is not None and ends_ns <= poll_ns:
+            return Wakeup(ends_ns, None)
+        return Wakeup(poll_ns, self.machine.last_due_ns if self.is_paced else None, is_guess=True)
 
-    def take(self, now_ns: int, *, max_rows: int) -> Message | None:
-        """Return what it has now, about `max_rows` rows at most."""
-        message = self.machine.take(now_ns, max_rows=max_rows)
-        self.has_looked(now_ns)
+    def work(self, now_ns: int, *, max_rows: int) -> Message | None:
+        """Read a block, or return what is due now, about `max_rows` rows at most."""
+        machine = self.machine
+        if self.is_paced and machine.is_unread:
+            self.has_read = True
+            self._polled_ns = None if machine.read(now_ns) else now_ns
+            return None
+        message = machine.take(now_ns, max_rows=max_rows)
+        self.has_read = message is None
+        if self.is_paced:
+            self.has_looked(now_ns)
+        else:
+            self._polled_ns = now_ns if message is None else None
         return message
 
+    def open(self, now_ns: int) -> None:
+        """Open the input and read its first block, before the start."""
+        if self.machine.is_unread:
+            self.machine.read(now_ns)
+
+    def woken(self) -> None:
+        """Note that the input may have something, if it says so."""
+        if self.wakes:
+            self._polled_ns = None
+
     def has_looked(self, now_ns: int) -> None:
-        """Note when it may be asked again, having been asked now."""
-        if self.is_paced:
-            self.next_take_ns = self.looks.look(now_ns)
+        """Note when a paced source takes rows again, having done so now."""
+        self.next_take_ns = self.looks.look(now_ns)
 
 
 def source_of(stage: Stage, *, start_ns: int, looks: Looks) -> StageSource | None:

@@ -26,6 +26,7 @@ from slackwater.runtime.operators.ground import Operator
 from slackwater.runtime.plan.plan import Channel, Stage
 from slackwater.runtime.plan.step import GatedStep, Role
 from slackwater.runtime.plan.steps import GateStep
+from slackwater.runtime.progress import Wakeup
 from slackwater.runtime.schedule.accounts import count_source
 from slackwater.runtime.schedule.actions import LookedAt
 from slackwater.runtime.schedule.chain import (
@@ -35,13 +36,12 @@ from slackwater.runtime.schedule.chain import (
     restore_report,
     steps_counted,
 )
-from slackwater.runtime.schedule.intake import PassIntake
 from slackwater.runtime.schedule.intakes import intake_of
 from slackwater.runtime.schedule.late import LateOutputs
 from slackwater.runtime.schedule.outputs import StageOutputs
 from slackwater.runtime.schedule.queues import path_queues
 from slackwater.runtime.schedule.replicas import ReplicaOutputs
-from slackwater.runtime.schedule.source_at import Looks, source_of
+from slackwater.runtime.schedule.source_at import Looks, StageSource, source_of
 from slackwater.runtime.schedule.stage_sampler import StageSampler
 from slackwater.runtime.sources.machine import SourceMachine
 
@@ -113,16 +113,14 @@ class StageMachine:
         results = [channel for channel in stage.outputs if channel.late is None]
         self.outputs = StageOutputs(results, start_ns=start_ns)
         self.output_names = [channel.name for channel in stage.outputs]
-        # Then it has nothing to do but what is queued; so most stages, and a slot asks often.
-        self._is_passing = isinstance(self.intake, PassIntake) and self.source is None
         is_timed = isinstance(stage.step, GatedStep) and stage.step.has_time
-        self._may_be_due = is_timed or self.intake.waits_for_silence
-        self.quiet_until_ns = START_NS
-        """Until then there is nothing to do here, unless something comes; END_NS: not before it
-        does. START_NS: nobody knows, look. Most stages of a slot have nothing to do most times."""
+        self._is_timed = is_timed and self._operator_at is not None
         self._promise_ns, self.moved_ns = START_NS, start_ns  # the latter: when it let rows go
         self.rows_worked = self.rows_released = 0  # that the last slice took in, and let go
         self.is_finished = False
+        self.next: Wakeup | None = None
+        """Its next work; None if there is none unless something comes. Told anew by `tell_next`."""
+        self.tell_next()
 
     # -- what may be done ---------------------------------------------------------------
 
@@ -131,34 +129,48 @@ class StageMachine:
         if self._sampler is not None:
             self._sampler.count(now_ns, self.queues)
             self._sampler.travelled(link_ns)
-        self.quiet_until_ns = START_NS
         self.queues.push(channel, message, now_ns)
         self.intake.heard(channel, now_ns)
         self.report.rows_in += message.rows
+        self.tell_next()
 
-    def urgency_ns(self, now_ns: int) -> int | None:
-        """Return the earliest stimulus time of what waits here; None: nothing to do.
+    def tell_next(self) -> None:
+        """Work out the next work anew: something has changed.
 
         Source: [mace] Def. 7; a source's next event counts from when it was due.
         """
-        if self._is_passing:
-            return self.queues.earliest_stimulus_ns()
         if self.source_at is not None:
-            due_ns = self.source_at.urgency_ns(now_ns)
-            if self.source_at.is_waiting:
-                self.quiet_until_ns = END_NS
-            return due_ns
-        waiting_ns = self.queues.earliest_stimulus_ns()
+            self.next = self.source_at.wakeup
+            return
+        rank_ns = self.queues.earliest_stimulus_ns()
         if self.intake.more:
             goes_on_ns = self.intake.goes_on_ns
-            return goes_on_ns if waiting_ns is None else min(goes_on_ns, waiting_ns)
-        due_ns = self._by_clock_ns(now_ns)
-        if due_ns is not None and due_ns <= now_ns:
-            return due_ns
-        if waiting_ns is None:
-            idle_from_ns = self.intake.idle_from_ns()
-            return idle_from_ns if idle_from_ns is not None and idle_from_ns <= now_ns else None
-        return waiting_ns
+            rank_ns = goes_on_ns if rank_ns is None else min(goes_on_ns, rank_ns)
+            self.next = Wakeup(START_NS, rank_ns)
+            return
+        due_ns = self._due_by_clock_ns()
+        if rank_ns is not None:
+            self.next = Wakeup(START_NS, rank_ns if due_ns is None else min(rank_ns, due_ns))
+            return
+        idle_ns = self.intake.idle_from_ns()
+        if idle_ns is not None:
+            due_ns = idle_ns if due_ns is None else min(due_ns, idle_ns)
+        self.next = None if due_ns is None else Wakeup(due_ns, due_ns)
+
+    def _due_by_clock_ns(self) -> int | None:
+        """Return when the gate must let rows go, or the operator is due; None if at no time."""
+        hold_ns = None if self.gate is None else self.gate.hold_ends_ns()
+        if not self._is_timed or self._operator_at is None:
+            return hold_ns
+        due_ns = self._operator_at.due_ns()
+        if due_ns is None or hold_ns is None:
+            return hold_ns if due_ns is None else due_ns
+        return min(due_ns, hold_ns)
+
+    @property
+    def has_read(self) -> bool:
+        """Whether the last slice read input, or polled for it, and handed nothing over."""
+        return self.source_at is not None and self.source_at.has_read
 
     def came_ns(self, urgency_ns: int) -> int:
         """Return when the message came that has waited longest; of what is due by itself, that."""
@@ -169,28 +181,6 @@ class StageMachine:
     def progress_ns(self) -> int:
         """How far a source has promised; the one behind goes first. START_NS for other stages."""
         return START_NS if self.source is None else self.source.promise_ns
-
-    def is_polling(self, now_ns: int) -> bool:
-        """Whether this is a source that may get something at a time it cannot tell."""
-        return self.source_at is not None and self.source_at.is_polling(now_ns)
-
-    def due_ns(self, now_ns: int) -> int | None:
-        """Return when there will next be something to do; None: unknown, or nothing ever.
-
-        A source has its next rows, a gate must let rows go by the clock, or goes on without a
-        silent channel. Nothing is due before the start. The first call opens the input.
-        """
-        if self.source_at is not None:
-            return self.source_at.due_ns(now_ns)
-        ends = (self._by_clock_ns(now_ns), self.intake.idle_from_ns())
-        return min([at_ns for at_ns in ends if at_ns is not None], default=None)
-
-    def _by_clock_ns(self, now_ns: int) -> int | None:
-        """Return when the gate must let rows go, or the operator is due; None: not known."""
-        hold_ns = None if self.gate is None else self.gate.hold_ends_ns()
-        if self._operator_at is None or (due_ns := self._operator_at.due_ns(now_ns)) is None:
-            return hold_ns
-        return due_ns if hold_ns is None else min(due_ns, hold_ns)
 
     # -- doing it -----------------------------------------------------------------------
 
@@ -205,7 +195,6 @@ class StageMachine:
         """
         if (gate := self.gate) is None:
             raise SettingError("it has no gate, so no rule to be set")
-        self.quiet_until_ns = START_NS
         before = gate.rule
         gate.set_rule(rule)
         if replace(rule, hold_ns=None) != replace(before, hold_ns=None):
@@ -213,6 +202,7 @@ class StageMachine:
             self.intake.more = self.intake.more or gate.may_release()
         if self._sampler is not None:
             self._sampler.try_out(trials)
+        self.tell_next()
 
     def run(self, now_ns: int, *, max_rows: int) -> tuple[Message | None, list[tuple[str, int]]]:
         """Work off about `max_rows` rows.
@@ -225,38 +215,40 @@ class StageMachine:
         if sampler is not None:
             sampler.count(now_ns, self.queues)
             sampler.begin()
+        used: list[tuple[str, int]] = []
         if (source := self.source_at) is not None:
-            before = source.machine.taken
-            message = source.take(now_ns, max_rows=max_rows)
-            self.quiet_until_ns = source.quiet_until_ns
-            self.rows_released = 0 if message is None else message.rows + source.machine.left_out
-            self.rows_worked = max(source.machine.taken - before, self.rows_released)
-            if message is None:
-                return None, []
-            self.moved_ns = now_ns
-            if sampler is not None:
-                sampler.handed_over(message)
-            return self._emit_source(message, source.machine), []
+            message = self._run_source(source, now_ns, max_rows)
+        else:
+            message, used = self._run_intake(now_ns, max_rows), self.intake.work
+        self.tell_next()
+        return message, used
+
+    def _run_source(self, source: StageSource, now_ns: int, max_rows: int) -> Message | None:
+        before = source.machine.taken
+        message = source.work(now_ns, max_rows=max_rows)
+        self.rows_released = 0 if message is None else message.rows + source.machine.left_out
+        self.rows_worked = max(source.machine.taken - before, self.rows_released)
+        if message is None:
+            return None
+        self.moved_ns = now_ns
+        if self._sampler is not None:
+            self._sampler.handed_over(message)
+        return self._emit_source(message, source.machine)
+
+    def _run_intake(self, now_ns: int, max_rows: int) -> Message | None:
         intake = self.intake
         released = intake.take(now_ns, max_rows=max_rows)
         self.rows_worked = intake.rows_worked
         self.rows_released = 0 if released is None else released.rows
-        self.quiet_until_ns = START_NS if self._has_more else END_NS
         if released is None:
-            if self._operator_at is None or (due_ns := self._operator_at.due_ns(now_ns)) is None:
-                return None, intake.work
-            if due_ns > now_ns:
-                return None, intake.work
+            if not self._is_timed or self._operator_at is None:
+                return None
+            due_ns = self._operator_at.due_ns()
+            if due_ns is None or due_ns > now_ns:
+                return None
             released = self._operator_at.nothing_new()
         self.moved_ns = now_ns
-        return self._emit(released, now_ns), intake.work
-
-    @property
-    def _has_more(self) -> bool:
-        """Whether there may be something to do though nothing comes."""
-        if self.queues.has_any or self.intake.more or self._may_be_due:
-            return True
-        return self.gate is not None and self.gate.rule.hold_ns is not None
+        return self._emit(released, now_ns)
 
     def _emit_source(self, message: Message, source: SourceMachine) -> Message:
         if source.is_tested:
@@ -325,7 +317,10 @@ class StageMachine:
 
     def may_grant(self, channel: str) -> bool:
         """Whether the gate has room for more of a channel, or everybody waits for it."""
-        return self.intake.may_grant(channel, self._limits)
+        may = self.intake.may_grant(channel, self._limits)
+        if self.intake.waits_for_silence:  # who may not send is not silent
+            self.tell_next()
+        return may
 
     @property
     def rows_waiting(self) -> int:
@@ -368,9 +363,9 @@ class StageMachine:
 
     def close(self) -> None:
         """Let go of the source's input."""
-        self.quiet_until_ns = START_NS
         if self.source is not None:
             self.source.close()
+        self.tell_next()
 
     def snapshot(self) -> dict[str, Any]:
         """Return all state; users' functions keep theirs. Batches are frozen and shared."""
@@ -409,6 +404,7 @@ class StageMachine:
             self._late.restore(state["late"])
         if self.source_at is not None:
             self.source_at.next_take_ns = state["next_take_ns"]
-        self.rows_worked, self.quiet_until_ns = state["rows_worked"], START_NS
+        self.rows_worked = state["rows_worked"]
         self._promise_ns, self.moved_ns = state["promise_ns"], state["moved_ns"]
         self.is_finished = state["is_finished"]
+        self.tell_next()

@@ -31,14 +31,14 @@ from slackwater.runtime.model.plain import from_plain, to_plain
 from slackwater.runtime.plan.plan import Stage
 from slackwater.runtime.plan.slot_plan import SlotPlan
 from slackwater.runtime.plan.steps import SourceStep
-from slackwater.runtime.schedule.actions import Rest, Slice
+from slackwater.runtime.schedule.actions import Slice
 from slackwater.runtime.schedule.slot import Slot
 from slackwater.runtime.sources.named_reader import NamedReader
 from slackwater.runtime.sources.spec import END_OF_INPUT, EndOfInput, Input
 
 __all__ = ["LoggedSlot", "give", "make_slot", "replay", "replaying"]
 
-VERSION = 6
+VERSION = 7
 """Of a log; another one whenever what is in it changes its meaning."""
 
 Entry = tuple[Any, ...]
@@ -103,6 +103,11 @@ class LoggedSlot(Slot):
             self.note("charge", done.stage, done.worked, done.began_ns, took_ns)
         super().charge(done, took_ns)
 
+    def charge_reading(self, source: str, took_ns: int) -> None:
+        """Charge a source for what was read in a thread."""
+        self.note("charge_reading", source, took_ns)
+        super().charge_reading(source, took_ns)
+
     def apply(self, command: Command, *, number: tuple[int, ...] = ()) -> None:
         """Carry out what a decider wants; what is refused is no stimulus, as it changes nothing."""
         super().apply(command, number=number)
@@ -113,15 +118,15 @@ class LoggedSlot(Slot):
         trials = [(one.name, one.rule.to_plain()) for one in command.trials]
         self.note("apply", command.stage, command.rule.to_plain(), command.by, trials, number)
 
-    def wake_ns(self, now_ns: int) -> int | None:
-        """Return when there is something to do. A stimulus: it may read an input."""
-        self.note("wake", now_ns)
-        return super().wake_ns(now_ns)
+    def open(self, now_ns: int) -> None:
+        """Open the inputs and read their first blocks."""
+        self.note("open", now_ns)
+        super().open(now_ns)
 
-    def rest(self, now_ns: int) -> Rest:
-        """Return how long to sleep. A stimulus, too."""
-        self.note("rest", now_ns)
-        return super().rest(now_ns)
+    def woken(self) -> None:
+        """Poll the inputs again that wake the slot."""
+        self.note("woken")
+        super().woken()
 
     def samples(self, now_ns: int) -> list[StageSample]:
         """Return samples, once."""
@@ -189,10 +194,8 @@ def give(slot: Slot, stimulus: Sequence[Any]) -> Any:
             slot.apply(_command(*of[:-1]), number=tuple(of[-1]))
         case "shed":
             slot.apply(Shed(*of[:-1]), number=tuple(of[-1]))
-        case "credit" | "step" | "rest" | "samples" | "reports":
+        case "credit" | "step" | "open" | "woken" | "charge_reading" | "samples" | "reports":
             return getattr(slot, what)(*of)
-        case "wake":
-            return slot.wake_ns(*of)
     return None  # a read: the source does it by itself
 
 

@@ -256,22 +256,26 @@ class Simulation:
         if name in self._busy or not self._life.may_work(name) or self.replacing.holds(name):
             return
         slot = self._slots[name]
-        try:
-            if self._results[name].due_ns is not None:  # asked before each slice
-                self._do(name, self._results[name].due(self.now_ns))
-            self._cost.begin()
-            self.asked_stop.is_stepping = True
-            done = slot.step(self.now_ns)
-            self.asked_stop.is_stepping = False
-        except (SlackwaterError, CtrlC) as problem:
-            self.asked_stop.broke(self._life, name, problem)
-            return
-        if done is None:
-            self._sleep(name, slot)
-            return
-        self._idle_polls = 0
-        took_ns = self._cost.slice_ns(done, self._rng, now_ns=self.now_ns)
-        slot.charge(done, took_ns)
+        while True:
+            try:
+                if self._results[name].due_ns is not None:  # asked before each slice
+                    self._do(name, self._results[name].due(self.now_ns))
+                self._cost.begin()
+                self.asked_stop.is_stepping = True
+                done = slot.step(self.now_ns)
+                self.asked_stop.is_stepping = False
+            except (SlackwaterError, CtrlC) as problem:
+                self.asked_stop.broke(self._life, name, problem)
+                return
+            if done is None:
+                self._sleep(name, slot)
+                return
+            if not done.has_read:
+                self._idle_polls = 0
+            took_ns = self._cost.slice_ns(done, self._rng, now_ns=self.now_ns)
+            slot.charge(done, took_ns)
+            if took_ns:  # to read takes no time, unless it is measured
+                break
         self._busy.add(name)
         self.at(self.now_ns + took_ns, lambda: self._complete(name, done))
 

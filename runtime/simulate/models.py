@@ -62,6 +62,8 @@ class CostModel:
         return sum(self._part_ns(part, rng, now_ns=now_ns) for part in done.parts)
 
     def _part_ns(self, done: Slice, rng: np.random.Generator, *, now_ns: int) -> int:
+        if done.has_read:  # a row costs what it does, its reading included
+            return 0
         stage = done.stage
         cost = self.slices.get(stage, self.per_slice_ns)
         rows = done.released - _SAVED * (done.passed_over or 0)

@@ -166,10 +166,6 @@ class BlockReader:
         last = None if self._early is None else self._early.rest()
         return None if last is None else self._judged(last, start_ns=start_ns, is_rest=True)
 
-    def has_rows(self) -> bool:
-        """Whether the input has rows right now, or will have none (`has_ended`)."""
-        return self._has_more() and self._rest is not None
-
     @property
     def wait_ends_ns(self) -> int | None:
         """By the clock, when something leaves though nothing comes; None: nothing will."""

@@ -17,7 +17,15 @@ import numpy as np
 
 from slackwater.runtime.errors import OrderError
 from slackwater.runtime.expressions.row_tests import FEW_ROWS
-from slackwater.runtime.model import END_NS, Arrived, Batch, Int64Array, Message, concat_batches
+from slackwater.runtime.model import (
+    END_NS,
+    START_NS,
+    Arrived,
+    Batch,
+    Int64Array,
+    Message,
+    concat_batches,
+)
 from slackwater.runtime.sources.block import Block
 from slackwater.runtime.sources.few_rows import FewRows
 from slackwater.runtime.sources.late_rows import put_around_late
@@ -25,7 +33,7 @@ from slackwater.runtime.sources.state import SourceState
 
 
 class SourceMachine(SourceState):
-    """One source. The host passes the time in, and asks `due_ns` when to call `take` again.
+    """One source. `read` reads a block, `due_ns` says when `take` then has something.
 
     `rows_in = rows handed over + late_dropped + duplicates + bad_times + held` at all times.
 
@@ -53,68 +61,91 @@ class SourceMachine(SourceState):
         SchemaError: the settings name columns that are missing or of the wrong type.
     """
 
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing more is handed over: the end was, or the input is closed."""
+        return self.is_ended or self._is_closed
+
+    @property
+    def is_paced(self) -> bool:
+        """Whether arrivals are replayed by a clock."""
+        return self._spec.speed is not None
+
+    @property
+    def is_unread(self) -> bool:
+        """Whether it takes a `read` to know what is handed over next."""
+        if self._ready is not None or self._is_exhausted or self.is_over:
+            return False
+        return self._block is None or self._position >= self._block.rows
+
+    @property
+    def due_ns(self) -> int | None:
+        """When the next `take` gives something, of a paced source that is read.
+
+        None if it is unread, or over. Rows that were released and not handed over are due since
+        their stimulus, the end since that of the last row.
+        """
+        if self.is_over or self.is_unread:
+            return None
+        if self._ready is not None:
+            return self._ready.stimulus_time_ns.item(0)
+        next_ns = self._next_row_ns
+        if next_ns is None:
+            return START_NS if self._last_due_ns is None else self._last_due_ns
+        if self._teller is None:
+            return next_ns
+        word_ns = self._teller.due_ns(next_ns)
+        return next_ns if word_ns is None else word_ns
+
+    @property
+    def last_due_ns(self) -> int:
+        """When the last row was due that was taken; START_NS: none was, or it is not paced."""
+        return START_NS if self._last_due_ns is None else self._last_due_ns
+
+    @property
+    def wait_ends_ns(self) -> int | None:
+        """When something leaves by the clock though no row comes; None if nothing will."""
+        return self._blocks.wait_ends_ns if self._waits_by_clock else None
+
+    @property
+    def _next_row_ns(self) -> int | None:
+        """When the next row of the block is due; None if it has none, or is not paced."""
+        block = self._block
+        if block is None or block.due_ns is None or self._position >= block.rows:
+            return None
+        return block.due_ns[self._position]
+
     def due_in_ns(self, now_ns: int) -> int | None:
         """Return how long until the next row is due, > 0, by the history that is replayed.
 
-        None: one is due now, the source is not paced, or `due_ns` has not looked it up.
+        None if one is due now, the source is not paced, or the next row is not read yet.
         """
-        next_ns = self._closed_before_ns if self._is_closed else self._next_due_ns
+        next_ns = self._closed_before_ns if self._is_closed else self._next_row_ns
         if next_ns is None or next_ns <= now_ns or self._ready is not None:
             return None
         return next_ns - now_ns
-
-    def due_ns(self, now_ns: int) -> int | None:
-        """Return when the next `take` can give something: at most now_ns means now.
-
-        None: nothing is known to come (the input has nothing right now, or has ended). May
-        poll the reader.
-
-        Raises:
-            IngestError: as `take`.
-        """
-        due_ns = self._row_due_ns(now_ns)
-        if self._teller is None or self._ready is not None:
-            return due_ns
-        word_ns = self._teller.due_ns(self._next_due_ns)
-        return due_ns if word_ns is None else word_ns
 
     @property
     def promise_stimulus_ns(self) -> int:
         """The stimulus that the promise of the rows consumed counts by."""
         return self._reached_stimulus_ns
 
-    @property
-    def known_due_ns(self) -> int | None:
-        """When the next `take` can give something, if nothing that comes can change that."""
-        return self._next_due_ns if self._ready is None and self._teller is None else None
+    def read(self, now_ns: int) -> bool:
+        """Read the next block, if the last one has been taken; hand over nothing.
 
-    def _row_due_ns(self, now_ns: int) -> int | None:
-        if self._next_due_ns is not None and self._ready is None:
-            return self._next_due_ns
-        if self.is_ended or self._is_closed:
-            return None
-        if self._ready is not None:  # as urgent as what it is, however late it is asked
-            return min(now_ns, self._ready.stimulus_time_ns.item(0))
-        if self._waits_by_clock:
-            return self._due_by_clock(now_ns)
-        block = self._current_block(now_ns)
-        if block is None:
-            last_ns = now_ns if self._last_due_ns is None else self._last_due_ns
-            return min(now_ns, last_ns) if self._blocks.has_ended else None
-        self._next_due_ns = None if block.due_ns is None else block.due_ns[self._position]
-        return now_ns if self._next_due_ns is None else self._next_due_ns
+        Opens the input when it is called first.
 
-    def is_polling(self, now_ns: int) -> bool:
-        """Whether the next rows may come at a time that `due_ns` does not tell. May poll."""
-        due_ns = self.due_ns(now_ns)
-        return due_ns is None or (self._waits_by_clock and due_ns > now_ns)
+        Args:
+            now_ns: wall clock.
 
-    def _due_by_clock(self, now_ns: int) -> int | None:
-        """Return `due_ns` where a row arrives when it is taken: none is read before."""
-        is_left = self._block is not None and self._position < self._block.rows
-        if is_left or self._blocks.has_rows() or self._blocks.has_ended:
-            return now_ns
-        return self._blocks.wait_ends_ns
+        Returns:
+            Whether there are rows to be taken, or the end; False: the input has nothing right now.
+
+        Raises:
+            IngestError: as `take`.
+            SchemaError: as `take`.
+        """
+        return self._current_block(now_ns) is not None or self._is_exhausted
 
     def take(self, now_ns: int, *, max_rows: int | None = None) -> Message | None:
         """Return rows that have arrived by now, with the source's promise.
@@ -157,7 +188,7 @@ class SourceMachine(SourceState):
                 self.taken += block.rows_read(self._position, stop)
                 self.newest_ns = block.newest_ns[stop - 1]
                 self._consume(block, stop, now_ns)
-            elif self._blocks.has_ended:
+            elif self._is_exhausted:
                 self._finish(now_ns)
             else:
                 return None
@@ -220,7 +251,6 @@ class SourceMachine(SourceState):
         self._rows_out += stop - start
         self.newest_ns = block.newest_ns[stop - 1]
         self._last_due_ns = due_ns[stop - 1]
-        self._next_due_ns = due_ns[stop] if stop < block.rows else None
         if promised_ns is not None and promised_ns[stop - 1] > self._reached_ns:
             self._reach(promised_ns, due_ns, start, stop)
         self.promise_ns = self._reached_ns
@@ -251,10 +281,10 @@ class SourceMachine(SourceState):
     def close(self) -> None:
         """Let go of the input. Safe to call twice; nothing is handed over afterwards."""
         if not self._is_closed:
-            self._closed_before_ns = self._next_due_ns
+            self._closed_before_ns = self._next_row_ns
         self._is_closed = True
         self._begin(None)
-        self._ready = self._next_due_ns = None
+        self._ready = None
         self._blocks.close()
 
     def _current_block(self, now_ns: int) -> Block | FewRows | None:
@@ -265,6 +295,8 @@ class SourceMachine(SourceState):
             block = self._blocks.next_block(start_ns=self._start_ns, now_ns=now_ns)
             if block is not None:
                 self._begin(block)
+            else:
+                self._is_exhausted = self._blocks.has_ended
         return self._block
 
     def _due_until(self, block: Block, now_ns: int, limit: int) -> int:
@@ -280,7 +312,6 @@ class SourceMachine(SourceState):
     def _consume(self, block: Block, stop: int, now_ns: int) -> None:
         """Take rows up to `stop` out of the block."""
         start, self._position = self._position, stop
-        self._next_due_ns = None
         rows = block.leaving(start, stop)
         if block.due_ns is None:
             stimulus_time_ns = np.full(len(rows), now_ns, dtype=np.int64)
@@ -290,8 +321,6 @@ class SourceMachine(SourceState):
             rows = Batch(*times, rows.columns, rows.writers, arrivals=rows.arrivals)
         else:
             self._last_due_ns = block.due_ns[stop - 1]
-            if stop < block.rows:
-                self._next_due_ns = block.due_ns[stop]
         if block.promised_ns is not None and block.promised_ns[stop - 1] > self._reached_ns:
             if block.due_ns is not None:
                 self._reach(block.promised_ns, block.due_ns, start, stop)

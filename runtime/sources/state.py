@@ -62,7 +62,7 @@ class SourceState:
         self._tests: RowTestsOver | None = None  # of the filter behind it, over that block
         self._plain: Block | None = None  # the same, if its rows leave one by one as they are due
         self._position = 0  # rows of the block consumed
-        self._next_due_ns: int | None = None  # due time of the row there; None: not looked up
+        self._is_exhausted = False  # the input has ended, and all its rows were in blocks
         self._ready: Batch | None = None  # released, not handed over: more than one take's worth
         self._rows_out = 0
         self._reached_ns = START_NS  # promised by the rows consumed
@@ -124,8 +124,9 @@ class SourceState:
             "newest_ns": self.newest_ns,
             "promise_ns": self.promise_ns,
             "is_ended": self.is_ended,
+            "is_exhausted": self._is_exhausted,
             "reached_ns": (self._reached_ns, self._reached_stimulus_ns),
-            "due_ns": (self._last_due_ns, self._next_due_ns),
+            "last_due_ns": self._last_due_ns,
             "input": self._blocks.snapshot(),
             "block": self._block.rest(self._position) if is_left and self._block else None,
             "order": self._order.snapshot(),
@@ -137,7 +138,7 @@ class SourceState:
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from a snapshot; call it on a new machine.
 
-        The next `due_ns` or `take` that needs more rows opens the input and passes over those
+        The next `read` or `take` that needs more rows opens the input and passes over those
         that were read before. They must be the same; how they are cut into blocks does not show.
         """
         self.taken, self._rows_out, self.late_dropped, self.late = state["counts"]
@@ -146,8 +147,9 @@ class SourceState:
         self.newest_ns = state["newest_ns"]
         self.promise_ns = state["promise_ns"]
         self.is_ended = state["is_ended"]
+        self._is_exhausted = state["is_exhausted"]
         self._reached_ns, self._reached_stimulus_ns = state["reached_ns"]
-        self._last_due_ns, self._next_due_ns = state["due_ns"]
+        self._last_due_ns = state["last_due_ns"]
         self._blocks.restore(state["input"])
         self._begin(None if state["block"] is None else Block.of_rest(state["block"]))
         self._order.restore(state["order"])

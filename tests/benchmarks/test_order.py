@@ -19,7 +19,7 @@ from benchmarks.order.disorder import (
     steps_back,
 )
 from benchmarks.order.replay import Outcome, buffered, pooled, sequenced
-from tests.support.sources import machine
+from tests.support.sources import machine, next_due_ns
 
 BUFFERS = [
     sw.k_slack("2ms", late="pass"),
@@ -105,7 +105,7 @@ def run(stream: Arrivals, **options: Any) -> Outcome:
     order: list[int] = []
     now_ns = first_ns
     while not source.is_ended:
-        due_ns = source.due_ns(now_ns)
+        due_ns = next_due_ns(source, now_ns)
         assert due_ns is not None
         now_ns = max(now_ns, due_ns)
         message = source.take(now_ns, max_rows=1)

@@ -15,6 +15,7 @@ from slackwater.runtime.sources import SourceMachine
 from slackwater.runtime.sources.arrivals import ArrivalTeller
 from tests.support.any_flow import MS, any_flow
 from tests.support.restoring import check_restored_anywhere
+from tests.support.sources import next_due_ns
 
 SEEDS = range(24)
 CALLS = 40
@@ -52,7 +53,7 @@ def calls(chance: Random) -> list[Callable[[SourceMachine], Any]]:
     for _ in range(CALLS):
         now_ns += chance.choice([0, 5, 60, 200]) * MS
         rows = chance.choice([1, 7, 40, 1_000])
-        made.append(lambda source, at=now_ns: source.due_ns(at))
+        made.append(lambda source, at=now_ns: next_due_ns(source, at))
         made.append(lambda source, at=now_ns, most=rows: source.take(at, max_rows=most))
         made.append(lambda source: [getattr(source, word) for word in COUNTS])
     late_ns = now_ns + 10**12

@@ -257,7 +257,7 @@ def test_a_read_by_the_clock_takes_rows_when_they_come_and_closes_when_that_is_d
     rows = batch_of([4 * MS], {"key": [7]}, 6 * MS)
     read = GateRead([rows], [None], START_NS, 0, START_NS)
     assert operator.process(read, now_ns=6 * MS) is None
-    assert operator.due_ns(6 * MS) == 7 * MS
+    assert operator.due_ns() == 7 * MS
     nothing = GateRead([None], [None], START_NS, 0, START_NS)
     assert counts(operator.process(nothing, now_ns=7 * MS)) == [(5, 1)]
     # One whose stimulus was before that has come behind it all the same.

@@ -24,6 +24,7 @@ from slackwater.runtime.schedule.arrivals import ArrivalFrontier
 from slackwater.runtime.sources.arrivals import ArrivalTeller
 from slackwater.runtime.sources.machine import SourceMachine
 from tests.support.closings import EndAndAWhile
+from tests.support.sources import next_due_ns
 
 MS, S = 1_000_000, 1_000_000_000
 
@@ -67,7 +68,7 @@ def test_a_paced_source_tells_nothing_before_its_first_row() -> None:
     assert source.take(0).arrived == Arrived(10 * S, 0, since_ns=10 * S)
     late = source_of(rows_at(10, 17), every_ns=2 * S, speed=2.0, out_of_order="sort", disorder="1s")
     said = []
-    while (due_ns := late.due_ns(END_NS)) is not None and not late.is_ended:
+    while (due_ns := next_due_ns(late, END_NS)) is not None and not late.is_ended:
         said.append(late.take(due_ns).arrived)
     assert [one.since_ns for one in said if one is not None] == [17 * S]  # let go at the end
 
@@ -119,7 +120,7 @@ def source_of(rows: sw.Input, *, every_ns: int, speed: float | None, **options: 
 def test_a_paced_source_says_each_while_how_far_arrivals_are_though_no_row_comes() -> None:
     source = source_of(rows_at(10, 17, 11), every_ns=2 * S, speed=2.0)
     said = []
-    while (due_ns := source.due_ns(END_NS)) is not None and not source.is_ended:
+    while (due_ns := next_due_ns(source, END_NS)) is not None and not source.is_ended:
         message = source.take(due_ns)
         arrived = None if message.arrived is None else message.arrived.ns / S
         said.append((due_ns / S, message.rows, arrived))

@@ -71,11 +71,11 @@ def test_while_event_time_stands_still_a_row_leaves_when_its_hold_ends() -> None
     one.apply(release("both", None, hold_ns=HOLD))
     deliver(one, "left", [10, 20], 5)
     assert run(one, 5) == []
-    assert one.wake_ns(5) == 5 + HOLD
+    assert one.rest(5).until_ns == 5 + HOLD
     assert run(one, 5 + HOLD - 1) == []
     assert run(one, 5 + HOLD) == [10, 20]
     assert (counts(one).slack_ready, counts(one).in_flight) == (2, 0)
-    assert one.wake_ns(5 + HOLD) is None
+    assert one.rest(5 + HOLD).until_ns is None
 
 
 def test_rows_of_one_message_and_of_one_time_leave_together_and_in_order() -> None:
@@ -92,7 +92,7 @@ def test_without_a_hold_rows_wait_for_event_time() -> None:
     one = slot()
     deliver(one, "left", [10, 20], 0)
     assert run(one, 0) == []
-    assert one.wake_ns(0) is None
+    assert one.rest(0).until_ns is None
     assert run(one, 10**15) == []
 
 
@@ -104,7 +104,7 @@ def test_a_late_row_behind_a_hold_that_has_ended_does_not_keep_the_slot_busy() -
     deliver(one, "right", [50], HOLD + 1)
     assert run(one, HOLD + 1) == [50]
     assert counts(one).late == 1
-    assert one.wake_ns(HOLD + 1) is None
+    assert one.rest(HOLD + 1).until_ns is None
     assert run(one, 10 * HOLD) == []
 
 
@@ -192,7 +192,7 @@ def test_what_waits_for_credit_does_not_hide_when_another_stage_is_due() -> None
         deliver(one, "left", [at], at)
         run(one, at + HOLD)
     assert counts(one).in_flight == 1
-    assert one.wake_ns(5 * HOLD) == 10**6
+    assert one.rest(5 * HOLD).until_ns == 10**6
 
 
 @pytest.mark.parametrize(
@@ -213,7 +213,7 @@ def test_a_slack_that_cannot_be_is_refused_and_changes_nothing(
         one.apply(release(stage, slack_ns, hold_ns=hold_ns))
     deliver(one, "left", [10, 50], 0)
     assert run(one, 0) == [10]
-    assert one.wake_ns(0) == HOLD
+    assert one.rest(0).until_ns == HOLD
 
 
 def test_a_gate_that_was_planned_as_ready_only_stays_so() -> None:
@@ -272,7 +272,7 @@ def test_slack_hold_and_waits_survive_a_restore() -> None:
     deliver(before, "left", [10, 60, 70], 5)
     assert run(before, 5) == [10]
     after.stages["both"].restore(before.stages["both"].snapshot())
-    assert after.wake_ns(5) == 5 + HOLD
+    assert after.rest(5).until_ns == 5 + HOLD
     assert run(after, 5 + HOLD) == [60, 70]
     sample = next(s for s in after.samples(NS_PER_SECOND) if s.stage == "both")
     assert (sample.slack_ready, sample.rule.slack_ns, sample.latency_ns) == (3, 30, HOLD)
@@ -320,7 +320,7 @@ def test_no_row_waits_longer_than_the_hold_and_none_is_lost(
                 came = min(entry for entry in waiting if entry[0] == time_ns)
                 waiting.remove(came)
             assert all(at_ns < came_ns + HOLD for _, came_ns in waiting)
-            wake_ns = one.wake_ns(at_ns)
+            wake_ns = one.rest(at_ns).until_ns
             if wake_ns is None or wake_ns > until_ns:
                 return
             at_ns = wake_ns

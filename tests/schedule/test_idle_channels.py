@@ -66,12 +66,12 @@ def test_a_gate_goes_on_without_a_channel_that_is_silent_for_too_long(others: in
     slot.deliver(LEFT, message([5, 9]), 10)
     slot.deliver(RIGHT, message([1]), 20)
     assert out(slot, 20) == [1]
-    assert slot.wake_ns(20) == 120, "asked to look again when right is idle"
+    assert slot.rest(20).until_ns == 120, "asked to look again when right is idle"
     assert out(slot, 119) == []
     assert gate_report(slot, 119).still_ns == 99
     assert out(slot, 120) == [5, 9]
     assert gate_report(slot, 120).still_ns == 0
-    assert slot.wake_ns(120) is None
+    assert slot.rest(120).until_ns is None
     assert gate_report(slot, 120).idle_marks == {"right": 1}
     assert gate_report(slot, 120).waiting_for == ["left"]
     slot.deliver(RIGHT, message([2, 12]), 500)
@@ -87,7 +87,7 @@ def test_a_promise_alone_is_a_word() -> None:
     for now_ns in (90, 180, 270):
         slot.deliver(RIGHT, Message(None, 1, 0), now_ns)
         assert out(slot, now_ns) == []
-        assert slot.wake_ns(now_ns) == now_ns + 100
+        assert slot.rest(now_ns).until_ns == now_ns + 100
     assert gate_report(slot, 270).idle_marks == {}
 
 
@@ -97,7 +97,7 @@ def test_a_channel_that_nobody_waits_for_is_not_marked() -> None:
     for now_ns in range(0, 1_000, 50):
         slot.deliver(RIGHT, Message(None, 1, 0), now_ns)
         assert out(slot, now_ns) == []
-    assert slot.wake_ns(1_000) is None
+    assert slot.rest(1_000).until_ns is None
     assert gate_report(slot, 1_000).idle_marks == {}
     slot.deliver(RIGHT, message([20]), 1_000)
     assert out(slot, 1_000) == [9, 20], "now they wait for left, which is long silent"
@@ -133,7 +133,7 @@ def test_a_channel_that_the_gate_gave_no_credit_was_not_silent() -> None:
     out(slot, 1_050)
     slot.deliver(RIGHT, message([20]), 1_100)
     assert out(slot, 1_100) == []
-    assert slot.wake_ns(1_100) == 1_150
+    assert slot.rest(1_100).until_ns == 1_150
     assert (gate_report(slot, 1_100).late, gate_report(slot, 1_100).idle_marks) == (0, {})
 
 
@@ -143,7 +143,7 @@ def test_a_word_that_a_busy_slot_has_not_taken_in_is_no_silence() -> None:
     for now_ns in range(0, 500, 50):
         slot.deliver(RIGHT, message([now_ns + 2]), now_ns)
     assert out(slot, 500) == [1], "its sender may have waited for the credit of that message"
-    assert slot.wake_ns(500) == 600
+    assert slot.rest(500).until_ns == 600
     assert out(slot, 600) == list(range(2, 500, 50))
 
 
@@ -151,7 +151,7 @@ def test_without_idle_a_gate_waits_for_ever() -> None:
     slot = slot_of()
     slot.deliver(LEFT, message([9]), 0)
     assert out(slot, 10**18) == []
-    assert slot.wake_ns(10**18) is None
+    assert slot.rest(10**18).until_ns is None
 
 
 @pytest.mark.parametrize("others", [0, 20])
@@ -178,7 +178,7 @@ def test_the_last_that_is_not_idle_is_waited_for() -> None:
     assert out(slot, 0) == [4]
     assert out(slot, 99) == []
     assert out(slot, 100) == [5, 9]
-    assert slot.wake_ns(1_000) is None
+    assert slot.rest(1_000).until_ns is None
     assert out(slot, 1_000) == []
     assert gate_report(slot, 1_000).idle_marks == {"right": 1}
     assert gate_report(slot, 1_000).waiting_for == ["left"]
@@ -220,7 +220,7 @@ def test_what_comes_after_a_pause_of_all_inputs_is_not_late(
     newest = 0  # that could be read before the pause was over
     wake_ns = 0
     for at_ns, name, tick in [*sorted(arrivals), (up_ns + 10_000, names[0], up_ns + 10_000)]:
-        while (due_ns := slot.wake_ns(wake_ns)) is not None and due_ns < at_ns:
+        while (due_ns := slot.rest(wake_ns).until_ns) is not None and due_ns < at_ns:
             wake_ns = due_ns
             out(slot, wake_ns)
         before = gate_report(slot, at_ns).late
@@ -379,9 +379,9 @@ def test_of_a_gates_only_input_all_leaves_once_it_is_silent_for_too_long() -> No
     slot = Slot("a", plan.stages_of("a"), start_ns=0)
     slot.deliver("left→both", message([5, 3, 14, 27], -33), 10)
     assert out(slot, 10) == []
-    assert slot.wake_ns(10) == 110
+    assert slot.rest(10).until_ns == 110
     assert len(out(slot, 110)) == 2, "the window of 27 may have more"
-    assert slot.wake_ns(110) is None
+    assert slot.rest(110).until_ns is None
     assert gate_report(slot, 110).idle_marks == {"left": 1}
     slot.deliver("left→both", message([28, 6, 40], -20), 500)
     slot.deliver("left→both", Message(None, END_NS, 0), 500)

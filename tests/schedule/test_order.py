@@ -209,7 +209,7 @@ def test_within_a_stage_the_earliest_stimulus_goes_first_unless_the_order_says_s
 def test_an_order_that_has_a_word_for_paths_is_asked_while_there_are_two() -> None:
     order = Fewest()
     slot = union_slot(order)
-    assert slot.stages["out"].urgency_ns(100) == 40, "the stage is as urgent as before"
+    assert slot.stages["out"].next == (START_NS, 40, False), "the stage is as urgent as before"
     assert taken(slot) == [1, 1, 3]
     assert [[(one.source, *one[2:]) for one in paths] for paths in order.shown] == [
         [("pairs.1", 50, 70, 1, 2), ("pairs.2", 40, 72, 3, 1)],

@@ -92,7 +92,7 @@ class Bench:
         (gate,) = [r for r in self.slot.reports(self.now_ns)[0] if r.name == "both"]
         assert gate.is_balanced
         assert gate.in_flight == 0
-        assert self.slot.stages["both"].due_ns(self.now_ns) is None
+        assert self.slot.stages["both"].next is None
 
 
 def test_a_row_late_by_its_writer_alone_does_not_keep_the_slot_busy() -> None:
@@ -108,7 +108,7 @@ def test_a_row_late_by_its_writer_alone_does_not_keep_the_slot_busy() -> None:
     bench.send(MIXED, [10], [1], 0)  # as late as if it were older: writer 2 has been read
     bench.rest()
     assert bench.got == [0, 1]
-    assert bench.slot.wake_ns(1_000) is None
+    assert bench.slot.rest(1_000).until_ns is None
     bench.now_ns = 2_000
     assert bench.rest() == 0
 

@@ -90,7 +90,7 @@ class Pair:
             sends = [] if message is None else machine.outgoing(message, self.now_ns)
             told = [(channel.name, to_plain(part)) for channel, part in sends]
             rows = machine.rows_worked, machine.rows_released, machine.looked_at
-            found.append((canonical(told), used, rows, machine.quiet_until_ns))
+            found.append((canonical(told), used, rows, machine.next))
         assert found[0] == found[1]
 
     def set_rule(self, slack: int | None) -> None:
@@ -109,8 +109,7 @@ class Pair:
             (
                 canonical(to_plain(machine.snapshot())),
                 machine.report_at(self.now_ns).to_plain(),
-                machine.urgency_ns(self.now_ns),
-                machine.due_ns(self.now_ns),
+                machine.next,
             )
             for machine in self.machines
         ]

@@ -71,11 +71,14 @@ def test_a_source_that_is_behind_is_as_urgent_as_the_row_that_waits_longest() ->
     flow.source("rows", sw.table(ROWS), event_time="ts", speed=1.0).sink("out", sw.collect_sink())
     slot = slot_of(planned(flow, out="b"), "a", max_slice_rows=1, min_slice_rows=1)
     source, gap_ns = slot.stages["rows"], Limits().source_gap_ns
+    slot.open(0)
     found = []
     for now_ns in (gap_ns, 2 * gap_ns, 3 * gap_ns):
-        found.append(source.urgency_ns(now_ns))
+        assert source.next is not None
+        assert source.next.at_ns <= now_ns
+        found.append(source.next.rank_ns)
         assert slot.step(now_ns) is not None
-        assert source.urgency_ns(now_ns) is None, "it was asked just now"
+        assert source.next.at_ns > now_ns, "it took rows just now"
     assert found == [0, 1, 2]
 
 

@@ -50,8 +50,7 @@ class AfterAWhile(ByWatermark):
     def sure_ns(self, frontier_ns: int) -> int:
         return min(frontier_ns, self.until_ns)
 
-    def due_ns(self, now_ns: int) -> int | None:
-        del now_ns
+    def due_ns(self) -> int | None:
         return None if self.since_ns is None else self.since_ns + HOLD_NS
 
     def snapshot(self) -> dict[str, Any]:

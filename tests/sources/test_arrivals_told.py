@@ -28,6 +28,7 @@ from slackwater.runtime.sources.arrivals import ArrivalTeller
 from slackwater.runtime.sources.clock_columns import clock_columns
 from tests.support.readers import JitterInput
 from tests.support.reorders import Widening
+from tests.support.sources import next_due_ns
 
 MS = 1_000_000
 EVERY_NS = 5 * MS
@@ -202,7 +203,7 @@ def drive(case: Case, seed: int, speed: float | None) -> Run:
         for _ in range(MANY_TAKES):
             most = chance.choice([1, 2, 7, None])
             now += chance.choice([0, 0, 1, 9, 60]) * MS
-            due = source.due_ns(now)
+            due = next_due_ns(source, now)
             message = source.take(now, max_rows=most)
             if message is not None:
                 assert due is None or due <= now or message.batch is None

@@ -17,7 +17,7 @@ from slackwater.runtime.errors import OrderError
 from slackwater.runtime.expressions.expressions import col
 from slackwater.runtime.model import EARLIEST_NS, END_NS, LATEST_NS, START_NS, concat_batches
 from slackwater.runtime.sources.early import MOST_ROWS
-from tests.support.sources import drain, machine, times
+from tests.support.sources import drain, machine, next_due_ns, times
 
 PICTURE: dict[str, Any] = {
     "a": [10, 11, 12, 13, 14, 15, 16, 17],
@@ -123,7 +123,7 @@ def test_an_arrival_does_not_run_back_behind_that_of_a_row_that_is_held() -> Non
     data = {"a": [0, 5, 2], "t": [0, 60, 1]}  # 60 is early; what comes behind it comes at 5
     source = machine(data, ahead_ns=2, speed=1.0, **LENIENT)
     due = []
-    while (at := source.due_ns(0)) is not None and (message := source.take(at)) is not None:
+    while (at := next_due_ns(source, 0)) is not None and (message := source.take(at)) is not None:
         due += [(at, one) for one in times([message])]
     assert due == [(0, 0), (5, 1), (5, 60)]
 

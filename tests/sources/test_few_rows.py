@@ -22,6 +22,7 @@ from slackwater.runtime.model.schema import inside_schema
 from slackwater.runtime.sources import SourceMachine, SourceSpec
 from slackwater.runtime.sources.column_reader import ColumnReader
 from slackwater.runtime.sources.spec import END_OF_INPUT, EndOfInput
+from tests.support.sources import next_due_ns
 from tests.support.states import canonical
 
 SCHEMA = pa.schema(
@@ -181,7 +182,7 @@ def drive(case: Case) -> None:
         now += chance.choice([0, 1, 50])
         most = chance.choice([1, 2, 5, None, None, None])
         if chance.random() < 0.5:
-            assert same(_tried(one.due_ns, now) for one in machines)
+            assert same(_tried(next_due_ns, one, now) for one in machines)
         if chance.random() < 0.15:
             states = [one.snapshot() for one in machines]
             assert same(canonical(to_plain(state)) for state in states)
@@ -210,7 +211,7 @@ def test_columns_of_rows_that_fail_the_filter_are_never_read() -> None:
     assert first.rows == 2
     with patch.object(ColumnReader, "read", side_effect=AssertionError):
         for n in (6, 7):
-            assert machine.due_ns(10) == 10
+            assert next_due_ns(machine, 10) == 10
             message = machine.take(10)
             assert message is not None
             assert (message.batch, machine.left_out) == (None, 2)

@@ -22,7 +22,7 @@ from slackwater.runtime.order.sequence import by_sequence
 from slackwater.runtime.sources import SourceMachine
 from tests.support.examples import a_third
 from tests.support.readers import JitterInput
-from tests.support.sources import block, drain, machine, times
+from tests.support.sources import block, drain, machine, next_due_ns, times
 
 HOUR = 3_600 * 10**9
 COUNTS = ("late", "late_dropped", "duplicates", "given_up", "renumbered")
@@ -65,7 +65,7 @@ def test_a_gap_is_given_up_when_its_time_is_over_and_its_row_is_late_then() -> N
     numbers, arrivals = [5, 6, 7, 9, 10, 11, 8, 8], [0, 10, 20, 30, 35, 45, 90, 91]
     source = numbered(numbers, arrivals, start_ns=0, speed=1.0)
     left, now = {}, 0
-    while (due := source.due_ns(now)) is not None:
+    while (due := next_due_ns(source, now)) is not None:
         now = max(now, due)
         left |= dict.fromkeys(times([m for m in [source.take(now)] if m]), now)
     assert left == {50: 0, 60: 10, 70: 20, 90: 41, 100: 41, 110: 45}, "41: behind all of 40"
@@ -217,18 +217,18 @@ class Slow:
 def test_without_arrivals_a_gap_is_given_up_by_the_clock() -> None:
     slow = Slow([block(t=[at], n=[number]) for at, number in [(1, 1), (2, 2), (4, 4), (5, 5)]])
     source = machine(slow, sequence="n", out_of_order=by_sequence(timeout="40ns"))
-    assert source.is_polling(0)
+    assert next_due_ns(source, 0) is None
     left = []
     for now in (100, 110, 120):
         slow.there = 1
         left.append(times([source.take(now)]))
     assert left == [[1], [2], []]
-    assert (source.due_ns(120), source.is_polling(120)) == (131, True), "10 apart, so 10 behind"
+    assert next_due_ns(source, 120) == 131, "10 apart, so 10 behind"
     assert source.take(130) is None
     assert times([source.take(131)]) == [4]
     assert counts(source) == {"given_up": 1}
     slow.there = 1
-    assert source.due_ns(140) == 140
+    assert next_due_ns(source, 140) == 140
     assert times([source.take(140)]) == [5]
 
 
@@ -258,7 +258,7 @@ def test_however_it_is_read_taken_paced_and_restored_the_same_rows_leave(
     source, rows = made(), []
     for _ in range(3_000):
         now += chance.choice([0, 1, 20])
-        due = source.due_ns(now)
+        due = next_due_ns(source, now)
         message = source.take(now, max_rows=chance.choice([1, 2, 9, None]))
         assert source.rows_in == source.rows_out + source.held + source.late_dropped + (
             source.duplicates

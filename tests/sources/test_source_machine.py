@@ -10,7 +10,7 @@ import pytest
 from slackwater.runtime.errors import SchemaError
 from slackwater.runtime.expressions.expressions import col
 from slackwater.runtime.model import EARLIEST_NS, END_NS, LATEST_NS, START_NS
-from tests.support.sources import NOW, Stuttering, block, drain, machine, times
+from tests.support.sources import NOW, Stuttering, block, drain, machine, next_due_ns, times
 
 
 def test_rows_leave_in_order_with_their_own_time_as_promise_then_the_end() -> None:
@@ -23,12 +23,12 @@ def test_rows_leave_in_order_with_their_own_time_as_promise_then_the_end() -> No
     assert (end.batch, end.promise_ns) == (None, END_NS)
     assert source.is_ended
     assert source.take(NOW) is None
-    assert source.due_ns(NOW) is None
+    assert next_due_ns(source, NOW) is None
 
 
 def test_the_end_comes_once_from_an_empty_input() -> None:
     source = machine(pa.table({"t": pa.array([], pa.int64())}))
-    assert source.due_ns(NOW) == NOW
+    assert next_due_ns(source, NOW) == NOW
     assert [message.promise_ns for message in drain(source)] == [END_NS]
     assert source.rows_in == 0
 
@@ -56,11 +56,11 @@ def test_only_needed_columns_are_carried() -> None:
 def test_nothing_is_known_to_come_while_the_input_has_nothing() -> None:
     given = Stuttering(None, None, block(t=[1]), block(t=pa.array([], pa.int64())), None)
     source = machine(given)
-    assert source.due_ns(NOW) is None
+    assert next_due_ns(source, NOW) is None
     assert source.take(NOW) is None
-    assert source.due_ns(NOW) == NOW
+    assert next_due_ns(source, NOW) == NOW
     assert times([source.take(NOW)]) == [1]
-    assert source.due_ns(NOW) is None
+    assert next_due_ns(source, NOW) is None
     assert source.take(NOW).is_end
 
 
@@ -71,7 +71,7 @@ def test_close_lets_go_of_the_input_and_nothing_follows() -> None:
     source.close()
     source.close()
     assert given.closed == 2
-    assert source.due_ns(NOW) is None
+    assert next_due_ns(source, NOW) is None
     assert source.take(NOW) is None
     assert not source.is_ended
 
@@ -211,11 +211,11 @@ def test_a_paced_row_is_due_at_its_arrival_and_that_is_its_stimulus() -> None:
     data = {"t": [0, 5, 10, 20], "a": [100, 140, 120, 200]}
     source = machine(data, arrival="a", speed=2.0, start_ns=1_000, out_of_order="error")
     assert source.take(999) is None
-    assert source.due_ns(0) == 1_000
+    assert next_due_ns(source, 0) == 1_000
     first = source.take(1_000)
     assert first.batch is not None
     assert first.batch.stimulus_time_ns.tolist() == [1_000]
-    assert source.due_ns(1_000) == 1_020
+    assert next_due_ns(source, 1_000) == 1_020
     assert source.take(1_019) is None
     second = source.take(1_049)  # row 2 arrived before row 1, so it is due with it
     assert second.batch is not None
@@ -231,9 +231,9 @@ def test_a_paced_row_is_due_at_its_arrival_and_that_is_its_stimulus() -> None:
 def test_a_take_gives_all_rows_that_are_due_however_many(due: int) -> None:
     source = machine({"t": [-1, *range(50)]}, speed=1.0, start_ns=-1)
     assert times([source.take(-1)]) == [-1]
-    assert source.due_ns(0) == 0
+    assert next_due_ns(source, 0) == 0
     assert times([source.take(due - 1)]) == list(range(due))
-    assert source.due_ns(due - 1) == (due if due < 50 else due - 1)
+    assert next_due_ns(source, due - 1) == (due if due < 50 else due - 1)
 
 
 def test_rows_left_over_by_a_small_take_are_due_at_once() -> None:
@@ -241,25 +241,25 @@ def test_rows_left_over_by_a_small_take_are_due_at_once() -> None:
         {"t": [0, 1, 2, 50, 90]}, speed=1.0, out_of_order="sort", disorder_ns=10, start_ns=0
     )
     assert times([source.take(2)]) == []
-    assert source.due_ns(2) == 50
+    assert next_due_ns(source, 2) == 50
     assert times([source.take(60, max_rows=1)]) == [0]
-    assert source.due_ns(60) == 1  # as urgent as the row is
+    assert next_due_ns(source, 60) == 1  # as urgent as the row is
     assert times([source.take(60, max_rows=1)]) == [1]
     assert times([source.take(60)]) == [2]
-    assert source.due_ns(60) == 90
+    assert next_due_ns(source, 60) == 90
 
 
 def test_at_speed_one_due_times_are_exact_to_the_nanosecond() -> None:
     far = 10**18 + 1
     source = machine({"t": [0, far]}, speed=1.0, start_ns=7)
     source.take(7)
-    assert source.due_ns(7) == far + 7
+    assert next_due_ns(source, 7) == far + 7
 
 
 def test_arrivals_of_any_distance_have_a_due_time() -> None:
     source = machine({"t": [EARLIEST_NS, LATEST_NS]}, speed=1.0, start_ns=7)
     source.take(7)
-    assert source.due_ns(7) == 2**62 + 7
+    assert next_due_ns(source, 7) == 2**62 + 7
 
 
 def test_a_clock_that_steps_back_gives_nothing_twice() -> None:

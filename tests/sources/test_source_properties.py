@@ -22,6 +22,7 @@ from slackwater.runtime.model import START_NS, Message
 from slackwater.runtime.model.schema import inside_schema
 from slackwater.runtime.sources import SourceMachine, SourceSpec
 from tests.support.readers import JitterInput
+from tests.support.sources import next_due_ns
 
 MANY_TAKES = 5_000
 """Far more than 40 rows need: due times lie within 2,000 ns, and time goes on by 14 a take."""
@@ -127,7 +128,7 @@ def drive(case: Case, seed: int) -> tuple[Run, list[Message], dict[int, int]]:
             if source.is_ended:
                 break
             now += chance.choice([0, 1, 5, 50])
-            due = source.due_ns(now)
+            due = next_due_ns(source, now)
             message = source.take(now, max_rows=chance.choice([1, 2, 7, None]))
             if message is None:
                 continue  # not due, or the input has nothing just now

@@ -18,6 +18,7 @@ import slackwater as sw
 from examples import city_congestion
 from slackwater.runtime.errors import ClusterError, FlowError, SinkError
 from tests.simulate.test_closing_flows import closing_flow
+from tests.simulate.test_who_is_charged import BLOCKS, BURNS_NS, Burning, block
 from tests.support.crowds import crowd
 from tests.support.endless import SilentInput
 from tests.support.flows import city_tables, counting_flow, offline_congestion, sorted_rows
@@ -218,6 +219,18 @@ def test_users_functions_run_on_workers(cluster: sw.Cluster, readings: pa.Table)
     assert labels.equals(simulate(flow(), "labels"))
     assert np.array_equal(twice["twice"], np.asarray(twice["value"]) * 2)
     assert 0 < len(labels) < len(twice) == len(readings)
+
+
+def test_a_reader_of_a_users_own_is_charged_to_its_source(cluster: sw.Cluster) -> None:
+    flow = sw.Dataflow("burning")
+    dear = flow.source("dear", Burning(reads_inline=False), event_time="ts")
+    rows = pa.Table.from_batches(map(block, range(BLOCKS)))
+    cheap = flow.source("cheap", sw.table(rows), event_time="ts")
+    dear.join(cheap, on="key", within="10ms", name="both").sink("out", sw.collect_sink())
+    report = cluster.submit(flow, placement=ONE_SLOT).wait(timeout=LIMIT_S)
+    took_ns = {stage.name: stage.service_ns for stage in report.stages}
+    assert took_ns["dear"] >= 0.9 * BLOCKS * BURNS_NS, took_ns
+    assert took_ns["both"] < 0.5 * BLOCKS * BURNS_NS, took_ns
 
 
 def test_no_process_imports_runtime_actors_or_ingest_by_the_bare_name(

@@ -89,7 +89,7 @@ def _messages(
     while not slot.is_finished:
         done = slot.step(now_ns)
         if done is None:
-            wake_ns = slot.wake_ns(now_ns)
+            wake_ns = slot.rest(now_ns).until_ns
             assert wake_ns is not None, "a paced source says when"
             assert wake_ns > now_ns, "what is due could have been done"
             now_ns = wake_ns

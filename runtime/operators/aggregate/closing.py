@@ -220,9 +220,8 @@ class ByPolicy:
         del frontier_ns
         return min(self._closed_ns, self._final_ns) if self._corrects else self._closed_ns
 
-    def due_ns(self, now_ns: int) -> int | None:
+    def due_ns(self) -> int | None:
         """Return when the policy closes a window if no row comes."""
-        del now_ns
         due_ns = self.run.next_ns()
         return None if due_ns is None else max(due_ns, self._passed_ns + 1)
 

@@ -147,9 +147,9 @@ class AggregateMachine:
         """Return the last moment in the earliest window still open: nothing older will leave."""
         return self._summary.promise_ns(self._closer.sure_ns(frontier_ns))
 
-    def due_ns(self, now_ns: int) -> int | None:
+    def due_ns(self) -> int | None:
         """Return when windows close by the clock."""
-        return self._closer.due_ns(now_ns)
+        return self._closer.due_ns()
 
     @property
     def rows_held(self) -> int:

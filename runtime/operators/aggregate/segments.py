@@ -75,7 +75,7 @@ class Closer(Protocol):
         """Return up to which end windows have closed for good, behind the last read."""
         ...
 
-    def due_ns(self, now_ns: int) -> int | None:
+    def due_ns(self) -> int | None:
         """Return when it closes some by the clock; None: at no time that is known.
 
         Only of an aggregate whose step says `has_time`.
@@ -128,9 +128,8 @@ class ByWatermark:
         """Return the frontier, which no watermark is behind."""
         return frontier_ns
 
-    def due_ns(self, now_ns: int) -> None:
+    def due_ns(self) -> None:
         """Return None: windows close by event time."""
-        del now_ns
 
     def chances(self, ends_ns: Int64Array) -> npt.NDArray[np.float64]:
         """Return that it is unknown."""

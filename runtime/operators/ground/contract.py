@@ -44,7 +44,7 @@ class Operator(Protocol):
         """
         ...
 
-    def due_ns(self, now_ns: int) -> int | None:
+    def due_ns(self) -> int | None:
         """Return when it has something to do by the clock; None: at no time that is known.
 
         It is called then, if nothing else has been, with a read without rows. Nothing is due
@@ -85,9 +85,8 @@ class Operator(Protocol):
 class ByEventTime:
     """What an operator says that does not go by the clock."""
 
-    def due_ns(self, now_ns: int) -> None:
+    def due_ns(self) -> None:
         """Return None."""
-        del now_ns
 
 
 class Stateless(Protocol):

@@ -40,6 +40,18 @@ def test_work_counts_as_its_cpu_time_whoever_else_has_the_core() -> None:
     assert took_ns == pytest.approx(cpu_ns, rel=0.1)
 
 
+def test_a_wait_for_a_thread_that_computes_is_that_threads() -> None:
+    others_ns = 0
+    with closing(OccupiedClock(lambda: others_ns)) as clock_ns:
+        began_ns, wall_ns = clock_ns(), time.monotonic_ns()
+        wait_ms(20)
+        others_ns = 15 * MS
+        took_ns, wall_ns = clock_ns() - began_ns, time.monotonic_ns() - wall_ns
+        assert took_ns <= wall_ns - 14 * MS
+        wait_ms(20)
+        assert clock_ns() - began_ns - took_ns >= 19 * MS, "they have done no more"
+
+
 def test_what_passes_with_nothing_to_do_is_left_out() -> None:
     with closing(OccupiedClock()) as clock_ns:
         began_ns = clock_ns()

@@ -38,12 +38,28 @@ class Reading:
 def test_blocks_come_in_order_then_the_end_for_ever() -> None:
     feed = Feed(lambda: iter([rows(0, 2), None, rows(2, 0), rows(2, 1)]))
     reading = Reading(feed)
-    got = [reading.next()["t"].to_pylist() for _ in range(2)]
-    assert got == [[0, 1], [2]]
-    assert isinstance(reading.next(), EndOfInput)
+    got: list[int] = []
+    while not isinstance(polled := reading.next(), EndOfInput):
+        got += polled["t"].to_pylist()
+    assert got == [0, 1, 2]
     assert isinstance(reading.reader.poll(), EndOfInput)
     reading.reader.close()
     assert feed.closed == [1]
+
+
+def test_blocks_that_wait_are_put_together_unless_their_columns_differ() -> None:
+    came = threading.Event()
+    other = pa.record_batch({"t": pa.array([5], pa.int64()), "more": pa.array([1])})
+
+    def script() -> Iterator[Any]:
+        yield from (rows(0, 2), rows(2, 1), rows(3, 2), other, other)
+        came.set()
+
+    reading = Reading(Feed(script))
+    assert came.wait(5)
+    assert reading.next()["t"].to_pylist() == [0, 1, 2, 3, 4]
+    assert reading.next()["t"].to_pylist() == [5, 5]
+    assert isinstance(reading.next(), EndOfInput)
 
 
 def test_an_error_comes_behind_the_rows_read_before_it() -> None:
@@ -74,8 +90,9 @@ def test_a_feed_without_end_is_read_no_further_than_the_queue_holds(
     full = 4  # blocks of 4 until there are 10 rows: three; the fourth waits in hand
     waiting.until(lambda: len(read) == full, within_s=5, what="the queue to be full")
     for taken in range(1, 20):
-        assert len(reading.next()) == 4
-        waiting.until(lambda: len(read) == full + taken, within_s=5, what="one more")  # noqa: B023
+        assert len(reading.next()) == 12, "the three that wait, as one"
+        more = 3 * taken
+        waiting.until(lambda: len(read) == full + more, within_s=5, what="more")  # noqa: B023
     reading.reader.close()
     assert not reading.reader._thread.is_alive()
 
@@ -143,12 +160,11 @@ def test_rows_that_nobody_took_before_the_end_are_counted() -> None:
 
     reading = Reading(Feed(script))
     assert came.wait(5)
-    assert len(reading.next()) == 2
     assert reading.input.standstill(is_over=False) is None
     reading.reader.close()
     said = reading.input.standstill(is_over=True)
     assert said == (
-        "source 'feed': 3 rows that its input had handed over were read ahead, and not taken "
+        "source 'feed': 5 rows that its input had handed over were read ahead, and not taken "
         "before the job ended"
     )
 

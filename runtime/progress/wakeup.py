@@ -1,0 +1,29 @@
+"""A wake-up: the time at which a stage next has work, and how urgent that work is.
+
+```
+stage ──wakeup──▶ slot          told, once, when it changes: a delivery, a slice, a command
+a   now, of stimulus 12         the slot runs the earliest stimulus of those that may run
+b   at 40, of stimulus 31
+c   none                        and sleeps until the earliest time where none may
+```
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+__all__ = ["Wakeup"]
+
+
+class Wakeup(NamedTuple):
+    """The next work of a stage.
+
+    Attributes:
+        at_ns: not before this time; START_NS: now.
+        rank_ns: the stimulus time by which the work is ordered; None: the time when it is done.
+        is_guess: whether the work is a poll, which may find nothing.
+    """
+
+    at_ns: int
+    rank_ns: int | None
+    is_guess: bool = False
