@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from benchmarks.frame import Options
+from benchmarks.probslack.oracle import oracle
 from benchmarks.probslack.streams import MS, Stream
 from slackwater.runtime.closing import Closing, WindowEnds
-from slackwater.runtime.closing.oracle import oracle
 from slackwater.runtime.closing.policy import FloatArray
 from slackwater.runtime.closing.probslack import ProbSlack
 from slackwater.runtime.closing.settings import FIRST_ROWS

@@ -1,4 +1,4 @@
-"""The oracle: what could be closed when by one who knows all that is still to come."""
+"""The oracle closes windows by all rows of a stream, those still to come too."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from slackwater.runtime.closing.windows import WindowEnds
+from slackwater.runtime.closing import WindowEnds
 from slackwater.runtime.errors import SettingError
 from slackwater.runtime.model import BoolArray, Int64Array
 
@@ -52,8 +52,8 @@ def oracle(
 
     Source: [probslack] §4.1. Differs: the paper takes the event-driven slack of each window, which
     counts from the first *irrelevant* event and is worse than ProbSlack; here it counts from the
-    last relevant one. It is no `Closing`: it needs the end of the input, and windows that it gives
-    up close before older ones.
+    last relevant one. It cannot be given as `close=`: it needs the end of the input, and windows
+    that it gives up close before older ones.
     """
     if not 0 <= miss <= 1 or not len(event_time_ns):
         raise SettingError(f"an oracle needs rows, and a share of misses from 0 to 1, not {miss!r}")
