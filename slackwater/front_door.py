@@ -58,11 +58,8 @@ from slackwater.runtime.patterns.language import (
 )
 from slackwater.runtime.schedule import (
     CoarseStimulus,
-    FifoOrder,
-    LongestQueue,
     PathView,
     Priorities,
-    RoundRobin,
     StageView,
     StimulusOrder,
 )
@@ -95,7 +92,6 @@ __all__ = [
     "Dataflow",
     "EndOfInput",
     "Expr",
-    "FifoOrder",
     "FlowGraph",
     "Input",
     "Job",
@@ -103,13 +99,11 @@ __all__ = [
     "KeyedStream",
     "Limits",
     "LinkModel",
-    "LongestQueue",
     "Output",
     "OutputContext",
     "PathView",
     "Priorities",
     "ReleaseRule",
-    "RoundRobin",
     "SetRelease",
     "SimulatedJob",
     "Simulation",

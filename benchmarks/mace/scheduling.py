@@ -19,6 +19,7 @@ import pyarrow as pa
 
 import slackwater as sw
 from benchmarks.frame import Claim, Options, Result, Spread, check, counted
+from benchmarks.mace.orders import FifoOrder, LongestQueue, RoundRobin
 from slackwater.runtime.estimate.query_graph import QueryGraph, QueryOperator
 from slackwater.runtime.measure import imbalances
 from slackwater.runtime.model import Batch
@@ -90,13 +91,13 @@ def order_of(policy: str, load: Load) -> Any:
     """Return the order of that name; priorities have the cheapest first."""
     orders: dict[str, Any] = {
         OURS: sw.StimulusOrder(),
-        "FIFO": sw.FifoOrder(),
-        "round robin": sw.RoundRobin(),
-        "longest queue": sw.LongestQueue(),
+        "FIFO": FifoOrder(),
+        "round robin": RoundRobin(),
+        "longest queue": LongestQueue(),
         # Sources cost nothing, and come first as they do for a longest queue.
         "priorities": sw.Priorities({s: -cost for s, cost in load.cost_ms.items()}),
-        "coarse, round robin": sw.CoarseStimulus(WIDTH_S, sw.RoundRobin()),
-        "coarse, longest queue": sw.CoarseStimulus(WIDTH_S, sw.LongestQueue()),
+        "coarse, round robin": sw.CoarseStimulus(WIDTH_S, RoundRobin()),
+        "coarse, longest queue": sw.CoarseStimulus(WIDTH_S, LongestQueue()),
     }
     return orders[policy]
 

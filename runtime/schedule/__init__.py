@@ -2,13 +2,7 @@
 
 from slackwater.runtime.schedule.actions import Action, Egress, Grant, Rest, Send, Slice
 from slackwater.runtime.schedule.order import Order, PathOrder, PathView, StageView, StimulusOrder
-from slackwater.runtime.schedule.orders import (
-    CoarseStimulus,
-    FifoOrder,
-    LongestQueue,
-    Priorities,
-    RoundRobin,
-)
+from slackwater.runtime.schedule.orders import CoarseStimulus, Priorities
 from slackwater.runtime.schedule.rearranged import bytes_of, rearranged, rearranged_results
 from slackwater.runtime.schedule.results import SinkPort, SlotResults, Written, carry_out, rest_of
 from slackwater.runtime.schedule.slot import Slot
@@ -19,16 +13,13 @@ __all__ = [
     "Action",
     "CoarseStimulus",
     "Egress",
-    "FifoOrder",
     "Grant",
     "LoggedSlot",
-    "LongestQueue",
     "Order",
     "PathOrder",
     "PathView",
     "Priorities",
     "Rest",
-    "RoundRobin",
     "Send",
     "SinkPort",
     "Slice",

@@ -1,8 +1,6 @@
-"""Orders beside the stimulus one: what others do, to be compared, and for those who need it.
+"""Orders besides the stimulus one: priorities, and stimulus order by subintervals.
 
-Each is a value: what it goes by is in the views, so a snapshot of a slot has all there is. A source
-is not held up by work that waits behind it, for rows that nobody has asked for are in no queue:
-where an order goes by queues, sources with something due go first, as far as credit lets them.
+Each is a value: it chooses by the views alone, so a snapshot of a slot has all that it needs.
 """
 
 from __future__ import annotations
@@ -17,47 +15,6 @@ from slackwater.runtime.model.times import Duration, duration_ns
 from slackwater.runtime.schedule.order import Order, PathView, StageView, StimulusOrder
 
 _BY_STIMULUS = StimulusOrder()
-
-
-@dataclass(frozen=True)
-class FifoOrder:
-    """What came first goes first, whatever caused it; a row of a source came when it was due."""
-
-    def first(self, stages: Sequence[StageView], now_ns: int) -> StageView:
-        """Return the one whose oldest message has waited longest."""
-        del now_ns
-        return min(stages, key=lambda one: (one.came_ns, one.progress_ns))
-
-    def first_path(self, paths: Sequence[PathView], now_ns: int) -> PathView:
-        """Return the one whose first message came first."""
-        del now_ns
-        return min(paths, key=lambda one: one.came_ns)
-
-
-@dataclass(frozen=True)
-class RoundRobin:
-    """Stages take turns, a slice each: the one whose last slice is longest ago goes first."""
-
-    def first(self, stages: Sequence[StageView], now_ns: int) -> StageView:
-        """Return the one that has had no slice for longest; of those that had none, as planned."""
-        del now_ns
-        return min(stages, key=lambda one: one.turn)
-
-
-@dataclass(frozen=True)
-class LongestQueue:
-    """The stage with the most rows in its queue and its gate goes first; of equals by stimulus.
-
-    A short queue waits for as long as there is a longer one.
-    """
-
-    def first(self, stages: Sequence[StageView], now_ns: int) -> StageView:
-        """Return a source that has something, or the one with the most rows."""
-        del now_ns
-        return min(
-            stages,
-            key=lambda one: (one.kind != "source", -one.rows, one.stimulus_ns, one.progress_ns),
-        )
 
 
 @dataclass(frozen=True)
@@ -99,7 +56,7 @@ class Priorities:
 
 @dataclass(frozen=True)
 class CoarseStimulus:
-    """By stimulus across subintervals of a width, by any other order within one.
+    """Stages run in stimulus order across subintervals, in any other order within one.
 
     Latency then exceeds the estimate by up to the work of a subinterval instead of that of an
     event. Source: [mace] §VII-A.
@@ -113,14 +70,14 @@ class CoarseStimulus:
     """
 
     width: Duration
-    within: Order = field(default_factory=RoundRobin)
+    within: Order
 
     def __post_init__(self) -> None:
         duration_ns(self.width, what="width", positive=True)
         if not callable(getattr(self.within, "first", None)):
             raise SettingError(
                 f"within={self.within!r} is a {type(self.within).__name__} without first(stages, "
-                "now_ns); give an order, such as RoundRobin()"
+                'now_ns); give an order, such as Priorities({"alarms": 1})'
             )
 
     def first(self, stages: Sequence[StageView], now_ns: int) -> StageView:
@@ -130,7 +87,7 @@ class CoarseStimulus:
         return among[0] if len(among) == 1 else self.within.first(among, now_ns)
 
     def first_path(self, paths: Sequence[PathView], now_ns: int) -> PathView:
-        """Return the first path likewise; by stimulus, if the other order has no word for paths."""
+        """Return the first path by that rule; by stimulus, if the other order chooses no paths."""
         earliest = min(self._subinterval(one) for one in paths)
         among = [one for one in paths if self._subinterval(one) == earliest]
         chosen = getattr(self.within, "first_path", _BY_STIMULUS.first_path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from collections.abc import Sequence
 from random import Random
 from typing import Any
 
@@ -69,21 +70,28 @@ def test_it_changes_when_results_come_and_not_which(order: Any) -> None:
 ONE = sw.StageView("one", "sink", 40, START_NS, rows=3, came_ns=90, turn=7)
 TWO = sw.StageView("two", "sink", 55, START_NS, rows=9, came_ns=80, turn=8)
 SOURCE = sw.StageView("source", "source", 95, 10, rows=0, came_ns=95, turn=9)
+LAST = sw.Priorities({"source": 2, "two": 1})
+"""Takes those with the later stimulus first."""
+
+
+class StagesOnly:
+    """An order that does not choose among paths."""
+
+    def first(self, stages: Sequence[sw.StageView], now_ns: int) -> sw.StageView:
+        del now_ns
+        return stages[-1]
 
 
 @pytest.mark.parametrize(
     ("order", "chosen"),
     [
         (sw.StimulusOrder(), "one"),
-        (sw.FifoOrder(), "two"),
-        (sw.RoundRobin(), "one"),
-        (sw.LongestQueue(), "source"),
         (sw.Priorities({"two": 1}), "two"),
         (sw.Priorities({"one": -1, "source": -0.5}), "two"),
         (sw.Priorities(), "one"),
-        (sw.CoarseStimulus(20e-9, sw.LongestQueue()), "two"),  # 40 and 55 are in [40, 60)
-        (sw.CoarseStimulus(10e-9, sw.LongestQueue()), "one"),
-        (sw.CoarseStimulus("1s", sw.LongestQueue()), "source"),
+        (sw.CoarseStimulus(20e-9, LAST), "two"),  # 40 and 55 are in [40, 60)
+        (sw.CoarseStimulus(10e-9, LAST), "one"),
+        (sw.CoarseStimulus("1s", LAST), "source"),
     ],
     ids=repr,
 )
@@ -93,25 +101,24 @@ def test_what_each_goes_by(order: Any, chosen: str) -> None:
 
 def test_what_was_cut_short_goes_on_before_a_subinterval_is_looked_at() -> None:
     cut = TWO._replace(stimulus_ns=START_NS)
-    assert sw.CoarseStimulus("1s", sw.LongestQueue()).first([SOURCE, ONE, cut], 100) == cut
+    assert sw.CoarseStimulus("1s", LAST).first([SOURCE, ONE, cut], 100) == cut
 
 
 def test_paths_are_chosen_by_the_same_words() -> None:
     early = sw.PathView("a→x", "a", stimulus_ns=40, came_ns=90, rows=1, messages=1)
     late = sw.PathView("b→x", "b", stimulus_ns=55, came_ns=80, rows=1, messages=1)
     paths = [late, early]
-    assert sw.FifoOrder().first_path(paths, 100) == late
     assert sw.Priorities({"b": 1}).first_path(paths, 100) == late
     assert sw.Priorities().first_path(paths, 100) == early
-    assert sw.CoarseStimulus("20ns", sw.FifoOrder()).first_path(paths, 100) == late
-    assert sw.CoarseStimulus("10ns", sw.FifoOrder()).first_path(paths, 100) == early
-    assert sw.CoarseStimulus("20ns", sw.RoundRobin()).first_path(paths, 100) == early
+    assert sw.CoarseStimulus("20ns", sw.Priorities({"b": 1})).first_path(paths, 100) == late
+    assert sw.CoarseStimulus("10ns", sw.Priorities({"b": 1})).first_path(paths, 100) == early
+    assert sw.CoarseStimulus("20ns", StagesOnly()).first_path(paths, 100) == early
 
 
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (lambda: sw.CoarseStimulus(0), "width=0 must be more than zero"),
+        (lambda: sw.CoarseStimulus(0, sw.Priorities()), "width=0 must be more than zero"),
         (lambda: sw.CoarseStimulus("1s", 7), r"within=7 is a int without first\("),  # type: ignore[arg-type]
         (lambda: sw.Priorities({"a": "high"}), "priority 'high' of stage 'a' is a str; write"),  # type: ignore[dict-item]
     ],

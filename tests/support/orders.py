@@ -1,15 +1,16 @@
-"""All orders of a slot's work that there are."""
+"""All orders of a slot's work: ours, and those of the benchmarks to compare them with."""
 
 from __future__ import annotations
 
 import slackwater as sw
+from benchmarks.mace.orders import FifoOrder, LongestQueue, RoundRobin
 
 ORDERS = (
     sw.StimulusOrder(),
-    sw.FifoOrder(),
-    sw.RoundRobin(),
-    sw.LongestQueue(),
+    FifoOrder(),
+    RoundRobin(),
+    LongestQueue(),
     sw.Priorities({"pairs": 2, "pairs.gate": 1, "pairs-out": -1}),
-    sw.CoarseStimulus("20ms", sw.LongestQueue()),
-    sw.CoarseStimulus("5ms", sw.FifoOrder()),
+    sw.CoarseStimulus("20ms", LongestQueue()),
+    sw.CoarseStimulus("5ms", FifoOrder()),
 )
