@@ -277,11 +277,5 @@ def least_newest(rows: Seen, newest_of: Int64Array) -> tuple[Int64Array, Int64Ar
     return least, newest
 
 
-def _before(counts: Int64Array) -> Int64Array:
-    """Return the sum of the counts before each."""
-    sums: Int64Array = np.cumsum(counts) - counts
-    return sums
-
-
 def _no_chance(run: _SimpleRun, count: int) -> FloatArray:
     return np.zeros(count) if run._sure else np.full(count, np.nan)
