@@ -16,17 +16,17 @@ from matplotlib.figure import Figure
 
 from benchmarks.frame import Claim, Options, Result, Spread, check, counted, save_picture
 from benchmarks.mace.fig12 import problem as fig12
+from benchmarks.mace.lost_node import replace_lost
+from benchmarks.mace.lower_bound import mace_lower_bound_s
+from benchmarks.mace.placement_rivals import CorrPlacement, best_random, corr
 from slackwater.runtime.estimate.placement import (
     FoundPlacement,
     Placed,
     PlacementProblem,
     SearchBudget,
     mace_hc,
-    mace_lower_bound_s,
-    replace_lost,
     worst_mace_s,
 )
-from slackwater.runtime.estimate.placement.rivals import CorrPlacement, best_random, corr
 
 SCALES, QUICK_SCALES = (1, 5, 20), (1, 5)
 THETA = 0.8
@@ -212,15 +212,15 @@ def lose_nodes(problem: PlacementProblem, found: FoundPlacement) -> Loss:
     _ = problem.done_s  # as the search has left them
     for node in lost * TURNS:
         began_s, worked_s = perf_counter(), process_time()
-        answer = replace_lost(problem, found.nodes, node)
+        nodes, _ = replace_lost(problem, found.nodes, node)
         took.append(perf_counter() - began_s)
         cpu.append(process_time() - worked_s)
         bare = PlacementProblem(problem.load_s, problem.capacity, problem.width_s)
         began_s = perf_counter()
         replace_lost(bare, found.nodes, node)
         cold.append(perf_counter() - began_s)
-        check(not (answer.nodes == node).any(), "an operator is left on a lost node")
-        ratio.append(worst_mace_s(problem, answer.nodes) / whole.mace_s)
+        check(not (nodes == node).any(), "an operator is left on a lost node")
+        ratio.append(worst_mace_s(problem, nodes) / whole.mace_s)
     return Loss(Spread.of(took), Spread.of(cpu), Spread.of(cold), Spread.of(ratio))
 
 

@@ -6,34 +6,33 @@
 | `moves.py` | a placement, and what a move would make of it: exactly, or no less than |
 | `greedy.py` | a first placement: the largest operator first |
 | `climb.py` | operators leave the bottleneck, one after the other |
-| `search.py` | Mace-HC: several starts, a budget; and a node that is lost |
+| `search.py` | Mace-HC: several starts, a budget |
 | `hops.py` | of equally good placements the one with fewer hops |
-| `rivals.py` | chance, the best of many chances, load correlation |
-| `lower_bound.py` | what no placement can go below |
+| `linked.py` | the same where links between nodes count |
+
+What it is compared with is in `benchmarks/mace`.
 """
 
 from __future__ import annotations
 
-from slackwater.runtime.estimate.placement.hops import count_hops, fewer_hops
-from slackwater.runtime.estimate.placement.lower_bound import mace_lower_bound_s
+from slackwater.runtime.estimate.placement.climb import hill_climb
+from slackwater.runtime.estimate.placement.hops import fewer_hops
 from slackwater.runtime.estimate.placement.moves import Placed, worst_mace_s
-from slackwater.runtime.estimate.placement.problem import PlacementProblem
+from slackwater.runtime.estimate.placement.problem import IntArray, PlacementProblem
 from slackwater.runtime.estimate.placement.search import (
     FoundPlacement,
     SearchBudget,
     mace_hc,
-    replace_lost,
 )
 
 __all__ = [
     "FoundPlacement",
+    "IntArray",
     "Placed",
     "PlacementProblem",
     "SearchBudget",
-    "count_hops",
     "fewer_hops",
+    "hill_climb",
     "mace_hc",
-    "mace_lower_bound_s",
-    "replace_lost",
     "worst_mace_s",
 ]

@@ -8,7 +8,7 @@ from slackwater.runtime.estimate.placement.moves import Placed
 from slackwater.runtime.estimate.placement.problem import IntArray, PlacementProblem
 from slackwater.runtime.estimate.query_graph import FloatArray
 
-__all__ = ["greedy", "place_rest"]
+__all__ = ["greedy"]
 
 _STRETCHES = 64
 
@@ -50,27 +50,3 @@ def greedy(problem: PlacementProblem, rng: np.random.Generator) -> IntArray:
         nodes[j] = node
         came[:, node] += load[j]
     return nodes
-
-
-def place_rest(placed: Placed) -> None:
-    """Put each operator that is nowhere yet onto the node that is least behind with it.
-
-    The one with the most work first; what has no load goes to node 0.
-    """
-    problem = placed.problem
-    rest = np.flatnonzero(placed.nodes < 0)
-    work = problem.load_s[rest].sum(axis=1)
-    every = np.arange(problem.nodes)
-    for j in rest[np.argsort(-work, kind="stable")]:
-        least = placed.at_least_with(np.array([j]), every)[0]
-        best_s, target = np.inf, 0
-        order = np.argsort(least, kind="stable")
-        for start in range(0, len(order), 32):
-            block = order[start : start + 32]
-            if least[block[0]] >= best_s:
-                break
-            values = placed.worst_with_pairs(np.full(len(block), j), block)
-            first = int(values.argmin())
-            if values[first] < best_s:
-                best_s, target = float(values[first]), int(block[first])
-        placed.move(int(j), target)

@@ -7,14 +7,9 @@ import numpy as np
 from slackwater.runtime.estimate.placement.moves import Placed
 from slackwater.runtime.estimate.placement.problem import IntArray, PlacementProblem
 
-__all__ = ["count_hops", "fewer_hops"]
+__all__ = ["fewer_hops"]
 
 _ROUNDS = 3
-
-
-def count_hops(problem: PlacementProblem, nodes: IntArray) -> int:
-    """Return how many of the problem's `near` pairs are on two nodes."""
-    return sum(int(nodes[one] != nodes[other]) for one, other in problem.near)
 
 
 def fewer_hops(problem: PlacementProblem, nodes: IntArray) -> IntArray:

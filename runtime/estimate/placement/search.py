@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from slackwater.runtime.errors import SettingError
 from slackwater.runtime.estimate.placement.climb import Swaps, hill_climb
-from slackwater.runtime.estimate.placement.greedy import greedy, place_rest
+from slackwater.runtime.estimate.placement.greedy import greedy
 from slackwater.runtime.estimate.placement.hops import fewer_hops
 from slackwater.runtime.estimate.placement.moves import Placed, worst_mace_s
 from slackwater.runtime.estimate.placement.problem import IntArray, PlacementProblem
 
-_AMONG_AFTER_LOSS = 32  # an answer is wanted at once
-_KNOTS_AFTER_LOSS = 16
-_STEPS_AFTER_LOSS = 120
-_NEAR_ENOUGH = 1.03  # times what all nodes as one would be behind
-
-__all__ = ["FoundPlacement", "SearchBudget", "mace_hc", "replace_lost"]
+__all__ = ["FoundPlacement", "SearchBudget", "mace_hc"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,7 +58,7 @@ class FoundPlacement:
 
     Attributes:
         nodes: shape (m,), the node of each operator.
-        mace_s: its Mace_WC, in seconds; after a whole search computed from scratch.
+        mace_s: its Mace_WC, in seconds, computed from scratch.
         evaluated: moves whose outcome was computed exactly.
         bounded: moves that a lower bound of their outcome has ruled out.
         steps: moves and exchanges made.
@@ -116,66 +111,6 @@ def mace_hc(
             best, best_s = placed.nodes, placed.mace_s
     best = fewer_hops(problem, best)
     return meter.found(best, worst_mace_s(problem, best), steps=steps, starts=starts)
-
-
-def replace_lost(
-    problem: PlacementProblem,
-    nodes: IntArray,
-    lost: int,
-    *,
-    budget: SearchBudget | None = None,
-) -> FoundPlacement:
-    """Return a placement without one node, from the last one: what ran elsewhere mostly stays.
-
-    Its benchmark (`placement`) alone calls it, until recovery does: a job whose slot is lost ends.
-
-    The lost node's operators are placed anew, the one with the most work first, each where the
-    node is least behind with it; then follow a few steps of hill climbing.
-
-    Args:
-        problem: as before; the lost node still has its number in it.
-        nodes: shape (m,), where operators were.
-        lost: the number of the node.
-        budget: of the climb; 120 steps if None, fewer if Mace_WC comes within 3 % of what
-            all nodes as one would have.
-
-    Raises:
-        SettingError: there is no such node, no other one, or an operator is pinned to it.
-    """
-    if not 0 <= lost < problem.nodes or problem.nodes == 1:
-        raise SettingError(
-            f"node {lost} of {problem.nodes} cannot be done without: name one of 0 to "
-            f"{problem.nodes - 1}, of two at least"
-        )
-    stuck = sorted(j for j, node in problem.pinned.items() if node == lost)
-    if stuck:
-        raise SettingError(
-            f"operator {stuck[0]} is pinned to node {lost}, which is lost; pin it elsewhere, or "
-            "leave it to the search"
-        )
-    left = np.delete(np.arange(problem.nodes), lost)
-    number = np.full(problem.nodes, -1, dtype=np.intp)
-    number[left] = np.arange(len(left))
-    rest = replace(
-        problem,
-        capacity=problem.capacity[left],
-        pinned={j: int(number[node]) for j, node in problem.pinned.items()},
-    )
-    rest.__dict__["done_s"] = problem.done_s  # operators' sums are as before: the plan keeps them
-    before = number[np.asarray(nodes, dtype=np.intp)]
-    placed = Placed(rest, before, most_knots=_KNOTS_AFTER_LOSS)
-    place_rest(placed)
-    meter = _Meter(budget or SearchBudget(steps=_STEPS_AFTER_LOSS))
-    has_budget, enough_s = meter.begin_climb(), _NEAR_ENOUGH * placed.as_one_s
-    steps = hill_climb(
-        placed,
-        go_on=lambda now: has_budget(now) and now.mace_s > enough_s,
-        among=_AMONG_AFTER_LOSS,
-    )
-    meter.end_climb(placed)
-    if problem.near:
-        placed = Placed(rest, fewer_hops(rest, placed.nodes))
-    return meter.found(left[placed.nodes], placed.mace_s, steps=steps, starts=1)
 
 
 class _Meter:

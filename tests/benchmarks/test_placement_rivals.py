@@ -1,12 +1,12 @@
-"""The rivals do what they are said to do: else Mace-HC has beaten nobody."""
+"""The rivals do what they are said to do, so that Mace-HC is compared with something."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
+from benchmarks.mace.placement_rivals import best_random, corr, load_correlation
 from slackwater.runtime.estimate.placement import PlacementProblem, worst_mace_s
-from slackwater.runtime.estimate.placement.rivals import best_random, corr, load_correlation
 
 
 def two_kinds(*, m: int = 24, n: int = 4, d: int = 40) -> PlacementProblem:

@@ -1,11 +1,11 @@
-"""What no placement can go below."""
+"""Bound Mace_WC from below, over all placements."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from slackwater.runtime.estimate.excess import cumulative_excess
-from slackwater.runtime.estimate.placement.problem import PlacementProblem
+from slackwater.runtime.estimate.placement import PlacementProblem
 
 __all__ = ["mace_lower_bound_s"]
 
@@ -22,7 +22,7 @@ def mace_lower_bound_s(problem: PlacementProblem) -> float:
     on the right is the total load of s less what all nodes together can do, which no placement
     changes; its maximum over s is the excess of one node with all load and the capacity ΣC_i.
 
-    *The largest operator.* It runs somewhere, and on the fastest node it is behind for the
+    *The largest operator.* It runs somewhere, and on the fastest node it is late by the
     shortest time: CE(l_j, C) / C falls with C, and others on its node only add to it.
 
     *What is pinned* runs where it is pinned, with nothing else.

@@ -1,4 +1,4 @@
-"""What Mace-HC is judged beside: chance, the best of many chances, and load correlation.
+"""Rivals that Mace-HC is compared with: the best of random placements, and load correlation.
 
 Source: [mace] §IX-B.1. Corr is [33] there: Y. Xing, S. Zdonik, J.-H. Hwang, *Dynamic Load
 Distribution in the Borealis Stream Processor*, ICDE 2005.
@@ -11,8 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from slackwater.runtime.estimate.placement.moves import worst_mace_s
-from slackwater.runtime.estimate.placement.problem import IntArray, PlacementProblem
+from slackwater.runtime.estimate.placement import IntArray, PlacementProblem, worst_mace_s
 from slackwater.runtime.estimate.query_graph import FloatArray
 
 __all__ = ["CorrPlacement", "best_random", "corr", "load_correlation"]
@@ -22,13 +21,13 @@ _GAIN = 1e-3
 
 @dataclass(frozen=True, eq=False)
 class CorrPlacement:
-    """What Corr came to.
+    """A placement that Corr found.
 
     Attributes:
         nodes: shape (m,).
         correlation: the average over all pairs of nodes.
-        reached: whether that is θ; else it could not go on, or was not to.
-        exchanges: pairs of nodes whose operators were distributed anew.
+        reached: whether that is θ; if not, no exchange was left, or `go_on` ended it.
+        exchanges: how often two nodes shared their operators again.
     """
 
     nodes: IntArray
@@ -75,7 +74,7 @@ def corr(
 
     First each operator, the one with most work first, goes to the node with room (below the
     average work) whose load so far is correlated least with its own. Then the two nodes that are
-    correlated least share their operators anew, in the same manner, again and again.
+    correlated least share their operators again in the same manner, until the average is θ.
 
     Args:
         problem: what is placed; pinned operators stay.
@@ -230,6 +229,6 @@ class _Pairs:
 
 
 def _unit(loads: FloatArray) -> FloatArray:
-    """Return series of length 1; one without variance is that of nobody, and correlates as 0."""
+    """Return series of length 1; one without variance becomes 0, and correlates with none."""
     size = np.sqrt((loads**2).sum(axis=1, keepdims=True))
     return np.asarray(np.divide(loads, size, out=np.zeros_like(loads), where=size > 0))
