@@ -1,6 +1,5 @@
-"""Merging in event-time order: promises, their frontier, and Slack-ScaleGate."""
+"""Merging in event-time order: Slack-ScaleGate."""
 
-from slackwater.runtime.merge.frontier import Frontier
 from slackwater.runtime.merge.gate import SlackGate
 from slackwater.runtime.merge.reader import Cut, Key
 from slackwater.runtime.merge.replica import Partitioner, ReplicaReads
@@ -9,7 +8,6 @@ from slackwater.runtime.merge.writer import Writer
 
 __all__ = [
     "Cut",
-    "Frontier",
     "Key",
     "Partitioner",
     "ReplicaReads",

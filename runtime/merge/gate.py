@@ -10,7 +10,7 @@ Ready: nothing that comes before it can follow. Slack-ready: the newest event se
 than the slack ahead of it. Both release a prefix of the total order (event time, port, writer,
 order within the writer), so a read is one cut. What then arrives behind what a reader has seen
 goes to that reader's late queue and leaves first. Source: [ssg] Def. 2.1, 3.1, Algorithms 1-3;
-in batches, with a frontier that knows about ties (frontier.py). Departures: docs/papers/.
+in batches, with a frontier that knows about ties (runtime/progress). Departures: docs/papers/.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from slackwater.runtime.errors import SettingError
-from slackwater.runtime.merge.frontier import Frontier
 from slackwater.runtime.merge.reader import Cut, ReaderState
 from slackwater.runtime.merge.waits import WaitLog
 from slackwater.runtime.merge.writer import Writer
 from slackwater.runtime.model import END_NS, READY_ONLY, START_NS, Batch, GateRead, ReleaseRule
+from slackwater.runtime.progress import Frontier
 
 
 class SlackGate:

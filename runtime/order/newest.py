@@ -1,10 +1,11 @@
-"""Of rows of several writers: the newest before each, and the least over writers at each step."""
+"""The newest event time before each row, over all rows or those of its writer."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from slackwater.runtime.model import END_NS, Int64Array
+from slackwater.runtime.model import Int64Array
+from slackwater.runtime.progress.frontier_of_rows import by_writer
 
 _FEW_ROWS = 64
 _FAR_BACK = 8
@@ -43,17 +44,6 @@ def _running_max_of_many(values: Int64Array) -> Int64Array:
     return running
 
 
-def by_writer(writers: Int64Array, count: int) -> Int64Array:
-    """Return the rows by writer, and in their order within each: positions, shape (rows,).
-
-    Args:
-        writers: shape (rows,), numbers from 0 to count - 1.
-        count: how many writers there are.
-    """
-    # 16-bit keys sort by radix, in linear time.
-    return np.argsort(writers.astype(np.uint16) if count <= 2**16 else writers, kind="stable")
-
-
 def newest_before(
     writers: Int64Array, event_time_ns: Int64Array, newest_ns: Int64Array
 ) -> Int64Array:
@@ -89,36 +79,3 @@ def newest_before(
     unsorted = np.empty_like(before)
     unsorted[order] = before
     return unsorted
-
-
-def least_over(
-    starts: Int64Array, stops: Int64Array, values: Int64Array, *, rows: int
-) -> Int64Array:
-    """Return for each of `rows` positions the least value over the intervals that it lies in.
-
-    Args:
-        starts: shape (intervals,), the first position of each.
-        stops: shape (intervals,), the one behind its last; starts <= stops <= rows.
-        values: shape (intervals,).
-        rows: how many positions.
-
-    Returns:
-        Shape (rows,); END_NS where there is none.
-    """
-    # A sparse table backwards: an interval is two overlapping ones whose length is a power of
-    # two; then each level is handed down to the next, half by half.
-    some = stops > starts
-    starts, stops, values = starts[some], stops[some], values[some]
-    level = np.frexp(stops - starts)[1].astype(np.int64) - 1
-    levels = int(level.max(initial=0)) + 1
-    table = np.full((levels, rows), END_NS, dtype=np.int64)
-    flat = table.reshape(-1)
-    np.minimum.at(flat, level * rows + starts, values)
-    np.minimum.at(flat, level * rows + stops - (1 << level), values)
-    for upper in range(levels - 1, 0, -1):
-        half = 1 << (upper - 1)
-        np.minimum(table[upper - 1], table[upper], out=table[upper - 1])
-        lower = table[upper - 1, half:]
-        np.minimum(lower, table[upper, : rows - half], out=lower)
-    least: Int64Array = table[0]
-    return least

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from slackwater.runtime.model import END_NS, START_NS, Batch, Int64Array
-from slackwater.runtime.order.newest import by_writer, newest_before, running_max
+from slackwater.runtime.order.newest import newest_before, running_max
 from slackwater.runtime.order.sequence import BySequence
 from slackwater.runtime.order.sequence_fates import Fates, Piece
 from slackwater.runtime.order.sequence_merge import SequenceMerge
@@ -33,6 +33,7 @@ from slackwater.runtime.order.steps import (
     Steps,
     StepTally,
 )
+from slackwater.runtime.progress.frontier_of_rows import by_writer
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from slackwater.runtime.model import END_NS, START_NS, BoolArray, Int64Array
-from slackwater.runtime.order.newest import least_over
 from slackwater.runtime.order.step_line import StepLine
+from slackwater.runtime.progress.frontier_of_rows import Told, frontier_of_rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,24 +131,14 @@ class Silence:
         is_value = np.repeat([True, False, True], (known, rows, leaving))
         is_spoken = np.repeat([True, True, False], (known, rows, leaving))
 
-        order = np.argsort(writer * np.int64(steps + 1) + step, kind="stable")
-        writer, step = writer[order], step[order]
-        value = value[order][_latest(is_value[order])]
-        speaks_until = speaks_until[order][_latest(is_spoken[order])]
-        is_last = np.append(writer[1:] != writer[:-1], True)
-        next_step = np.where(is_last, steps, np.append(step[1:], steps))
-        stop = np.maximum(np.minimum(next_step, speaks_until), step)
         unknown_until = 0
         if self._first_ns is not None:
             unknown_ns = self._first_ns + self._longest_ns
             unknown_until = int(line.time_ns.searchsorted(unknown_ns, side="right"))
-        promised_ns = least_over(
-            np.append(step, 0),
-            np.append(stop, unknown_until),
-            np.append(value, START_NS),
-            rows=steps,
+        told = Told(writer, step, value, speaks_until, is_value, is_spoken)
+        promised_ns, self.released_ns = frontier_of_rows(
+            told, steps=steps, unknown_until=unknown_until
         )
-        self.released_ns = value[is_last]
         promised_ns[promised_ns == END_NS] = START_NS
         return promised_ns
 
@@ -172,9 +162,3 @@ class Silence:
         self.released_ns = state["released_ns"].copy()
         self._silent_ns = state["silent_ns"].copy()
         self._is_silent = state["is_silent"].copy()
-
-
-def _latest(is_told: BoolArray) -> Int64Array:
-    """Return for each position the latest up to it that is told; a writer's first one is."""
-    latest: Int64Array = np.maximum.accumulate(np.where(is_told, np.arange(len(is_told)), 0))
-    return latest

@@ -13,9 +13,10 @@ from collections import deque
 from collections.abc import Collection, Iterable
 from typing import Any
 
-from slackwater.runtime.model import START_NS, Arrived, Batch, Message
+from slackwater.runtime.model import END_NS, START_NS, Arrived, Batch, Message
 from slackwater.runtime.plan.plan import Stage
 from slackwater.runtime.plan.steps import SourceStep
+from slackwater.runtime.progress import Frontier
 from slackwater.runtime.sources.arrivals import ArrivalTeller
 
 
@@ -27,8 +28,7 @@ class ArrivalFrontier:
     """
 
     def __init__(self, writers: int) -> None:
-        self._told_ns = [START_NS] * writers
-        self._ended: set[int] = set()
+        self._writers, self._frontier = writers, Frontier(writers)
         # Of each the rows that it has sent ahead of all: (their newest arrival, how many).
         self._ahead: list[deque[tuple[int, int]]] = [deque() for _ in range(writers)]
         self._stimulus_ns = START_NS
@@ -38,11 +38,12 @@ class ArrivalFrontier:
     def hear(self, writer: int, message: Message) -> None:
         """Take what a message of a writer tells."""
         if (arrived := message.arrived) is not None:
-            self._told_ns[writer] = max(self._told_ns[writer], arrived.ns)
+            self._frontier.advance(writer, arrived.ns)
+            self._frontier.newest_ns = max(self._frontier.newest_ns, arrived.ns)
             self._stimulus_ns = max(self._stimulus_ns, arrived.stimulus_ns)
             self._since_ns = max(self._since_ns, arrived.since_ns)
         if message.is_end:
-            self._ended.add(writer)
+            self._frontier.advance(writer, END_NS)
         if message.batch is not None and message.rows and message.batch.arrivals is not None:
             newest_ns = int(message.batch.arrivals[:, 0].max())
             self._ahead[writer].append((newest_ns, message.rows))
@@ -53,9 +54,8 @@ class ArrivalFrontier:
 
     def holders(self, *, idle: Collection[int] = ()) -> list[int]:
         """Return the writers that everybody waits for; none if all have ended, or are idle."""
-        waited_for = self._waited_for(idle)
-        least_ns = min(waited_for.values(), default=START_NS)
-        return [writer for writer, told_ns in waited_for.items() if told_ns == least_ns]
+        self._frontier.wait_for_all_but(idle)
+        return self._frontier.holders()
 
     def advance(self, held: Iterable[Batch] = (), *, idle: Collection[int] = ()) -> Arrived | None:
         """Return how far arrivals have come, if that is further than what was returned before.
@@ -64,10 +64,12 @@ class ArrivalFrontier:
             held: rows that have come here, and not gone on.
             idle: writers that nobody waits for until they speak again.
         """
-        waited_for = self._waited_for(idle).values()
-        if not waited_for and len(self._ended) < len(self._told_ns):
+        self._frontier.wait_for_all_but(idle)
+        reached_ns, holder = self._frontier.minimum()
+        if holder == self._writers:
             return None  # who is idle may still wake up
-        reached_ns = min(waited_for, default=max(self._told_ns))
+        if reached_ns == END_NS:
+            reached_ns = self._frontier.newest_ns
         if reached_ns <= self._reached_ns:
             return None
         for batch in held:
@@ -81,23 +83,18 @@ class ArrivalFrontier:
                 ahead.popleft()
         return Arrived(reached_ns, self._stimulus_ns, self._since_ns)
 
-    def _waited_for(self, idle: Collection[int]) -> dict[int, int]:
-        told = enumerate(self._told_ns)
-        return {n: ns for n, ns in told if n not in self._ended and n not in idle}
-
     def snapshot(self) -> dict[str, Any]:
         """Return all state."""
         times = (self._stimulus_ns, self._since_ns, self._reached_ns)
         return {
-            "told_ns": list(self._told_ns),
-            "ended": sorted(self._ended),
+            "frontier": self._frontier.snapshot(),
             "ahead": [list(ahead) for ahead in self._ahead],
             "times": times,
         }
 
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from a snapshot."""
-        self._told_ns, self._ended = list(state["told_ns"]), set(state["ended"])
+        self._frontier.restore(state["frontier"])
         self._ahead = [deque(map(tuple, ahead)) for ahead in state["ahead"]]
         self._stimulus_ns, self._since_ns, self._reached_ns = state["times"]
 

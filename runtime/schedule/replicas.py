@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 
 from slackwater.runtime.merge import Partitioner
-from slackwater.runtime.model import START_NS, Batch, GateRead, Message
+from slackwater.runtime.model import Batch, GateRead, Message
 from slackwater.runtime.plan.plan import Channel, Stage
 from slackwater.runtime.plan.steps import GateStep
+from slackwater.runtime.progress import Frontier
 
 
 class ReplicaOutputs:
@@ -58,23 +59,24 @@ class UnionInput:
 
     def __init__(self, stage: Stage) -> None:
         self._ranks = {channel.name: channel.rank for channel in stage.inputs}
-        self._promises_ns = dict.fromkeys(self._ranks, START_NS)
+        self._writers = {name: writer for writer, name in enumerate(self._ranks)}
+        self._frontier = Frontier(len(self._writers))
 
     def passed(self, channel: str, message: Message) -> Message:
         """Return a message as the stage passes it on."""
-        self._promises_ns[channel] = message.promise_ns
+        self._frontier.advance(self._writers[channel], message.promise_ns)
         batch = message.batch
         if batch is not None:
             writers = np.full(message.rows, self._ranks[channel], dtype=np.int64)
             times = batch.event_time_ns, batch.stimulus_time_ns
             batch = Batch(*times, batch.columns, writers, batch.marks, batch.arrivals)
-        promise_ns, stimulus_ns = min(self._promises_ns.values()), message.promise_stimulus_ns
+        (promise_ns, _), stimulus_ns = self._frontier.minimum(), message.promise_stimulus_ns
         return Message(batch, promise_ns, stimulus_ns, arrived=message.arrived)
 
     def snapshot(self) -> dict[str, Any]:
         """Return all state."""
-        return dict(self._promises_ns)
+        return self._frontier.snapshot()
 
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from a snapshot."""
-        self._promises_ns = dict(state)
+        self._frontier.restore(state)

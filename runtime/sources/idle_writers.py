@@ -20,7 +20,8 @@ from typing import Any
 import numpy as np
 
 from slackwater.runtime.model import END_NS, START_NS, Int64Array
-from slackwater.runtime.order.newest import least_over, running_max
+from slackwater.runtime.order.newest import running_max
+from slackwater.runtime.progress.frontier_of_rows import Told, frontier_of_rows
 
 
 class IdleWriters:
@@ -58,30 +59,19 @@ class IdleWriters:
         complete_ns = self._complete(clock_ns)
         self._make_room(int(writers.max()) + 1)
 
-        # A row holds its writer's place from where it stands to the writer's next row.
-        order = np.argsort(writers, kind="stable")
-        ordered = writers[order]
-        is_last = np.append(ordered[1:] != ordered[:-1], True)
-        until = np.empty(rows, dtype=np.int64)
-        until[order] = np.where(is_last, rows, np.append(order[1:], 0))
-        own_until = np.minimum(until, self._idle_from(complete_ns, clock_ns))
-        firsts = order[np.append(True, is_last[:-1])]
-        # So does a writer's last row of the blocks before.
-        known_until = self._idle_from(complete_ns, self._spoke_ns)
-        speaking = writers[firsts]
-        known_until[speaking] = np.minimum(known_until[speaking], firsts)
-        waited = known_until.nonzero()[0]
-        unknown_until = self._idle_from(complete_ns, np.array([self._first_ns]))
-
-        promised_ns = least_over(
-            np.concatenate((np.arange(rows), np.zeros(len(waited) + 1, dtype=np.int64))),
-            np.concatenate((own_until, known_until[waited], unknown_until)),
-            np.concatenate((newest_ns, self._newest_ns[waited], [START_NS])),
-            rows=rows,
+        known, before = np.arange(len(self._newest_ns)), np.zeros_like(self._newest_ns)
+        idle_from = self._idle_from(complete_ns, np.append(self._spoke_ns, clock_ns))
+        told = Told(
+            np.append(known, writers),
+            np.append(before, np.arange(rows)),
+            np.append(self._newest_ns, newest_ns),
+            idle_from,
         )
-        lasts = order[is_last]
-        self._newest_ns[speaking] = newest_ns[lasts]
-        self._spoke_ns[speaking] = clock_ns[lasts]
+        unknown_until = int(self._idle_from(complete_ns, np.array([self._first_ns]))[0])
+        promised_ns, self._newest_ns = frontier_of_rows(
+            told, steps=rows, unknown_until=unknown_until
+        )
+        self._spoke_ns[writers] = clock_ns  # of several rows the last counts, which is the newest
         self._clock_ns, self._complete_ns = int(clock_ns[-1]), int(complete_ns[-1])
         return promised_ns
 

@@ -1,4 +1,4 @@
-"""The promises of a gate's writers, and the frontier below which nothing can follow.
+"""The frontier of some writers: the least promise of those that may still speak.
 
 ```
 a   promises 9        frontier = (8, b): everything before time 8 is complete, and of time 8
@@ -9,9 +9,14 @@ c   promises 8        (b may repeat time 8, but a can no longer send it)
 Ties break by writer, so the frontier is a pair: with the time alone (`event_time ≤ merge_ts`,
 [ssg] Def. 2.1) an event of time 8 from a could be released before or after b's next one,
 as the network likes, and two runs would differ.
+
+Times are of any one kind: event times at a gate, arrivals where windows close by these. This form
+takes promises one at a time; `frontier_of_rows.py` has the same rule for all rows of a block.
 """
 
 from __future__ import annotations
+
+from collections.abc import Collection
 
 import numpy as np
 
@@ -23,14 +28,14 @@ _FEW = 16  # up to here a Python list is faster than an array
 class Frontier:
     """The promises of all writers. Writers are numbered in tie order.
 
-    A writer marked idle holds nobody back until it speaks again.
+    The frontier does not wait for a writer marked idle until it speaks again.
     Source: [ssg] merge_ts and max_ts of Def. 2.1 and 3.1; maxWriterTs of Algorithm 1.
     """
 
     def __init__(self, writers: int) -> None:
         self.promises_ns = [START_NS] * writers
         self.newest_ns = START_NS
-        """max_ts: the newest event time inserted by anybody."""
+        """max_ts: the newest time that any writer has sent."""
         self._idle: set[int] = set()
         # For many writers: the promises as an array, idle ones at END_NS.
         self._array = np.full(writers, START_NS, dtype=np.int64) if writers > _FEW else None
@@ -52,6 +57,13 @@ class Frontier:
         self._idle.add(writer)
         if self._array is not None:
             self._array[writer] = END_NS
+
+    def wait_for_all_but(self, idle: Collection[int]) -> None:
+        """Leave just these writers out, and wait for all others again."""
+        for writer in self._idle.difference(idle):
+            self.advance(writer, START_NS)
+        for writer in idle:
+            self.mark_idle(writer)
 
     @property
     def idle(self) -> frozenset[int]:
