@@ -7,9 +7,10 @@ from dataclasses import fields, replace
 from typing import Any
 
 from slackwater.runtime.errors import SettingError
-from slackwater.runtime.model import Duration, duration_ns
+from slackwater.runtime.model import Duration, duration_ns, format_ns
 from slackwater.runtime.shedding.settings import Drops, Espice, Kind, Model, Overload
 
+LEAST_LATENCY_NS = 1_000_000
 _SETTINGS = tuple(field.name for field in fields(Model))
 
 
@@ -117,7 +118,13 @@ def baseline_shedding(
 
 
 def _overload(latency: Duration, f: float | None) -> Overload:
-    return Overload(duration_ns(latency, what="latency", positive=True), f)
+    latency_ns = duration_ns(latency, what="latency", positive=True)
+    if latency_ns < LEAST_LATENCY_NS:
+        raise SettingError(
+            f"latency={latency!r} is shorter than {format_ns(LEAST_LATENCY_NS)}, and a slice of "
+            "work takes about as long; give a longer bound"
+        )
+    return Overload(latency_ns, f)
 
 
 def _model(who: str, given: dict[str, Any], names: Iterable[str]) -> Model:

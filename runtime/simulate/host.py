@@ -94,7 +94,7 @@ class Simulation:
         self._plan, self._seed, self._weighs = plan, seed, weighs
         self._sinks = egress if not callable(egress) else Taken(egress)
         self._rng = np.random.default_rng(seed)
-        self._cost, self._link = cost or CostModel(), link or LinkModel()
+        self._cost, self._link = (cost or CostModel()).for_stages(plan.stages), link or LinkModel()
         self.now_ns = self._start_ns = start_ns
         is_sampled = policy is not None or plan.is_sampled
         self._sampled_ns = plan.interval_ns if is_sampled else None

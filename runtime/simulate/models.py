@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 import numpy as np
 
 from slackwater.runtime.control import Decider
 from slackwater.runtime.errors import SettingError
 from slackwater.runtime.measure.samples import StageSample
+from slackwater.runtime.plan.plan import Stage
 from slackwater.runtime.schedule import Slice
+
+_T = TypeVar("_T")
 
 _SAVED = 0.9
 """Of what a row costs, what is saved if it is passed over."""
@@ -24,7 +28,8 @@ class CostModel:
         per_slice_ns: fixed cost of a slice, >= 0.
         per_row_ns: cost of a row, >= 0, when it is worked on: when a source hands it over, or when
             it goes on to a stage's operator, which a gate may let it do long after it came.
-            `stages` sets it for single stages: {stage: ns}. A row that a pattern passes over under
+            `stages` sets it for single stages: {stage: ns}; that of a step with replicas is that
+            of each replica, here and in all other settings. A row that a pattern passes over under
             load costs a tenth of it.
         slices: the same for `per_slice_ns`: {stage: ns}.
         per_comparison_ns: cost of each pair that a join compares, or, in a pattern that sheds, of
@@ -53,6 +58,23 @@ class CostModel:
             costs += each.values()
         if min(costs) < 0:
             raise SettingError(f"costs cannot be negative: {self}")
+
+    def for_stages(self, stages: Iterable[Stage]) -> CostModel:
+        """Return the model in which what is given of a step is given of its replicas, too."""
+        replicas = [(one.name, one.origin) for one in stages if one.replica is not None]
+
+        def with_replicas(given: Mapping[str, _T]) -> dict[str, _T]:
+            own = {name: given[step] for name, step in replicas if step in given}
+            return {**own, **given}
+
+        return replace(
+            self,
+            stages=with_replicas(self.stages),
+            slices=with_replicas(self.slices),
+            compared=with_replicas(self.compared),
+            results=with_replicas(self.results),
+            load=with_replicas(self.load),
+        )
 
     def begin(self) -> None:
         """Nothing is measured."""
@@ -116,6 +138,11 @@ class MeasuredCost:
         self._since_ns = 0
         self.slices: list[MeasuredSlice] = []
 
+    def for_stages(self, stages: Iterable[Stage]) -> MeasuredCost:
+        """Return this: nothing is told of stages."""
+        del stages
+        return self
+
     def begin(self) -> None:
         """Note when a slice begins."""
         self._since_ns = self._clock_ns()
@@ -134,6 +161,11 @@ class NotedCost(MeasuredCost):
     def __init__(self, model: CostModel) -> None:
         super().__init__(lambda: 0)
         self._model = model
+
+    def for_stages(self, stages: Iterable[Stage]) -> NotedCost:
+        """Return this, by the model of these stages."""
+        self._model = self._model.for_stages(stages)
+        return self
 
     def slice_ns(self, done: Slice, rng: np.random.Generator, *, now_ns: int = 0) -> int:
         """Return how long the model says."""

@@ -73,3 +73,10 @@ def test_settings_without_effect_are_refused() -> None:
         random_shedding("1s", cells=5)
     with pytest.raises(SettingError, match="no setting 'cells'; there are every, explore, first"):
         baseline_shedding("1s", cells=5)
+
+
+@pytest.mark.parametrize("word", [espice, baseline_shedding, random_shedding])
+def test_a_bound_shorter_than_a_slice_is_refused(word: Any) -> None:
+    assert word("1ms").overload.latency_ns == 1_000_000
+    with pytest.raises(SettingError, match=r"latency='999us' is shorter than 1\.00 ms"):
+        word("999us")

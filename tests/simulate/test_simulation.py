@@ -71,6 +71,17 @@ def test_costs_and_delays_cannot_be_negative() -> None:
         sw.LinkModel(delay_ns=-1)
 
 
+def test_what_is_told_of_a_step_is_told_of_its_replicas() -> None:
+    flow = sw.Dataflow("dear")
+    rows = pa.table({"ts": range(1_000), "key": [n % 8 for n in range(1_000)]})
+    source = flow.source("rows", sw.table(rows), event_time="ts", time_unit="ms")
+    source.dedupe("key", within="1s", replicas=2, name="once").sink("out", sw.collect_sink())
+    cost = sw.CostModel(per_slice_ns=0, per_row_ns=0, stages={"once": 1_000_000})
+    report = sw.Simulation(nodes=1, cost=cost).submit(flow).wait()
+    took_ns = sum(one.service_ns for one in report.stages if one.kind == "dedupe")
+    assert took_ns == pytest.approx(1_000 * 1_000_000, rel=0.01)
+
+
 @pytest.mark.parametrize("gap", ["of its history", "with rows held for order"])
 def test_a_gap_in_the_history_of_a_source_is_no_standing_still(gap: str) -> None:
     flow = sw.Dataflow("gap")
