@@ -10,6 +10,7 @@ from types import NoneType
 from typing import Any
 
 from slackwater.runtime.errors import SettingError
+from slackwater.runtime.pluggable import Pluggable
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,6 +106,20 @@ class Limits:
             )
 
 
+POLICY = Pluggable(
+    name="policy",
+    calls={"begin": "begin()", "decide": "decide(second, samples)"},
+    made_from="the flow's graph",
+    hint="a name such as 'even split', or a slack such as '500ms'",
+)
+PREDICTOR = Pluggable(
+    name="predictor",
+    calls={"fit": "fit(x, y)", "predict": "predict(x)"},
+    made_from="a seed",
+    hint="'gp' or 'linear'",
+)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Tuning:
     """How the slacks of a flow with a deadline are set.
@@ -119,7 +134,9 @@ class Tuning:
             that makes one from the flow's graph; see docs/deadlines.md.
         probability: how likely a second must be to keep the deadline, by the estimator's own
             uncertainty, in [0.5, 1).
-        predictor: "gp" (Gaussian process), "linear", "isotonic" or "svr".
+        predictor: "gp" (Gaussian process) or "linear". Or one of your own: an object with
+            `fit(x, y)` and `predict(x)`, of which each model is a copy, or a function (or a class)
+            that makes one from a seed.
         window_s: how many seconds of samples the models are trained with at most.
         retrain_s: how often they are trained anew.
         alpha: of [ssg] Eq. 10: slacks are raised when more of the deadline than this is left.
@@ -132,7 +149,7 @@ class Tuning:
 
     policy: Any = "sltuner"
     probability: float = 0.99
-    predictor: str = "gp"
+    predictor: Any = "gp"
     window_s: int = 900
     retrain_s: int = 60
     alpha: float = 0.02
@@ -150,7 +167,9 @@ class Tuning:
 
     def __post_init__(self) -> None:
         if not isinstance(self.policy, str):
-            _check_own(self.policy)
+            POLICY.check(self.policy)
+        if not isinstance(self.predictor, str):
+            PREDICTOR.check(self.predictor)
         for name, kinds, example in _KINDS:
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, kinds):
@@ -164,15 +183,12 @@ class Tuning:
                 f"window_s={self.window_s} must be at least 60, retrain_s={self.retrain_s} at "
                 "least 1"
             )
-        if self.predictor not in ("gp", "linear", "isotonic", "svr"):
-            raise SettingError(
-                f"predictor={self.predictor!r} must be 'gp', 'linear', 'isotonic' or 'svr'"
-            )
+        if isinstance(self.predictor, str) and self.predictor not in ("gp", "linear"):
+            raise SettingError(f"predictor={self.predictor!r} must be {PREDICTOR.hint}")
 
 
 _KINDS: tuple[tuple[str, Any, str], ...] = (
     ("probability", Real, "a number such as 0.99"),
-    ("predictor", str, "a name such as 'gp'"),
     ("window_s", Integral, "a whole number of seconds"),
     ("retrain_s", Integral, "a whole number of seconds"),
     ("alpha", Real, "a number such as 0.02"),
@@ -180,25 +196,3 @@ _KINDS: tuple[tuple[str, Any, str], ...] = (
     ("seed", Integral, "a whole number"),
     ("interval", (str, Real, timedelta), "a length of time such as '500ms'"),
 )
-
-
-def makes_policy(policy: object) -> bool:
-    """Whether a policy of the user's is still to be made: a class, or a function."""
-    return isinstance(policy, type) or (callable(policy) and bool(missing_of(policy)))
-
-
-def missing_of(policy: object) -> list[str]:
-    """Return what an object lacks to be a policy."""
-    calls = {"begin": "begin()", "decide": "decide(second, samples)"}
-    return [call for name, call in calls.items() if not callable(getattr(policy, name, None))]
-
-
-def _check_own(policy: object) -> None:
-    missing = missing_of(policy)
-    if missing and not makes_policy(policy):
-        raise SettingError(
-            f"policy={policy!r} is a {type(policy).__name__} without {' and '.join(missing)}: a "
-            "policy of your own has begin() and decide(second, samples), which return commands "
-            "such as SetRelease, or is a function that makes one from the flow's graph; or write a "
-            "name such as 'even split', or a slack such as '500ms'"
-        )

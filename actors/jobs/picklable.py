@@ -76,7 +76,9 @@ def _parts(plan: Plan) -> Iterator[tuple[str, Any]]:
         for one in (step, *stage.chain):
             yield from _parts_of(one)
     yield "Limits(order=)", plan.limits.order
-    yield "Tuning(policy=)", None if plan.tuning is None else plan.tuning.policy
+    if plan.tuning is not None:
+        yield "Tuning(policy=)", plan.tuning.policy
+        yield "Tuning(predictor=)", plan.tuning.predictor
 
 
 def _parts_of(step: Step) -> Iterator[tuple[str, Any]]:

@@ -20,6 +20,7 @@ import slackwater as sw
 from benchmarks.frame import Claim, Options, Result
 from benchmarks.sltuner.deadline import LIMITS, MakePolicy
 from benchmarks.sltuner.late_city import source
+from benchmarks.sltuner.rival_predictors import MODELS
 from examples.city import zipf_delays
 from slackwater.runtime.control import FlowGraph
 from slackwater.runtime.measure.samples import StageSample
@@ -33,7 +34,7 @@ from slackwater.runtime.tune.predict.calibrated_predictor import CalibratedPredi
 from slackwater.runtime.tune.predict.features import OURS, PAPERS, examples
 from slackwater.runtime.tune.predict.forecast import FloatArray
 from slackwater.runtime.tune.predict.linear import LinearPredictor
-from slackwater.runtime.tune.predict.predictors import PREDICTORS, Predictor, make_predictor
+from slackwater.runtime.tune.predict.predictors import Predictor
 
 STAGE = "congestion"
 SLACKS_S = (0.5, 2.0, 4.0, 6.0, 8.0)
@@ -117,7 +118,7 @@ def run(options: Options) -> Result:
         early = [samples.share < origin for origin in ORIGINS]
         for split, trains in (("random", shuffled), ("chronological", early)):
             for features in samples.features:
-                for model in PREDICTORS:
+                for model in MODELS:
                     each = [
                         scored(samples, features, model, is_train, seed=options.seed)
                         for is_train in trains
@@ -178,7 +179,7 @@ def scored(
     score: dict[str, float] = {}
     took_s = 0.0
     for target, y in samples.targets.items():
-        own = make_predictor(model, seed=seed)
+        own = MODELS[model](seed)
         if features != "ours" and model == "linear":
             own = LinearPredictor(ridge=LEAST_SQUARES)
         predictor: Predictor | CalibratedPredictor = own
@@ -221,7 +222,7 @@ def claims(scores: Scores) -> list[Claim]:
 
 def notes(scores: Scores) -> list[str]:
     """Return what a reader must know, and how the paper's own features do."""
-    table_1 = {m: scores["fixed", "random", "Eq. 6", m] for m in PREDICTORS}
+    table_1 = {m: scores["fixed", "random", "Eq. 6", m] for m in MODELS}
     of = ", ".join(f"{m} {s['latency']:.1f} / {s['slack-ready']:.1f}" for m, s in table_1.items())
     worst = scores["fixed", "chronological", "ours", "gp"]["slack-ready, worst 1 %"]
     return [
@@ -245,7 +246,7 @@ def notes(scores: Scores) -> list[str]:
 
 def _best(scores: Scores, runs: str, split: str, target: str) -> tuple[float, float]:
     """Return the error of the Gaussian process, and the least of its rivals, on our features."""
-    of = {model: scores[runs, split, "ours", model][target] for model in PREDICTORS}
+    of = {model: scores[runs, split, "ours", model][target] for model in MODELS}
     return of.pop("gp"), min(of.values())
 
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import Any
 
-from slackwater.runtime.config import Tuning, makes_policy, missing_of
+from slackwater.runtime.config import POLICY, Tuning
 from slackwater.runtime.control.graph import FlowGraph
 from slackwater.runtime.errors import SettingError
 from slackwater.runtime.measure.samples import StageSample
@@ -44,7 +42,8 @@ def make_policy(
     if deadline_ns is None or not paths.tuned:
         return None
     if not isinstance(tuning.policy, str):
-        return _own(tuning.policy, graph)
+        own: SlackPolicy = POLICY.make(tuning.policy, graph)
+        return own
     margin_ns, interval_ns = kept_back_ns(deadline_ns), graph.interval_ns
     if tuning.policy == "sltuner" and interval_ns != NS_PER_SECOND:
         raise SettingError(
@@ -81,24 +80,3 @@ def _sltuner(
     from slackwater.runtime.tune.decide.tuner import SlackTuner  # noqa: PLC0415 (its models: slow to import)
 
     return SlackTuner(paths, deadline_ns=deadline_ns, tuning=tuning, history=history)
-
-
-def _own(policy: Any, graph: FlowGraph) -> SlackPolicy:
-    """Return the user's policy; of an object a copy, so that no job teaches it for the next."""
-    if not makes_policy(policy):
-        try:
-            own: SlackPolicy = copy.deepcopy(policy)
-        except Exception as problem:
-            raise SettingError(
-                f"policy={policy!r} cannot be copied for a job, nor sent to it: {problem}; give a "
-                "function that makes it from the flow's graph"
-            ) from problem
-        return own
-    own = policy(graph)
-    if missing := missing_of(own):
-        raise SettingError(
-            f"policy={policy!r} made {own!r}, which is no policy for it lacks "
-            f"{' and '.join(missing)}; let it return an object that has begin() and "
-            "decide(second, samples)"
-        )
-    return own

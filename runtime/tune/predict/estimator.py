@@ -36,7 +36,7 @@ from slackwater.runtime.tune.predict.features import (
     state,
 )
 from slackwater.runtime.tune.predict.forecast import FloatArray
-from slackwater.runtime.tune.predict.predictors import PredictorFactory, make_predictor
+from slackwater.runtime.tune.predict.predictors import Predictor, PredictorFactory, make_predictor
 from slackwater.runtime.tune.predict.untuned import UntunedStageModel
 from slackwater.runtime.tune.record.paths import Paths
 
@@ -81,8 +81,8 @@ class Estimator:
 
     Args:
         paths: of the flow.
-        predictor: one of `PREDICTORS` (`runtime/tune/predict/predictors.py`), or what makes one
-            from a seed.
+        predictor: one of `PREDICTORS` (`runtime/tune/predict/predictors.py`), an object to be
+            copied, or what makes one from a seed.
         rest_predictor: the same for the stages that are not tuned; None: the same one.
         window_s: how many seconds to learn from at most.
         seed: of what is drawn.
@@ -96,8 +96,8 @@ class Estimator:
         self,
         paths: Paths,
         *,
-        predictor: str | PredictorFactory = "gp",
-        rest_predictor: str | PredictorFactory | None = None,
+        predictor: str | Predictor | PredictorFactory = "gp",
+        rest_predictor: str | Predictor | PredictorFactory | None = None,
         window_s: int = 900,
         seed: int = 0,
     ) -> None:
