@@ -51,7 +51,7 @@ class Frontier:
             self._array[writer] = self.promises_ns[writer]
 
     def mark_idle(self, writer: int) -> None:
-        """Leave a silent writer out of the frontier until it speaks again; not one at its end."""
+        """Leave a silent writer out until it speaks again, unless it has ended."""
         if self.promises_ns[writer] == END_NS:
             return
         self._idle.add(writer)
@@ -79,7 +79,7 @@ class Frontier:
         """Return the smallest promise and the first writer, in tie order, that made it.
 
         With every writer idle, or ended while one is idle (which may still wake up), it is the
-        newest event time seen, held by nobody: a writer number past the last.
+        newest time seen, with a writer number past the last.
         """
         promises = self.promises_ns
         if self._array is not None:

@@ -1,4 +1,4 @@
-"""The frontier at each of many steps at once: the same rule as `frontier.py`, for rows of a block.
+"""The frontier of all rows of a block, by the rule of `frontier.py`.
 
 ```
 step       0    1    2    3    4       a value holds from its step to the next one of its writer,
@@ -26,7 +26,7 @@ class Told:
     Attributes:
         writer: numbers from 0 on; each writer has an entry.
         step: when, >= 0; entries of one writer and step count in their order here.
-        value: what the writer has come to, in nanoseconds.
+        value: how far the writer is, in nanoseconds.
         speaks_until: the step from which on its writer is silent, unless it speaks again.
         is_value: which entries have a value; None if all have. Others keep the value before.
         is_spoken: which entries tell how long their writer speaks; None if all do.
@@ -86,7 +86,7 @@ def by_writer(writers: Int64Array, count: int) -> Int64Array:
 
 
 def _latest(is_told: BoolArray) -> Int64Array:
-    """Return for each position the latest up to it that is told; a writer's first one is."""
+    """Return for each position the latest one up to it that is told."""
     latest: Int64Array = np.maximum.accumulate(np.where(is_told, np.arange(len(is_told)), 0))
     return latest
 
@@ -94,16 +94,16 @@ def _latest(is_told: BoolArray) -> Int64Array:
 def least_over(
     starts: Int64Array, stops: Int64Array, values: Int64Array, *, rows: int
 ) -> Int64Array:
-    """Return for each of `rows` positions the least value over the intervals that it lies in.
+    """Return the least value over the intervals that each position lies in.
 
     Args:
         starts: shape (intervals,), the first position of each.
-        stops: shape (intervals,), the one behind its last; starts <= stops <= rows.
+        stops: shape (intervals,), the one after its last; starts <= stops <= rows.
         values: shape (intervals,).
         rows: how many positions.
 
     Returns:
-        Shape (rows,); END_NS where there is none.
+        Shape (rows,); END_NS where a position is in no interval.
     """
     # A sparse table backwards: an interval is two overlapping ones whose length is a power of
     # two; then each level is handed down to the next, half by half.

@@ -1,4 +1,4 @@
-"""A wake-up: the time at which a stage next has work, and how urgent that work is.
+"""A wake-up says when a stage next has work, and how urgent that is.
 
 ```
 stage ──wakeup──▶ slot          told, once, when it changes: a delivery, a slice, a command

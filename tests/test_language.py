@@ -1,0 +1,122 @@
+"""The English of code and pages: first lines of docstrings, banned words, long sentences.
+
+`language.json` has what each room still has of each; the numbers may only fall.
+"""
+
+from __future__ import annotations
+
+import ast
+import io
+import json
+import re
+import tokenize
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+ALLOWED = Path(__file__).with_name("language.json")
+CODE = ("runtime", "actors", "ingest", "slackwater")
+PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+FIRST_WORDS = {"What", "Who", "Whether", "Which", "One", "Those", "All", "As", "By", "It"}
+MOST_WORDS_FIRST_LINE = 15
+MOST_WORDS_SENTENCE = 25
+BANNED = re.compile(
+    r"\b(?:behind|go(?:es)? by|goes through|comes? to|let(?:s|ting)? go|left away|leave away|anew|"
+    r"likewise|put right|of (?:one|its|their)(?:'s|s)? own accord|there is none|nobody|somebody)\b",
+    re.IGNORECASE,
+)
+
+
+def room_of(path: Path) -> str:
+    """Return the folder of a file of code, two deep; a page is its own room."""
+    parts = path.relative_to(ROOT).parts
+    return "/".join(parts[: min(2, len(parts) - 1)]) if path.suffix == ".py" else parts[-1]
+
+
+def faults_of_code(source: str) -> Counter[str]:
+    """Count the faults of a file of code."""
+    tree, found = ast.parse(source), Counter[str]()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            text = ast.get_docstring(node)
+            if text:
+                found += faults_of_first_line(text, is_bool=_returns_bool(node))
+                found["banned word"] += len(BANNED.findall(text))
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type == tokenize.COMMENT:
+            found["banned word"] += len(BANNED.findall(token.string))
+    return +found
+
+
+def _returns_bool(node: ast.AST) -> bool:
+    returns = getattr(node, "returns", None)
+    return isinstance(returns, ast.Name) and returns.id == "bool"
+
+
+def faults_of_first_line(text: str, *, is_bool: bool) -> Counter[str]:
+    """Count the faults of a docstring's first line."""
+    line = text.split("\n", 1)[0]
+    words = line.split()
+    found = Counter[str]()
+    if words[0] in FIRST_WORDS and not (is_bool and words[0] == "Whether"):
+        found["first word"] += 1
+    if len(words) > MOST_WORDS_FIRST_LINE:
+        found["long first line"] += 1
+    return found
+
+
+def sentences(page: str) -> Iterator[str]:
+    """Yield the sentences of a page, without code, tables and links' addresses."""
+    page = re.sub(r"```.*?```", "", page, flags=re.DOTALL)
+    page = re.sub(r"\]\([^)]*\)", "]", page)
+    for line in page.split("\n"):
+        if not line.lstrip().startswith(("|", "#")):
+            yield from re.split(r"(?<=[.?!:])\s+", line)
+
+
+def faults_of_page(page: str) -> Counter[str]:
+    """Count the faults of a page."""
+    told = [one for one in sentences(page) if one.strip()]
+    found = Counter({"banned word": sum(len(BANNED.findall(one)) for one in told)})
+    found["long sentence"] = sum(len(one.split()) > MOST_WORDS_SENTENCE for one in told)
+    return +found
+
+
+def counted() -> dict[str, dict[str, int]]:
+    """Return {room: {fault: how many}}, of code and of users' pages."""
+    found: dict[str, Counter[str]] = {}
+    for package in CODE:
+        for path in sorted((ROOT / package).rglob("*.py")):
+            faults = faults_of_code(path.read_text(encoding="utf-8"))
+            found.setdefault(room_of(path), Counter()).update(faults)
+    for page in PAGES:
+        found[room_of(page)] = faults_of_page(page.read_text(encoding="utf-8"))
+    return {room: dict(sorted(faults.items())) for room, faults in sorted(found.items()) if faults}
+
+
+def test_faults_of_language_only_become_fewer() -> None:
+    now, allowed = counted(), json.loads(ALLOWED.read_text(encoding="utf-8"))
+    more = [
+        f"{room}: {fault}: {many}, and {allowed.get(room, {}).get(fault, 0)} are allowed"
+        for room, faults in now.items()
+        for fault, many in faults.items()
+        if many > allowed.get(room, {}).get(fault, 0)
+    ]
+    assert not more, "\n".join(["write these otherwise (house style, CONTRIBUTING):", *more])
+    assert now == allowed, "there are fewer: run `python -m tests.test_language`, which notes it"
+
+
+def test_a_fault_is_seen() -> None:
+    source = '"""What it is."""\n\ndef f() -> bool:\n    """Whether it is behind."""  # anew\n'
+    assert faults_of_code(source) == {"first word": 1, "banned word": 2}
+    long = " ".join(["word"] * 26)
+    assert faults_of_page(f"Short. {long}. It goes by time.") == {
+        "banned word": 1,
+        "long sentence": 1,
+    }
+
+
+if __name__ == "__main__":
+    ALLOWED.write_text(json.dumps(counted(), indent=1) + "\n", encoding="utf-8")
