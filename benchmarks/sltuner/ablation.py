@@ -16,17 +16,16 @@ import numpy as np
 from benchmarks.frame import Claim, Options, Result
 from benchmarks.side_by_side import side_by_side
 from benchmarks.sltuner import chain, zipf
-from benchmarks.sltuner.contest import HELD_SPLIT
 from benchmarks.sltuner.deadline import HEADER, OVER_AT_MOST, MakePolicy, Outcome
 from benchmarks.sltuner.deadline import named as policy_named
 from benchmarks.sltuner.deadline import run as run_once
+from benchmarks.sltuner.rival_policies import HELD_SPLIT, RIVALS
 from slackwater.runtime.config import Limits, Tuning
 from slackwater.runtime.control import FlowGraph
 from slackwater.runtime.measure.samples import StageSample
 from slackwater.runtime.plan.plan import Plan
 from slackwater.runtime.tune import Paths, SetRelease, SlackPolicy
 from slackwater.runtime.tune.decide.model_rule import ModelRule
-from slackwater.runtime.tune.decide.policies import make_split
 from slackwater.runtime.tune.predict.estimator import Estimator
 from slackwater.runtime.tune.predict.forecast import FloatArray
 from slackwater.runtime.tune.predict.predictors import PREDICTORS, PredictorFactory
@@ -95,7 +94,8 @@ class ModelsAlone:
     def __init__(self, plan: Plan, name: str) -> None:
         self.name = name
         assert plan.deadline_ns is not None, "an experiment has a deadline"
-        paths, tuning, deadline_ns = Paths.of(FlowGraph.of(plan)), Tuning(), plan.deadline_ns
+        graph, tuning, deadline_ns = FlowGraph.of(plan), Tuning(), plan.deadline_ns
+        paths = Paths.of(graph)
         gates, rest = PARTS[name]
         estimator = Estimator(
             paths,
@@ -105,7 +105,7 @@ class ModelsAlone:
             seed=tuning.seed,
         )
         self._models = ModelRule(paths, deadline_ns=deadline_ns, tuning=tuning, estimator=estimator)
-        self._split = make_split(paths, HELD_SPLIT, deadline_ns=deadline_ns)
+        self._split = RIVALS[HELD_SPLIT](graph)
 
     def begin(self) -> Sequence[SetRelease]:
         """Begin with the even split."""

@@ -19,9 +19,9 @@ from benchmarks.sltuner.deadline import (
 )
 from benchmarks.sltuner.floor.clairvoyant import clairvoyant
 from benchmarks.sltuner.panels import draw
+from benchmarks.sltuner.rival_policies import HELD_SPLIT, LAST_SPLIT
 
-SPLIT, LAST_SPLIT, NEWEST = "even split", "even split, last second", "max timestamp"
-HELD_SPLIT = "even split, by the clock"
+SPLIT, NEWEST = "even split", "max timestamp"
 HELD = (HELD_SPLIT, "trend-following", "decaying maximum")
 """Rules that split the deadline by the clock, and expect something of the rest of the path."""
 ALSO_HELD = ("slowly decaying maximum", "steady trend", "last second, by the clock")
@@ -30,7 +30,7 @@ ALSO_HELD = ("slowly decaying maximum", "steady trend", "last second, by the clo
 
 @dataclass(frozen=True)
 class Contest:
-    """Who takes part, beside the clairvoyant policy and ours. Policies by their names of `Tuning`.
+    """Who takes part, beside the clairvoyant policy and ours. Policies by their names.
 
     Attributes:
         low: a static slack that loses order.

@@ -15,6 +15,7 @@ import numpy.typing as npt
 import slackwater as sw
 from benchmarks.frame import Claim, Result, check
 from benchmarks.side_by_side import side_by_side
+from benchmarks.sltuner.rival_policies import RIVALS
 from benchmarks.sltuner.seconds import by_second
 from slackwater.runtime.config import Limits, Tuning
 from slackwater.runtime.control import FlowGraph
@@ -329,10 +330,16 @@ def run_all(
 
 
 def named(policy: str, *, history: Sequence[StageSample] = ()) -> MakePolicy:
-    """Return what makes a policy by its name, as in `Tuning.policy`, with samples of before."""
+    """Return what makes a policy by its name, of a rival or as in `Tuning.policy`.
+
+    Args:
+        policy: its name.
+        history: samples of earlier runs.
+    """
+    tuning = Tuning(policy=RIVALS.get(policy, policy))
 
     def make(plan: Plan) -> SlackPolicy:
-        made = make_policy(FlowGraph.of(plan), Tuning(policy=policy), history=history)
+        made = make_policy(FlowGraph.of(plan), tuning, history=history)
         assert made is not None, "an experiment has a gate to tune"
         return made
 

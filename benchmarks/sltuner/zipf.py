@@ -12,9 +12,10 @@ import numpy as np
 import slackwater as sw
 from benchmarks.frame import Claim, Options, Result
 from benchmarks.sltuner import late_city
-from benchmarks.sltuner.contest import LAST_SPLIT, Contest, opened
+from benchmarks.sltuner.contest import Contest, opened
 from benchmarks.sltuner.deadline import FLOOR, OVER_AT_MOST, Experiment, Outcome, allowed
 from benchmarks.sltuner.floor.one_gate import OneGate
+from benchmarks.sltuner.rival_policies import LAST_SPLIT
 from examples.city import zipf_delays
 from slackwater.runtime.model import NS_PER_SECOND
 from slackwater.runtime.plan.step import Keep

@@ -9,6 +9,7 @@ import pytest
 
 import slackwater as sw
 from benchmarks.sltuner.floor.planned_slack import PlannedSlack
+from benchmarks.sltuner.rival_policies import RIVALS
 from slackwater.runtime.config import Tuning
 from slackwater.runtime.control import FlowGraph
 from slackwater.runtime.measure.samples import StageSample
@@ -21,8 +22,7 @@ from slackwater.runtime.tune import Paths, SlackPolicy, make_policy
 POLICIES = [
     "sltuner",
     "even split",
-    "even split, last second",
-    "even split, by the clock",
+    *RIVALS,
     "last second, by the clock",
     "trend-following",
     "steady trend",
@@ -54,7 +54,8 @@ def policy(request: pytest.FixtureRequest) -> SlackPolicy:
     if request.param == "clairvoyant":
         gate = Paths.of(FlowGraph.of(plan())).tuned[0]
         return PlannedSlack({second: {gate: second} for second in range(0, 20, 2)})
-    made = make_policy(FlowGraph.of(plan()), Tuning(policy=request.param))
+    own = RIVALS.get(request.param, request.param)
+    made = make_policy(FlowGraph.of(plan()), Tuning(policy=own))
     assert made is not None
     return made
 

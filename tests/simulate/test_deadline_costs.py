@@ -10,9 +10,10 @@ import pyarrow as pa
 import pytest
 
 import slackwater as sw
+from benchmarks.sltuner.rival_policies import HELD_SPLIT, RIVALS
 
 Seconds = npt.NDArray[np.float64]
-HOLDS = sw.Tuning(policy="even split, by the clock")
+HOLDS = sw.Tuning(policy=RIVALS[HELD_SPLIT])
 LIMITS = sw.Limits(source_gap_ns=100_000_000)
 """Sources look ten times a second: what is lost here is seconds late."""
 

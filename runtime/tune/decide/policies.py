@@ -227,8 +227,6 @@ class EvenSplit:
 
 SPLITS: Mapping[str, tuple[Expects, bool]] = {
     "even split": (the_most, False),
-    "even split, last second": (the_last, False),
-    "even split, by the clock": (the_most, True),
     "last second, by the clock": (the_last, True),
     "trend-following": (the_trend, True),
     "steady trend": (the_steady_trend, True),

@@ -84,8 +84,6 @@ def test_explain_says_what_sets_each_slack() -> None:
     ("policy", "name"),
     [
         ("even split", "even split"),
-        ("even split, last second", "even split, last second"),
-        ("even split, by the clock", "even split, by the clock"),
         ("trend-following", "trend-following"),
         ("steady trend", "steady trend"),
         ("decaying maximum", "decaying maximum"),
