@@ -43,6 +43,13 @@ def test_an_output_or_an_order_that_does_not_pickle_is_named_with_the_way_out() 
     assert pickled(replace(plan, limits=sw.Limits()))
 
 
+def test_a_predictor_that_does_not_pickle_is_named() -> None:
+    lock = threading.Lock()
+    plan = sw.Simulation().plan(flow_of(print))
+    with pytest.raises(FlowError, match=r"Tuning\(predictor=\) .* does not pickle"):
+        pickled(replace(plan, tuning=sw.Tuning(predictor=lambda _: lock)))
+
+
 class Connected:
     """Hold a connection."""
 
