@@ -36,7 +36,7 @@ from slackwater.runtime.shedding.counts import SheddingCounts
 BOUND_S = 1.0
 OVER = {"R1": 1.2, "R2": 1.4, "+70 %": 1.7, "+100 %": 2.0}
 QUICK_OVER = {"+100 %": 2.0}
-FULLS, QUICK_FULLS = 4, 2
+FULLS = 2
 """Of a surge counts so many times as long as what waits takes to grow as old as the bound."""
 SEEDS = 5
 SHEDDERS: dict[str, Callable[..., Espice]] = {
@@ -62,12 +62,11 @@ def run(options: Options) -> Result:
     """Measure what can be done, then ask for more."""
     overs = QUICK_OVER if options.quick else OVER
     seeds = range(options.seed, options.seed + (1 if options.quick else SEEDS))
-    fulls = QUICK_FULLS if options.quick else FULLS
     probes_s = QUICK_PROBES_S if options.quick else PROBES_S
     result = Result(
         "Q1, n 4, windows of 700 events, ten players in turn the striker; Q2, n 20, windows of "
         f"2,000; on one local node; {CALM_S:g} s at {CALM:g} of what can be done, then at more: "
-        f"until the bound of {BOUND_S:g} s would be full, and {fulls} times as long, whose windows "
+        f"until the bound of {BOUND_S:g} s would be full, and {FULLS} times as long, whose windows "
         f"count; {'one seed' if options.quick else f'medians of {SEEDS} seeds'}",
         [
             "query, load",
@@ -92,7 +91,7 @@ def run(options: Options) -> Result:
                     f"is not looked at costs {bare:.2f} of one"
                 )
                 for load, over in overs.items():
-                    seen = _seen(cluster, asked, capacity, bare, over, fulls)
+                    seen = _seen(cluster, asked, capacity, bare, over)
                     cells.setdefault(f"{asked.name}, {load}", []).append(seen)
                     _say(f"seed {seed}, {asked.name}, {load}: {seen}")
     for name, every in cells.items():
@@ -165,10 +164,9 @@ def _seen(
     capacity: float,
     bare: float,
     over: float,
-    fulls: int,
 ) -> Seen:
     """Run a query at a load by default, as BL, at random, and with the floor in front of it."""
-    rates = ((CALM_S, CALM * capacity), ((1 + fulls) * _full_s(over), over * capacity))
+    rates = ((CALM_S, CALM * capacity), ((1 + FULLS) * _full_s(over), over * capacity))
     truth = _truth(asked, rates)
     every = {one for one in truth if one[0] >= _counts_from_s(rates) * 1e9}
     # Rows that are not looked at are read and counted all the same.
