@@ -109,11 +109,12 @@ def test_a_function_that_raises_is_named_with_its_traceback_and_a_sample(
     mapped.sink("calls", sw.callback_sink(ignore))
     with pytest.raises(OperatorError) as caught:
         sw.Simulation().submit(simulated).wait()
-    assert str(caught.value) == said
+    # Which rows came together differs: a thread puts blocks together on Ray.
+    assert str(caught.value).partition(" of its ")[0] == said.partition(" of its ")[0]
     assert said.startswith("step 'halve': its function raised ZeroDivisionError: the user's own")
     assert 'raise ZeroDivisionError("the user\'s own fault")' in said
     assert "test_failures.py" in said
-    assert "'n': 1000" in said
+    assert "rows:\n  {'ts': " in said
     assert shown(tmp_path) == ["out"]  # not half of out.jsonl
     assert shown(tmp_path / "out") == []
     told = json.loads((tmp_path / "out" / ".slackwater.json").read_text(encoding="utf-8"))
