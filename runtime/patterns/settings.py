@@ -77,6 +77,17 @@ class Limit:
             raise TooManyMatches
 
 
+@dataclass(slots=True)
+class Worked:
+    """Count of the events that a window took which waits for a match, and that may be in one.
+
+    Attributes:
+        events: so far, over all keys.
+    """
+
+    events: int = 0
+
+
 @dataclass(frozen=True, eq=False)
 class Settings:
     """What is the same for all keys.
@@ -89,6 +100,7 @@ class Settings:
         most: how many matches a window has; None: all.
         many: tells predicates of many events at once; None: they are asked for one by one.
         limit: how many events the matches of one read may have.
+        worked: counts events that windows take; None if they are not counted.
         drift: what is looked for where clocks may be off; None: they are not.
     """
 
@@ -100,6 +112,7 @@ class Settings:
     drift: DriftLayout | None = None
     many: HoldsOfMany | None = None
     limit: Limit | None = None
+    worked: Worked | None = None
     _roles: dict[tuple[int, ...], list[Roles]] = field(default_factory=dict)
 
     def roles(self, fits: tuple[int, ...]) -> list[Roles]:

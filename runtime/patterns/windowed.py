@@ -70,6 +70,11 @@ class WindowMatcher(KeyMatcher):
         if not fits or self.windows.low(self.log) is None or self._has_all():
             return found  # it is in no window, or in none that waits for a match
         roles = self._settings.roles(fits)
+        if (worked := self._settings.worked) is not None:
+            for one in roles:
+                if one.places:
+                    worked.events += 1
+                    break
         is_gone = bool(lost) and self._is_gone(number, lost)
         self.log.add(number, time_ns, turn, fits, values)
         if lost and not is_gone:

@@ -19,7 +19,7 @@ from slackwater.runtime.operators.pattern.machine import PatternMachine
 from slackwater.runtime.patterns.normal import Asked, Normal, Place, Sequence
 from slackwater.runtime.patterns.scopes import CountWindows, OpenedWindows, TimeWindows, Within
 from slackwater.runtime.shedding import espice
-from tests.operators.test_pattern import ASKED, SETTINGS, left, step_of, streams
+from tests.operators.test_pattern import ASKED, SETTINGS, batch_of, left, step_of, streams
 from tests.operators.test_pattern_shedding import leaves, read_of
 from tests.operators.test_pattern_shedding import step_of as typed_step_of
 from tests.patterns.worlds import BY_COUNT, BY_TIME, sequences
@@ -187,3 +187,44 @@ def test_windows_that_are_tried_while_rows_are_passed_over_change_no_match(scope
     assert not left_ - every
     assert judged.judged_matches > 3
     assert 0 < judged.judged_lost_share < 1
+
+
+def work_of(step: Any, rows: Any, cuts: set[int], drops: Any) -> int:
+    """Return what a machine that sheds nothing says that it has worked on."""
+    machine = PatternMachine(replace(step, shed=espice("1h", drops=drops)), most_kept_rows=100)
+    cuts = {one for one in cuts if one < len(rows)}
+    for begin, end in pairwise([0, *sorted(cuts), len(rows)]):
+        if part := rows[begin:end]:
+            now = part[-1]["time"]
+            machine.process(GateRead([batch_of(part)], [None], now, 0, now), 0)
+    return machine.comparisons
+
+
+@given(
+    first=sequences(has_end=False),
+    rows=streams(),
+    cuts=st.sets(st.integers(1, 15), max_size=8),
+    scope=st.sampled_from(WINDOWS),
+    **SETTINGS,
+)
+def test_stretches_count_no_more_work_than_events_do(
+    first: Sequence, rows: Any, cuts: set[int], **given_: Any
+) -> None:
+    """They count less while nothing has come that a match can begin with."""
+    plain = step_of(Normal(ASKED[:4], (first,)), **given_)
+    assert work_of(plain, rows, cuts, "stretches") <= work_of(plain, rows, cuts, "events")
+
+
+def test_events_that_come_when_a_window_has_its_match_are_no_work() -> None:
+    step = step_of(
+        Normal(ASKED[:2], (AB,)),
+        scope=OpenedWindows(asked=0, events=10),
+        selection="first",
+        consumes=False,
+        most=1,
+    )
+    rows = [
+        {"time": at, "key": 0, "is": {kind}, "v": 0, "id": at} for at, kind in enumerate("abbbbbab")
+    ]
+    for drops in DROPS[:2]:
+        assert work_of(step, rows, set(), drops) == 4

@@ -181,6 +181,9 @@ class EventDrops:
             return 1.0
         return min((matches / windows) / (asked / max(opened, 1.0)), 1.0)
 
+    def worked(self, events: int) -> None:
+        """Count nothing: events are counted as they are asked for."""
+
     def learned(self, windows: int, matches: int) -> None:
         """Take note of windows that lost nothing, and of how many matches they had."""
         keep = exp(-windows / _WINDOWS)

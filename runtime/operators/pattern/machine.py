@@ -19,6 +19,7 @@ from slackwater.runtime.operators.ground.keys import KeyIndex, any_null
 from slackwater.runtime.operators.ground.late_rows import LateRows
 from slackwater.runtime.operators.pattern.conditions import Conditions
 from slackwater.runtime.operators.pattern.fits import Fits
+from slackwater.runtime.operators.pattern.kept import Kept
 from slackwater.runtime.operators.pattern.leaving import Leaving
 from slackwater.runtime.operators.pattern.limits import too_many_matches, too_many_rows
 from slackwater.runtime.operators.pattern.matchers import Events, Matchers
@@ -29,7 +30,7 @@ from slackwater.runtime.operators.pattern.step import PatternStep
 from slackwater.runtime.operators.pattern.values import Values
 from slackwater.runtime.operators.pattern.what_if import Judged, Parts, Trial, judged
 from slackwater.runtime.patterns.scopes import CountWindows, OpenedWindows
-from slackwater.runtime.patterns.settings import Found, Limit, TooManyMatches
+from slackwater.runtime.patterns.settings import Found, Limit, TooManyMatches, Worked
 from slackwater.runtime.patterns.windowed import WindowMatcher
 from slackwater.runtime.shedding.counts import SheddingCounts
 
@@ -60,7 +61,10 @@ class PatternMachine(ByEventTime):
         self._step = step
         self._most_kept_rows = most_kept_rows
         self._limit = Limit(most_kept_rows)
-        self._settings = replace(step.compiled(), many=self._hold_many, limit=self._limit)
+        self._worked = Worked()
+        self._judging = replace(step.compiled(), many=self._hold_many, limit=self._limit)
+        counted = None if step.shed is None else self._worked
+        self._settings = replace(self._judging, worked=counted)
         self._every = step.scope.every if isinstance(step.scope, CountWindows) else 0
         self._opens = step.scope.asked if isinstance(step.scope, OpenedWindows) else -1
         self._shedding = self._begin_shedding()
@@ -235,7 +239,7 @@ class PatternMachine(ByEventTime):
                 self._matchers.give_up(self._shedding.end_gap())
             of_kind = self._fits.of_kind
             times = batch.event_time_ns
-            if not self._shedding.leaves_alone(self._events, times, kinds, of_kind):
+            if not self._shedding.leaves_alone(self._events, times):
                 events = np.arange(self._events, self._events + len(batch))
                 kept = self._shedding.dropped(batch, codes, numbers, events, places, kinds, of_kind)
                 self._touched |= set(np.unique(codes).tolist())
@@ -256,9 +260,16 @@ class PatternMachine(ByEventTime):
                 found = self._matchers.take(events_of, kept)
             else:
                 found = self._matchers.take_kept(events_of, kept)
-        if self._shedding is not None and kept is not None:
-            self._shedding.settle(kept)
+        if self._shedding is not None:
+            self._settle(self._shedding, kept)
         return found
+
+    def _settle(self, shedding: WindowShedding, kept: Kept | None) -> None:
+        """Let shedding count what a read has cost."""
+        if kept is not None:
+            shedding.settle(kept)
+        shedding.worked(self._worked.events)
+        self._worked.events = 0
 
     def _pass_over(self, came: Batch, shedding: WindowShedding) -> list[Found]:
         """Count rows and do no more, unless a window has them that is tried."""
@@ -312,7 +323,7 @@ class PatternMachine(ByEventTime):
         self._touched = set()
 
     def _judge(self, trial: Trial) -> tuple[Judged, list[Parts]]:
-        return judged(trial, self._settings, self._conditions.hold)
+        return judged(trial, self._judging, self._conditions.hold)
 
     # -- state --------------------------------------------------------------------------
 

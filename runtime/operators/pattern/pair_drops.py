@@ -47,6 +47,9 @@ class PairDrops:
         else:
             self._overload.count_pairs(pairs, 0, 0)
 
+    def worked(self, events: int) -> None:
+        """Count nothing: events are counted as they are asked for."""
+
     def learned(self, windows: int, matches: int) -> None:
         """It makes no difference."""
 

@@ -143,23 +143,16 @@ class WindowShedding:
         self._overload.pass_over(len(times))
         return True
 
-    def leaves_alone(
-        self, first: int, times: Int64Array, kinds: Int64Array, of_kind: list[tuple[int, ...]]
-    ) -> bool:
+    def leaves_alone(self, first: int, times: Int64Array) -> bool:
         """Return whether rows are looked at as if there were no shedding; if so, count them.
 
         Args:
             first: the number of the first among all events.
             times: of each.
-            kinds: of what kind each is that fits something.
-            of_kind: what each kind fits.
         """
         if self._drops.follows_all or not self._overload.knows_windows:
             return False
-        if not self._is_untried(first, times):
-            return False
-        self._overload.count_work(int(np.count_nonzero(self._may_match(kinds, of_kind))))
-        return True
+        return self._is_untried(first, times)
 
     def _is_untried(self, first: int, times: Int64Array) -> bool:
         """Return whether no tried window has these rows; then windows are not followed."""
@@ -235,6 +228,10 @@ class WindowShedding:
     def settle(self, kept: Kept) -> None:
         """Count what was dropped of a read, now that it has been worked off."""
         self._drops.settle(kept)
+
+    def worked(self, events: int) -> None:
+        """Note how many events of a read windows took, where none of these is dropped."""
+        self._drops.worked(events)
 
     def _may_match(self, kinds: Int64Array, of_kind: list[tuple[int, ...]]) -> BoolArray:
         """Return which events may be in a match, by their kinds: some only forbid one."""

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from slackwater.runtime.operators.pattern.event_drops import note_tried
 from slackwater.runtime.operators.pattern.kept import Covered, Kept, Own
 from slackwater.runtime.operators.pattern.open_windows import OpenWindow
@@ -36,14 +34,16 @@ class StretchDrops:
 
     def drop(self, own: Own, every: list[OpenWindow], covered: Covered, kept: Kept) -> None:
         """Note the rows of tried windows."""
-        if not kept.is_in_gap:
-            self._overload.count_work(int(np.count_nonzero(own.may_match)))
         tried = [
             (one, one.trial, begin, end)
             for one, begin, end in covered.of(every)
             if one.trial is not None
         ]
         note_tried(own, tried, kept)
+
+    def worked(self, events: int) -> None:
+        """Count the events that windows took."""
+        self._overload.count_work(events)
 
     def learned(self, windows: int, matches: int) -> None:
         """Learn nothing."""
