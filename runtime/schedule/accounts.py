@@ -1,4 +1,4 @@
-"""What a stage's report says of its gate or source, or, a replica's, of what it got."""
+"""Counts of a stage's report: of its gate, its source, or a replica's reads."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _OWN = frozenset({"comparisons", "let_go"})
 def count_gate(
     report: StageReport, gate: SlackGate, *, queued: int, dropped: int, names: Sequence[str]
 ) -> None:
-    """Fill in what a gate has let go and what it holds.
+    """Fill in what a gate has released and what it holds.
 
     Args:
         report: to be filled.
         gate: of the stage.
-        queued: rows that have not come to it yet.
+        queued: rows that have not reached it yet.
         dropped: late rows that its operator had no use for.
         names: of the stages that its writers are.
     """
@@ -46,7 +46,7 @@ def count_in(report: StageReport, name: str, number: int) -> None:
 
 
 def count_closing(report: StageReport, operator: Any) -> None:
-    """Fill in what closing windows in time has come to.
+    """Fill in the counts of windows that close in time.
 
     Rows leave the gate as they come, and are late only where they missed a window of theirs: all
     others that came out of order have not waited for what was older.
@@ -63,7 +63,7 @@ def count_closing(report: StageReport, operator: Any) -> None:
 
 
 def count_reads(report: StageReport, reads: ReplicaReads, *, queued: int, dropped: int) -> None:
-    """Fill in what a replica has gone on with of what it got, and what it still holds."""
+    """Fill in the reads that a replica has passed on, and those that it holds."""
     report.ready, report.late, report.late_dropped = reads.ready, reads.late - dropped, dropped
     report.slack_ready = 0  # that is its gate's to say
     report.in_flight = queued + reads.rows_held

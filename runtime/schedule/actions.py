@@ -1,4 +1,4 @@
-"""What a slot asks its host to do, and what it says of a slice, and of the rest until the next.
+"""Actions of a slot for its host; its account of slices and rests.
 
 Tuples with names: a slot makes some of them for each slice, and a frozen dataclass takes four times
 as long to make.
@@ -40,7 +40,7 @@ Action: TypeAlias = Send | Grant | Egress
 
 
 class Rest(NamedTuple):
-    """How long a slot that found nothing to do may sleep, if nothing comes for it meanwhile."""
+    """Rest of a slot without work: how long it may sleep if nothing comes."""
 
     until_ns: int | None
     """None: only what comes from outside can give it work."""
@@ -68,7 +68,7 @@ class LookedAt(NamedTuple):
 
 
 class Slice(NamedTuple):
-    """One piece of work that was done: the stage, its rows, and what the host must now do."""
+    """Slice of work that was done: its stage, its rows, and the host's actions."""
 
     stage: str
     rows: int
@@ -90,7 +90,7 @@ class Slice(NamedTuple):
 
     @property
     def worked(self) -> int:
-        """Rows by which the length of the next slice is set: what was worked on, if anything."""
+        """Rows that were worked on; they set the length of the next slice."""
         return self.released or self.rows
 
     @property
@@ -99,7 +99,7 @@ class Slice(NamedTuple):
         return (self._replace(others=()), *self.others) if self.others else (self,)
 
     def shares(self, took_ns: int) -> list[tuple[Slice, int]]:
-        """Return each stage's slice, and what it has of the time that all took: by their rows."""
+        """Return each stage's slice, and its share of the time, by rows."""
         if not self.others:
             return [(self, took_ns)]
         rows = sum(part.rows for part in self.parts)

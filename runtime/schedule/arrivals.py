@@ -1,4 +1,4 @@
-"""How far arrivals have come at a stage: least over those that feed it, and before what it holds.
+"""Arrivals at a stage: the least over its writers, and before what it holds.
 
 ```
 a tells 9   ─┐                     every row that arrived before 7 has gone on:
@@ -21,7 +21,7 @@ from slackwater.runtime.sources.arrivals import ArrivalTeller
 
 
 class ArrivalFrontier:
-    """What the writers of a stage have told of arrivals. It never runs back.
+    """Frontier of the arrivals that a stage's writers have told. It never runs back.
 
     Args:
         writers: how many.
@@ -49,7 +49,7 @@ class ArrivalFrontier:
             self._ahead[writer].append((newest_ns, message.rows))
 
     def rows_ahead(self, writer: int) -> int:
-        """Return about how many rows a writer has sent that wait for others to come as far."""
+        """Return about how many rows of a writer wait for others to come as far."""
         return sum([rows for _, rows in self._ahead[writer]])
 
     def holders(self, *, idle: Collection[int] = ()) -> list[int]:
@@ -62,7 +62,7 @@ class ArrivalFrontier:
 
         Args:
             held: rows that have come here, and not gone on.
-            idle: writers that nobody waits for until they speak again.
+            idle: writers that are not waited for until they speak again.
         """
         self._frontier.wait_for_all_but(idle)
         reached_ns, holder = self._frontier.minimum()
@@ -100,7 +100,7 @@ class ArrivalFrontier:
 
 
 def teller_of(stage: Stage, step: SourceStep) -> ArrivalTeller | None:
-    """Return what tells of a source's arrivals; None: nobody goes by them."""
+    """Return what tells of a source's arrivals; None if no stage uses them."""
     if stage.arrivals is None:
         return None
     every_ns, speed = stage.arrivals.every_ns, step.source.speed

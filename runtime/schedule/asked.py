@@ -1,4 +1,4 @@
-"""Promises that are sent only once somebody has use for them, between the stages of one slot.
+"""Lazy promises between the stages of a slot: sent only when a consumer needs them.
 
 ```
 b's rows     ──▶ gate of a join    holds a row of 10:00:00.250, so asks a for as much
@@ -36,7 +36,7 @@ class Unsaid(NamedTuple):
 
 
 class AskedPromises:
-    """The channels of one slot on which promises alone are sent if they are asked for.
+    """Channels of a slot on which promises alone are sent only when asked for.
 
     Args:
         stages: {name: machine}, of the slot.
@@ -57,7 +57,7 @@ class AskedPromises:
         """The stages that ask."""
 
     def begin(self) -> list[Unsaid]:
-        """Ask for the first time; return what is to be sent to those that asked, and moved."""
+        """Ask for the first time; return promises for stages that have moved away."""
         found: list[Unsaid] = []
         asking = {channel.name for sources in self._sources.values() for _, channel, _ in sources}
         for machine in self._stages.values():
@@ -71,7 +71,7 @@ class AskedPromises:
         return found
 
     def after(self, machine: StageMachine) -> Iterable[Unsaid]:
-        """Ask for what a stage can use now, behind its slice; return what is there already."""
+        """Ask for what a stage can use after its slice; return what is there already."""
         sources = self._sources[machine.stage.name]
         if machine.gate is None:
             return ()

@@ -1,4 +1,4 @@
-"""What a slot does otherwise where its sources read what is there already, as fast as they go.
+"""Backlog: slices of a slot whose sources read as fast as they can.
 
 ```
 bus     ═══════════╪════════     two files; ╪ ends a slice of a source
@@ -36,8 +36,8 @@ def slice_sizes(stages: Mapping[str, StageMachine], limits: Limits) -> dict[str,
 class AwaitedSources:
     """The gates of one slot whose inputs all come from such sources in it.
 
-    Ready-only ones where no row comes late, no channel is idle and nobody takes samples: what they
-    let go does not depend on when.
+    Ready-only ones where no row comes late, no channel is idle and no samples are taken: what they
+    release does not depend on when.
 
     Args:
         stages: {name: machine}, of the slot.
@@ -58,9 +58,9 @@ class AwaitedSources:
         turns: Mapping[str, int],
         has_credit: Callable[[StageMachine], bool],
     ) -> StageMachine:
-        """Return who goes before a stage of `gates` whose turn it is: a source, or itself.
+        """Return the source that goes before a stage of `gates`, or the stage itself.
 
-        A source is let go first once between two slices of the stage.
+        A source goes first once between two slices of the stage.
 
         Args:
             stage: whose turn it is.
@@ -86,7 +86,7 @@ def _reads_on(machine: StageMachine) -> bool:
 
 
 def _is_of_backlog(machine: StageMachine, stages: Mapping[str, StageMachine]) -> bool:
-    """Whether it is such a source, or all that comes to it comes from a stage of its slot."""
+    """Whether a stage reads a backlog, or is fed within its slot."""
     if machine.is_sampled or (machine.source is not None and not _reads_on(machine)):
         return False
     return all(channel.source in stages for channel in machine.stage.inputs)
@@ -102,7 +102,7 @@ def _is_fed_by_them(machine: StageMachine, stages: Mapping[str, StageMachine]) -
 
 
 def _awaited(machine: StageMachine) -> int | None:
-    """Return whom a gate will wait for with all that is queued; None: some of his is queued."""
+    """Return the writer that a gate waits for; None if rows of it are queued."""
     gate, queues = machine.gate, machine.queues
     if gate is None or machine.intake.more:
         return None

@@ -1,4 +1,4 @@
-"""The stage that goes next where the user gives the order: shown as views, one of them chosen."""
+"""Choice of the next stage by a user's order, out of views."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def chosen_by(
     *,
     slot: str,
 ) -> StageMachine | None:
-    """Return the stage that an order chooses; None: there is none.
+    """Return the stage that an order chooses; None if no stage has work.
 
     Args:
         order: the user's.

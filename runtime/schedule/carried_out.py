@@ -1,4 +1,4 @@
-"""What commands do to a stage."""
+"""Commands are carried out on a stage."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def check_command(machine: StageMachine, command: Command) -> None:
             )
     elif machine.stage.is_ready_only and command.rule != READY_ONLY:
         raise SettingError(
-            f"stage {command.stage!r} was planned as ready-only, so what is behind it counts "
+            f"stage {command.stage!r} was planned as ready-only, so steps after it count "
             "on its order; give the flow a deadline, or the step a slack to begin with"
         )
 

@@ -1,4 +1,4 @@
-"""What a stage does to rows: its operator, and the steps behind it that look at each row alone.
+"""Work of a stage on rows: its operator, then steps row by row.
 
 ```
 gate ─▶ StageOperator ─▶ Chain ─▶ outputs   each counts, step by step,
@@ -37,7 +37,7 @@ class Chain:
 
     @property
     def row_tests(self) -> RowTests | None:
-        """The first step row by row, if it is a filter that has such a form."""
+        """First step row by row, if it is such a filter."""
         return getattr(self._steps[0][0], "row_tests", None) if self._steps else None
 
     def tested(self, passed: int, left_out: int, report: StageReport) -> None:
@@ -49,11 +49,11 @@ class Chain:
         report.counts[FILTERED] += left_out
 
     def apply(self, batch: Batch, first: int = 0) -> tuple[Batch, int]:
-        """Return the rows that remain, in order, and how many; there is at least one before.
+        """Return the rows that remain, in order, and how many.
 
         Args:
             batch: the rows.
-            first: the number of the step that they come to first.
+            first: the number of the step that they reach first.
         """
         rows = len(batch.event_time_ns)
         for machine, counts in self._steps[first:] if first else self._steps:
@@ -67,7 +67,7 @@ class Chain:
 
 
 class StageOperator:
-    """An operator in its stage: what it is given, when it is due by the clock, what it counts.
+    """Operator in its stage: its reads, its time by the clock, its counts.
 
     Args:
         step: of the operator.
@@ -123,22 +123,22 @@ class StageOperator:
         return batch, rows - left - (operator.late_dropped - dropped)
 
     def due_ns(self) -> int | None:
-        """Return when the operator is due by the clock; None if at no time that is known."""
+        """Return when the operator is due by the clock; None if never."""
         return self.operator.due_ns()
 
     def took(self, took_ns: int, idle_ns: int) -> None:
-        """Tell an operator that sheds how long the last slice took, and its slot was idle."""
+        """Tell an operator that sheds how long its slice took and its slot idled."""
         if self._sheds:
             self.operator.took(took_ns, idle_ns)  # type: ignore[attr-defined]  # its step says so
 
     def nothing_new(self) -> GateRead:
-        """Return a read without rows, which is as far as the last one: for when it is due."""
+        """Return a read without rows, as far as the last one."""
         none: list[Batch | None] = [None for _ in self._ports]
         return GateRead(none, none, *self._told)
 
     @property
     def waited_ns(self) -> int:
-        """How long windows that closed in the last slice had waited, by the clock, at most."""
+        """Longest wait of the windows that closed in the last slice, in ns."""
         if not self._closes:
             return 0
         found: int = self.operator.waited_ns  # type: ignore[attr-defined]  # its step says so
@@ -157,7 +157,7 @@ class StageOperator:
         if self._closes:
             count_closing(report, self.operator)
         if self._sheds:
-            report.shedding = self.operator.shedding  # type: ignore[attr-defined]  # likewise
+            report.shedding = self.operator.shedding  # type: ignore[attr-defined]  # its step says so
         for name in self._counters:
             count_in(report, name, getattr(self.operator, name))
 
@@ -175,7 +175,7 @@ class StageOperator:
 def steps_counted(
     stage: Stage, operator_at: StageOperator | None, chain: Chain
 ) -> list[StepReport]:
-    """Return the counts of a stage's steps: its own, then those behind it."""
+    """Return the counts of a stage's steps: its own, then those after it."""
     if operator_at is not None:
         return [operator_at.counts, *chain.counts]
     if stage.step.role is Role.EACH_ROW:
@@ -185,13 +185,13 @@ def steps_counted(
 
 
 def count_alone(report: StageReport) -> None:
-    """Count the step of a source, a gate or a sink: its rows are those of the stage."""
+    """Count the step of a source, gate or sink by the rows of its stage."""
     own = report.steps[0]
     own.rows_in, own.rows_out = [report.used for _ in own.rows_in], report.used
 
 
 def restore_report(report: StageReport, state: Mapping[str, Any]) -> None:
-    """Go on with a report of a snapshot; the counts of steps stay those that are counted on."""
+    """Continue a report of a snapshot; the objects that count steps stay."""
     steps, found = report.steps, StageReport.from_plain(state)
     vars(report).update({**vars(found), "steps": steps})
     for own, counted in zip(steps, found.steps, strict=True):

@@ -4,7 +4,7 @@
 deliver ─▶ heard()     when each channel last spoke, promises without rows included
 grant   ─▶ allow()     who has to be silent, for the gate is full of its rows
 wake    ─▶ due_ns()    when the first of those that everybody waits for is silent for too long
-read    ─▶ mark()      those hold nobody back until they speak again
+read    ─▶ mark()      those are not waited for until they speak again
 ```
 
 A silence counts only while its channel could speak and be heard: not while its rows wait to be
@@ -28,7 +28,7 @@ __all__ = ["IdleChannels", "may_be_behind"]
 
 
 def may_be_behind(channel: Channel) -> bool:
-    """Whether its sender may send what is older than it has promised, or is not waited for."""
+    """Whether its sender may send older rows than it promised, or may be idle."""
     return channel.may_be_late or channel.idle_ns is not None
 
 
@@ -37,7 +37,7 @@ class IdleChannels:
 
     Args:
         inputs: the channels, in the order of the gate's writers.
-        start_ns: wall clock; before it nobody could have spoken.
+        start_ns: wall clock; no channel could have spoken before.
 
     Attributes:
         marks: {source: how often its channel was marked idle}.
@@ -53,7 +53,7 @@ class IdleChannels:
         self._since_ns = [start_ns] * len(inputs)  # by writer: from when its silence counts
         self._word_ns = start_ns  # of anybody's last message
         self._full: set[int] = set()  # writers without credit, since the gate has enough of them
-        self._excused: set[int] = set()  # writers to be waited for anew: all had paused
+        self._excused: set[int] = set()  # writers to be waited for again: all had paused
         self.marks: dict[str, int] = {}
 
     def heard(self, channel: str, now_ns: int) -> None:
@@ -65,7 +65,7 @@ class IdleChannels:
         self._spoke_ns[writer] = self._since_ns[writer] = now_ns
 
     def _excuse(self, before_ns: int, now_ns: int) -> None:
-        """Let the silence of those who were not overdue when all fell silent count anew."""
+        """Restart the silence of those who were not overdue when all fell silent."""
         for writer, idle_ns in enumerate(self._idle_ns):
             if idle_ns is None or now_ns - before_ns < idle_ns:
                 continue
@@ -74,7 +74,7 @@ class IdleChannels:
                 self._excused.add(writer)
 
     def taken(self, writer: int, now_ns: int) -> None:
-        """Note that a message has gone into the gate; its sender may have waited for that."""
+        """Note that a message has entered the gate; its sender may have waited."""
         self._since_ns[writer] = now_ns
 
     def allow(self, writer: int, now_ns: int, *, may_send: bool) -> None:

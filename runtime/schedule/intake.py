@@ -1,4 +1,4 @@
-"""How rows that have come to a stage go on to its operator: in the order of its gate, or at once.
+"""Intake of a stage: rows reach its operator by its gate, or at once.
 
 ```
 queue ─▶ GateIntake    as the stage's own gate lets them go
@@ -30,7 +30,7 @@ from slackwater.runtime.schedule.stage_sampler import StageSampler
 
 
 class Intake(ABC):
-    """What the three have in common.
+    """Common part of the three intakes.
 
     Args:
         stage: whose it is.
@@ -40,8 +40,8 @@ class Intake(ABC):
 
     Attributes:
         more: the last read was cut short: take again, whatever has come.
-        goes_on_ns: with `more`, the stimulus that the rest counts by: behind that of what has just
-            been let go, so that its results leave before more of them are made.
+        goes_on_ns: with `more`, the stimulus that the rest counts by: after that of what has just
+            been released, so that its results leave before more of them are made.
         work: per input channel the rows of credit that the last `take` used up.
         rows_worked: rows that the last `take` took in.
     """
@@ -55,7 +55,7 @@ class Intake(ABC):
         self.rows_worked = 0
         self._queues, self._report, self._sampler = queues, report, sampler
         self._writer = {channel.name: n for n, channel in enumerate(stage.inputs)}
-        self._arrivals: ArrivalFrontier | None = None  # None: nobody tells of these
+        self._arrivals: ArrivalFrontier | None = None  # None: no input tells of these
         if any(channel.tells_arrivals for channel in stage.inputs):
             self._arrivals = ArrivalFrontier(len(stage.inputs))
 
@@ -154,7 +154,7 @@ _H = TypeVar("_H", SlackGate, ReplicaReads)
 
 
 class HeldIntake(Intake, Generic[_H]):
-    """Of a stage where rows are held, by its gate or as reads, until they may go on."""
+    """Intake of a stage that holds rows, in its gate or as reads."""
 
     def __init__(
         self,
@@ -236,7 +236,7 @@ class GateIntake(HeldIntake[SlackGate]):
         self._kept_ns: int | None = None  # how far a frontier may lag before rows wait for it
         if isinstance(stage.step, GatedStep) and stage.step.kept_by == "promise":
             self._kept_ns = stage.window_ns
-        self._idle: IdleChannels | None = None  # None: nobody is ever idle
+        self._idle: IdleChannels | None = None  # None: no channel is ever idle
         if any(channel.idle_ns is not None for channel in stage.inputs):
             self._idle = IdleChannels(stage.inputs, start_ns=start_ns)
             self.waits_for_silence = True
@@ -297,10 +297,10 @@ class GateIntake(HeldIntake[SlackGate]):
         return released
 
     def _pass_row(self, channel: str, message: Message, now_ns: int) -> GateRead | None:
-        """Do what `take` does with a row that came alone to a gate that holds none.
+        """Do as `take` for a row that came alone to an empty gate.
 
         At the speed of the clock nearly all do, and what takes the time then is how much code a
-        row goes through: it is not in the caches.
+        row passes: it is not in the caches.
         """
         batch, report = message.batch, self._report
         assert batch is not None, "it has one row"
@@ -329,7 +329,7 @@ class GateIntake(HeldIntake[SlackGate]):
         return released
 
     def _count_behind(self, writer: int, batch: Batch) -> None:
-        """Count rows older than a frontier that has gone on to the operator: of idle writers."""
+        """Count rows of idle writers, older than the frontier that the operator knows."""
         times, told_ns = batch.event_time_ns, self._held.counts().frontier_ns
         if times.item(0) < told_ns or (self._is_mixed[writer] and told_ns > START_NS):
             behind = int((times < told_ns).sum())
@@ -368,7 +368,7 @@ class GateIntake(HeldIntake[SlackGate]):
         )
 
     def count(self, dropped: int) -> None:
-        """Fill in what the gate has let go, and whom it went on without."""
+        """Fill in what the gate has released, and which writers were idle."""
         names = self._sources
         count_gate(self._report, self._held, queued=self._queues.rows, dropped=dropped, names=names)
         if self._arrivals is not None:  # on the way to who puts rows in order: none is late here

@@ -1,4 +1,4 @@
-"""Which intake a stage has: by what holds its rows."""
+"""Choice of a stage's intake, by what holds its rows."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def intake_of(
     start_ns: int,
     held: SlackGate | ReplicaReads | None,
 ) -> Intake:
-    """Return the intake of a stage whose rows are held by its gate, or in reads, or not at all."""
+    """Return the intake of a stage: its gate's, a replica's, or one without a gate."""
     if isinstance(held, SlackGate):
         return GateIntake(stage, queues, report, sampler, start_ns=start_ns, held=held)
     if isinstance(held, ReplicaReads):

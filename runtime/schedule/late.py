@@ -1,8 +1,8 @@
-"""The rows that a stage found too late, on their way to who asked for them (`Stream.late`).
+"""Late rows of a stage, on their way to the stream that takes them (`Stream.late`).
 
 ```
 join ──┬──▶ results                   a late row travels as an event of its own: it happened when
-       └──▶ late rows ──▶ …           it was found late, so never behind what was promised
+       └──▶ late rows ──▶ …           it was found late, so never older than was promised
 ```
 """
 

@@ -1,4 +1,4 @@
-"""Sources' rows that the filters behind them leave out, worked off without a message.
+"""Rows that a source's filter omits are worked off without a message.
 
 ```
 due          a1  b1  a2          b2          at the speed of the clock, a few rows at each look
@@ -24,9 +24,9 @@ __all__ = ["leave_out", "rows_left_out"]
 def rows_left_out(
     stages: Mapping[str, StageMachine], now_ns: int, sizes: Mapping[str, SliceSize]
 ) -> Slice | None:
-    """Work off the rows of paced sources that are due, if nobody is to hear of them.
+    """Work off due rows of paced sources that no consumer is to see.
 
-    Counts, promises and the sources' state are then what they would be behind a slice of each.
+    Counts, promises and the sources' state are then what they would be after a slice of each.
 
     Args:
         stages: {name: machine}, of a slot.
@@ -34,8 +34,8 @@ def rows_left_out(
         sizes: {stage: length of its slices}.
 
     Returns:
-        None: none is due, a row of each that has some goes on, or a promise is due that somebody
-        has use for.
+        None: none is due, a row of each that has some goes on, or a promise is due that a
+        consumer needs.
     """
     done: Slice | None = None
     for name, machine in stages.items():
@@ -49,7 +49,7 @@ def rows_left_out(
 
 
 def leave_out(machine: StageMachine, now_ns: int, *, max_rows: int) -> int:
-    """Work off the rows of one paced source; return how many, 0 where `rows_left_out` says None."""
+    """Work off due rows of one paced source; return how many."""
     source_at = machine.source_at
     assert source_at is not None, "it is a source's"
     source, outputs = source_at.machine, machine.outputs

@@ -1,4 +1,4 @@
-"""Which of a slot's stages goes next, and which message of a stage: a policy over what is seen.
+"""Order of work: a policy chooses a slot's next stage, and a stage's next message.
 
 Source: [mace] Def. 7 for the order by stimulus, which rules unless `Limits(order=…)` is given.
 """
@@ -22,7 +22,7 @@ class StageView(NamedTuple):
         name: of the stage.
         kind: source, merge, gate, join, aggregate, stateless or sink.
         stimulus_ns: the earliest stimulus time of what waits there; of a source when its next event
-            was due; of a gate that was cut short that of what it has just let go.
+            was due; of a gate that was cut short that of what it has just released.
         progress_ns: how far a source has promised; START_NS for other stages.
         rows: how many wait in its queue and its gate; of a source none are known.
         came_ns: when the message came that has waited longest in its queue; of a source, and where
@@ -61,7 +61,7 @@ class PathView(NamedTuple):
 
 
 class Order(Protocol):
-    """One way to choose. Pure: views in, one of them out; it is asked before each slice.
+    """Order of work: views in, one of them out. It is asked before each slice.
 
     A stage that is never chosen while others can run waits for ever.
     """
@@ -72,7 +72,7 @@ class Order(Protocol):
 
 
 class PathOrder(Protocol):
-    """What an order may have besides: it chooses within a stage, too.
+    """Order that chooses within a stage, too.
 
     On one path messages never overtake. A path that is never chosen while others have messages
     keeps its promises back, and gates wait for those.
@@ -124,7 +124,7 @@ def choice(
 
 @dataclass(unsafe_hash=True)  # not frozen: others may be made of it
 class StimulusOrder:
-    """The earliest stimulus first; of sources the one that is behind, of equals as in the plan."""
+    """Order by the earliest stimulus, then the least promise, then the plan."""
 
     def first(self, stages: Sequence[StageView], now_ns: int) -> StageView:
         """Return the one whose stimulus is the earliest."""

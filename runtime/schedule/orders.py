@@ -87,7 +87,7 @@ class CoarseStimulus:
         return among[0] if len(among) == 1 else self.within.first(among, now_ns)
 
     def first_path(self, paths: Sequence[PathView], now_ns: int) -> PathView:
-        """Return the first path by that rule; by stimulus, if the other order chooses no paths."""
+        """Return the first path by that rule; by stimulus if it chooses no paths."""
         earliest = min(self._subinterval(one) for one in paths)
         among = [one for one in paths if self._subinterval(one) == earliest]
         chosen = getattr(self.within, "first_path", _BY_STIMULUS.first_path)

@@ -1,4 +1,4 @@
-"""What of a stage's message goes on which channel."""
+"""Outputs of a stage: which columns of its messages each channel takes."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class StageOutputs:
     def parts(self, message: Message, now_ns: int) -> Sequence[tuple[Channel, Message]]:
         """Return what goes on each channel: its columns only; nothing it has no use for."""
         batch, arrived, promise_ns = message.batch, message.arrived, message.promise_ns
-        # Whom nobody tells of arrivals is told nothing by a message that says nothing else.
+        # A message that tells only arrivals tells nothing to a channel without them.
         is_of_arrivals = arrived is not None and promise_ns == self._promise_ns
         self.made(promise_ns, message.promise_stimulus_ns)
         if batch is None and promise_ns < self.silent_below_ns(now_ns):
@@ -70,7 +70,7 @@ class StageOutputs:
         return sends
 
     def silent_below_ns(self, now_ns: int) -> int:
-        """Return below which a promise alone would go to nobody now; START_NS: it might."""
+        """Return below which no consumer needs a promise alone; START_NS if one may."""
         return self._least_asked_ns if now_ns < self._silent_until_ns else START_NS
 
     def made(self, promise_ns: int, stimulus_ns: int) -> None:
@@ -83,7 +83,7 @@ class StageOutputs:
         return self._promise_ns < self._asked_ns.get(at, END_NS)
 
     def _until_ns(self) -> int:
-        """Return until when no channel has use for a promise alone, but one that was asked for."""
+        """Return until when channels need only promises that were asked for."""
         if self.tells_arrivals:
             return START_NS
         ends = [
@@ -96,7 +96,7 @@ class StageOutputs:
     # -- promises that are asked for ----------------------------------------------------
 
     def ask(self, channel: str, promise_ns: int) -> Message | None:
-        """Send promises alone on a channel only from this one on, or if nothing was sent for long.
+        """Send promises alone from this one on, or if nothing was sent for long.
 
         Returns:
             What has been promised and not said there, if it is as much already.
@@ -110,7 +110,7 @@ class StageOutputs:
         self._silent_until_ns = self._until_ns()
 
     def ask_no_more(self, channel: str) -> Message | None:
-        """Send promises as the plan has it; return what has been promised and not said there."""
+        """Send promises as planned again; return a promise that was not sent."""
         at = self._place(channel)
         del self._asked_ns[at]
         self._gap_ns[at] = self._outputs[at][0].promise_gap_ns
@@ -124,7 +124,7 @@ class StageOutputs:
         return [self._outputs[at][0] for at in self._asked_ns]
 
     def unsaid(self, channel: str) -> Message | None:
-        """Return the promise that was made and not said on a channel; it is said with that."""
+        """Return the promise of a channel that was not sent, which now is."""
         at = self._place(channel)
         if self._told_ns[at] == self._promise_ns:
             return None

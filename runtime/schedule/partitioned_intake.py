@@ -1,4 +1,4 @@
-"""The intake of a replica, whose gate is another stage: reads, in parts, as that gate has read."""
+"""Intake of a replica, whose gate is another stage: its parts of that gate's reads."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from slackwater.runtime.schedule.intake import HeldIntake
 
 
 class PartitionedIntake(HeldIntake[ReplicaReads]):
-    """Of a replica, whose gate is another stage: as that has read. Long reads go on in parts."""
+    """Intake of a replica: reads of its gate, another stage, in parts if long."""
 
     def take(self, now_ns: int, *, max_rows: int) -> GateRead | None:
         """Return the reads that are whole by now."""

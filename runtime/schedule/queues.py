@@ -1,7 +1,7 @@
 """A stage's input queue: one FIFO per input channel, read in stimulus order unless told.
 
 Constant time to enqueue and dequeue. Source: [mace] §VI-A, Efficient Implementation, which has
-a FIFO per path, each in stimulus order; a channel behind a gate joins several, and its rows are in
+a FIFO per path, each in stimulus order; a channel after a gate joins several, and its rows are in
 event-time order (docs/decisions/2026-11-23-stimulus-order.md).
 """
 
@@ -22,7 +22,7 @@ _FEW = 32
 
 
 def path_queues(channels: Iterable[Channel], order: object) -> PathQueues:
-    """Return the queues of a stage: read in the user's order, if that has one for paths."""
+    """Return a stage's queues, read in the user's order if that chooses paths."""
     channels = list(channels)
     sources = {channel.name: channel.source for channel in channels}
     if callable(getattr(order, "first_path", None)):
@@ -32,9 +32,9 @@ def path_queues(channels: Iterable[Channel], order: object) -> PathQueues:
 
 
 class Path:
-    """What waits on one channel: first in, first out.
+    """Queue of one channel: first in, first out.
 
-    Behind a gate rows come in event-time order, so what comes later may have the earlier stimulus.
+    After a gate rows come in event-time order, so what comes later may have the earlier stimulus.
     It lends its urgency to what stands before it: nothing on a channel overtakes, and until those
     are gone it cannot go on.
     """
@@ -43,7 +43,7 @@ class Path:
 
     def __init__(self) -> None:
         self.messages: deque[tuple[int, Message, int]] = deque()
-        # The stimuli that are earlier than all behind them, ascending: the first is the least.
+        # The stimuli that are earlier than all after them, ascending: the first is the least.
         self._least: deque[int] = deque()
         self.told = START_NS, START_NS  # promise of the last message taken, and its stimulus
 
@@ -109,7 +109,7 @@ class PathQueues:
         return channel, message, since_ns
 
     def pop_row(self, now_ns: int) -> tuple[str, Message, int] | None:
-        """Take what `pop` would, if it is a message of one row and the only one here."""
+        """Take the only message here, if it has one row; else return None."""
         if self._messages != 1 or self.rows != 1:
             return None
         for channel, path in self._paths.items():
@@ -178,7 +178,7 @@ class PathQueues:
 
 
 class OrderedPathQueues(PathQueues):
-    """The same, read as an order of the user's says; {channel: the stage that feeds it}."""
+    """Queues that are read in a user's order; {channel: the stage that feeds it}."""
 
     def __init__(self, sources: Mapping[str, str], order: PathOrder, *, stage: str) -> None:
         super().__init__(sources)

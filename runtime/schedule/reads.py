@@ -1,10 +1,10 @@
-"""When what a gate has read came to a replica: how long the oldest of it has waited."""
+"""Log of a gate's reads at a replica: how long the oldest has waited."""
 
 from __future__ import annotations
 
 
 class ReadLog:
-    """When rows of each read of its gate came to a replica, of those that it has not done with."""
+    """Times at which reads that are not done reached a replica."""
 
     def __init__(self) -> None:
         self._came_ns: dict[int, int] = {}  # {number of the read: when the first rows of it came}
@@ -14,7 +14,7 @@ class ReadLog:
         self._came_ns.setdefault(number, came_ns)
 
     def left(self, unread: int, held: int) -> int | None:
-        """Take note that all reads before `unread` go on, and those before `held` to their end.
+        """Note that reads before `unread` go on, and those before `held` are done.
 
         Returns:
             When rows came that had waited longest of those that go on; None if there are none.

@@ -1,4 +1,4 @@
-"""Snapshots of slots that hold still, put together anew for other slots: stages have moved.
+"""Snapshots of slots, put together for other slots: stages have moved.
 
 ```
 node-1 {a}  node-2 {pairs, out}  ──▶  node-1 {a, pairs}  node-2 {out}
@@ -110,7 +110,7 @@ def bytes_of(plain: Any) -> int:
 def _counts(
     name: str, sender: Mapping[str, Any] | None, receiver: Mapping[str, Any] | None
 ) -> dict[str, Any]:
-    """Return what is counted of a channel in a slot where its source is, its target, or both."""
+    """Return the counts of a channel in the slot of its source or target."""
     known: dict[str, Any] = {}
     for state, fields in ((sender, _SENDERS), (receiver, _RECEIVERS)):
         if state is not None:

@@ -1,4 +1,4 @@
-"""What stages do around replicas: their gate shares rows out; behind them streams meet again.
+"""Stages around replicas: a gate shares rows out; after them streams meet again.
 
 ```
 join.gate ─┬─▶ join.1 ─┐
@@ -21,7 +21,7 @@ from slackwater.runtime.progress import Frontier
 
 
 class ReplicaOutputs:
-    """What a shared gate has read, on its way to the channels of the replicas."""
+    """Reads of a shared gate, on their way to the channels of the replicas."""
 
     def __init__(self, stage: Stage, step: GateStep) -> None:
         replicas, share = step.sharing

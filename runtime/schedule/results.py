@@ -1,4 +1,4 @@
-"""What leaves at the sinks of a slot: what is to be done there, and when it had left.
+"""Results at the sinks of a slot: actions on them, and when they left.
 
 ```
 Egress ──▶ SlotResults ──▶ Write ── wrote ──▶ latency, and when it must be published
@@ -38,7 +38,7 @@ __all__ = [
 
 
 class Write(NamedTuple):
-    """Write results at a sink; answered by `wrote`. A tuple: there is one for each result."""
+    """Write results at a sink; answered by `wrote`."""
 
     sink: str
     batch: Batch
@@ -61,7 +61,7 @@ class Close:
 
 @dataclass(frozen=True, slots=True)
 class Abort:
-    """Finish a sink behind a failure: what is published stays."""
+    """Finish a sink after a failure: what is published stays."""
 
     sink: str
     error: str
@@ -71,7 +71,7 @@ SinkAction: TypeAlias = Write | Publish | Close | Abort
 
 
 class Written(NamedTuple):
-    """What came of a `Write`."""
+    """Result of a `Write`."""
 
     skipped: int = 0
     """How many of its first rows had left in an earlier run."""
@@ -99,7 +99,7 @@ class SinkPort(Protocol):
         ...
 
     def abort(self, sink: str, error: str) -> None:
-        """Finish a sink behind a failure; what that raises is told beside the failure."""
+        """Finish a sink after a failure; what that raises is told beside the failure."""
         ...
 
 
@@ -133,7 +133,7 @@ class SlotResults:
         return done
 
     def wrote(self, write: Write, written: Written, egress_ns: int) -> None:
-        """Take note that results had left at this time; those that left before have no latency."""
+        """Take note that results had left at this time."""
         self._meters[write.sink].add(write.batch, egress_ns, skipped=written.skipped)
         if written.due_ns is not None or self._dues:
             self.published(write.sink, written.due_ns)
@@ -167,7 +167,7 @@ class SlotResults:
         return [Abort(sink, failure) for sink in there]
 
     def settled(self, sink: str) -> None:
-        """Take note that a sink is closed, or aborted: it is left alone from now on."""
+        """Take note that a sink is closed or aborted."""
         self._open.pop(sink, None)
         self.published(sink, None)
 
@@ -192,7 +192,7 @@ class SlotResults:
 
 
 def rest_of(slot: Slot, results: SlotResults, now_ns: int, *, sinks_ns: Callable[[], int]) -> Rest:
-    """Return how long a slot may sleep that found nothing to do now: its sinks may be due before.
+    """Return how long a slot without work may sleep; its sinks may be due before.
 
     Args:
         slot: the slot.
@@ -215,7 +215,7 @@ def carry_out(
     sinks: SinkPort,
     clock_ns: Callable[[], int],
 ) -> str:
-    """Have a host's sinks do what their machine wants, and tell it what came of that.
+    """Carry out actions at a host's sinks, and tell their machine the results.
 
     Args:
         actions: of `results`.
@@ -224,7 +224,7 @@ def carry_out(
         clock_ns: of egress.
 
     Returns:
-        What went wrong behind a failure, to be told with it; "" if nothing did.
+        What went wrong after a failure, to be told with it; "" if nothing did.
 
     Raises:
         SlackwaterError: a sink could not write, publish or close. It is still open: the slot ends

@@ -1,4 +1,4 @@
-"""How many rows a stage's next slice has: as many as fit into the time that a slice may take.
+"""Rows of a stage's next slice: as many as fit into its time.
 
 A slice has a fixed part and a part for each row, and which of them is large is not known: a
 window's may take a millisecond whatever its rows, a model that a user's function asks 20 ms, and
@@ -55,7 +55,7 @@ class SliceSize:
             self.rows = max(self.rows, min(self._short(before, rows, took_ns, fitting), most))
 
     def _short(self, before: tuple[int, int], rows: int, took_ns: int, fitting: int) -> int:
-        """Return the length after a slice that is short, and took as long as one may, or longer.
+        """Return the length after a short slice that took too long.
 
         Rows get what the fixed part leaves of a slice, or as long as it takes, if that is more.
         """

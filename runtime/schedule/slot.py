@@ -138,7 +138,7 @@ class Slot:
                 machine.tell_next()
 
     def step(self, now_ns: int) -> Slice | None:
-        """Do the most urgent slice of work that can be done now; None if there is none.
+        """Do the most urgent slice of work now; return None if no stage may run.
 
         A stage one of whose outputs has no credit cannot run: so back-pressure travels upstream.
         """
@@ -209,7 +209,7 @@ class Slot:
         return Slice(name, worked, actions, now_ns, pairs, released, results, passed, has_read)
 
     def _say(self, unsaid: Sequence[Unsaid], now_ns: int) -> Slice:
-        """Send promises that nobody had asked for where a stage was that has moved."""
+        """Send promises that a stage had not asked for before it moved."""
         actions: list[Action] = []
         for one in unsaid:
             self._carry(one.channel, one.message, now_ns, actions)
@@ -258,7 +258,7 @@ class Slot:
         self._slice_sizes[done.stage].took(done.worked, took_ns)
 
     def charge_reading(self, source: str, took_ns: int) -> None:
-        """Charge a source for what was read of its input beside the slices, in a thread."""
+        """Charge a source for a thread that read its input."""
         self._stages[source].report.service_ns += took_ns
 
     def apply(self, command: Command, *, number: tuple[int, ...] = ()) -> None:
@@ -267,13 +267,13 @@ class Slot:
         Args:
             command: what.
             number: commands may overtake each other on their way, and ascend by this as they were
-                meant: one that comes behind a higher one of its kind and stage is left out. Who
-                tells a slot after a restore goes on behind the numbers of those who told it before.
+                meant: one that follows a higher one of its kind and stage is left out. After a
+                restore, numbers continue after those from before it.
 
         Raises:
             SettingError: no such stage here; no slot can do that; nothing to be shed; no gate, one
-                that cannot hold rows by the clock, or one that was planned as ready-only: what is
-                behind it counts on the order of its rows.
+                that cannot hold rows by the clock, or one that was planned as ready-only: steps
+                after it count on the order of its rows.
         """
         self._recent.append((None, "command", f"{type(command).__name__} {command.stage!r}"))
         machine = self._stages.get(command.stage)
@@ -294,7 +294,7 @@ class Slot:
         return [sample for machine in self._stages.values() for sample in machine.samples(now_ns)]
 
     def rest(self, now_ns: int) -> Rest:
-        """Return how long to sleep, there having been nothing to do now; on every host alike.
+        """Return how long to sleep, after `step` found no work.
 
         What could be done but for credit waits for that, not for a time. Paced sources share one
         wake-up.
@@ -417,6 +417,6 @@ class Slot:
         self._looks.restore(state["looks"])
 
     def close(self) -> None:
-        """Let go of what the sources hold open."""
+        """Close the inputs of the sources."""
         for machine in self._stages.values():
             machine.close()

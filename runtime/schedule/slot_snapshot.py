@@ -1,4 +1,4 @@
-"""Which snapshots a slot goes on from."""
+"""Check of a snapshot that a slot is to continue from."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def check_snapshot(state: Mapping[str, Any], *, slot: _Slot) -> None:
     if state.get("version") != VERSION:
         raise SettingError(
             f"{who}: it is of version {state.get('version')!r}, and this release reads version "
-            f"{VERSION}; go on with the release that made it, or start the flow anew"
+            f"{VERSION}; go on with the release that made it, or start the flow from its beginning"
         )
     for what, own in (("stages", slot.stages), ("channels", slot.channels)):
         if set(state[what]) != set(own):

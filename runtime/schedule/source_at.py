@@ -1,4 +1,4 @@
-"""A source in its stage: when it reads, when it takes rows, and how urgent these are.
+"""Source in its stage: it reads blocks, and takes rows that are due.
 
 ```
 a's rows due  |   |   |   |   |        paced sources are looked at once in `source_gap_ns`, all of
@@ -26,7 +26,7 @@ POLL_NS = 5_000_000
 
 
 class Looks:
-    """When a slot looks at its paced sources: to wake up costs more than to look.
+    """Looks of a slot at its paced sources: waking up costs more than a look.
 
     Args:
         gap_ns: between two looks, at least.
@@ -93,7 +93,7 @@ class StageSource:
 
     @property
     def wakeup(self) -> Wakeup | None:
-        """Its next work; None if it is over, or has nothing until its input wakes the slot."""
+        """Next work; None if it is over, or waits to be woken."""
         machine = self.machine
         if machine.is_over:
             return None

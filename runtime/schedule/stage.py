@@ -1,4 +1,4 @@
-"""A stage at work: queue, gate, operator, the steps behind it. One machine, both hosts."""
+"""Stage at work: queue, gate, operator, then further steps. One machine, both hosts."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ from slackwater.runtime.sources.machine import SourceMachine
 
 
 class StageMachine:
-    """What a stage decides. The slot says when it runs, and carries what it returns.
+    """Machine of a stage. The slot says when it runs, and carries what it returns.
 
     Every row that comes in is queued, then held by the gate, then handed to the operator (or
     passed on); each move is counted.
@@ -116,10 +116,10 @@ class StageMachine:
         is_timed = isinstance(stage.step, GatedStep) and stage.step.has_time
         self._is_timed = is_timed and self._operator_at is not None
         self._promise_ns, self.moved_ns = START_NS, start_ns  # the latter: when it let rows go
-        self.rows_worked = self.rows_released = 0  # that the last slice took in, and let go
+        self.rows_worked = self.rows_released = 0  # that the last slice took in, and released
         self.is_finished = False
         self.next: Wakeup | None = None
-        """Its next work; None if there is none unless something comes. Told anew by `tell_next`."""
+        """Next work; None if it waits for something to come. Set by `tell_next`."""
         self.tell_next()
 
     # -- what may be done ---------------------------------------------------------------
@@ -135,7 +135,7 @@ class StageMachine:
         self.tell_next()
 
     def tell_next(self) -> None:
-        """Work out the next work anew: something has changed.
+        """Set the next work, after something has changed.
 
         Source: [mace] Def. 7; a source's next event counts from when it was due.
         """
@@ -158,7 +158,7 @@ class StageMachine:
         self.next = None if due_ns is None else Wakeup(due_ns, due_ns)
 
     def _due_by_clock_ns(self) -> int | None:
-        """Return when the gate must let rows go, or the operator is due; None if at no time."""
+        """Return when the gate or the operator is due by the clock; None if never."""
         hold_ns = None if self.gate is None else self.gate.hold_ends_ns()
         if not self._is_timed or self._operator_at is None:
             return hold_ns
@@ -173,13 +173,13 @@ class StageMachine:
         return self.source_at is not None and self.source_at.has_read
 
     def came_ns(self, urgency_ns: int) -> int:
-        """Return when the message came that has waited longest; of what is due by itself, that."""
+        """Return when the oldest message came; without one, when the work was due."""
         came_ns = None if self.intake.more else self.queues.oldest_ns()
         return urgency_ns if came_ns is None else came_ns
 
     @property
     def progress_ns(self) -> int:
-        """How far a source has promised; the one behind goes first. START_NS for other stages."""
+        """Promise of a source: the least goes first. START_NS for other stages."""
         return START_NS if self.source is None else self.source.promise_ns
 
     # -- doing it -----------------------------------------------------------------------
@@ -299,7 +299,7 @@ class StageMachine:
         return batch if rows else None
 
     def charge(self, now_ns: int, took_ns: int, idle_ns: int) -> None:
-        """Count what the last slice, begun at `now_ns`, took; its slot has been idle so long."""
+        """Count what the last slice took, and how long its slot has been idle."""
         self.report.service_ns += took_ns
         if (operator_at := self._operator_at) is not None:
             operator_at.took(took_ns, idle_ns)
@@ -333,7 +333,7 @@ class StageMachine:
 
     @property
     def operator(self) -> Operator | None:
-        """The machine behind its gate; None: it has none, or its gate is all it is."""
+        """Operator after the gate; None if the stage has no operator."""
         return None if self._operator_at is None else self._operator_at.operator
 
     def report_at(self, now_ns: int) -> StageReport:
@@ -355,14 +355,14 @@ class StageMachine:
         return report
 
     def outgoing(self, message: Message, now_ns: int) -> Sequence[tuple[Channel, Message]]:
-        """Return what goes on each output channel: its columns only; nothing it has no use for."""
+        """Return the message of each output channel, with its columns only."""
         if self._replica_outputs is not None:
             return self._replica_outputs.take()
         sends = self.outputs.parts(message, now_ns)
         return sends if self._late is None else [*sends, *self._late.parts(message, now_ns)]
 
     def close(self) -> None:
-        """Let go of the source's input."""
+        """Close the source's input."""
         if self.source is not None:
             self.source.close()
         self.tell_next()

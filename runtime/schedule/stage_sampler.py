@@ -1,4 +1,4 @@
-"""What a stage notes of its work for those who tune: waits, and what was done in each second."""
+"""Samples of a stage for the tuner: waits, and the work of each second."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class StageSampler:
         self._trials: GateTrials | None = None
 
     def try_out(self, trials: Sequence[Trial]) -> None:
-        """Keep account from now on of what these settings of the gate would let go."""
+        """Keep account from now on of what these settings of the gate would release."""
         if trials and self._trials is None:
             self._trials = GateTrials()
         if self._trials is not None:
@@ -80,7 +80,7 @@ class StageSampler:
             self._meter.came(int(batch.event_time_ns.min()))
 
     def left(self, released: GateRead | None, now_ns: int) -> None:
-        """Count a read of the gate, and what it let go."""
+        """Count a read of the gate, and what it released."""
         assert self._gate is not None, "only gates are read"
         gate = self._gate
         since_ns = gate.left_since_ns
@@ -113,12 +113,12 @@ class StageSampler:
             self._worked(now_ns if since_ns is None else since_ns, rows, last_ns)
 
     def handed_over(self, message: Message) -> None:
-        """Count what a source hands over: rows as they were due, and what it promises with them."""
+        """Count the rows that a source hands over, and its promise."""
         self.passed(message.batch)
         self._meter.promised(message.promise_ns)
 
     def passed(self, batch: Batch | None, came_ns: int | None = None) -> None:
-        """Count rows that pass without a gate, and when they came; None: when they were due."""
+        """Count rows that pass without a gate, by when they came or were due."""
         if batch is not None and len(batch):
             since_ns = batch.stimulus_time_ns.item(0) if came_ns is None else came_ns
             if self._is_source:
@@ -158,7 +158,7 @@ class StageSampler:
                 state.tried = self._trials.close(self._meter.end_of_seconds_ns(now_ns))
             since.append(gate.waiting_since_ns)
         else:
-            state.frontier_ns = END_NS  # nobody is behind
+            state.frontier_ns = END_NS  # no writer is left
             if self._reads is not None:
                 state.held += self._reads.rows_held
                 since.append(self._read_log.oldest_ns())

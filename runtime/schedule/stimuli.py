@@ -1,6 +1,6 @@
 """The last that a slot was given, in words: what a failure's report ends with.
 
-A slot appends a short tuple for each stimulus to a ring, and nobody looks at it unless the slot
+A slot appends a short tuple for each stimulus to a ring, and it is read only if the slot
 fails. Rows are counted in it, not kept. All of a slot's stimuli, to be replayed, are in
 `runtime/schedule/stimulus_log.py`.
 """
@@ -28,7 +28,7 @@ def ring() -> Recent:
 
 
 def in_words(recent: Iterable[tuple[Any, ...]], *, slot: str, start_ns: int) -> list[str]:
-    """Return a line for each, the latest last: seconds since the start of the job, and what."""
+    """Return a line for each stimulus: seconds since the job's start, and what."""
     lines, at_ns = [], start_ns
     for when_ns, what, *of in recent:
         at_ns = at_ns if when_ns is None else when_ns
@@ -42,8 +42,8 @@ def _said(what: str, of: list[Any]) -> str:
             channel, rows, promise_ns = of
             if promise_ns != END_NS:
                 return f"{rows:,} rows came on channel {channel!r}"
-            behind = f", behind {rows:,} rows" if rows else ""
-            return f"the end of channel {channel!r} came{behind}"
+            after = f", after {rows:,} rows" if rows else ""
+            return f"the end of channel {channel!r} came{after}"
         case "credit":
             return f"credit for {of[1]:,} rows came for channel {of[0]!r}"
         case "slice":

@@ -1,4 +1,4 @@
-"""All that a slot is given, as plain values, and the same slot again of nothing but that.
+"""Log of a slot: all that it was given, from which the slot is replayed.
 
 ```
 host ──▶ deliver · credit · step · charge · apply · rest ──▶ LoggedSlot ──▶ actions
@@ -68,7 +68,7 @@ class LoggedSlot(Slot):
         self._log.append(entry)
 
     def log(self) -> dict[str, Any]:
-        """Return the log: its slot, how many stimuli fell out of it, and the rest in order."""
+        """Return the log: its slot, the number of lost stimuli, the rest in order."""
         return {
             "version": VERSION,
             "slot": self.name,
@@ -93,7 +93,7 @@ class LoggedSlot(Slot):
         super().credit(channel, rows)
 
     def step(self, now_ns: int) -> Slice | None:
-        """Do the most urgent slice of work that can be done now; None if there is none."""
+        """Do the most urgent slice of work now; return None if no stage may run."""
         self.note("step", now_ns)
         return super().step(now_ns)
 
@@ -109,7 +109,7 @@ class LoggedSlot(Slot):
         super().charge_reading(source, took_ns)
 
     def apply(self, command: Command, *, number: tuple[int, ...] = ()) -> None:
-        """Carry out what a decider wants; what is refused is no stimulus, as it changes nothing."""
+        """Carry out a command; a refused one changes nothing, and is no stimulus."""
         super().apply(command, number=number)
         if isinstance(command, Shed):
             self.note("shed", command.stage, command.rest_ns, command.by, number)
@@ -152,7 +152,7 @@ def replaying(stages: Sequence[Stage], log: Mapping[str, Any]) -> list[Stage]:
         )
     if log["restored"]:
         raise SettingError(
-            f"the log of slot {log['slot']!r} begins behind a restore, and a log replays from the "
+            f"the log of slot {log['slot']!r} begins after a restore, and a log replays from the "
             "start of its slot only; keep the log of the slot that the snapshot was of"
         )
     if log["lost"]:

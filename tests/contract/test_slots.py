@@ -260,5 +260,5 @@ def test_a_log_that_begins_behind_a_restore_is_refused() -> None:
     )
     restored.restore(slot.snapshot())
     assert isinstance(restored, LoggedSlot)
-    with pytest.raises(SettingError, match="begins behind a restore, and a log replays from the"):
+    with pytest.raises(SettingError, match="begins after a restore, and a log replays from the"):
         replaying(plan.stages_of(name), restored.log())
