@@ -1,14 +1,14 @@
-"""What a source tells those who go by arrivals: each row's own, and how far they have come.
+"""Arrivals that a source tells: each row's, and how far all have come.
 
 ```
 arrival       5   8   7   9  ·  ·  ·  14      ·  nothing comes, and a paced source says so:
 in effect     5   8   8   9           14      words at 10, 11, 12: no row arrived before that
-told behind   5   8   8   9  10 11 12
+told after    5   8   8   9  10 11 12
 ```
 
 An arrival that runs back counts as the newest before it. A row that its source has held, to put
-rows in order, arrived when it was let go: at the arrival of the row, or of the wait's end, that let
-it go. So rows arrive in the order in which they leave. A source that is not paced tells what its
+rows in order, arrived when it was released: at the arrival of the row, or of the wait's end, that
+released it. So rows arrive in the order in which they leave. A source that is not paced tells what its
 rows say, and no more: when the next one comes is unknown. Before its first row a source tells
 nothing, however late that is, so that what closes in time waits for it.
 """
@@ -62,7 +62,7 @@ class ArrivalTeller:
 
         Args:
             rows: in the order of leaving; `arrivals` has when each came.
-            at_ns: shape (rows,), or one for all: not before then was each let go.
+            at_ns: shape (rows,), or one for all: not before then was each released.
             before: how many rows of the source left before them.
         """
         assert rows.arrivals is not None, "their source tells arrivals"
@@ -76,7 +76,7 @@ class ArrivalTeller:
         )
 
     def due_ns(self, next_due_ns: int | None) -> int | None:
-        """Return when it must say a word, if that is before the next row; None: it need not.
+        """Return when a word is due before the next row; None if none is.
 
         Args:
             next_due_ns: when the next row is due by the clock; None: it is not known.
@@ -105,7 +105,7 @@ class ArrivalTeller:
             next_row: that of the next row; None: it is not known.
             clock: the arrival that is replayed now; None: it is not known that all rows that are
                 due have been taken.
-            ready: rows that were let go, and have not been handed over.
+            ready: rows that were released, and have not been handed over.
         """
         if not self._tells or self._since_ns == START_NS:
             return None

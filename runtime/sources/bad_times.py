@@ -24,7 +24,7 @@ _DAY_NS = 86_400 * NS_PER_SECOND
 def rows_with_times(
     block: pa.RecordBatch, names: Sequence[str], *, unit: TimeUnit
 ) -> BoolArray | None:
-    """Return the rows whose times are there and between the years 1823 and 2116; None: all.
+    """Return the rows whose times lie between the years 1823 and 2116; None if all.
 
     Args:
         block: rows as the reader gave them.

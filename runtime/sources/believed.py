@@ -24,7 +24,7 @@ __all__ = ["BelievedTimes"]
 
 
 class BelievedTimes:
-    """The newest event time so far, rows left out that are alone far ahead of all others.
+    """Newest event time so far, without rows that are alone far ahead.
 
     Args:
         ahead_ns: so far ahead of it a row is believed at once, >= 0.
@@ -76,7 +76,7 @@ class BelievedTimes:
 def _bears_out(
     time_ns: int, writer: int | None, alone: tuple[int, int | None] | None, ahead_ns: int
 ) -> bool:
-    """Whether a far row and the far one before it are near each other, and of two writers."""
+    """Whether two far rows in a row are near each other, of two writers."""
     if alone is None or (writer is not None and writer == alone[1]):
         return False
     return abs(time_ns - alone[0]) <= ahead_ns

@@ -1,4 +1,4 @@
-"""Rows that were read and are not yet handed over, with all that has been decided of them."""
+"""Block of rows that were read and are not yet handed over."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ class Block:
             leave; None: its own. Then `rows` are steps of a reordering, and `late` is None.
         read: shape (rows + 1,), how many rows of the input were read before each; None: one each.
         counts: {one of `steps.COUNTED`: how many up to each, shape (rows,)}.
-        arrived_ns: shape (rows,), for those who go by arrivals: when each row arrived in effect, or
-            each step was; None: nobody does.
-        sorts: whether what puts them in order goes by their event times.
+        arrived_ns: shape (rows,), where arrivals are used: when each row arrived in effect, or
+            each step was; None if they are not.
+        sorts: whether they are put in order by their event times.
         refused_row: position of the row that ends the run where such are refused, or None.
         refusal: why.
     """
@@ -58,13 +58,13 @@ class Block:
 
     @property
     def is_plain(self) -> bool:
-        """Whether each row leaves when it is due, and nothing else is to be done with any."""
+        """Whether each row leaves when it is due, and needs no further work."""
         if self.due_ns is None or self.leaves is not None or self.late is not None:
             return False
         return self.arrived_ns is None and self.refused_row is None and not self.counts
 
     def due_until(self, position: int, stop: int, now_ns: int) -> int:
-        """Return the position behind the last row that is due by now, up to `stop`."""
+        """Return the position after the last row that is due by now, up to `stop`."""
         due_ns = self.due_ns
         if due_ns is None:
             return stop
@@ -83,14 +83,14 @@ class Block:
         return self.batch.slice(self.leaves.item(start), self.leaves.item(stop))
 
     def let_go_ns(self, rows: Batch, start: int, stop: int) -> Int64Array | int:
-        """Return when rows that left with those from `start` to `stop` were let go, by arrivals.
+        """Return when rows that left with those of a range were released, by arrivals.
 
-        A policy that holds rows to sort them lets each go once nothing older is promised.
+        A policy that holds rows to sort them releases each once nothing older is promised.
 
         Args:
             rows: what left, in the order of leaving.
             start: the first row, or step, that was taken.
-            stop: behind the last.
+            stop: after the last.
 
         Returns:
             Shape (rows,), or one for all: not before then. START_NS: as they came.
@@ -116,7 +116,7 @@ class Block:
             yield word, up_to.item(stop - 1) - (up_to.item(start - 1) if start else 0)
 
     def rest(self, start: int) -> dict[str, Any]:
-        """Return all that is known of the rows from this position on, as `of_rest` takes it."""
+        """Return the rows from this position on, as `of_rest` takes them."""
         refused_row, leaves, read = self.refused_row, self.leaves, self.read
         return {
             "batch": self.leaving(start, self.rows),

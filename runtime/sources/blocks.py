@@ -59,7 +59,7 @@ class BlockReader:
         order: puts its rows in order; says what they promise.
         rank: its rank in the plan.
         needed: the columns to carry; None: all.
-        teller: gives each row its arrival, for those who go by it; None: nobody does.
+        teller: gives each row its arrival; None if arrivals are not used.
 
     Attributes:
         has_ended: whether the input has said that nothing will follow.
@@ -168,26 +168,26 @@ class BlockReader:
 
     @property
     def wait_ends_ns(self) -> int | None:
-        """By the clock, when something leaves though nothing comes; None: nothing will."""
+        """Time by the clock when something leaves though nothing comes; None if nothing will."""
         return None if self._numbered is None else self._numbered.wait_ends_ns
 
     @property
     def early(self) -> EarlyRows | None:
-        """Rows that cannot have happened yet; None: nobody looks."""
+        """Rows that cannot have happened yet; None if they are not looked for."""
         return self._early
 
     def clock_told(self) -> dict[str, int]:
-        """Return what is known of its clocks, and what a reader that compares them has counted."""
+        """Return what is known of its clocks, and a reader's counts of them."""
         return self.clock.told() | ({} if self._reader is None else self._reader.clock_counts)
 
     def close(self) -> None:
-        """Let go of the input. Safe to call twice."""
+        """Close the input. Safe to call twice."""
         self._rest = None
         if self._reader is not None:
             self._reader.close()
 
     def snapshot(self) -> dict[str, Any]:
-        """Return how many rows of the input have been read, and what is remembered of them."""
+        """Return how many rows were read, and what is remembered of them."""
         return {
             "rows_read": self._rows_read,
             "has_ended": self.has_ended,
@@ -203,7 +203,7 @@ class BlockReader:
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Continue from a snapshot, in a new one: a new reader passes over what had been read."""
+        """Continue from a snapshot: a new reader skips what had been read."""
         self._rows_read = self._to_skip = state["rows_read"]
         self.has_ended, self._newest_ns = state["has_ended"], state["newest_ns"]
         self.bad_times = state["bad_times"]
@@ -220,7 +220,7 @@ class BlockReader:
                 own.restore(state[name])
 
     def arrival_ns(self, now_ns: int, *, start_ns: int) -> int | None:
-        """Return the arrival that a paced source replays now; None: there is none."""
+        """Return the arrival that a paced source replays now; None if not paced."""
         return None if self._pace is None else self._pace.arrival_ns(now_ns, start_ns=start_ns)
 
     def _has_more(self) -> bool:
@@ -258,7 +258,7 @@ class BlockReader:
                 f"source {self._source!r}: its input ({self._spec.input.describe()}) ends after "
                 f"{self._rows_read - self._to_skip} rows, and {self._rows_read} had been read "
                 "before the restart; the input must not change while a job runs: put it back, or "
-                "start anew"
+                "start from the beginning"
             )
 
     def _rows(self, arrow: pa.RecordBatch, now_ns: int) -> Rows | None:

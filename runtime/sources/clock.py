@@ -1,4 +1,4 @@
-"""The clocks of a source put right: event time + offset, before anything is decided by it.
+"""Clocks of a source are corrected: event time + offset, before all else.
 
 ```
 own clock     10:00:00.000   10:00:00.500   10:00:01.000
@@ -6,7 +6,7 @@ offset, ms            42             42             44     ours less its own, as
 event time    10:00:00.042   10:00:00.542   10:00:01.044   ± the bound
 ```
 
-Order, promise, lateness and `ahead=` go by the event time; the column keeps what the clock said.
+Order, promise, lateness and `ahead=` use the event time; the column keeps what the clock said.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ __all__ = ["Corrected", "SourceClock"]
 
 @dataclass(frozen=True, slots=True)
 class Corrected:
-    """Times of rows by our clock, each of shape (rows,), ns; and by what they were put right.
+    """Times of rows by our clock, each of shape (rows,), ns; and their corrections.
 
     Attributes:
         event_time_ns: when each happened.
@@ -42,7 +42,7 @@ class Corrected:
 
 
 class SourceClock:
-    """What is known of the clocks of one source: of each writer the last offset and bound.
+    """Clocks of one source: of each writer the last offset and bound.
 
     Args:
         source: its name, for errors.
@@ -77,7 +77,7 @@ class SourceClock:
             SchemaError: an offset of more than 73 years, a bound below 0, or a time that is then
                 too far from ours.
 
-        Source: [thesis] Eq. 3.15. Differs: a promise is put right with the row that makes it.
+        Source: [thesis] Eq. 3.15. Differs: a promise is corrected with the row that makes it.
         """
         if self._columns is None:
             return Corrected(event_time_ns, spoken_ns)
@@ -117,10 +117,10 @@ class SourceClock:
         self._extremes = [min(before[0], now[0]), max(before[1], now[1]), max(before[2], now[2])]
 
     def told(self) -> dict[str, int]:
-        """Return what a report says: {what: number of writers or jumps, or ns}; empty: no rows.
+        """Return what a report says: {what: writers, jumps or ns}; empty without rows.
 
         A jump is an offset that cannot be true together with the writer's last one, by both
-        their bounds: a clock was set, or somebody lies.
+        their bounds: a clock was set, or a row is wrong.
         """
         if self._columns is None or not self._extremes:
             return {}

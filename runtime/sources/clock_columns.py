@@ -1,4 +1,4 @@
-"""By which columns of its rows the clock of a source is put right. `clock.py` does it."""
+"""Columns by which the clock of a source is corrected, in `clock.py`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["ClockColumns", "clock_columns"]
 
 @dataclass(frozen=True, kw_only=True)
 class ClockColumns:
-    """Which columns say how far the clock is off by which an event has its time.
+    """Columns that say how far off the clock of an event's time is.
 
     Attributes:
         offset: the column of what to add to the event time to have ours; integers.
@@ -43,20 +43,20 @@ class ClockColumns:
     def text(self) -> str:
         """How `explain` says it."""
         within = "" if self.bound is None else f" ± {self.bound}"
-        return f"its clock put right by {self.offset}{within} in {self.unit}"
+        return f"its clock corrected by {self.offset}{within} in {self.unit}"
 
 
 def clock_columns(
     offset: str, bound: str | None = None, *, unit: Literal["ns", "us", "ms", "s"]
 ) -> ClockColumns:
-    """Say by which columns the clock of a source is put right, for `clock=` of a source.
+    """Name the columns by which a source's clock is corrected, for `clock=`.
 
     Args:
         offset: the column of what to add to the event time to have ours (as NTP's offset is:
             below 0 for a clock that is ahead); integers without nulls.
         bound: the column of how far off the offset can be: half of the round trip, and what the
             clocks have drifted since; integers without nulls, >= 0.
-        unit: of both. There is none by default: a wrong one could not be seen.
+        unit: of both. It has no default: a wrong one could not be seen.
 
     Raises:
         SettingError: there is no such unit.

@@ -1,4 +1,4 @@
-"""The columns of a source out of each of its Arrow blocks: where they lie is looked up once.
+"""Columns of a source out of its Arrow blocks, found once per schema.
 
 A live source has blocks of a few rows, a thousand a second: to find five columns by name in each,
 and to ask five types what they are, took as long as all else that is done to the block.

@@ -35,7 +35,7 @@ TIME_ROLES = frozenset({"arrival", "event time"})
 def check_source_columns(
     source: str, spec: SourceSpec, schema: pa.Schema, carried: Iterable[str]
 ) -> None:
-    """Check that the columns a source is told to use exist and have a type for their role.
+    """Check that the columns of a source exist and fit their roles.
 
     Args:
         source: its name, for errors.
@@ -76,7 +76,7 @@ def check_source_columns(
 
 
 def schema_to_read(spec: SourceSpec, schema: pa.Schema, read: list[str | None]) -> pa.Schema:
-    """Return the inside schema of the columns that its settings name, and of those to `read`."""
+    """Return the inside schema of the columns in its settings and of those to `read`."""
     wanted = {*read, spec.event_time, spec.writer, spec.sequence}
     if spec.promise is not None:
         wanted |= spec.promise.columns()
@@ -150,7 +150,7 @@ def refuse_nulls(source: str, block: pa.RecordBatch, name: str, *, role: str, ro
 
 
 def near_time_ns(source: str, name: str, values: Column, *, unit: TimeUnit, row: int) -> Int64Array:
-    """Return a column of times as nanoseconds since 1970 UTC, none of them far from ours.
+    """Return a column of times, ns since 1970 UTC, none of them far from ours.
 
     Args and errors: those of `time_ns`, and of `refuse_far_times`. Both look at the least and the
     most; times that are as they should be are looked at once.
@@ -198,7 +198,7 @@ def time_ns(source: str, name: str, values: Column, *, unit: TimeUnit, row: int)
 
 
 def refuse_far_times(source: str, name: str, times_ns: Int64Array, *, row: int) -> None:
-    """Check that times leave room for the arithmetic of windows, joins and slacks in 64 bits.
+    """Check that times leave room for arithmetic in 64 bits.
 
     The ends of int64 besides mean "nothing yet" and "the end of the stream" to us.
 

@@ -8,7 +8,7 @@ leaves       10   -    11   13   13   15   15   16,17  16 is 5 ahead at 11; 17 h
 
 It leaves where it belongs: before the first event that is not early and has its time. Sooner it
 would make those look old that are right, its own writer's too. Where no such event comes, as from
-a feed that is ahead for good, it leaves by the arrivals, as far behind as the source has been.
+a feed that is ahead for good, it leaves by the arrivals, with as much lag as the source has had.
 
 One such event would make all others look old: `newest` would be an hour ahead, so that every gate
 with a slack lets the others go as slack-ready, and a promise made by it would be broken by each.
@@ -58,7 +58,7 @@ unit, and would fill the memory."""
 
 
 class EarlyRows:
-    """Puts rows in the order in which they have happened, as far as arrivals can tell.
+    """Puts rows in the order in which they happened, as arrivals tell.
 
     Beyond [ssg], whose sources have right clocks. Whoever admits rows looks at `rows` before.
 
@@ -80,7 +80,7 @@ class EarlyRows:
         self._held = SortBuffer()
         self._clock_ns = START_NS  # the newest arrival
         self._newest_ns = START_NS  # the newest event that was not early
-        self._lag_ns = 0  # the farthest that it was behind the newest arrival
+        self._lag_ns = 0  # its greatest lag after the newest arrival
         self._reached_ns = START_NS  # no event up to here is held
 
     def admit(self, rows: Rows) -> Rows:
@@ -120,7 +120,7 @@ class EarlyRows:
 
     @property
     def first_by_ns(self) -> int:
-        """How far the first of those held is ahead of the newest arrival; 0: none is held."""
+        """Lead of the first row held over the newest arrival; 0 if none is held."""
         first_ns = self._held.first_ns
         return 0 if first_ns is None else first_ns - self._clock_ns
 
@@ -165,7 +165,7 @@ class EarlyRows:
 
 
 def early_rows(spec: SourceSpec) -> EarlyRows | None:
-    """Return what holds a source's early rows back; None: its clocks are taken to be right."""
+    """Return what holds a source's early rows; None if its clocks are trusted."""
     if spec.ahead_ns is None:
         return None
     return EarlyRows(spec.ahead_ns, tells=spec.arrival is not None or spec.arrives_by_clock)

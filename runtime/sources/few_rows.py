@@ -1,7 +1,7 @@
-"""Few rows of a live source, as they come: read as Python's numbers, and only what is wanted.
+"""Few rows of a live source are read as Python's numbers, and only as wanted.
 
-A live source has a thousand blocks a second of a few rows each, and a filter behind it lets few of
-these through. To make arrays of five columns of four rows, and to compare arrays, was most of what
+A live source has a thousand blocks a second of a few rows each, and a filter after it passes few of
+these. To make arrays of five columns of four rows, and to compare arrays, was most of what
 such a block cost.
 
 ```
@@ -36,12 +36,12 @@ _NOT_TRIED = 16
 
 
 class FewRows:
-    """A block of few rows in order, none of them late; its columns are read when they are wanted.
+    """Block of few rows in order, none late; its columns are read when wanted.
 
     Attributes:
         rows: how many, at least one.
         newest_ns: the event time of the last.
-        promised_ns: what is promised behind the last.
+        promised_ns: what is promised after the last.
         is_tested: whether `passing` has asked the tests.
     """
 
@@ -66,7 +66,7 @@ class FewRows:
         """Return the rows that pass, as they are handed over now; None: none does.
 
         Args:
-            tests: of the filter behind; None: there is none, all pass.
+            tests: of the filter after it; None if all pass.
             now_ns: wall clock, their stimulus time.
         """
         passing = None if tests is None else self._reader.passing(tests, self._arrow)
@@ -81,7 +81,7 @@ class FewRows:
         return batch.take(np.array(passing))
 
     def block(self) -> Block:
-        """Return the same rows with all that is decided of them, for whoever takes some of them."""
+        """Return the same rows as a block, of which some can be taken."""
         times_ns = np.array(self._times_ns, dtype=np.int64)
         disorder_ns = self._reader.disorder_ns
         promised_ns = [max(one - disorder_ns, self._before_ns) for one in self._times_ns]
@@ -111,7 +111,7 @@ class FewReader:
         carried: those of them that travel.
 
     Attributes:
-        disorder_ns: how far a row may be behind the newest, which is promised so far behind it.
+        disorder_ns: how much older than the newest a row may be.
     """
 
     def __init__(
@@ -221,14 +221,14 @@ def few_reader(
     *,
     tells_arrivals: bool,
 ) -> FewReader | None:
-    """Return what reads few rows of a source at once; None: more has to be done to its rows.
+    """Return a reader of few rows at once; None if rows need more work.
 
     Args:
         spec: its settings.
         schema: inside schema of the columns wanted.
         columns: reads all of these.
         carried: those of them that travel.
-        tells_arrivals: whether somebody goes by them.
+        tells_arrivals: whether arrivals are used.
     """
     # Of ours, which are read in the slot itself, few rows are the end of a file.
     if tells_arrivals or getattr(spec.input, "reads_inline", False):

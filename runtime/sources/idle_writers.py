@@ -1,4 +1,4 @@
-"""The promise of a source whose writers may fall silent: the least over those who may still speak.
+"""Promise of a source whose writers may fall silent: the least of the others.
 
 ```
 arrival   0   0   10  10  20  20  30  30  40  40       idle_ns=15
@@ -25,7 +25,7 @@ from slackwater.runtime.progress.frontier_of_rows import Told, frontier_of_rows
 
 
 class IdleWriters:
-    """Promises, from each row on, the least of the newest event times of the writers not idle.
+    """Promises the least of the newest event times of writers not idle.
 
     Source: merge_ts of [ssg] Def. 2.1, each of the source's writers a stream of its own. Differs:
     a writer that has been silent for longer than `idle_ns` is left out until it speaks.
@@ -89,7 +89,7 @@ class IdleWriters:
         self._newest_ns, self._spoke_ns = state["newest_ns"].copy(), state["spoke_ns"].copy()
 
     def holder(self) -> int | None:
-        """Return the number of the writer that holds the promise back; None: those not heard yet.
+        """Return the writer that holds the promise back; None if not yet heard.
 
         As far as rows have been read, which may be a block more than has been handed over.
         """

@@ -1,4 +1,4 @@
-"""Late rows that are passed on: each leaves where it came, behind all that had left by then."""
+"""Late rows that are passed on: each leaves where it came."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def put_around_late(
 
     Returns:
         (What leaves up to the last late row, that one included, or to the last run of them; what
-        comes behind it, still to be put.)
+        comes after it, still to be put.)
     """
     count = len(is_late)
     edges = [0, *(np.flatnonzero(is_late[1:] != is_late[:-1]) + 1).tolist(), count]

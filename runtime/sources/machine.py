@@ -1,4 +1,4 @@
-"""The source machine: hands over what has arrived by now, and says what may still come.
+"""Source machine: it hands over what has arrived, and promises what may come.
 
 ```
 Reader ─▶ (EarlyRows) ─▶ BlockReader ─▶ Reordering ─▶ take() ─▶ Message
@@ -33,7 +33,7 @@ from slackwater.runtime.sources.state import SourceState
 
 
 class SourceMachine(SourceState):
-    """One source. `read` reads a block, `due_ns` says when `take` then has something.
+    """Machine of one source. `read` reads a block, `due_ns` says when to `take`.
 
     `rows_in = rows handed over + late_dropped + duplicates + bad_times + held` at all times.
 
@@ -45,14 +45,14 @@ class SourceMachine(SourceState):
             of the writers within it.
         start_ns: wall clock at which the first row of a paced source is due.
         needed: the columns to carry; None: all.
-        teller: what it tells of arrivals, to those who go by them; None: nobody does.
+        teller: what it tells of arrivals; None if they are not used.
 
     Attributes:
         late_dropped: rows older than promised, or whose number had been given up, and dropped.
         late: the same, that were passed on.
         duplicates: rows whose number had come before; left out.
         given_up: numbers that did not come in time. They are no rows.
-        renumbered: how often a writer's numbers began anew.
+        renumbered: how often a writer's numbers began again.
         newest_ns: the newest event time of rows that are not held as early; at first START_NS.
         promise_ns: the promise of the last message; START_NS before the first.
         is_ended: whether the message with END_NS has been handed over.
@@ -99,7 +99,7 @@ class SourceMachine(SourceState):
 
     @property
     def last_due_ns(self) -> int:
-        """When the last row was due that was taken; START_NS: none was, or it is not paced."""
+        """Due time of the last row taken; START_NS if none, or not paced."""
         return START_NS if self._last_due_ns is None else self._last_due_ns
 
     @property
@@ -109,14 +109,14 @@ class SourceMachine(SourceState):
 
     @property
     def _next_row_ns(self) -> int | None:
-        """When the next row of the block is due; None if it has none, or is not paced."""
+        """Due time of the block's next row; None without one, or if not paced."""
         block = self._block
         if block is None or block.due_ns is None or self._position >= block.rows:
             return None
         return block.due_ns[self._position]
 
     def due_in_ns(self, now_ns: int) -> int | None:
-        """Return how long until the next row is due, > 0, by the history that is replayed.
+        """Return the time until the next row of the history is due, > 0.
 
         None if one is due now, the source is not paced, or the next row is not read yet.
         """
@@ -195,10 +195,10 @@ class SourceMachine(SourceState):
         return self._hand_over(limit, now_ns)
 
     def leave_out(self, now_ns: int, max_rows: int, *, below_ns: int) -> int:
-        """Take the rows that are due, if the filter behind leaves out all; return how many.
+        """Take the due rows, if the filter after it omits all; return how many.
 
         0: none is due, one of them passes, they are many, or have to be looked at; `take` does it.
-        Otherwise all is as behind `take`, whose message would have no rows.
+        Otherwise all is as after `take`, whose message would have no rows.
 
         Args:
             now_ns: wall clock.
@@ -219,7 +219,7 @@ class SourceMachine(SourceState):
         return stop - start
 
     def _take_plain(self, block: Block, limit: int, now_ns: int) -> Message | None:
-        """Do as `take` where rows are due one by one, and leave as they come: most replays.
+        """Do as `take` where rows leave as they are due: in most replays.
 
         At the speed of the clock it is done for each row or two, so it is short.
         """
@@ -256,7 +256,7 @@ class SourceMachine(SourceState):
         self.promise_ns = self._reached_ns
 
     def _take_few(self, few: FewRows, now_ns: int) -> Message:
-        """Do the same with all of a live source's few rows, of which nothing is unusual."""
+        """Do as `take` with all of a live source's few rows."""
         rows = few.rows
         self.taken += rows
         self._rows_out += rows
@@ -273,13 +273,13 @@ class SourceMachine(SourceState):
     def _reach(
         self, promised_ns: memoryview[int], due_ns: memoryview[int], start: int, stop: int
     ) -> None:
-        """Promise what the last of these rows does; the stimulus is that of the first to do so."""
+        """Promise what the last of these rows does, from the first that does."""
         self._reached_ns = reached_ns = promised_ns[stop - 1]
         first = bisect_left(promised_ns, reached_ns, start, stop) if stop - start > 1 else start
         self._reached_stimulus_ns = due_ns[first]
 
     def close(self) -> None:
-        """Let go of the input. Safe to call twice; nothing is handed over afterwards."""
+        """Close the input. Safe to call twice; nothing is handed over afterwards."""
         if not self._is_closed:
             self._closed_before_ns = self._next_row_ns
         self._is_closed = True
@@ -300,7 +300,7 @@ class SourceMachine(SourceState):
         return self._block
 
     def _due_until(self, block: Block, now_ns: int, limit: int) -> int:
-        """Return the position behind the last row to consume now."""
+        """Return the position after the last row to consume now."""
         position = self._position
         stop = block.due_until(position, min(block.rows, position + limit), now_ns)
         if block.refused_row is not None and stop > block.refused_row:
@@ -344,7 +344,7 @@ class SourceMachine(SourceState):
             self.late_dropped += late
             return rows.keep(~is_late)
         self.late += late
-        assert block.promised_ns is not None, "late is behind a promise"
+        assert block.promised_ns is not None, "late is older than a promise"
         left, rows = put_around_late(self._order, rows, is_late, block.promised_ns[start:stop])
         self._release(left, block.let_go_ns(left, start, stop))
         return rows

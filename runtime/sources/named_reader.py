@@ -1,4 +1,4 @@
-"""An input being read, with errors that say whose it is: a user's own can raise anything."""
+"""Reader of an input whose errors name its source."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class CountingReader(SourceReader, Protocol):
 
     @property
     def clock_counts(self) -> dict[str, int]:
-        """What it has counted of clocks; see `NamedReader`."""
+        """Counts of clocks; see `NamedReader`."""
         ...
 
     @property
@@ -88,7 +88,7 @@ class NamedReader:
 
     @property
     def clock_counts(self) -> dict[str, int]:
-        """What a reader that compares clocks has counted: {what: how often}; empty: it does not."""
+        """Counts of a reader that compares clocks: {what: how often}."""
         return dict(getattr(self._reader, "clock_counts", {}))
 
     @property
@@ -97,7 +97,7 @@ class NamedReader:
         return str(getattr(self._reader, "place", ""))
 
     def line_of(self, row: int) -> int | None:
-        """Return the line of a row of the last block, by its place in the input; None: unknown."""
+        """Return the line of a row of the last block; None if unknown."""
         find = getattr(self._reader, "line_of", None)
         return None if find is None else find(row)
 

@@ -1,4 +1,4 @@
-"""Blocks of a source whose rows are put in order by their numbers: out of a `SequenceOrder`.
+"""Blocks of a source whose rows are put in order by their numbers.
 
 A wait ends by the arrivals: when a row is read that arrived later. So what leaves is known as soon
 as rows are read, and a paced source hands it over when its time has come. Where there are neither
@@ -99,7 +99,7 @@ class NumberedBlocks:
 
     @property
     def wait_ends_ns(self) -> int | None:
-        """By the clock, when something leaves though nothing comes; None: nothing will."""
+        """Time by the clock when something leaves though nothing comes; None if nothing will."""
         due_ns = self._order.due_ns() if self._by_clock else None
         return None if due_ns is None else due_ns + 1
 

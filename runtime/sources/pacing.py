@@ -1,4 +1,4 @@
-"""When each row of a replay is due: its arrival, some times faster than it was."""
+"""Due times of a replay: arrivals, some times faster than they were."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Pace:
         return self._first_ns
 
     def due_ns(self, arrival_ns: Int64Array, *, start_ns: int) -> Int64Array:
-        """Return when the next rows are due, shape (rows,), no row before the one ahead of it.
+        """Return when the next rows are due, shape (rows,), in order.
 
         Args:
             arrival_ns: shape (rows,), rows > 0; where it runs backwards, the newest counts.
@@ -61,7 +61,7 @@ class Pace:
         return due
 
     def arrival_ns(self, now_ns: int, *, start_ns: int) -> int | None:
-        """Return the arrival that is due now; None before the first is known, or the start."""
+        """Return the arrival that is due now; None before the start."""
         if self._first_ns is None or now_ns < start_ns:
             return None
         return self._first_ns + int((now_ns - start_ns) * self._speed)

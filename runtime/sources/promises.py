@@ -1,4 +1,4 @@
-"""What a source promises from each of its rows on. Source: merge_ts of [ssg] Def. 2.1.
+"""Promises of a source from each row on. Source: merge_ts of [ssg] Def. 2.1.
 
 | settings | from this row on, nothing older than |
 | --- | --- |
@@ -97,7 +97,7 @@ class PromiseLine:
 
         Returns:
             None when the source promises nothing. The promise before each row is None when no row
-            is behind it, which is mostly so, and seen at half the cost.
+            is older than it, which is mostly so, and seen at half the cost.
         """
         made_ns = (
             least_ns if least_ns is not None else self._made_ns(spoken_ns, event_time_ns, newest_ns)

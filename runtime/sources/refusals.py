@@ -1,4 +1,4 @@
-"""Say what is wrong with a source's order: a row is too old, or too many are ahead."""
+"""Errors of a source's order: a row is too old, or too many are ahead."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def older_than_promised(source: str, *, row: int, writer: Any, got_ns: int, floo
 
 
 def all_are_early(source: str, spec: SourceSpec, early: EarlyRows) -> str:
-    """Return the error text where more rows are ahead of their arrivals than may be held."""
+    """Return the error text for too many rows ahead of their arrivals."""
     assert spec.ahead_ns is not None, "else nothing is held"
     arrival = "all others" if spec.arrival is None else repr(spec.arrival)
     return (

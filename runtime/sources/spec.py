@@ -1,4 +1,4 @@
-"""What a source is: who reads it, which column is its time, and what it promises.
+"""Settings of a source: its input, its time, its promise.
 
 Reading is I/O and lives in `ingest/`; it reaches us as a `SourceReader` that hands over Arrow
 blocks. What the blocks mean (time, order, arrival, promise) is decided in `machine.py`.
@@ -20,7 +20,7 @@ from slackwater.runtime.sources.clock_columns import ClockColumns
 
 
 class EndOfInput:
-    """What `SourceReader.poll` returns when nothing will follow. There is one, END_OF_INPUT."""
+    """End that `SourceReader.poll` returns. There is one, END_OF_INPUT."""
 
     def __reduce__(self) -> str:
         return "END_OF_INPUT"  # so that it stays the one when a reader travels
@@ -41,7 +41,7 @@ class SourceReader(Protocol):
         ...
 
     def close(self) -> None:
-        """Let go of files and connections. Safe to call twice."""
+        """Close files and connections. Safe to call twice."""
         ...
 
 
@@ -91,15 +91,15 @@ class SourceSpec:
             and give up missing ones after a timeout (`by_sequence` has its settings); or a policy
             of your own, a `Reorder`, which has its own disorder.
         sequence: for "sequence", the column (integer) of an event's number in its writer's
-            sequence; each comes one above the one before. Timeouts go by `arrival`; without it
+            sequence; each comes one above the one before. Timeouts use `arrival`; without it
             by the times that are replayed (`speed`); without both by the clock.
-        disorder_ns: how far event time may run behind the newest seen of all writers, for
+        disorder_ns: how much older than the newest of all writers an event may be, for
             "error", "late" and "sort". With `promise` and a `writer`, for "error" and "late": the
             newest of its own writer.
         idle_ns: how long a writer may be silent, by `arrival` (without one, by the newest event
-            time), before it holds nobody back until it speaks again. The source then promises
+            time), before it is not waited for until it speaks again. The source then promises
             the least over its writers (`idle_writers.py`), unless `promise` or `disorder_ns` says
-            more; what an awakened or new writer sends behind that is late at a gate, no error.
+            more; what an awakened or new writer sends that is older is late at a gate, no error.
             None: any writer may always speak.
         ahead_ns: how far an event time may be ahead of the newest arrival. One that is further
             has not happened yet: it is held back, and moves neither promise nor newest, until
@@ -107,7 +107,7 @@ class SourceSpec:
             of a live input arrive by the clock, when they are read; of a file or a table one that
             is alone so far ahead of all before it is early (`believed.py`). None: clocks are right.
         clock: the columns of how far its clock is off; each event time, and what `promise` says
-            of it, is put right by them first of all (`clock.py`). None: its clock is ours.
+            of it, is corrected by them first of all (`clock.py`). None: its clock is ours.
         bad_times: what to do with a row whose event time, or arrival where that is used, is null
             or outside the years 1823 to 2116: "error" stop, naming it; "skip" leave it out, and
             count it.
@@ -171,7 +171,7 @@ class SourceSpec:
         given = {"promise": self.promise is not None, "ahead": self.ahead_ns is not None}
         for option in (option for option, is_given in given.items() if is_given):
             raise SettingError(
-                f"{option}= goes by event time, and out_of_order='sequence' by number, which "
+                f"{option}= uses event time, and out_of_order='sequence' numbers, which "
                 f"promises what it has released: leave {option} away"
             )
 
@@ -202,7 +202,7 @@ class SourceSpec:
 
     @property
     def goes_by_clock(self) -> bool:
-        """Whether waits end by the slot's clock: there is nothing else to go by."""
+        """Whether waits end by the slot's clock, for want of arrivals and pace."""
         return self.numbered is not None and self.arrival is None and self.speed is None
 
     @property
@@ -213,7 +213,7 @@ class SourceSpec:
 
     @property
     def reorder(self) -> Reorder:
-        """What is done with rows that are out of order."""
+        """Policy for rows that are out of order."""
         return reorder_of(self.out_of_order, self.disorder_ns)
 
     @property

@@ -1,4 +1,4 @@
-"""What a source knows of its input: rows read, held and handed over, promises; and a snapshot.
+"""State of a source: rows read, held and handed over, promises; a snapshot.
 
 What it does with that is in `machine.py`.
 """
@@ -59,7 +59,7 @@ class SourceState:
         self._teller = teller
         self._arrived_ns = START_NS  # the newest arrival of the rows consumed
         self._block: Block | FewRows | None = None
-        self._tests: RowTestsOver | None = None  # of the filter behind it, over that block
+        self._tests: RowTestsOver | None = None  # of the filter after it, over that block
         self._plain: Block | None = None  # the same, if its rows leave one by one as they are due
         self._position = 0  # rows of the block consumed
         self._is_exhausted = False  # the input has ended, and all its rows were in blocks
@@ -78,7 +78,7 @@ class SourceState:
 
     @property
     def bad_times(self) -> int:
-        """Rows that were left out, having no time that can be; they may be read ahead."""
+        """Rows left out for an impossible time; they may be read ahead."""
         return self._blocks.bad_times
 
     @property
@@ -93,12 +93,12 @@ class SourceState:
 
     @property
     def clock_told(self) -> dict[str, int]:
-        """What a report says of its writers' clocks; empty: they are taken to be right."""
+        """Counts of its writers' clocks for a report; empty if they are trusted."""
         return self._blocks.clock_told()
 
     @property
     def held(self) -> int:
-        """Rows held back as early or to be put in order, or released and not yet handed over."""
+        """Rows held as early, for their order, or until they are handed over."""
         return self.taken + self.early_held - self.late_dropped - self.duplicates - self._rows_out
 
     @property
@@ -108,11 +108,11 @@ class SourceState:
 
     @property
     def holder(self) -> str | None:
-        """The writer whose silence is waited out; None: nobody's, or nobody is known."""
+        """Writer whose silence is waited out; None if it is not known."""
         return None if self.is_ended else self._blocks.holder()
 
     def snapshot(self) -> dict[str, Any]:
-        """Return all state. Of the input it has the number of rows read; a reader is opened anew.
+        """Return all state. Of the input it has the number of rows read.
 
         Rows that were read and not handed over are in it, with all that was decided of them.
         """

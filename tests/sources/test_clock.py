@@ -226,4 +226,4 @@ def test_explain_says_by_what_a_clock_is_put_right() -> None:
     flow = sw.Dataflow("clocks")
     data = sw.table({"t": [1], "off": [1], "bound": [1]})
     flow.source("s", data, event_time="t", clock=WITHIN).sink("out", sw.collect_sink())
-    assert "its clock put right by off ± bound in ns" in flow.explain()
+    assert "its clock corrected by off ± bound in ns" in flow.explain()
