@@ -23,7 +23,7 @@ FIRST_WORDS = {"What", "Who", "Whether", "Which", "One", "Those", "All", "As", "
 MOST_WORDS_FIRST_LINE = 15
 MOST_WORDS_SENTENCE = 25
 BANNED = re.compile(
-    r"\b(?:behind|go(?:es)? by|goes through|comes? to|let(?:s|ting)? go|left away|leave away|anew|"
+    r"\b(?:behind|go(?:es)? by|comes? to|let(?:s|ting)? go|left away|leave away|anew|"
     r"likewise|put right|of (?:one|its|their)(?:'s|s)? own accord|there is none|nobody|somebody)\b",
     re.IGNORECASE,
 )

@@ -8,9 +8,10 @@ released  1-2-4           9 waits: b may still send 8
 
 Ready: nothing that comes before it can follow. Slack-ready: the newest event seen is more
 than the slack ahead of it. Both release a prefix of the total order (event time, port, writer,
-order within the writer), so a read is one cut. What then arrives behind what a reader has seen
-goes to that reader's late queue and leaves first. Source: [ssg] Def. 2.1, 3.1, Algorithms 1-3;
-in batches, with a frontier that knows about ties (runtime/progress). Departures: docs/papers/.
+order within the writer), so a read is one cut. A row that arrives later, and is older than a
+reader has seen, goes to that reader's late queue and leaves first. Source: [ssg] Def. 2.1, 3.1,
+Algorithms 1-3; in batches, with a frontier that knows about ties (runtime/progress).
+Departures: docs/papers/.
 """
 
 from __future__ import annotations
@@ -34,13 +35,13 @@ class SlackGate:
     Args:
         writers: its inputs.
         readers: how many read it.
-        rule: when it lets rows go.
+        rule: when it releases rows.
         keeps_waits: it is told when rows come, and keeps account of how long they wait; without
-            that, and with several readers, it can hold nobody to a time by the clock.
+            that, and with several readers, it can hold rows to no time by the clock.
 
     Attributes:
         left_since_ns: when the row had come that had waited longest of those that the last read
-            let go; None: it let none go, or waits are not kept.
+            released; None if it released none, or waits are not kept.
     """
 
     def __init__(
@@ -59,7 +60,7 @@ class SlackGate:
         self._order = order
         self._writers = [writers[w] for w in order]
         # {place that holds the frontier: how many writers' rows of that very time are ready};
-        # its own too, unless it is mixed. With all idle nobody holds it, and all are.
+        # its own too, unless it is mixed. With all idle no writer holds it, and all are.
         self._ties = [place + (not w.is_mixed) for place, w in enumerate(self._writers)]
         for port in {w.port for w in self._writers if w.is_shared}:
             # Rows of one time stand by the ranks that they carry, whichever input brings them: as
@@ -78,11 +79,11 @@ class SlackGate:
 
     @property
     def rule(self) -> ReleaseRule:
-        """When it lets rows go, now."""
+        """Rule of release, now."""
         return self._rule
 
     def set_rule(self, rule: ReleaseRule) -> None:
-        """Let rows go by another rule from the next read on. setSLT of [ssg] §4.1.
+        """Release rows by another rule from the next read on. setSLT of [ssg] §4.1.
 
         Raises:
             SettingError: it has a hold by the clock, and waits are not kept.
@@ -187,7 +188,7 @@ class SlackGate:
         return released
 
     def hold_ends_ns(self) -> int | None:
-        """Return when a row must leave by the clock; None: at no time that is known."""
+        """Return when a row must leave by the clock; None if never."""
         if self._rule.hold_ns is None:
             return None
         oldest_ns = self.waiting_since_ns
@@ -195,7 +196,7 @@ class SlackGate:
 
     @property
     def waiting_since_ns(self) -> int | None:
-        """When the row came that has waited longest; None: nothing is held, or nobody knows."""
+        """Time at which the oldest row held came; None if none is held, or unknown."""
         return None if self._waits is None else self._waits.oldest_ns()
 
     def may_release(self, reader: int = 0) -> bool:
@@ -217,7 +218,7 @@ class SlackGate:
         return ready, ready
 
     def mark_idle(self, writer: int) -> None:
-        """Let a silent writer hold nobody back until it speaks again."""
+        """Do not wait for a silent writer until it speaks again."""
         self._frontier.mark_idle(self._place[writer])
 
     def mark_awake(self, writer: int) -> None:
@@ -230,7 +231,7 @@ class SlackGate:
         return {self._order[place] for place in self._frontier.idle}
 
     def nothing_new(self) -> GateRead:
-        """Return a read without rows, which is as far as the last one of the first reader."""
+        """Return a read of the first reader without rows, as far as its last."""
         return self._readers[0].nothing_new(self._promise_stimulus_ns)
 
     def held(self) -> list[Batch]:

@@ -78,7 +78,7 @@ class FifoLane:
 
 
 class SortedLane:
-    """Rows in any order, kept as sorted runs; each run is at least twice as long as the next."""
+    """Rows in any order, kept as sorted runs, each twice the next."""
 
     def __init__(self, writer: int) -> None:
         self._writer = writer
@@ -122,7 +122,7 @@ Lane = FifoLane | SortedLane
 
 
 def prefix_before(times_ns: Int64Array, bound_ns: int) -> int:
-    """Return how many of these times, sorted and at least one, are older than the bound.
+    """Return how many of some sorted times are older than the bound.
 
     Most often all of them; and a bound past the end of time is no int64 to search for.
     """

@@ -1,4 +1,4 @@
-"""The late queue of a reader: what came behind what it had seen, oldest first out.
+"""Late queue of a reader: rows older than it had seen, oldest first.
 
 Source: the priority queues of [ssg] Algorithm 1.
 """

@@ -23,7 +23,7 @@ def merge_pieces(pieces: Sequence[Piece], ranks: Sequence[int], *, is_sorted: bo
         ranks: the rank of each writer, by its place.
         is_sorted: they follow each other already (one writer, in order).
 
-    The rows no longer know their writers: behind a gate, the gate is the writer.
+    The rows no longer know their writers: after a gate, the gate is the writer.
     """
     _, first, start, stop = pieces[0]
     if len(pieces) == 1:

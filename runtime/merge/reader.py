@@ -1,4 +1,4 @@
-"""One reader's view of a gate: what it has not had yet, how far it has come, what came late."""
+"""View of one reader on a gate: rows to come, its cut, late rows."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class ReaderState:
     Attributes:
         ready: rows released as ready so far.
         slack_ready: rows released, in order, because the slack had run out.
-        late: rows that came behind what this reader had seen.
+        late: rows that came, older than this reader had seen.
         late_ready: of those, how many were ready by the time they left ([ssg] Algorithm 3, 7).
     """
 
@@ -73,7 +73,7 @@ class ReaderState:
         self.ready = self.slack_ready = self.late = self.late_ready = 0
 
     def add(self, place: int, batch: Batch) -> None:
-        """Take rows of one writer; those behind what this reader has seen are late.
+        """Take rows of one writer; those older than this reader has seen are late.
 
         Source: [ssg] Algorithm 2, lines 2-10, without its race: a slot is one thread.
         """
@@ -100,7 +100,7 @@ class ReaderState:
             batch: of that row.
             time_ns: its event time.
             cut: as `release` takes it.
-            ready: likewise.
+            ready: as `release` takes it.
 
         Source: [ssg] Algorithms 2 and 3, for one row.
         """
@@ -147,12 +147,12 @@ class ReaderState:
 
     @property
     def unready(self) -> int:
-        """Rows released before they were ready, in order or late: [ssg] Eq. 4, Algorithm 3, 10."""
+        """Rows released before they were ready: [ssg] Eq. 4, Algorithm 3, 10."""
         return self.slack_ready + self.late - self.late_ready
 
     @property
     def seen(self) -> Key:
-        """What then comes before it is late."""
+        """Place in the order; rows that then come before it are late."""
         return self._seen
 
     @property
@@ -236,7 +236,7 @@ class ReaderState:
         return GateRead(ports, self._no_late, watermark_ns, START_NS, START_NS)
 
     def _come_to(self, seen: tuple[int, int, int], cut: Cut, ready: Cut) -> int:
-        """Note what has been seen, read up to the cut; return how far the watermark is by that.
+        """Note what has been seen up to the cut; return the watermark.
 
         In order the watermark is the cut; by slack it goes only as far as what was read, so that a
         row between the two is not late: it is what the paper's reader would return next.
@@ -252,7 +252,7 @@ class ReaderState:
     def _shorten(self, cut: Cut, limit: int) -> Cut:
         """Return an earlier cut that lets about `limit` rows go, or the same one."""
         if limit == 1 and not self._is_shared:  # rows of one time are not divided by their lanes
-            oldest = self._behind_oldest()
+            oldest = self._after_oldest()
             return oldest if oldest < cut else cut
         cut_ns, _ = cut
         candidates = [
@@ -273,8 +273,8 @@ class ReaderState:
         # Everything up to the limit happened at once; it cannot be divided.
         return (pivot_ns + 1, 0) if pivot_ns + 1 < cut_ns else cut
 
-    def _behind_oldest(self) -> Cut:
-        """Return the cut behind the oldest row held, and behind those of its writer and time."""
+    def _after_oldest(self) -> Cut:
+        """Return the cut after the oldest row held and its equals."""
         if self._heads is not None:
             place = int(self._heads.argmin())  # the first of equals, as ties break
             return self._heads.item(place), place + 1

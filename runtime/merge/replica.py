@@ -1,4 +1,4 @@
-"""A gate shared by the replicas of an operator: what it read is shared out, and put together again.
+"""Gate shared by replicas: its reads are shared out, and put together again.
 
 ```
 gate     read 1: rows a b c d   ──▶ replica 1: a c   ┐ each is told of every read: its share of
@@ -38,7 +38,7 @@ from slackwater.runtime.model import (
 
 
 def owners(columns: Sequence[Column], rows: int, *, replicas: int) -> Int64Array:
-    """Return which replica has each row's keys, from 0; the same in every process, on every run.
+    """Return which replica has each row's keys, the same in every process.
 
     Args:
         columns: the key columns: whole numbers, booleans or text, of shape (rows,). Equal values
@@ -174,7 +174,7 @@ class _Read:
 
 
 class ReplicaReads:
-    """What a replica gets, put together to reads: the other end of a `Partitioner`.
+    """Reads that a replica puts together: the other end of a `Partitioner`.
 
     Args:
         ports: how many the operator has; there is one channel for each.
@@ -224,7 +224,7 @@ class ReplicaReads:
         return self._rest is not None or self._is_whole()
 
     def read(self, *, limit: int) -> GateRead | None:
-        """Return what the gate had read, about `limit` rows at most; None if nothing is whole.
+        """Return a whole read, about `limit` rows at most; None without one.
 
         Short reads are put together and long ones cut, where that cannot change a result.
         """
@@ -234,7 +234,7 @@ class ReplicaReads:
                 return None
             read = self._take()
         reads, rows = [read], read.rows + read.late_rows
-        # Late rows go before those in order of their own read, and behind all reads before it.
+        # Late rows go before those in order of their own read, and after all reads before it.
         while rows < limit and self._is_whole() and not self._has_late_next():
             reads.append(self._take())
             rows += reads[-1].rows
@@ -340,7 +340,7 @@ def _together(reads: list[_Read]) -> _Read:
 
 
 def _cut(read: _Read, limit: int) -> tuple[_Read, _Read | None]:
-    """Return about `limit` rows of a read, in order over its ports, and the rest (None: none)."""
+    """Return about `limit` rows of a read in order, and the rest or None."""
     times = np.concatenate([b.event_time_ns for b in read.ports if b is not None])
     pivot_ns = int(np.partition(times, limit)[limit])
     if not bool((times < pivot_ns).any()):

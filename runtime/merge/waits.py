@@ -1,4 +1,4 @@
-"""When the rows that a gate holds came: how long each has waited, and whose time is up."""
+"""Log of when a gate's rows came: how long each has waited."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class _Message:
 
 
 class WaitLog:
-    """The messages of which a gate still holds rows; each row is counted where the gate has it."""
+    """Log of the messages of which a gate still holds rows."""
 
     def __init__(self) -> None:
         # Both heaps have a number before the message, so that messages are never compared.
@@ -101,7 +101,7 @@ class WaitLog:
         return by_coming[0][0] if by_coming else None
 
     def due(self, until_ns: int) -> int | None:
-        """Return the newest event time among what came up to then and is held; None: nothing."""
+        """Return the newest event time held of rows up to then; None without one."""
         newest_ns: int | None = None
         at, by_coming = [0], self._by_coming
         while at:  # down the heap as far as it came early enough
@@ -139,7 +139,7 @@ class WaitLog:
 
 
 def _before(times_ns: Int64Array, place: int, cut: Cut) -> int:
-    """Return how many of a writer's rows, sorted, are before a cut: mostly all or none."""
+    """Return how many of a writer's sorted rows are before a cut."""
     if (times_ns.item(0), place) >= cut:
         return 0
     if (times_ns.item(-1), place) < cut:

@@ -1,4 +1,4 @@
-"""Who writes to a gate."""
+"""Writer of a gate."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Writer:
-    """One input of a gate.
+    """Writer of a gate: one of its inputs.
 
     Attributes:
         port: which stream it belongs to (a merge has one, a join two).

@@ -39,9 +39,10 @@ class Batch:
             the writer. Only sources with a `writer` column set it.
         marks: shape (rows,), uint8, the marks of each row (runtime/model/row_marks.py); None
             where no row has one.
-        arrivals: shape (rows, 2), int64: when each arrived at its source, or was let go by one that
-            put it in order; and its place among all rows of all sources (the source's number <<
-            PLACE_BITS, and how many of its rows left before). None where nobody goes by arrivals.
+        arrivals: shape (rows, 2), int64: when each arrived at its source, or was released by a
+            source that put it in order; and its place among all rows of all sources (the number
+            of the source << PLACE_BITS, and how many of its rows left before). None where
+            arrivals are not used.
     """
 
     __slots__ = ("arrivals", "columns", "event_time_ns", "marks", "stimulus_time_ns", "writers")
@@ -117,7 +118,7 @@ class Batch:
 
 
 def concat_batches(batches: Sequence[Batch]) -> Batch:
-    """Return the rows of all batches, in order. All must have the same columns; at least one."""
+    """Return the rows of one or more batches of the same columns."""
     if len(batches) == 1:
         return batches[0]
     first = batches[0]

@@ -1,4 +1,4 @@
-"""What a read of a gate returns, and an operator takes."""
+"""Read of a gate, as an operator takes it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from slackwater.runtime.model.times import START_NS
 
 @dataclass(slots=True)
 class GateRead:
-    """One read of a gate: rows in order, per port (a merge has one, a join two).
+    """Read of a gate: rows in order, per port.
 
     The order over all ports is (event time, port, writer, order within the writer); each
     port's rows come in that order. How rows were cut into reads must not show in the results.
@@ -29,7 +29,7 @@ class GateRead:
             writers have promised so, and the gate holds none that is older. At most the watermark;
             never runs back. Only a writer that was marked idle may send one all the same.
         arrived: every row that arrived before this has been released, this read included; None:
-            no more is known than before. Told only to who goes by arrivals.
+            no more is known than before. Told only where arrivals are used.
     """
 
     ports: Sequence[Batch | None]
@@ -41,12 +41,12 @@ class GateRead:
 
     @property
     def batches(self) -> list[Batch]:
-        """What it let go, late rows among it; none is empty."""
+        """Batches that it released, late rows among them; none is empty."""
         return [batch for batch in (*self.ports, *self.late) if batch is not None and len(batch)]
 
     @property
     def rows(self) -> int:
-        """How many rows it let go, late ones among them."""
+        """Number of rows that it released, late ones among them."""
         rows = 0
         for batches in (self.ports, self.late):
             for batch in batches:
@@ -56,5 +56,5 @@ class GateRead:
 
     @property
     def last_stimulus_ns(self) -> int:
-        """The stimulus of the last row that it let go, of all ports; START_NS: it let go none."""
+        """Stimulus of the last row that it released; START_NS without one."""
         return max([batch.stimulus_time_ns.item(-1) for batch in self.batches], default=START_NS)

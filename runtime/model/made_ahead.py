@@ -1,4 +1,4 @@
-"""Arrow record batches of a row or two, cut out of one that was made ahead.
+"""Arrow record batches of a row or two, cut out of a prepared one.
 
 ```
 made ahead   [ r0 | r1 r2 | r3 |    |    | … ]     128 rows of zeros, one array for each column

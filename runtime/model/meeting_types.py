@@ -1,4 +1,4 @@
-"""Types that differ on the outside only, and the one that holds the values of both."""
+"""Types that differ on the outside only, and the type that holds both."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _UNITS = ("s", "ms", "us", "ns")
 
 
 def meeting_type(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:  # noqa: PLR0911 - one for each kind
-    """Return the type that holds the values of two types unchanged; None: there is none.
+    """Return the type that holds the values of two types unchanged; None without one.
 
     Widths, units and encodings meet; a null column meets all. Whole numbers and floats do not.
     """

@@ -1,4 +1,4 @@
-"""What travels on a channel: perhaps some rows, always a promise."""
+"""Message on a channel: perhaps some rows, always a promise."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from slackwater.runtime.model.times import END_NS, START_NS
 
 
 class ReadTag(NamedTuple):
-    """Which read of a shared gate a message is part of (runtime/merge/replica.py).
+    """Tag of the read of a shared gate that a message is part of.
 
     A read goes to a replica in one message or several: of each port, or cut in two because a
     frame would have been too long. It is whole once they have `rows` rows together.
@@ -26,7 +26,7 @@ class ReadTag(NamedTuple):
 
 
 class Arrived(NamedTuple):
-    """How far arrivals have come: it is to these what a promise is to event times."""
+    """Promise of arrivals: how far they have come."""
 
     ns: int
     """Every row that arrived before this has been sent; at the end that of the last row."""
@@ -37,19 +37,19 @@ class Arrived(NamedTuple):
 
 
 class Message:
-    """Rows (or none) and the channel's word about what may still follow. Treat it as frozen.
+    """Rows, or none, and a promise of what may follow. Treat it as frozen.
 
     Attributes:
         batch: the rows, or None.
         rows: how many rows it carries.
         promise_ns: the channel sends nothing older than this in any later message; END_NS
             is the end of the stream. Never runs backwards. (merge_ts of [ssg] Def. 2.1.)
-            Only of a writer that was idle may something come behind it all the same: it is late.
-        promise_stimulus_ns: when the stimulus behind the promise reached us, so that what
+            Only a writer that was idle may send something older all the same: it is late.
+        promise_stimulus_ns: when the stimulus of the promise reached us, so that what
             the promise sets free (a window, a held row) can be timed.
         tag: from a shared gate to its replicas: which read this is of; else None.
         arrived: how far arrivals have come on this channel, this message included; None: no
-            further than was said before. Only channels say it that lead to a step which goes by
+            further than was said before. Only channels say it that lead to a step which uses
             arrivals (`Channel.tells_arrivals`).
     """
 
@@ -76,14 +76,14 @@ class Message:
         return self.promise_ns == END_NS
 
     def with_batch(self, batch: Batch | None) -> Message:
-        """Return a message of other rows that says the same; this one if they are its own."""
+        """Return a message of other rows that says the same."""
         if batch is self.batch:
             return self
         told = self.promise_ns, self.promise_stimulus_ns
         return Message(batch, *told, self.tag, self.arrived)
 
     def split(self, rows: int, known: tuple[int, int]) -> tuple[Message, Message]:
-        """Return two messages, one of so many rows and one of the rest, that mean the same.
+        """Return two messages, of so many rows and of the rest.
 
         Args:
             rows: of the first, at least 1 and less than all.

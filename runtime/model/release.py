@@ -1,4 +1,4 @@
-"""When a gate lets rows go: one value, from a step's settings to its gate and to its samples.
+"""Rule of release: one value, from a step's settings to its gate and samples.
 
 | mode | a row goes when |
 | --- | --- |
@@ -29,7 +29,7 @@ _MODES = ("ready-only", "on arrival", *_WITH_SLACK)
 
 @dataclass(frozen=True, slots=True)
 class ReleaseRule:
-    """When a gate lets rows go.
+    """Rule by which a gate releases rows.
 
     Attributes:
         mode: see above.
@@ -59,12 +59,12 @@ class ReleaseRule:
 
     @classmethod
     def slack(cls, slack_ns: int, *, hold_ns: int | None = None) -> ReleaseRule:
-        """Return the rule that lets a row go when the newest event is so far ahead of it."""
+        """Return the rule that releases a row that is so much older than the newest."""
         return cls("slack", slack_ns, hold_ns)
 
     @classmethod
     def hold(cls, hold_ns: int) -> ReleaseRule:
-        """Return the rule that lets a row go when it is ready, or has waited so long."""
+        """Return the rule that releases a row when ready, or after so long."""
         return cls(hold_ns=hold_ns)
 
     @classmethod
@@ -74,7 +74,7 @@ class ReleaseRule:
 
     @property
     def lead_ns(self) -> int | None:
-        """How far the newest event must be beyond a row, and 1 ns more, for it to go.
+        """Lead over a row that the newest event must exceed for its release.
 
         −1 on arrival, when it always is. None: that lets no row go.
         """

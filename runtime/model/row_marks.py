@@ -1,4 +1,4 @@
-"""Marks that rows carry from an operator to a sink, such as: this result is a revision.
+"""Marks that rows carry from an operator to a sink, such as a revision.
 
 A batch has one array of marks beside its times, a bit for each mark; None where no row has any,
 which is nearly always, and costs nothing. What is made of several rows has the marks of them all.
@@ -33,7 +33,7 @@ Marks: TypeAlias = npt.NDArray[np.uint8]
 
 @dataclass(frozen=True, slots=True)
 class RowMark:
-    """One mark.
+    """Mark of a row.
 
     Attributes:
         name: its key in a sink's JSON.
@@ -50,7 +50,7 @@ _known: dict[str, RowMark] = {}
 
 
 def registered(name: str, *, heading: str) -> RowMark:
-    """Register a mark, and return it. Bits follow the order, which is alike in all slots.
+    """Register a mark, and return it. Bits follow the order.
 
     Raises:
         ValueError: there is one of this name, or there are 8.
@@ -72,7 +72,7 @@ def all_bits() -> int:
 
 
 def marked(mark: RowMark, mask: npt.NDArray[np.bool_], known: Marks | None = None) -> Marks | None:
-    """Return the marks of rows, `known` so far, with one more where `mask`, shape (rows,), is true.
+    """Return the marks of rows with one more where `mask`, shape (rows,), is true.
 
     None where no row has one, then as before.
     """
@@ -83,7 +83,7 @@ def marked(mark: RowMark, mask: npt.NDArray[np.bool_], known: Marks | None = Non
 
 
 def concat_marks(parts: Iterable[tuple[Marks | None, int]]) -> Marks | None:
-    """Return the marks of some rows after the other, each of (marks, rows); None where none has."""
+    """Return the marks of some rows after the other; None without any."""
     parts = list(parts)
     if all(marks is None for marks, _ in parts):
         return None
@@ -93,7 +93,7 @@ def concat_marks(parts: Iterable[tuple[Marks | None, int]]) -> Marks | None:
 
 
 def rows_by_mark(marks: Marks) -> dict[str, int]:
-    """Return {mark's name: rows that have it}; a mark that none has is not in it."""
+    """Return {mark's name: rows that have it}, of marks that some row has."""
     found = {one.name: int(np.count_nonzero(marks & one.bit)) for one in _known.values()}
     return {name: rows for name, rows in found.items() if rows}
 

@@ -162,7 +162,7 @@ def column_from_arrow(name: str, values: pa.Array, inside: pa.DataType, *, who: 
 
 
 class NullError(SchemaError):
-    """Nulls where they may not be; `place` is the row of the first in its column, from 0."""
+    """Nulls where they may not be; `place` is the first such row."""
 
     def __init__(self, text: str, *, place: int) -> None:
         super().__init__(text)
@@ -184,7 +184,7 @@ def column_to_arrow(values: Column, inside: pa.DataType) -> pa.Array:
 
 
 class ArrowRows:
-    """Makes Arrow record batches of batches, without copying the numbers of more than a few rows.
+    """Makes Arrow record batches of batches, without copying many numbers.
 
     Args:
         schema: the inside schema of the batches that will come.

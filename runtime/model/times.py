@@ -83,7 +83,7 @@ def _parse(value: Duration, what: str) -> int:
 
 
 def format_ns(nanoseconds: float) -> str:
-    """Return a length of time as a person would write it: '350 ns', '1.2 ms', '6.0 s'."""
+    """Return a length of time as a person writes it: '1.2 ms'."""
     size = abs(nanoseconds)
     for unit, scale, limit in _SCALES:
         if size < limit:

@@ -1,4 +1,4 @@
-"""Arrow types by their names: those that Arrow knows, and those that it and `explain` print."""
+"""Arrow types by the names that Arrow knows, and prints."""
 
 from __future__ import annotations
 

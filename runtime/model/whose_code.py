@@ -1,7 +1,7 @@
-"""Whose code runs: the step whose function, source or output of the user's is being called.
+"""Step whose user code runs: its function, source or output.
 
 A host looks here when something is printed, and so knows who said it. It follows the thread that
-calls; a thread that the user's code has started itself belongs to nobody.
+calls; a thread that the user's code has started itself belongs to no step.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def raised(problem: BaseException) -> str:
 
 
 def in_words(problem: BaseException) -> str:
-    """Return the class of an exception and what it says: its words are the user's code, too."""
+    """Return the class of an exception and its text."""
     kind = type(problem).__name__
     try:
         words = str(problem)
@@ -77,7 +77,7 @@ def in_words(problem: BaseException) -> str:
 
 
 def where_raised(problem: BaseException) -> tuple[str, str]:
-    """Return where a user's code raised, as ", at file, line 3", and its own traceback.
+    """Return where a user's code raised, and its own traceback.
 
     The frame that caught it, which is ours, is left out.
     """

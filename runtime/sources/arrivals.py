@@ -7,8 +7,8 @@ told after    5   8   8   9  10 11 12
 ```
 
 An arrival that runs back counts as the newest before it. A row that its source has held, to put
-rows in order, arrived when it was released: at the arrival of the row, or of the wait's end, that
-released it. So rows arrive in the order in which they leave. A source that is not paced tells what its
+rows in order, arrived when it was released: with the row, or the end of the wait, that released
+it. So rows arrive in the order in which they leave. A source that is not paced tells what its
 rows say, and no more: when the next one comes is unknown. Before its first row a source tells
 nothing, however late that is, so that what closes in time waits for it.
 """
