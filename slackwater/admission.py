@@ -1,4 +1,4 @@
-"""Whether a flow may run beside those that run already: what its prediction says of deadlines."""
+"""Admission of a flow beside those that run, by its predicted latency."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class RunningFlow:
         name: of the flow, or of its job.
         cores: CPU seconds a second.
         slots: how many it has.
-        worst_s: its worst latency, as predicted; inf: it falls behind for ever.
+        worst_s: its worst latency, as predicted; inf: it is overloaded for ever.
         deadline_s: its deadline; None: it has none.
         is_known: whether it was predicted at all; else it only takes slots.
     """

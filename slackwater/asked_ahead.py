@@ -1,4 +1,4 @@
-"""Checks of the settings of a prediction: an error names each one of a wrong kind."""
+"""Settings of a prediction are checked; an error names the wrong one."""
 
 from __future__ import annotations
 

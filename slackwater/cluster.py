@@ -34,7 +34,7 @@ SETTLES_S = 1.5
 
 
 class Cluster(FlowHost):
-    """A Ray cluster to submit flows to. Use it as a context manager, from one thread.
+    """Ray cluster to submit flows to. Use it as a context manager.
 
     Attributes:
         nodes: their names, as they were at the last plan.
@@ -71,7 +71,7 @@ class Cluster(FlowHost):
 
     @classmethod
     def connect(cls, address: str | None = None, *, progress: Say | None = None) -> Cluster:
-        """Join an existing Ray cluster, from one of its hosts, or from anywhere through a proxy.
+        """Join an existing Ray cluster, from a host of it or through a proxy.
 
         Args:
             address: `host:port` of its head, from one of its hosts; None or "auto": RAY_ADDRESS,
@@ -80,7 +80,7 @@ class Cluster(FlowHost):
             progress: told, in a few words, what is going on.
 
         Raises:
-            ClusterError: nobody answers there, or it refuses us.
+            ClusterError: no cluster answers there, or it refuses us.
         """
         from slackwater.actors.nodes.ray_nodes import RayNodes  # noqa: PLC0415
 
@@ -213,7 +213,7 @@ class Cluster(FlowHost):
                 runs, else the newest).
 
         Raises:
-            ClusterError: there is none, or several could be meant.
+            ClusterError: no job is meant, or several could be.
         """
         from slackwater.actors.jobs.detached import DetachedJob, all_records  # noqa: PLC0415
         from slackwater.actors.jobs.records import find_record  # noqa: PLC0415
@@ -245,7 +245,7 @@ class Cluster(FlowHost):
         return self._spark
 
     def close(self) -> None:
-        """Stop every attached job, Spark, and the nodes if they are ours. Safe to call twice.
+        """Stop attached jobs, Spark, and local nodes. Safe to call twice.
 
         Detached jobs go on.
         """

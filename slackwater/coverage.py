@@ -1,4 +1,4 @@
-"""How far a prediction reaches: what its sample covers, what it may be off, what it is not of."""
+"""Coverage of a prediction: what its sample shows, and how far off it may be."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def widened_s(
     graph: QueryGraph,
     outlook: Outlook,
 ) -> tuple[float, float]:
-    """Return between which two figures the worst latency lies, if costs are off as they may be.
+    """Return the bounds of the worst latency, by how far off costs may be.
 
     Where parts of the sample differ in what a row costs, costs may be so far off.
 
@@ -48,7 +48,7 @@ def widened_s(
 
 
 def work_off(sample: FlowSample) -> float:
-    """Return how far off the work of a sample may be, as a share of it."""
+    """Return how far off a sample's work may be, as a share."""
     return ERRORS.get(sample.stretches, ERRORS_OF_FIVE) * sample.spread
 
 

@@ -1,4 +1,4 @@
-"""Ctrl-C in the process that runs users' code: told apart from what that code raises, and heard.
+"""Ctrl-C is told apart from a KeyboardInterrupt that users' code raises.
 
 ```
 SIGINT ─▶ handler ─┬─ the run is told: it stops after its slice

@@ -18,7 +18,7 @@ _PARTS = 6
 
 @dataclass(frozen=True)
 class Segment:
-    """Late rows, then rows in order, of each port; and how far all is behind them."""
+    """Late rows, then rows in order, of each port; then a watermark."""
 
     late: list[Int64Array]
     ordered: list[Int64Array]
@@ -27,7 +27,7 @@ class Segment:
 
 
 class Reads:
-    """What a gate may let go of some rows: always the same segments, in whatever reads.
+    """Reads in which a gate may release some rows: always the same segments.
 
     Args:
         ports: all rows of each, in order.
@@ -61,7 +61,7 @@ class Reads:
     def _parts(
         self, of_ports: Sequence[Int64Array], cut: Random | None
     ) -> Iterator[list[Batch | None]]:
-        """Yield the rows at these places, all at once or some at a time in their order."""
+        """Yield the rows at these places, some at a time."""
         turns = np.concatenate([self._turns[port].take(own) for port, own in enumerate(of_ports)])
         turns.sort()
         for part in pieces(turns, cut):
@@ -84,7 +84,7 @@ def _some(rows: Batch, places: Int64Array) -> Batch | None:
 
 
 def pieces(places: Int64Array, cut: Random | None) -> Iterator[Int64Array]:
-    """Yield the places, in order, a few at a time; without a cut all at once."""
+    """Yield the places in order, a few at a time."""
     start = 0
     while cut is not None and start < len(places):
         stop = start + cut.choice([1, 2, 3, 5, 40])
@@ -110,7 +110,7 @@ def _turns(ports: Sequence[Batch]) -> list[Int64Array]:
 
 
 def _segments(ports: Sequence[Batch], chance: Random, *, late: bool) -> list[Segment]:
-    """Return the rows in parts, each followed by a watermark; some rows parts later, if `late`."""
+    """Return the rows in parts, each followed by a watermark."""
     turns = _turns(ports)
     rows = sum(len(one) for one in ports)
     times = np.concatenate([one.event_time_ns for one in ports])

@@ -1,4 +1,4 @@
-"""Why a flow does not fit on the slots there are: a stage alone, or all of them together."""
+"""Reasons why a flow does not fit on the slots there are."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def why_it_does_not_fit(
     machines: Sequence[SharedCores] = (),
     is_searched: bool = False,
 ) -> str | None:
-    """Return why no number of slots, or not so few, does the work of a flow; None: they could.
+    """Return why these slots cannot do a flow's work; None if they can.
 
     Args:
         plan: of the flow.
@@ -75,7 +75,7 @@ def _too_few_cores(machine: SharedCores, needed: float) -> str:
 
 
 def divided(plan: Plan, stage: Stage, cores: float) -> str | None:
-    """Return what to write so that replicas share the work of a stage; None: it has none.
+    """Return what to write for replicas of a stage; None if it takes none.
 
     Args:
         plan: it is of.
@@ -83,7 +83,7 @@ def divided(plan: Plan, stage: Stage, cores: float) -> str | None:
         cores: how much it needs by itself.
     """
     if stage.part == "gate":
-        return None  # all rows go through it, however many replicas are behind it
+        return None  # all rows pass it, however many replicas follow
     is_one = stage.replica is not None
     step = stage.step
     is_divisible = isinstance(step, GatedStep) and (step.span_ns or all(step.port_keys))

@@ -1,4 +1,4 @@
-"""What a cluster and the simulator share: flows are placed on their nodes, and explained."""
+"""Host of flows, a cluster or the simulator: flows are placed and explained."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def _placed_by(plan: Plan) -> str:
 
 
 def _by_search(found: Plan, written: Plan) -> Plan:
-    """Return a plan that says of its stages that a search has placed them, but for the user's."""
+    """Return a plan that says which stages a search has placed."""
     said = {name for name, by in written.placed_by.items() if by == "placement"}
     by: dict[str, PlacedBy] = {
         name: "placement" if name in said else "search" for name in found.slots
@@ -89,7 +89,7 @@ class FlowHost(ABC):
         sample: int | FlowSample = 1_000,
         admission: Admission | None = None,
     ) -> Plan:
-        """Return the stages of a flow, the slot of each, and its settings, without running it.
+        """Return the plan of a flow, without running it.
 
         Its `verdict` says whether it may run. Arguments and errors are those of `submit`.
         """
@@ -198,7 +198,7 @@ class FlowHost(ABC):
         link: LinkModel | None = None,
         costs: Mapping[str, Duration] | None = None,
     ) -> Prediction:
-        """Return what the latency of a flow will be here, and which slot is the bottleneck.
+        """Predict the latency of a flow here, and its bottleneck.
 
         Nothing is run on the nodes: the first rows of each source go through the flow in this
         process, and no sink is called. Stages that `placement` leaves open are placed by the simple
@@ -214,7 +214,7 @@ class FlowHost(ABC):
                 (`Tuning(history=…)`); nothing is read but that.
             placement: {stage: slot or node} for some stages, or {"*": slot or node} for all.
             limits: those it will be submitted with.
-            tuning: likewise.
+            tuning: see `submit`.
             horizon: how long to look ahead; None: 60 s, of rates of a history its whole length.
             width: of a subinterval, w of [mace]; None: 100 ms, more of 1,000 s and longer.
             speed: event time goes so many times faster than the clock; 1 where events happen as
@@ -291,7 +291,7 @@ class FlowHost(ABC):
         return self._beside(made, running)
 
     def _open(self, plan: Plan, placement: Mapping[str, str] | None) -> list[SlotPlace]:
-        """Return the slots that a search may use: those that are free, or said, or in use."""
+        """Return the slots that a search may use."""
         there = open_slots(self.slots, placement=placement, free=self._free)
         return list({slot.name: slot for slot in (*there, *plan.places.values())}.values())
 
@@ -307,7 +307,7 @@ class FlowHost(ABC):
         sample: int | FlowSample,
         **by: Unpack[Ahead],
     ) -> Prediction:
-        """Return the prediction of a flow that is to be submitted, or that one held against it."""
+        """Return the prediction of a flow that is to be submitted."""
         from slackwater.predicting import on_machines  # noqa: PLC0415 (only who predicts needs it)
         from slackwater.prediction import Prediction  # noqa: PLC0415
 
@@ -328,7 +328,7 @@ class FlowHost(ABC):
         sample: int | FlowSample,
         **by: Unpack[Ahead],
     ) -> tuple[Prediction | None, str | None]:
-        """Return the prediction of a flow that is to be submitted; else None, and why not.
+        """Return the prediction of a flow, or None and the reason.
 
         A flow whose sample gives no results runs all the same.
         """
@@ -342,7 +342,7 @@ class FlowHost(ABC):
     def _remembered(
         self, flow: Dataflow, **by: Unpack[Ahead]
     ) -> tuple[Prediction | None, str | None]:
-        """Return what is predicted from the history that a flow is tuned with, for its placement.
+        """Return the prediction from a flow's history, for its placement.
 
         Else None, and why not; None where there is no history.
         """
@@ -364,7 +364,7 @@ class FlowHost(ABC):
         sample: int = 1_000,
         **ahead: Unpack[Ahead],
     ) -> PlanChoice:
-        """Return which plan of a flow has the least latency here, of those with the same results.
+        """Return the plan of least latency here, of those with the same results.
 
         What it says (`.chosen.flow`) may be submitted in the flow's place; nothing does so by
         itself. Arguments and errors are those of `predict`. See `slackwater.plan_choice`.
@@ -402,7 +402,7 @@ class FlowHost(ABC):
         return []
 
     def _ready(self, flow: Dataflow, how: Planned) -> Plan:
-        """Return the plan of a flow that is about to run; say what its user should know."""
+        """Return the plan of a flow that is about to run, and warn its user."""
         plan = admit(self.plan(flow, **how))
         for note in plan.verdict.notes:
             logging.getLogger("slackwater").warning("%s: %s", plan.flow, note)
@@ -410,7 +410,7 @@ class FlowHost(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """Let go of everything. Safe to call twice."""
+        """Release everything. Safe to call twice."""
 
     def __enter__(self) -> Self:
         return self

@@ -1,4 +1,4 @@
-"""What the gates of a flow add to its latency, said before it runs."""
+"""Waits in a flow's gates, predicted before it runs."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ TRIES = 4
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class GatePart:
-    """What gates hold back, and what that makes of the latency.
+    """Waits in gates, and the latency with them.
 
     Attributes:
         made: waiting and work together, and each alone.
@@ -59,7 +59,7 @@ class GatePart:
     ahead_s: float
 
     def never_text(self, wait: GateWait) -> str:
-        """Return what is known of a gate of `never`: for how long, by the sample, and for whom."""
+        """Return what is known of a gate of `never`."""
         waits_s = self._by_sample_s(wait)
         if self.ahead_s < waits_s < float("inf"):
             return (
@@ -74,7 +74,7 @@ class GatePart:
         )
 
     def _by_sample_s(self, wait: GateWait) -> float:
-        """Return how far promises are behind rows at most, or how long the slack is if less."""
+        """Return the greatest lag of promises after rows, or the slack if less."""
         feeding = above(self.flow.graph, wait.name)
         there = [
             one
@@ -100,7 +100,7 @@ class GatePart:
 
     @property
     def ordering_s(self) -> dict[str, float]:
-        """{source that puts rows in order: how long they wait for that at most}, the longest first.
+        """{source: longest wait of its rows for their order}, the longest first.
 
         What that makes of a latency is in `made`.
         """
@@ -147,7 +147,7 @@ def gate_part(
     width_s: float,
     speed: float | None = None,
 ) -> GatePart | None:
-    """Return what gates do to the latency of a plan; None: they hold nothing back.
+    """Return the waits in a plan's gates; None if they hold no rows.
 
     Args:
         plan: every stage in a slot.
@@ -156,7 +156,7 @@ def gate_part(
         layout: where its stages are, and what lies between.
         width_s: how long a subinterval is.
         speed: how many times faster than the clock event time goes; None: a stream is as dense as
-            its sample, so where rows come faster, what they lag behind by is over sooner.
+            its sample, so where rows come faster, their lag is over sooner.
     """
     gated = gated_operators(plan.stages, origin_ns=sample.origin_ns)
     if not _holds_back(gated, sample):
@@ -224,7 +224,7 @@ def gate_part(
 
 
 def _ordered_s(times: SourceTimes) -> float:
-    """Return how long rows of a source wait at most to be put in order, by the clock."""
+    """Return the longest wait of a source's rows for their order."""
     return float((times.at_s - times.stimulus_s).max(initial=0.0))
 
 
@@ -241,7 +241,7 @@ def above(graph: QueryGraph, name: str) -> set[str]:
 
 
 def _promise_lag_s(times: SourceTimes, *, none_s: float = float("inf")) -> float:
-    """Return how far a source's promises are behind the clock at most; `none_s`: it has none.
+    """Return the greatest lag of a source's promises; `none_s` if it has none.
 
     That is most just before the next one: what is newer than the last has waited for it till then.
     """
@@ -285,7 +285,7 @@ def at_speed(
 
 
 def _fed_over(gate: GatedOperator, layout: Layout) -> GatedOperator:
-    """Return a gate that is fed by links where its rows come over links with a capacity."""
+    """Return a gate that is fed by links with a capacity."""
     feeds = [(layout.feeders.get((feeder, gate.name), feeder), port) for feeder, port in gate.feeds]
     comes_by = gate.gate and layout.feeders.get((gate.gate, gate.name), gate.gate)
     return replace(gate, feeds=tuple(feeds), comes_by=comes_by)
@@ -317,13 +317,13 @@ def _held(gated: Mapping[str, GatedOperator], hold_s: float) -> dict[str, GatedO
 
 
 def _longest_held_s(gated: Mapping[str, GatedOperator], plan: Plan, *, pace: float) -> float:
-    """Return how long gates in a row may hold a row by their slacks, by the clock."""
+    """Return how long gates in a row may hold a row by slack."""
     slacks_s = {n: (gate.rule.slack_ns or 0) / NS_PER_SECOND for n, gate in gated.items()}
     return _most_in_a_row(plan, slacks_s) / pace
 
 
 def _longest_gap_s(series: Mapping[str, FloatArray], width_s: float) -> float:
-    """Return how long the rarest source is silent at most, if its rows come evenly: twice over."""
+    """Return twice the gap between rows of the rarest source."""
     least = min((float(counts.mean()) for counts in series.values() if counts.any()), default=1.0)
     return 2 * width_s / least
 
@@ -342,7 +342,7 @@ def _most_in_a_row(plan: Plan, each: Mapping[str, float]) -> float:
 
 
 def gate_lines(part: GatePart) -> list[str]:
-    """Return what a person reads: how much is work, how much is waiting, and for whom."""
+    """Return lines for a person: work, waits, and what is waited for."""
     ordering_s = part.ordering_s
     where = [*(["sources"] if ordering_s else []), *(["gates"] if part.flow.gated else [])]
     lines = [
@@ -364,9 +364,9 @@ LEAST_RELIEF = 0.05
 
 
 def relief_by_slack(part: GatePart) -> str | None:
-    """Return which smaller slack would leave how much less; None: gates are the smaller part.
+    """Return the relief by a smaller slack; None if gates are the smaller part.
 
-    What it says is predicted anew: of the gate in which rows wait longest, and of those that share
+    It is predicted with that slack: of the gate in which rows wait longest, and of those that share
     its step's name.
     """
     if not part.made.gates:
@@ -396,7 +396,7 @@ def relief_by_slack(part: GatePart) -> str | None:
 
 
 def relieves(worst_s: float, now_s: float) -> bool:
-    """Whether a worst latency is better than now by `LEAST_RELIEF`; by less is as good as equal."""
+    """Whether a worst latency is better than now by `LEAST_RELIEF`."""
     return worst_s <= (1 - LEAST_RELIEF) * now_s
 
 

@@ -31,7 +31,7 @@ REPORT_EVERY_S = 0.25
 
 
 class Running(Protocol):
-    """What a `Job` asks of whoever runs it: this process, or a coordinator in the cluster."""
+    """Seam between a `Job` and what runs it: this process, or a coordinator."""
 
     @property
     def pids(self) -> Mapping[str, int]:
@@ -44,7 +44,7 @@ class Running(Protocol):
         ...
 
     def wait(self, timeout_s: float) -> bool:
-        """Wait for the end at most so long; return whether it has come; raise what failed."""
+        """Wait for the end for so long; return whether it came."""
         ...
 
     def report(self) -> JobReport:
@@ -66,7 +66,7 @@ class Running(Protocol):
 
     @property
     def places(self) -> Mapping[str, SlotPlace]:
-        """{slot: where it is}, behind a `replace`."""
+        """{slot: where it is}, after a `replace`."""
         ...
 
     def stop(self) -> None:
@@ -75,7 +75,7 @@ class Running(Protocol):
 
 
 class Job:
-    """A flow that runs on Ray: attached to this process, or detached from all.
+    """Flow that runs on Ray, attached to this process or detached.
 
     Attributes:
         id: its name in the cluster, if it is detached; of this process alone, if not.
@@ -84,7 +84,7 @@ class Job:
         plan: its stages, each in a slot; None for a job that another process submitted.
         is_detached: whether it outlives this process.
         beside: says which machines have fewer cores than slots, and what others take there by now;
-            None: nobody here knows.
+            None if it is not known here.
     """
 
     beside: Callable[[], Sequence[SharedCores]] | None = None
@@ -151,12 +151,12 @@ class Job:
 
     @property
     def metrics(self) -> JobReport:
-        """The report as it was last heard, a second ago or so; `report()` asks the slots."""
+        """Report as last heard, a second ago or so; `report()` asks the slots."""
         return self._running.seen
 
     @property
     def needs(self) -> RunningFlow:
-        """What it was predicted to need, as far as that is known."""
+        """Predicted need, as far as it is known."""
         name = f"flow {self.flow!r}"
         slots = len(set(self.placement.values()))
         expected = None if self.plan is None else self.plan.expected
@@ -179,7 +179,7 @@ class Job:
 
     @property
     def record(self) -> JobRecord:
-        """What the cluster's store says of a detached job, as it was last heard.
+        """Record of a detached job in the cluster's store, as last heard.
 
         Raises:
             FlowError: the job is attached: only this process knows of it.
@@ -227,7 +227,7 @@ class Job:
 
         Raises:
             FlowError: no such collect sink.
-            WorkerDied: they are gone. A detached job that has ended keeps them until somebody
+            WorkerDied: they are gone. A detached job that has ended keeps them until a caller
                 has them, 10 minutes at most.
         """
         check_collects(self.flow, self._collects, sink)
@@ -240,7 +240,7 @@ class Job:
     def replace(
         self, placement: Mapping[str, str] | Prediction, *, gap: Duration | None = None
     ) -> Replaced:
-        """Let stages go on in other slots: those concerned stand still for a moment, then go on.
+        """Move stages to other slots: slots concerned stand still for a moment.
 
         Queues, gates and the states of operators go along, so ready-only results stay the same.
         What users' functions keep to themselves does not.
@@ -295,7 +295,7 @@ class Job:
         return read_logs(self.record, stage=stage, tail=tail, seen=seen)
 
     def close(self) -> None:
-        """Let go of it. Attached, it is stopped if it still runs; what it collected stays here."""
+        """Release the job. Attached, it is stopped if it runs; results stay."""
         if not self.is_detached:
             self.stop()
 
@@ -308,7 +308,7 @@ def wanted_moves(
     places: Mapping[str, SlotPlace],
     machines: Sequence[SharedCores] | None = None,
 ) -> Mapping[str, str] | Replaced:
-    """Return which stages of a job are to move where: as said, or as a prediction has it.
+    """Return the moves of a job's stages, as given or as predicted.
 
     Args:
         placement: {stage: slot or node}; or a prediction, whose moves are weighed.

@@ -37,14 +37,14 @@ def linked_placement(
     *,
     seed: int = 0,
 ) -> dict[str, str]:
-    """Return {stage: slot}, the best that is found from these starts, and from one slot for all.
+    """Return {stage: slot}, the best from these starts and from one slot.
 
     What was said by hand stays. Source: [mace] §IX-B, §VII-B.
     """
     graph, names = made.sample.graph, [slot.name for slot in slots]
     is_thin = any(one.bytes_per_s is not None for one in (link, *link.between.values()))
     if is_thin and not made.sample.row_bytes:
-        return dict(made.plan.slots)  # nobody knows what rows weigh, and nothing is not that
+        return dict(made.plan.slots)  # what rows weigh is not known, and it is not nothing
     number = {name: j for j, name in enumerate(graph.names)}
     place = {name: i for i, name in enumerate(names)}
     node = {name: i for i, name in enumerate(dict.fromkeys(slot.node for slot in slots))}

@@ -1,6 +1,6 @@
-"""What is ahead of a flow, and what that makes of its latency where its stages are placed so.
+"""Outlook of a flow: its arrivals to come, and its latency in a placement.
 
-Whatever says how a placement would do goes by this: predictions, and what a move is worth.
+All that judges a placement uses this: predictions, and what a move is worth.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ __all__ = ["Outlook", "PlacedEstimate", "estimate_placed"]
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Outlook:
-    """What is ahead of a flow, wherever its stages are.
+    """Outlook of a flow, wherever its stages are.
 
     Attributes:
         series: {source: shape (d,), events that arrive in each subinterval}.
         width_s: how long a subinterval is.
-        speed: how many times faster than the clock event time goes; None: nobody has said.
+        speed: how many times faster than the clock event time goes; None if not given.
         network: what lies between nodes, and what rows weigh.
         places: {slot: where it is}, of all there are.
         machines: those that may have fewer cores than slots, with what others take there.
@@ -49,7 +49,7 @@ class Outlook:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class PlacedEstimate:
-    """What an outlook makes of a placement, with a core for each slot.
+    """Estimate of a placement by an outlook, with a core for each slot.
 
     Attributes:
         latency: over time, gates and links counted.
@@ -65,7 +65,7 @@ class PlacedEstimate:
 def estimate_placed(
     plan: Plan, sample: FlowSample, graph: QueryGraph, outlook: Outlook
 ) -> PlacedEstimate:
-    """Return what latency comes to in a placement.
+    """Return the latency of a placement.
 
     Args:
         plan: every stage in a slot.

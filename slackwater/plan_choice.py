@@ -1,4 +1,4 @@
-"""Which of the plans with the same results has the least latency: [mace] §IX-A.
+"""Choice among plans with the same results, by latency: [mace] §IX-A.
 
 ```
 flow ─▶ filters split ─▶ one sample, each step a stage ─▶ branch and bound on Mace ─▶ a few plans
@@ -39,7 +39,7 @@ __all__ = ["Considered", "PlanChoice", "choose_plan", "price_of"]
 
 
 class Ahead(TypedDict, total=False):
-    """What `FlowHost.predict` takes beside a flow, its rates and its sample."""
+    """Options of `FlowHost.predict` beside a flow, its rates and its sample."""
 
     placement: Mapping[str, str] | None
     limits: Limits | None
@@ -56,7 +56,7 @@ class Host(Protocol):
 
     @property
     def slots(self) -> Sequence[object]:
-        """What it offers."""
+        """Slots that it offers."""
         ...
 
     def predict(
@@ -126,7 +126,7 @@ class PlanChoice:
 
     @property
     def chosen(self) -> Considered:
-        """The plan with the least worst latency; where none has a backlog, with the least work.
+        """Plan of the least worst latency; without a backlog, of the least work.
 
         The written one, unless another is better by a tenth.
         """
@@ -168,9 +168,9 @@ def choose_plan(
     cost: CostModel | None = None,
     **ahead: Unpack[Ahead],
 ) -> PlanChoice:
-    """Return which plan of a flow is best here, of those with the same results.
+    """Return the best plan of a flow here, of those with the same results.
 
-    Nothing is run but samples, in this process. The search goes by Mace on one node as strong as
+    Nothing is run but samples, in this process. The search uses Mace on one node as strong as
     all slots together, by the statistics of one sample; what it finds is sampled once more as it
     would run, and predicted with its placement. Source: [mace] §IX-A.
 
@@ -276,7 +276,7 @@ def _price(
 def _statistics(
     flow: Dataflow, plan: FlowPlan, sampled: Sampler, limits: Limits
 ) -> tuple[FlowSample, Sequence[Stage], StepStatistics]:
-    """Return a sample of a plan, each step a stage of its own, these stages, and what it shows."""
+    """Return a sample of a plan with a stage for each step, and its statistics."""
     apart = replace(limits, fuse=False)
     parted = flow.with_steps(plan.graph.steps.values())
     sample = sampled(parted, apart)

@@ -1,4 +1,4 @@
-"""Predictions are made here: of a plan as it is placed, and of the best that a search finds."""
+"""Predictions are made here: of a plan as placed, or as a search places it."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ def series_ahead(
 
 
 def on_machines(made: Prediction, machines: Sequence[SharedCores]) -> Prediction:
-    """Return a prediction for machines that may have fewer cores than slots, as they are now."""
+    """Return a prediction for machines that may have fewer cores than slots."""
     found = with_shared_cores(made.alone, made.graph, made.work, made.plan.slots, machines)
     outlook = replace(made.outlook, machines=tuple(machines))
     return replace(made, estimate=found, outlook=outlook)
@@ -184,13 +184,13 @@ def subintervals(horizon: Duration, width: Duration) -> tuple[float, int]:
 
 
 def speed_of(steps: Iterable[Step]) -> float | None:
-    """Return how many times faster than the clock event time goes; None: nobody has said."""
+    """Return the speed of event time by the clock; None if not given."""
     speeds = {step.source.speed for step in steps if isinstance(step, SourceStep)}
     return speeds.pop() if len(speeds) == 1 else None
 
 
 def searched_placement(made: Prediction, slots: Sequence[str], *, seed: int = 0) -> dict[str, str]:
-    """Return {stage: slot} with the least Mace_WC that Mace-HC finds; what was said by hand stays.
+    """Return {stage: slot} of the least Mace_WC that Mace-HC finds.
 
     Source: [mace] §IX-B, Fig. 11.
     """
@@ -215,7 +215,7 @@ def searched_placement(made: Prediction, slots: Sequence[str], *, seed: int = 0)
 
 
 def coarser(made: Prediction, *, most: int = SEARCH_STEPS) -> Prediction:
-    """Return a prediction whose work is counted in at most so many subintervals, for a search."""
+    """Return a prediction in at most so many subintervals, for a search."""
     work = made.work
     d = work.load_s.shape[1]
     each = -(-d // most)

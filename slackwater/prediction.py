@@ -1,4 +1,4 @@
-"""What the latency of a flow will be, said before it runs: the answer, for people too."""
+"""Prediction of a flow's latency, before it runs."""
 
 from __future__ import annotations
 
@@ -86,18 +86,18 @@ class Prediction:
 
     @property
     def uncounted(self) -> tuple[str, ...]:
-        """Sources that hold rows back to put them in order, of which it is not known how long."""
+        """Sources that hold rows for their order, for an unknown time."""
         return uncounted(self.plan, self.sample)
 
     @property
     def machines(self) -> tuple[SharedCores, ...]:
-        """Those that have fewer cores than slots in use; each is among the nodes, too."""
+        """Machines with fewer cores than slots in use; each is among the nodes, too."""
         names = {node.name for node in self.estimate.nodes}
         return tuple(one for one in self.outlook.machines if one.name in names)
 
     @property
     def relief(self) -> str:
-        """What would take work off the bottleneck."""
+        """Advice that takes work off the bottleneck."""
         most = self.estimate.bottleneck
         if not self.has_backlog and most.load < 1 / 2:
             return "none is needed: no slot or link is busy for half of the time"
@@ -115,7 +115,7 @@ class Prediction:
 
     @cached_property
     def sustainable(self) -> float:
-        """How many times the rates could be before a node falls behind for ever; inf: any."""
+        """Factor by which rates could rise before a node is overloaded; inf: any."""
         if not any(one.curve for one in self.graph.operators):
             return self.estimate.sustainable  # all is linear
         return sustainable(
@@ -128,7 +128,7 @@ class Prediction:
 
     @cached_property
     def shedding(self) -> tuple[ShedOutlook, ...]:
-        """What is to be expected of stages that shed; all else here is of nothing dropped."""
+        """Outlook of stages that shed; all else here assumes that nothing is dropped."""
         return shed_outlooks(self)
 
     @property
@@ -141,7 +141,7 @@ class Prediction:
 
     @property
     def too_much(self) -> str | None:
-        """Why it does not fit on the slots there are, and what to do; None: it may."""
+        """Reason why it does not fit on its slots; None if it may."""
         return why_it_does_not_fit(
             self.plan,
             self.estimate,
@@ -164,7 +164,7 @@ class Prediction:
 
     @property
     def is_behind(self) -> bool:
-        """Whether latency grows for as long as the rates stay; a trace ends, and so does that."""
+        """Whether latency grows for as long as the rates stay."""
         return self.estimate.is_unbounded and not self.is_trace
 
     @property
@@ -178,12 +178,12 @@ class Prediction:
 
     @property
     def is_unbounded(self) -> bool:
-        """Whether latency grows for ever: a slot falls behind, or a gate waits for an end."""
+        """Whether latency grows for ever: a slot is overloaded, or a gate waits."""
         return self.estimate.lasting_worst_s == float("inf")
 
     @property
     def keeps_deadline(self) -> bool | None:
-        """Whether the flow's deadline is kept; None: it has none, or it may be missed."""
+        """Verdict on the flow's deadline; None if it has none, or may be missed."""
         said: dict[Verdict | None, bool] = {"kept": True, "not kept": False}
         return said.get(self.verdict)
 
@@ -194,7 +194,7 @@ class Prediction:
         return None if deadline_ns is None else self.verdict_on(deadline_ns / NS_PER_SECOND)
 
     def verdict_on(self, deadline_s: float) -> Verdict:
-        """Return the verdict on a deadline: it may be missed if it is under the upper bound."""
+        """Return the verdict on a deadline: kept, may be missed, or not kept."""
         if not self.keeps(deadline_s):
             return "not kept"
         return "kept" if self.bounds_s[1] <= deadline_s else "may be missed"

@@ -24,13 +24,13 @@ __all__ = ["Provision", "fewest_nodes"]
 
 @dataclass(frozen=True, eq=False)
 class Provision:
-    """The answer; where a step sheds it is of nothing dropped.
+    """Fewest nodes that keep a deadline; where a step sheds, with nothing dropped.
 
     Attributes:
         deadline_s: the latency to keep.
         nodes: the fewest that keep it by the estimate; None: none of those considered does.
         made: the prediction for them; where none keeps it, for the best.
-        fewer: for one node fewer; None: there is none.
+        fewer: for one node fewer; None without one.
         tried: how many nodes were considered, at most.
     """
 
@@ -116,16 +116,16 @@ def fewest_nodes(  # noqa: PLR0913 - each by name
     Args:
         flow: as it will be submitted.
         rates: as `predict` takes them.
-        deadline_s: the latency to keep, > 0; gates that the flow's own deadline tunes go by it.
+        deadline_s: the latency to keep, > 0; gates that the flow's own deadline tunes use it.
         cores: slots of each node.
         sample: rows of each source to sample, or a sample taken before.
         history: as `predict` takes it.
-        horizon: likewise.
+        horizon: as `predict` takes it.
         most: nodes to consider; more than there are stages never help.
         seed: of what models of rates draw.
         link: what lies between the nodes; None: as in the simulator.
         costs: as `predict` takes them.
-        speed: likewise.
+        speed: as `predict` takes it.
 
     Raises:
         SettingError: the deadline is not above 0, or as of `predict`.
@@ -149,10 +149,10 @@ def fewest_nodes(  # noqa: PLR0913 - each by name
             speed=speed,
         )
         made = ask()
-        # What fewer nodes do more can do, too: a search that begins anew may miss it.
+        # What fewer nodes do more can do, too: a fresh search may miss it.
         if before is not None and _worse(made) > _worse(before):
             made = ask(placement=before.plan.slots)
-        # Dropping would keep it with fewer nodes: that is for a load that nobody has planned for.
+        # Dropping would keep it with fewer nodes: that is for a load that was not planned for.
         if made.keeps(deadline_s) and not any(one.sheds for one in made.shedding):
             return Provision(deadline_s, nodes, made, before, nodes)
         before = made

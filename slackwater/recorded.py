@@ -140,7 +140,7 @@ def sample_of_history(
 def ahead_of(
     rates: Mapping[str, Rate] | Rate, horizon: Duration | None, width: Duration | None
 ) -> tuple[Duration, Duration]:
-    """Return how long to look ahead, and how long a subinterval is, where that is not said.
+    """Return how long to look ahead, and in subintervals of which length.
 
     60 s in steps of 100 ms; of recorded rates the whole record, in longer steps where there would
     be more than `MOST_AHEAD`.
@@ -242,7 +242,7 @@ def _sample_of(plan: Plan, now: Mapping[str, str], samples: list[StageSample]) -
 
 
 def _waits_ns(spec: SourceSpec) -> int:
-    """Return how long rows wait for their order; 0 where no record tells how long that was."""
+    """Return how long rows wait for their order; 0 without a record."""
     if isinstance(spec.reorder, SortedWithin):
         return spec.reorder.disorder_ns
     return spec.reorder.slack_ns if isinstance(spec.reorder, KSlack) else 0

@@ -1,4 +1,4 @@
-"""When the events of a sample happened: read off the blocks that a source hands over."""
+"""Event times of a sample, read off a source's blocks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A short run of a flow here, in this process, to learn what its stages cost.
+"""Short run of a flow in this process, to learn its stages' costs.
 
 Inputs are opened twice: to look how rows come, and for so many rows of each, evenly over what was
 looked at. No sink is called, and nothing is written. The user's functions run, as they will.
@@ -51,7 +51,7 @@ AT_ONCE_NS = 1
 
 @dataclass(frozen=True)
 class FlowSample:
-    """What a sample has shown.
+    """Sample of a flow: the costs and counts that it has shown.
 
     Attributes:
         graph: costs and selectivities; the stages of a plan are its operators.
@@ -59,7 +59,7 @@ class FlowSample:
         took_s: how long the sample took.
         stages: what was seen of each, in topological order.
         row_bytes: {(stage, the one that it feeds): bytes sent there for each row put out}.
-        shares: {stage: how many of the rows that its inputs put out come to it}.
+        shares: {stage: how many of the rows that its inputs put out reach it}.
         versions: {stage: a digest of what it did with a row}; empty: of any version.
         times: {source: when its rows came, of what time they are, and what they promise}.
         origin_ns: the event time that counts as 0 in `times`.
@@ -93,7 +93,7 @@ class FlowSample:
 
     @property
     def kind(self) -> str:
-        """What it is, in a word."""
+        """Kind of the sample, in a word."""
         return "history" if self.recorded else "sample"
 
     def to_json(self) -> dict[str, object]:
@@ -108,7 +108,7 @@ class FlowSample:
         }
 
     def differs_from(self, plan: Plan) -> list[str]:
-        """Return the stages that are not the same in a plan as they were in the sample, sorted."""
+        """Return the stages of a plan that differ from the sample's, sorted."""
         if not self.versions:
             return sorted({stage.name for stage in plan.stages} ^ set(self.graph.names))
         return other_stages(stage_versions(plan.stages), self.versions)
@@ -133,7 +133,7 @@ def sample_flow(
             looks back for longer than so many rows, or where only these give a sink any.
         limits: those it will be submitted with.
         clock_ns: by which slices are timed; unless told, how long they occupy this thread: its CPU,
-            and what it waits of its own accord.
+            and the time that it waits by itself.
         cost: what work costs, in place of a clock: as in a simulation of that model.
 
     Raises:
@@ -213,7 +213,7 @@ class _Ran:
         return sum(one.rows_in > 0 for one in self.stages if one.name not in feeding)
 
     def spread(self, slice_s: float, *, is_timed: bool) -> float:
-        """Return the standard error of what a row of the sources costs, as a share of it.
+        """Return the standard error of a source row's cost, as a share.
 
         Args:
             slice_s: how long a full slice takes.
@@ -227,7 +227,7 @@ class _Ran:
 def _ran(
     planned: Plan, part: Stretched, costs: MeasuredCost, bound_ns: int, *, is_timed: bool
 ) -> _Ran:
-    """Run some rows through a plan, shedding by that bound; timed here, or by a model."""
+    """Run some rows through a plan, timed here or by a model."""
     seen: dict[str, SeenTimes] = {}
     plan = _sampled_plan(planned, part, seen, bound_ns=bound_ns)
     link = LinkModel(delay_ns=0)
@@ -242,7 +242,7 @@ def _ran(
 def _stretched(
     plan: Plan, times: Mapping[str, SourceTimes], rows: int, *, is_whole: bool = False
 ) -> Stretched:
-    """Return which rows of its sources a sample of a plan is made of; the first ones, if whole."""
+    """Return the rows of its sources that a sample of a plan takes."""
     slides_s = [
         each.window_s[1] for each in map(spans_of, plan.stages) if each.window_s is not None
     ]
@@ -284,7 +284,7 @@ def _check_can_be_read_twice(plan: Plan) -> None:
 
 
 def _saved(kept: SampledStage, bare: SampledStage, slice_s: float) -> float:
-    """Return what share of a stage's work is not done where all is dropped, 0 to 1.
+    """Return the share of a stage's work that is saved if all is dropped.
 
     Args:
         kept: as it was with nothing dropped.
@@ -297,7 +297,7 @@ def _saved(kept: SampledStage, bare: SampledStage, slice_s: float) -> float:
 
 
 def _row_bytes(report: JobReport) -> dict[tuple[str, str], float]:
-    """Return what each stage sends to each other for a row that it puts out; both ports of one."""
+    """Return the bytes that each stage sends to each other for a row."""
     rows_out = {one.name: one.rows_out for one in report.stages}
     sent: dict[tuple[str, str], float] = {}
     for channel in report.channels:
@@ -314,7 +314,7 @@ def as_sample(
     limits: Limits | None = None,
     cost: CostModel | None = None,
 ) -> FlowSample:
-    """Return a sample of so many rows of each source, or the one that was taken before.
+    """Return a sample of so many rows, or the one that was taken before.
 
     Args:
         sample: rows of each source, or what `sample_flow` returned.
@@ -373,7 +373,7 @@ def _sampled_plan(
 
 
 def _bounded(stage: Stage, bound_ns: int) -> Stage:
-    """Return a stage with another bound, if it sheds: how quick a sample is says nothing of it."""
+    """Return a stage with another bound, if it sheds."""
     shed = getattr(stage.step, "shed", None)
     if not isinstance(shed, Espice):
         return stage

@@ -1,4 +1,4 @@
-"""What a prediction says of steps that shed: whether they have to, how much, whether it helps."""
+"""Outlook of steps that shed: whether they have to, how much, whether it helps."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ OVERSHOT = 0.02
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ShedOutlook:
-    """What is to be expected of a stage that sheds.
+    """Outlook of a stage that sheds.
 
     Attributes:
         stage: its name.
@@ -81,7 +81,7 @@ class ShedOutlook:
 
     @property
     def text(self) -> str:
-        """What a person reads."""
+        """Text for a person."""
         bound = format_s(self.bound_s)
         if self.is_elsewhere:
             also = ""

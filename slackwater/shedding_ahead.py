@@ -1,4 +1,4 @@
-"""Whether a step that sheds will have to, how much, and whether that helps: worked out here.
+"""Outlook of steps that shed is worked out here.
 
 Everything is an estimate of the flow made once more: with the steps that shed taking no time, which
 is what is lost elsewhere, and with what their rule would drop of the work there is.
@@ -33,7 +33,7 @@ PLAIN_F = 0.8
 
 
 class Predicted(Protocol):
-    """What is predicted with nothing dropped: a `Prediction`, which imports this module."""
+    """Prediction with nothing dropped: a `Prediction`, which imports this module."""
 
     @property
     def plan(self) -> Plan: ...
@@ -130,7 +130,7 @@ def _outlook(
 
 @dataclass(frozen=True)
 class _Place:
-    """Where the work of a stage is done, and the cores that others take there, and all there are.
+    """Place of a stage's work, with the cores that others take there.
 
     A slot, or a machine with fewer cores than slots.
     """

@@ -1,4 +1,4 @@
-"""A submitted flow as its user holds it in the simulator: it runs when it is waited for."""
+"""Job of the simulator: it runs when it is waited for."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class SimulatedJob:
             link=link,
             policy=policy,
         )
-        self._placed = plan  # behind all re-placements so far
+        self._placed = plan  # after all re-placements so far
         self._report: JobReport | None = None
         self._failure: BaseException | None = None
         inputs = [input_prints(plan.stages_of(slot)) for slot in slots_with_inputs(plan)]
@@ -131,7 +131,7 @@ class SimulatedJob:
         at: Duration = "0s",
         gap: Duration | None = None,
     ) -> Replaced | None:
-        """Let stages move while it runs: those concerned stand still for a moment, then go on.
+        """Move stages while it runs: slots concerned stand still for a moment.
 
         Call it before `wait`; several times for several moves, each from where the one before has
         left all. What came of it is in the report (`replaced`).
@@ -178,9 +178,9 @@ class SimulatedJob:
         return self._sinks.collected(sink).table()
 
     def stop(self) -> None:
-        """End the run after its slice; before `wait`, let it end as soon as it begins."""
+        """End the run after its slice, or, before `wait`, as it begins."""
         self._run.asked_stop.ask()
 
     def close(self) -> None:
-        """Let go of the sinks' places, if it never ran."""
+        """Release the sinks' places, if it never ran."""
         self._sinks.leave()

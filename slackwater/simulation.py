@@ -115,6 +115,6 @@ class Simulation(FlowHost):
         return self._predicted_if_known(flow, rates, how.get("sample", 1_000), **by)[0]
 
     def close(self) -> None:
-        """Let go of the jobs' sinks."""
+        """Release the jobs' sinks."""
         for job in self._jobs:
             job.close()

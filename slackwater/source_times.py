@@ -1,4 +1,4 @@
-"""When the first rows of a source came, what time they are of, and what they promise.
+"""Times of a source's first rows: arrivals, event times, promises.
 
 No stage is run: the input is opened, read further than the sample goes, and closed.
 """
@@ -36,7 +36,7 @@ FAR_NS = 2**62
 
 
 def source_times(stages: Sequence[Stage], rows: int) -> tuple[dict[str, SourceTimes], int]:
-    """Return what the first rows of each source are like, and the event time that counts as 0, ns.
+    """Return the times of each source's first rows, and the event time of 0, ns.
 
     A source that is to be read as fast as can be is looked at as it came: by its arrivals, or, it
     having none, by its event times.
@@ -70,7 +70,7 @@ def source_times(stages: Sequence[Stage], rows: int) -> tuple[dict[str, SourceTi
 
 
 def _read(stage: Stage, rows: int) -> tuple[Int64Array, float, int, bool]:
-    """Return what rows are like, event time to the clock's, how many each row stands for.
+    """Return rows' times, the pace of event time, and how many each stands for.
 
     Shape (5, rows): stimulus, event time, when handed over, promise, its stimulus; ns. And whether
     these are all that the source has.
@@ -106,7 +106,7 @@ def _read(stage: Stage, rows: int) -> tuple[Int64Array, float, int, bool]:
                 ended = message is not None
                 break
             if message.batch is not None:
-                if holds:  # rows leave one behind the other: one may wait for another
+                if holds:  # rows leave one after the other: one may wait for another
                     came_ns = int(message.batch.stimulus_time_ns.max())
                     now_ns = max(now_ns, due_ns, came_ns)
                 taken.append(_times(message, now_ns, sorts=spec.reorder.sorts))
@@ -122,14 +122,14 @@ def _read(stage: Stage, rows: int) -> tuple[Int64Array, float, int, bool]:
 
 
 def _before_the_end(times: Int64Array) -> Int64Array:
-    """Return rows without those that are let go as the input ends: in a run they would wait."""
+    """Return rows without those that the end of the input released."""
     at_end = times[3] > times[1]
     first = int(at_end.argmax())
     return times[:, :first] if at_end.any() and 2 * first >= times.shape[1] else times
 
 
 def _times(message: Message, now_ns: int, *, sorts: bool) -> Int64Array:
-    """Return what the last row of a message is like, shape (5,): the promise is from it on."""
+    """Return the times of a message's last row, shape (5,)."""
     batch, told_ns = message.batch, message.promise_stimulus_ns
     assert batch is not None, "it has rows"
     came_ns = batch.stimulus_time_ns.item(-1)

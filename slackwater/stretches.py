@@ -1,4 +1,4 @@
-"""Rows that a sample takes of its sources: stretches of one time, evenly over the input.
+"""Rows of a sample: stretches of one time, evenly over the input.
 
 ```
 buses   ▓▓······▓▓······▓▓······▓▓     the same stretches of event time at every source,
@@ -143,7 +143,7 @@ def _numbers(newest_s: FloatArray, each: float, from_s: FloatArray, until_s: Flo
 def work_spread(
     slices: Iterable[SliceSeen], part: Stretched, costs: Mapping[str, tuple[StageCost, StageCost]]
 ) -> float:
-    """Return the standard error of what a row of the sources costs, as a share of it.
+    """Return the standard error of a source row's cost, as a share.
 
     Parts of the sample differ by chance and as data drift. Stretches evenly over the input stand
     for what lies between; one from its start does not, so that the rest may be off by as much as

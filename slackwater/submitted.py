@@ -1,4 +1,4 @@
-"""What a flow is planned by as it is submitted, on a cluster and in the simulator alike."""
+"""Options of a submitted flow, on a cluster and in the simulator."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["Planned"]
 
 
 class Planned(TypedDict, total=False):
-    """What `submit` and `plan` take beside a flow, each by name; all may be left out.
+    """Options of `submit` and `plan` beside a flow; all may be omitted.
 
     Attributes:
         placement: {stage: slot or node} for some stages, or {"*": slot or node} for all.

@@ -1,4 +1,4 @@
-"""A kit for who writes an operator: whether it is one that a flow can count on.
+"""Kit that verifies an operator, for those who write one.
 
     def test_stops() -> None:
         verify_operator(
@@ -157,7 +157,7 @@ class _Rows:
 
 
 class _Gated:
-    """Verifies a step behind a gate.
+    """Verifies a step after a gate.
 
     Args:
         step: which.
@@ -238,7 +238,7 @@ class _Gated:
         self._verify(pickle.dumps(plain) == kept, "a snapshot changes when it goes on")
 
     def _verify_promises(self, reads: list[GateRead]) -> None:
-        """Verify, where no row is late, that what leaves is in order and behind no promise."""
+        """Verify that rows which leave are in order, and older than no promise."""
         machine, promised_ns = self._made(), START_NS
         for read in reads:
             left = machine.process(read, 0)

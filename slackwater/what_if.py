@@ -1,4 +1,4 @@
-"""What a prediction may be asked beside what a sample says: other costs, other links."""
+"""Assumptions of a prediction beside its sample: other costs, other links."""
 
 from __future__ import annotations
 
@@ -70,12 +70,12 @@ def with_costs(sample: FlowSample, costs: Mapping[str, Duration]) -> FlowSample:
 
 
 def costing(operator: QueryOperator, row_s: float, *, share: float = 1.0) -> QueryOperator:
-    """Return an operator of which a row takes so long, whatever comes of it.
+    """Return an operator of which a row takes so long, whatever its results.
 
     Args:
         operator: as it was sampled.
         row_s: of a row, seconds on a core.
-        share: how many of the rows that its inputs hand on come to it.
+        share: how many of the rows that its inputs hand on reach it.
     """
     is_window = isinstance(operator.curve, WindowCurve)
     cost_s = row_s * share

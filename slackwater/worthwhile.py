@@ -1,4 +1,4 @@
-"""Whether a running job is placed anew as a prediction has it: if the gain beats the cost."""
+"""Re-placement of a running job is worth it if the gain beats the cost."""
 
 from __future__ import annotations
 
