@@ -36,12 +36,13 @@ _ALSO = ("__all__", "__version__")
 
 def __getattr__(name: str) -> Any:
     """Return a public name, once the front door is imported."""
-    if name.startswith("_") and name not in _ALSO:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    try:
-        return getattr(import_module("slackwater.front_door"), name)
-    except AttributeError:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}") from None
+    if not name.startswith("_") or name in _ALSO:
+        front_door = import_module("slackwater.front_door")  # which binds modules here, too
+        if name in globals():
+            return globals()[name]
+        if hasattr(front_door, name):
+            return getattr(front_door, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

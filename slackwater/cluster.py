@@ -224,7 +224,7 @@ class Cluster(FlowHost):
         """Start Spark on this cluster, once; `.session` is the SparkSession.
 
         Args:
-            settings: of `ingest.session.SparkOnRay`: executors, cores, memory.
+            settings: of `slackwater.ingest.session.SparkOnRay`: executors, cores, memory.
 
         Raises:
             JavaError: no Java was found.

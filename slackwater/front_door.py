@@ -1,4 +1,4 @@
-"""The front door: the names that a flow is written with, and where it runs."""
+"""The front door has the names that a flow is written with, and where it runs."""
 
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
@@ -35,7 +35,6 @@ from slackwater.runtime.flow import (
 from slackwater.runtime.measure import JobReport
 from slackwater.runtime.measure.samples import StageSample
 from slackwater.runtime.model import ON_ARRIVAL, READY_ONLY, ReleaseRule
-from slackwater.runtime.old_names import old_names
 from slackwater.runtime.operators.ground.drift import clock_bound
 from slackwater.runtime.order import (
     aq_k_slack,
@@ -174,17 +173,14 @@ __all__ = [
 
 
 def spark(frame: "DataFrame", **options: Any) -> Input:
-    """Return a bounded Spark frame as an input; see `ingest.spark.spark`."""
+    """Return a bounded Spark frame as an input; see `slackwater.ingest.spark.spark`."""
     from slackwater.ingest.spark import spark as of_frame  # noqa: PLC0415 (Spark takes seconds to import)
 
     return of_frame(frame, **options)
 
 
 def spark_stream(frame: "DataFrame", **options: Any) -> Input:
-    """Return an unbounded Spark frame as an input; see `ingest.push.streaming.spark_stream`."""
+    """Return an unbounded Spark frame as an input; see `slackwater.ingest.push.streaming`."""
     from slackwater.ingest.push.streaming import spark_stream as of_frame  # noqa: PLC0415 (as above)
 
     return of_frame(frame, **options)
-
-
-__getattr__ = old_names("slackwater", {"SinkSpec": Output})

@@ -69,7 +69,7 @@ class Simulation(FlowHost):
 
         Args:
             flow: checked here once more.
-            faults: what goes wrong while it runs (`runtime.simulate`: SlotDies, UserStops, …); how
+            faults: what goes wrong while it runs (`slackwater.runtime.simulate`: SlotDies, …); how
                 late who hears of it is drawn by the seed.
             **how: what it is planned by: `placement`, `limits`, `tuning`, `rates`, `sample` and
                 `admission`; see `slackwater.submitted.Planned`.

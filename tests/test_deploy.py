@@ -70,6 +70,7 @@ def test_both_launcher_files_start_ray_with_a_token_and_a_java() -> None:
             (start,) = [line for line in config[key] if " start " in line]
             assert "RAY_AUTH_MODE=token" in start
             assert "prepare_java()" in start
+            assert "RAY_RAYLET_PID" in start, "the number of a process that soon ends"
 
 
 # -- Kubernetes ----------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""One slot in real time, around `runtime.schedule.Slot`. No Ray: `actor.py` is made one elsewhere.
+"""Slot in real time, around `runtime/schedule/slot.py`. No Ray: `actor.py` is made one elsewhere.
 
 | file | what it does |
 | --- | --- |

@@ -1,4 +1,4 @@
-"""A slot in real time: one core, one loop around `runtime.schedule.Slot`.
+"""A slot in real time: one core, one loop around `runtime/schedule/slot.py`.
 
 ```
 channels ──▶ deliver / credit ──▶ Slot.step ──▶ Send · Grant · Egress ──▶ channels, sinks

@@ -6,7 +6,8 @@ this checkout ──────────────────────
 ```
 
 So both are measured by one and the same measuring code, in turns of a minute or some; what is
-compared is the packages (`runtime`, `actors`, `ingest`, `slackwater`).
+compared is the packages (`runtime`, `actors`, `ingest`, `slackwater`). BEFORE is f931a420 or later:
+older trees have no `slackwater.runtime`.
 """
 
 from __future__ import annotations

@@ -62,7 +62,7 @@ OURS: Mapping[str, Sequence[str]] = {
         "slackwater.actors.slot.actor",
         "slackwater.actors.jobs.end_on_record",
     ),
-    "ours: inputs": ("ingest",),
+    "ours: inputs": ("slackwater.ingest",),
 }
 """What each slot imports besides."""
 SOME: Mapping[str, Sequence[str]] = {

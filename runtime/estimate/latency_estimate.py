@@ -157,7 +157,7 @@ class LatencyEstimate:
     def sustainable(self) -> float:
         """How many times the rates could be before a node falls behind for ever.
 
-        If load grows as they do; where it does not: `runtime.estimate.sustainable`.
+        If load grows as they do; where it does not: `slackwater.runtime.estimate.sustainable`.
         """
         own = [(node.load - node.others, 1 - node.others) for node in self.nodes]
         # Where others take more than there is, no rate is low enough.

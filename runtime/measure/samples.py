@@ -56,7 +56,7 @@ class StageSample:
         held_ns: how long the one that has waited longest has waited then.
         peak_ns: the largest newest − frontier after a read in the second: of a feed that is polled
             event time jumps and is level again before the second ends.
-        tried: what the trials of the gate would have done; see `runtime.measure.trials`.
+        tried: what the trials of the gate would have done; see `slackwater.runtime.measure.trials`.
         busy_ns: how long it worked.
         came: rows that came to it.
         handed: rows that it handed on.

@@ -34,7 +34,6 @@ from slackwater.runtime.model.times import (
     format_ns,
     format_s,
 )
-from slackwater.runtime.old_names import old_names
 
 __all__ = [
     "BY_DEADLINE",
@@ -68,6 +67,3 @@ __all__ = [
     "format_s",
     "stable_order",
 ]
-
-
-__getattr__ = old_names(__name__, {"Released": GateRead})

@@ -22,7 +22,7 @@ class ExpectedLatency:
     """A prediction, as the job that it is of carries it. Source: [mace] §IX.
 
     Attributes:
-        graph: a `runtime.estimate.QueryGraph`: what an event costs each stage, and what comes of
+        graph: a `QueryGraph`: what an event costs each stage, and what comes of
             it. What makes plans does not look into it.
         rates: {source: what was given}.
         width_s: w, length of a subinterval.
@@ -33,8 +33,8 @@ class ExpectedLatency:
         is_unbounded: whether a slot would fall behind for ever, or a gate hold its rows too long.
         cores: {slot: CPU seconds a second that its stages need}.
         gate_s: of each subinterval, what results wait in gates; empty: nothing.
-        machines: `runtime.estimate.SharedCores` that have fewer cores than slots.
-        network: a `runtime.estimate.layout.Network`: what lies between nodes; None: nothing.
+        machines: `SharedCores` that have fewer cores than slots.
+        network: a `Network`: what lies between nodes; None: nothing.
         shares: {stage: how many of the rows that its inputs put out come to it}.
     """
 

@@ -26,7 +26,7 @@ def espice(
     """Drop what costs the fewest matches, when a latency bound is at risk.
 
     Args:
-        latency: the bound, from stimulus to egress.
+        latency: the bound, from stimulus to egress; at least 1 ms.
         f: the share of it at which shedding starts, above 0 and below 1; omitted: 0.8, and with
             `drops="pairs"` found from the model.
         seed: of all draws: a run that is repeated drops the same.
@@ -68,7 +68,7 @@ def random_shedding(
     """Drop events at random, when a latency bound is at risk.
 
     Args:
-        latency: the bound, from stimulus to egress.
+        latency: the bound, from stimulus to egress; at least 1 ms.
         f: the share of it at which shedding starts; omitted: 0.8.
         seed: of all draws.
         drops: "events" or "pairs", as of `espice`.
@@ -93,7 +93,7 @@ def baseline_shedding(
     """Drop events by how often a pattern, and windows, have their type, when a bound is at risk.
 
     Args:
-        latency: the bound, from stimulus to egress.
+        latency: the bound, from stimulus to egress; at least 1 ms.
         f: the share of it at which shedding starts; omitted: 0.8.
         seed: of all draws.
         drops: "events" or "pairs", as of `espice`.
@@ -121,8 +121,8 @@ def _overload(latency: Duration, f: float | None) -> Overload:
     latency_ns = duration_ns(latency, what="latency", positive=True)
     if latency_ns < LEAST_LATENCY_NS:
         raise SettingError(
-            f"latency={latency!r} is shorter than {format_ns(LEAST_LATENCY_NS)}, and a slice of "
-            "work takes about as long; give a longer bound"
+            f"latency={latency!r} is shorter than {format_ns(LEAST_LATENCY_NS)}, and one slice "
+            "of work alone takes up to 2 ms; give a longer bound"
         )
     return Overload(latency_ns, f)
 

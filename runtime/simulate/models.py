@@ -163,9 +163,10 @@ class NotedCost(MeasuredCost):
         self._model = model
 
     def for_stages(self, stages: Iterable[Stage]) -> NotedCost:
-        """Return this, by the model of these stages."""
-        self._model = self._model.for_stages(stages)
-        return self
+        """Return costs by the model of these stages, noted in the same list."""
+        made = NotedCost(self._model.for_stages(stages))
+        made.slices = self.slices
+        return made
 
     def slice_ns(self, done: Slice, rng: np.random.Generator, *, now_ns: int = 0) -> int:
         """Return how long the model says."""

@@ -60,7 +60,7 @@ def judge_host(
 
     Args:
         about: its name.
-        facts: of `actors.nodes.host_facts.host_facts`, from there.
+        facts: of `slackwater.actors.nodes.host_facts.host_facts`, from there.
         ours: versions here.
         is_running: whether Ray runs there; else `ray up` may yet install what is missing.
     """

@@ -62,7 +62,7 @@ class Visit:
     """What was found on a host, or why nothing was."""
 
     facts: dict[str, Any] | None = field(default=None)
-    """Of `actors.nodes.host_facts.host_facts`, from there."""
+    """Of `slackwater.actors.nodes.host_facts.host_facts`, from there."""
     failure: str = ""
     offset_ns: int = 0
     """What its clock is ahead of ours."""

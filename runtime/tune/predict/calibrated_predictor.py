@@ -56,7 +56,12 @@ class CalibratedPredictor:
         return mean, deviation * self.stretch
 
     def _plainly(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
-        mean, deviation = self._predictor.predict(np.clip(x, *self._range))
+        mean, deviation = map(np.asarray, self._predictor.predict(np.clip(x, *self._range)))
+        if mean.shape != (len(x),) or deviation.shape != (len(x),):
+            raise ValueError(
+                f"predict(x) returned shapes {mean.shape} and {deviation.shape}; return mean and "
+                f"deviation, each ({len(x)},)"
+            )
         if not (np.isfinite(mean).all() and np.isfinite(deviation).all()):
             raise ArithmeticError("it predicts what is no number")
         forecast = x[:, self._forecast]

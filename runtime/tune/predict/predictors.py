@@ -23,8 +23,9 @@ class Predictor(Protocol):
         """Learn, forgetting earlier examples; what was found of the model's own shape may stay.
 
         Args:
-            x: shape (n, features), finite, in the order of time; column 0 is the slack.
-            y: shape (n,), finite.
+            x: shape (n, features), finite, in the order of time; column 0 is the slack of a
+                gate, or the forecast of another stage.
+            y: shape (n,), finite: what the forecast leaves; may be below 0.
         """
         ...
 

@@ -10,6 +10,7 @@ import pytest
 import slackwater as sw
 from slackwater.runtime.config import Tuning
 from slackwater.runtime.errors import SettingError
+from slackwater.runtime.tune.predict.calibrated_predictor import CalibratedPredictor
 from slackwater.runtime.tune.predict.forecast import FloatArray
 from slackwater.runtime.tune.predict.linear import LinearPredictor
 from slackwater.runtime.tune.predict.predictors import PREDICTORS, make_predictor
@@ -102,3 +103,20 @@ def test_the_tuner_predicts_alike_by_a_name_and_by_its_class() -> None:
     assert other is not None
     assert one.status["fits"] == 1
     assert (one.gates, one.series, one.status) == (other.gates, other.series, other.status)
+
+
+class Column:
+    """A predictor that returns a column for each number."""
+
+    def fit(self, x: FloatArray, y: FloatArray) -> None:
+        del x, y
+
+    def predict(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
+        return np.zeros((len(x), 1)), np.ones((len(x), 1))
+
+
+def test_a_prediction_of_another_shape_is_refused() -> None:
+    model = CalibratedPredictor(Column(), forecast=0)
+    model.fit(np.ones((3, 2)), np.ones(3))
+    with pytest.raises(ValueError, match=r"returned shapes \(3, 1\) and \(3, 1\); return mean and"):
+        model.predict(np.ones((3, 2)))
