@@ -71,6 +71,8 @@ NAP_S = 0.001
 AWAKE_NS = 50_000_000
 LOOK_NS = 500_000
 """How often to look at the channels between two slices: a look takes as long as a small slice."""
+CHARGE_NS = 50_000_000
+"""How often to charge sources for the threads that read their inputs: in the interval it is of."""
 PEERS_NS = 100_000_000
 """How often to look whether the other ends are still there."""
 REPORT_S = 2.0
@@ -101,7 +103,7 @@ class SlotHost(MovingStages):
         sinks = [stage.name for stage in self._stages if stage.kind == "sink"]
         self._results = SlotResults(sinks, deadline_ns=plan.deadline_ns)
         self._own_inputs: list[ReadAheadInput] = []
-        self._charged_ns: dict[str, int] = {}  # {source: CPU time of its thread that was charged}
+        self._charge_at_ns = 0  # when sources are charged for their threads again
         self._slot: Slot | None = None
         self._start_ns = 0
         self._waker = Waker()
@@ -274,6 +276,7 @@ class SlotHost(MovingStages):
             try:
                 self._slot.close()
             finally:
+                self._note_untaken(self._slot)
                 self._publish(state, error, kind)
             self._report.ended_ns = ended_ns
             if state == "failed":
@@ -304,6 +307,9 @@ class SlotHost(MovingStages):
                 continue
             if not 0 <= now_ns - looked_ns <= LOOK_NS:  # below 0: the clock was set
                 self._ends.take_in(slot, now_ns)
+                if now_ns >= self._charge_at_ns:
+                    self._charge_at_ns = now_ns + CHARGE_NS
+                    self._charge_readers(slot)
                 looked_ns, began_ns = now_ns, occupied_ns.idled()
             if self._results.due_ns is not None:
                 self._do(self._results.due(self._sinks.clock_ns()))
@@ -360,10 +366,16 @@ class SlotHost(MovingStages):
     def _charge_readers(self, slot: Slot) -> None:
         """Charge sources for the threads that read their inputs."""
         for one in self._own_inputs:
-            if one.source in slot.stages:  # else it is on its way to another slot
-                cpu_ns, before_ns = one.cpu_ns, self._charged_ns.get(one.source, 0)
-                self._charged_ns[one.source] = cpu_ns
-                slot.charge_reading(one.source, cpu_ns - before_ns)
+            took_ns = one.cpu_ns - one.charged_ns
+            if took_ns > 0 and one.source in slot.stages:  # else it is on its way elsewhere
+                one.charged_ns += took_ns
+                slot.charge_reading(one.source, took_ns)
+
+    def _note_untaken(self, slot: Slot) -> None:
+        """Note how many rows of users' inputs were polled, and not taken."""
+        for one in self._own_inputs:
+            if (machine := slot.stages.get(one.source)) is not None and machine.source is not None:
+                one.untaken = machine.source.untaken
 
     def _perform(self, action: Action) -> None:
         match action:

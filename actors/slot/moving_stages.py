@@ -71,6 +71,10 @@ class MovingStages(ABC):
     def _publish(self, state: str) -> None:
         """Make a report for other threads."""
 
+    @abstractmethod
+    def _charge_readers(self, slot: Slot) -> None:
+        """Charge sources for the threads that read their inputs."""
+
     def prepare(self, plan: SlotPlan) -> None:
         """Take its part of another plan, for `rebind` and `take_over`; it may be large."""
         self._next_plan = plan
@@ -103,6 +107,7 @@ class MovingStages(ABC):
     def _give(self, leaving: tuple[str, ...], rewired: frozenset[str]) -> Given:
         assert self._slot is not None, "it holds still"
         self._is_given = True
+        self._charge_readers(self._slot)
         self._ends.retire(rewired, self._slot.channels)
         return given(self._slot, self._results, self._sinks, leaving)
 

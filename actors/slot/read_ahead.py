@@ -76,6 +76,10 @@ class ReadAheadInput:
     reader: ReadAhead | None = None
     is_history: bool = False
     """As the other one says."""
+    charged_ns: int = 0
+    """CPU time of its thread that its source has been charged for."""
+    untaken: int = 0
+    """Rows that were polled, and not taken before the end."""
     wakes: ClassVar[bool] = True
     """So the slot asks it when it has called `wake`, and at no other time."""
     is_named: ClassVar[bool] = True
@@ -104,9 +108,9 @@ class ReadAheadInput:
         reader = self.reader
         if reader is not None and reader.close_problem is not None:
             return reader.close_problem
-        if reader is not None and reader.left_rows:
+        if reader is not None and (left := reader.left_rows + self.untaken):
             return (
-                f"source {self.source!r}: {reader.left_rows:,} rows that its input had handed over "
+                f"source {self.source!r}: {left:,} rows that its input had handed over "
                 "were read ahead, and not taken before the job ended"
             )
         since_s = None if reader is None else reader.waits_since_s
@@ -122,6 +126,13 @@ class ReadAheadInput:
         if is_over:
             return f"{said}; the job has ended without it, and its close was not called"
         return f"{said}; it may wait for what it reads from: the other sources go on meanwhile"
+
+
+def has_dictionary(kind: pa.DataType) -> bool:
+    """Return whether a type has a dictionary, at any depth."""
+    if pa.types.is_dictionary(kind):
+        return True
+    return any(has_dictionary(kind.field(n).type) for n in range(kind.num_fields))
 
 
 class ReadAhead:
@@ -148,6 +159,8 @@ class ReadAhead:
         self._rows_in = self._bytes_in = self._rows_out = self._bytes_out = 0
         self._waits_for_room = False
         self._size = BlockSize()
+        self._known: pa.Schema | None = None  # of the last blocks that were to be put together
+        self._has_dictionary = False
         self._end: EndOfInput | BaseException | None = None  # behind the blocks
         self._is_closed = False
         self._cpu_clock: int | None = None  # of the thread, while it runs
@@ -172,15 +185,17 @@ class ReadAhead:
         return end
 
     def _next(self) -> pa.RecordBatch:
-        """Take the next block, with those after it of the same columns, up to `MOST_ROWS` rows.
+        """Take the next block, with those after it of the same columns.
 
-        What a block costs the slot besides its rows is that of some hundred rows.
+        Together they have `MOST_ROWS` rows at most, or a block more. What a block costs the slot
+        besides its rows is that of some hundred rows. Blocks with
+        dictionaries stay apart, for two of these may not fit one type of index.
         """
         blocks, rows = self._blocks, 0
         together: list[pa.RecordBatch] = []
         while blocks and rows < MOST_ROWS:
             block, size = blocks[0]
-            if together and not block.schema.equals(together[0].schema, check_metadata=True):
+            if together and not self._fits(block.schema, together[0].schema):
                 break
             blocks.popleft()
             together.append(block)
@@ -188,6 +203,14 @@ class ReadAhead:
             self._rows_out += len(block)
             self._bytes_out += size
         return together[0] if len(together) == 1 else pa.concat_batches(together)
+
+    def _fits(self, schema: pa.Schema, first: pa.Schema) -> bool:
+        """Return whether blocks of these schemas may be put together."""
+        if not schema.equals(first, check_metadata=True):
+            return False
+        if schema is not self._known:
+            self._known, self._has_dictionary = schema, any(map(has_dictionary, schema.types))
+        return not self._has_dictionary
 
     @property
     def cpu_ns(self) -> int:

@@ -304,7 +304,7 @@ class StageMachine:
         if (operator_at := self._operator_at) is not None:
             operator_at.took(took_ns, idle_ns)
         if self._sampler is not None:
-            self._sampler.end(now_ns, took_ns)
+            self._sampler.end(now_ns, took_ns, counts=not self.has_read)
 
     # -- what it says of itself ---------------------------------------------------------
 

@@ -134,9 +134,10 @@ class StageSampler:
         """Count how long windows have waited, by the clock, that close in this slice."""
         self._waited_ns = max(self._waited_ns, wait_ns)
 
-    def end(self, began_ns: int, took_ns: int) -> None:
-        """End the slice."""
-        self._meter.sliced()
+    def end(self, began_ns: int, took_ns: int, *, counts: bool = True) -> None:
+        """End the slice; one that only read or polled does not count."""
+        if counts:
+            self._meter.sliced()
         if self._waited_ns:
             self._meter.worked(self._waited_ns + took_ns, rows=0 if self._rows else 1)
         if self._rows:

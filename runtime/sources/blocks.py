@@ -167,6 +167,11 @@ class BlockReader:
         return None if last is None else self._judged(last, start_ns=start_ns, is_rest=True)
 
     @property
+    def rows_left(self) -> int:
+        """Rows of the input that are in no block yet."""
+        return 0 if self._rest is None else len(self._rest)
+
+    @property
     def wait_ends_ns(self) -> int | None:
         """Time by the clock when something leaves though nothing comes; None if nothing will."""
         return None if self._numbered is None else self._numbered.wait_ends_ns

@@ -282,6 +282,12 @@ class SourceMachine(SourceState):
         """Close the input. Safe to call twice; nothing is handed over afterwards."""
         if not self._is_closed:
             self._closed_before_ns = self._next_row_ns
+            block, at = self._block, self._position
+            if isinstance(block, Block) and at < block.rows:
+                self.untaken += block.rows_read(at, block.rows)
+            elif isinstance(block, FewRows):
+                self.untaken += block.rows
+            self.untaken += self._blocks.rows_left
         self._is_closed = True
         self._begin(None)
         self._ready = None

@@ -46,6 +46,8 @@ class SourceState:
         """Of the filter behind it: few rows that fail are handed over as a number, `left_out`."""
         self.left_out = 0
         """How many of the rows that the last `take` handed over its message leaves out."""
+        self.untaken = 0
+        """Rows that were read, and not taken before it was closed."""
         self.is_tested = False
         """Whether those of its message have passed the tests, so that nobody need ask again."""
         self._spec = spec

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import slackwater as sw
 from slackwater.runtime.config import Limits
-from slackwater.runtime.model import Message
+from slackwater.runtime.model import START_NS, Message
 from slackwater.runtime.placement.place import place
 from slackwater.runtime.plan.plan import plan_stages
 from slackwater.runtime.schedule import Slot
@@ -167,3 +167,57 @@ def test_what_comes_to_a_quiet_stage_ends_its_quiet() -> None:
     assert slot.stages["both"].next is None
     slot.deliver("right→both", Message(None, 5, 0), 2)
     assert slot.step(2) is not None
+
+
+def test_an_input_that_has_nothing_is_polled_again_after_an_eighth_of_its_silence() -> None:
+    silent = Told()
+    Told.wakes = False
+    try:
+        flow = sw.Dataflow("silent")
+        flow.source("rows", silent, event_time="ts", time_unit="ns").sink("out", sw.collect_sink())
+        slot = slot_of(flow)
+        rests = []
+        now_ns = 0
+        for _ in range(40):
+            while slot.step(now_ns) is not None:
+                pass
+            rest = slot.rest(now_ns)
+            assert rest.is_guess
+            assert rest.until_ns is not None
+            rests.append(rest.until_ns - now_ns)
+            now_ns = rest.until_ns
+    finally:
+        Told.wakes = True
+    assert rests[0] == 1_000_000
+    assert rests[-1] == 5_000_000
+    assert sorted(rests) == rests
+
+
+def test_polls_do_not_push_out_what_a_slot_was_given_last() -> None:
+    told = Told()
+    flow = sw.Dataflow("told")
+    flow.source("rows", told, event_time="ts", time_unit="ns").sink("out", sw.collect_sink())
+    slot = slot_of(flow)
+    told.blocks.append(pa.record_batch({"ts": pa.array([5], pa.int64())}))
+    while slot.step(1) is not None:
+        pass
+    before = slot.recent()
+    for now_ns in range(2, 100):
+        slot.woken()
+        slot.step(now_ns)
+    assert slot.recent() == before
+
+
+def test_no_row_of_a_source_without_arrivals_comes_before_the_start() -> None:
+    flow = sw.Dataflow("numbered")
+    rows = pa.table({"ts": pa.array([1, 2], pa.int64()), "n": pa.array([1, 2], pa.int64())})
+    order = sw.by_sequence(timeout="1s")
+    source = flow.source(
+        "rows", sw.table(rows), event_time="ts", time_unit="ns", sequence="n", out_of_order=order
+    )
+    source.sink("out", sw.collect_sink())
+    plan = place("numbered", plan_stages(flow.graph), ["a"], placement={"*": "a"})
+    slot = Slot("a", plan.stages_of("a"), start_ns=1_000)
+    slot.open(10)
+    assert slot.step(1_000) is not None
+    assert slot.stages["out"].next == (START_NS, 1_000, False), "its stimulus is the start"

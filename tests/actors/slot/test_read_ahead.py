@@ -62,6 +62,25 @@ def test_blocks_that_wait_are_put_together_unless_their_columns_differ() -> None
     assert isinstance(reading.next(), EndOfInput)
 
 
+def test_blocks_with_dictionaries_stay_apart() -> None:
+    """Two of these may have more values together than their type of index can tell."""
+    came = threading.Event()
+    kind = pa.dictionary(pa.int8(), pa.string())
+
+    def block(first: int) -> pa.RecordBatch:
+        words = pa.array([f"word {n}" for n in range(first, first + 100)]).dictionary_encode()
+        return pa.record_batch({"t": pa.array(range(100)), "word": words.cast(kind)})
+
+    def script() -> Iterator[Any]:
+        yield from (block(0), block(100))
+        came.set()
+
+    reading = Reading(Feed(script))
+    assert came.wait(5)
+    assert [len(reading.next()), len(reading.next())] == [100, 100]
+    assert isinstance(reading.next(), EndOfInput)
+
+
 def test_an_error_comes_behind_the_rows_read_before_it() -> None:
     def script() -> Iterator[Any]:
         yield rows(0, 2)
