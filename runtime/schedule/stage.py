@@ -380,6 +380,7 @@ class StageMachine:
             "outputs": self.outputs.snapshot(),
             "late": self._late.snapshot() if self._late else None,
             "next_take_ns": self.source_at.next_take_ns if self.source_at else START_NS,
+            "has_read": self.has_read,
             "rows_worked": self.rows_worked,
             "promise_ns": self._promise_ns,
             "is_finished": self.is_finished,
@@ -404,6 +405,7 @@ class StageMachine:
             self._late.restore(state["late"])
         if self.source_at is not None:
             self.source_at.next_take_ns = state["next_take_ns"]
+            self.source_at.has_read = state["has_read"]
         self.rows_worked = state["rows_worked"]
         self._promise_ns, self.moved_ns = state["promise_ns"], state["moved_ns"]
         self.is_finished = state["is_finished"]

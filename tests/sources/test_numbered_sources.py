@@ -316,7 +316,7 @@ def test_settings_that_do_not_go_together_are_refused() -> None:
         ({"out_of_order": "sequence"}, "out_of_order='sequence' needs sequence="),
         (
             {"out_of_order": "sequence", "sequence": "n", "ahead_ns": 1, "arrival": "a"},
-            "ahead= goes by event time",
+            "ahead= uses event time",
         ),
         ({"out_of_order": "sequence", "sequence": "n", "disorder_ns": 1}, "disorder= is for"),
     ]

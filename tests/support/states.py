@@ -96,7 +96,6 @@ REASONS: dict[tuple[str, str], tuple[str, _Seen]] = {
     ("StageMachine", "next"): ("polls come at once", _nothing),
     ("StageSource", "_polled_ns"): ("polled at once", _nothing),
     ("StageSource", "_found_ns"): ("polled at once", _nothing),
-    ("StageSource", "has_read"): ("of the last slice", _nothing),
     ("Slot", "_still"): ("stages that have ended are left out when it is asked for", _nothing),
     ("Slot", "_has_asked"): ("a new one asks anew, before its first slice", _nothing),
     ("Slot", "_asked"): ("of the stages, which are compared", _nothing),
