@@ -122,7 +122,7 @@ def _from(asked: Asked, part: float) -> Asked:
 
 @dataclass
 class Seen:
-    """What a seed has shown of a query at a load.
+    """Figures of one seed for a query at a load.
 
     Attributes:
         rate: events a second.

@@ -30,7 +30,7 @@ ALSO_HELD = ("slowly decaying maximum", "steady trend", "last second, by the clo
 
 @dataclass(frozen=True)
 class Contest:
-    """Who takes part, beside the clairvoyant policy and ours. Policies by their names.
+    """Policies of the contest by name, beside the clairvoyant one and ours.
 
     Attributes:
         low: a static slack that loses order.

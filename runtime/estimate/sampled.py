@@ -169,7 +169,7 @@ def _fitted(features: FloatArray, seconds: FloatArray, least_fixed_s: float) -> 
 
 
 class SliceSeen(Protocol):
-    """What is noted of a slice; see `slackwater.runtime.simulate.MeasuredSlice`."""
+    """Notes of a slice; see `slackwater.runtime.simulate.MeasuredSlice`."""
 
     @property
     def stage(self) -> str: ...

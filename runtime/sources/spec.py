@@ -202,7 +202,7 @@ class SourceSpec:
 
     @property
     def goes_by_clock(self) -> bool:
-        """Whether waits end by the slot's clock, for want of arrivals and pace."""
+        """Whether waits end by the slot's clock, without arrivals or pace."""
         return self.numbered is not None and self.arrival is None and self.speed is None
 
     @property

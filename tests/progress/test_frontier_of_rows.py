@@ -17,7 +17,7 @@ class Entry(NamedTuple):
     writer: int
     step: int
     more: int
-    """By how much its value is above the one before of its writer."""
+    """Rise of its value over the last one of its writer."""
     speaks_for: int
     has_value: bool
     is_spoken: bool

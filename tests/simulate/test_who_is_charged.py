@@ -1,4 +1,4 @@
-"""Who works is charged: what a reader costs is its source's, beside whatever stage it runs."""
+"""The CPU time of a reader is charged to its source, not to the stage on its slot."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""All orders of a slot's work: ours, and those of the benchmarks to compare them with."""
+"""Orders of a slot's work: ours, and those that benchmarks compare with it."""
 
 from __future__ import annotations
 
