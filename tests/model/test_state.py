@@ -1,0 +1,132 @@
+"""Declared state, saved and restored by the one walker."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from slackwater.runtime.model.plain import from_plain, to_plain
+from slackwater.runtime.model.state import Fields, restore, save
+
+
+class _Place(NamedTuple):
+    row: int
+    of: str
+
+
+class _Packed:
+    """Keeps room for more than it has."""
+
+    def __init__(self) -> None:
+        self.room = [0, 0, 0]
+
+    def snapshot(self) -> list[int]:
+        return self.room[:1]
+
+    def restore(self, state: list[int]) -> None:
+        self.room[:1] = state
+
+
+class _Counter:
+    STATE = Fields("count", "_times")
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._times = np.zeros(0, dtype=np.int64)
+
+
+class _Machine:
+    STATE = Fields(
+        "_late",
+        "places",
+        "waiting",
+        "of_key",
+        "parts",
+        "packed",
+        "maybe",
+        "names",
+        elements={"places": _Place, "of_key": "_new_counter", "maybe": "_new_maybe"},
+    )
+
+    def __init__(self) -> None:
+        self._late = False
+        self.places: deque[_Place] = deque(maxlen=9)
+        self.waiting: list[Any] = []
+        self.of_key: dict[int, _Counter] = {}
+        self.parts = [_Counter(), _Counter()]
+        self.packed = _Packed()
+        self.maybe: _Counter | None = None
+        self.names: set[str] = set()
+        self.total = 0
+
+    def _new_counter(self, key: int) -> _Counter:
+        made = _Counter()
+        made.key = key  # type: ignore[attr-defined]
+        return made
+
+    def _new_maybe(self) -> _Counter:
+        return _Counter()
+
+    def after_restore(self) -> None:
+        self.total = sum(one.count for one in self.of_key.values())
+
+
+def _full() -> _Machine:
+    machine = _Machine()
+    machine._late = True
+    machine.places.append(_Place(3, "a"))
+    machine.waiting = [(1, [2, 3]), {"x": None}]
+    for key in (5, 7):
+        machine.of_key[key] = machine._new_counter(key)
+        machine.of_key[key].count = key
+    machine.parts[1]._times = np.array([4, 6])
+    machine.packed.room[0] = 8
+    machine.maybe = _Counter()
+    machine.names = {"b", "a"}
+    machine.after_restore()
+    return machine
+
+
+def test_a_fresh_machine_continues_from_what_was_saved() -> None:
+    state = from_plain(to_plain(save(_full())))
+    fresh = _Machine()
+    parts = list(fresh.parts)
+    restore(fresh, state)
+    assert fresh._late
+    assert fresh.total == 12
+    assert fresh.names == {"a", "b"}
+    assert fresh.places == deque([_Place(3, "a")])
+    assert fresh.places.maxlen == 9
+    assert isinstance(fresh.places[0], _Place)
+    assert fresh.waiting == [(1, [2, 3]), {"x": None}]
+    assert {key: (one.key, one.count) for key, one in fresh.of_key.items()} == {  # type: ignore[attr-defined]
+        5: (5, 5),
+        7: (7, 7),
+    }
+    assert fresh.parts[0] is parts[0]
+    assert list(fresh.parts[1]._times) == [4, 6]
+    assert fresh.packed.room == [8, 0, 0]
+    assert fresh.maybe is not None
+
+
+def test_what_was_saved_shares_nothing_with_either_machine() -> None:
+    machine, state = _full(), None
+    state = save(machine)
+    machine.parts[1]._times[0] = 99
+    machine.waiting[0][1].append(99)
+    fresh = _Machine()
+    restore(fresh, state)
+    fresh.parts[1]._times[0] = 77
+    fresh.waiting[0][1].append(77)
+    again = _Machine()
+    restore(again, state)
+    assert list(again.parts[1]._times) == [4, 6]
+    assert again.waiting[0] == (1, [2, 3])
+
+
+def test_fields_of_a_subclass_follow_those_of_its_base() -> None:
+    both = _Counter.STATE + Fields("more", elements={"more": _Place})
+    assert both.names == ("count", "_times", "more")
+    assert both.elements == {"more": _Place}
