@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Literal
 from slackwater.coverage import not_held, uncounted_text
 from slackwater.runtime.errors import SettingError
 from slackwater.runtime.model import format_ns, format_s
-from slackwater.runtime.plan.arrivals import closes_of
 from slackwater.runtime.plan.plan import Plan
 from slackwater.runtime.plan.verdict import Verdict
 from slackwater.shed_outlook import shed_texts
@@ -123,7 +122,7 @@ def _not_known(made: Prediction) -> list[str]:
             f"{made.may_come_to}, where {format_s(made.worst_s)} is estimated"
         )
     notes += not_held(made.plan)
-    if closing := dict.fromkeys(s.origin for s in made.plan.stages if closes_of(s.step)):
+    if closing := dict.fromkeys(s.origin for s in made.plan.stages if s.step.traits.close):
         notes.append(
             f"what windows of {', '.join(map(repr, closing))} wait is not predicted, for close= "
             "learns it from arrivals: they count as closed by the first event past their end"

@@ -86,7 +86,9 @@ def divided(plan: Plan, stage: Stage, cores: float) -> str | None:
         return None  # all rows pass it, however many replicas follow
     is_one = stage.replica is not None
     step = stage.step
-    is_divisible = isinstance(step, GatedStep) and (step.span_ns or all(step.port_keys))
+    is_divisible = isinstance(step, GatedStep) and (
+        step.traits.reach_ns or all(step.traits.port_keys)
+    )
     if not is_one and not is_divisible:
         return None
     now = sum(one.origin == stage.origin and one.replica is not None for one in plan.stages)

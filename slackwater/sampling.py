@@ -24,7 +24,6 @@ from slackwater.runtime.estimate.sampled import SampledStage, sampled_stages, sh
 from slackwater.runtime.flow.dataflow import Dataflow
 from slackwater.runtime.measure.report import JobReport
 from slackwater.runtime.model import NS_PER_SECOND
-from slackwater.runtime.patterns.scopes import CountWindows
 from slackwater.runtime.plan.plan import Plan, Stage
 from slackwater.runtime.plan.stage_versions import other_stages, stage_versions
 from slackwater.runtime.plan.steps import GateStep, SourceStep
@@ -270,7 +269,7 @@ def _looks_back_s(plan: Plan, slides_s: Sequence[float]) -> float:
 
 def _counts_events(plan: Plan) -> bool:
     """Whether a pattern's windows are numbers of events: how long these are is not known."""
-    return any(isinstance(getattr(one.step, "scope", None), CountWindows) for one in plan.stages)
+    return any(one.step.traits.counts_events for one in plan.stages)
 
 
 def _check_can_be_read_twice(plan: Plan) -> None:
@@ -374,7 +373,7 @@ def _sampled_plan(
 
 def _bounded(stage: Stage, bound_ns: int) -> Stage:
     """Return a stage with another bound, if it sheds."""
-    shed = getattr(stage.step, "shed", None)
+    shed = stage.step.traits.shed
     if not isinstance(shed, Espice):
         return stage
     other = replace(shed, overload=replace(shed.overload, latency_ns=bound_ns))

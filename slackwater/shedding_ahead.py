@@ -71,7 +71,7 @@ def shed_outlooks(made: Predicted) -> tuple[ShedOutlook, ...]:
 
 
 def _shed(stage: Stage) -> Espice | None:
-    found = getattr(stage.step, "shed", None)
+    found = stage.step.traits.shed
     return found if isinstance(found, Espice) else None
 
 

@@ -32,8 +32,9 @@ from slackwater.runtime.model import END_NS, START_NS, Batch, GateRead, concat_b
 from slackwater.runtime.model.plain import from_plain, to_plain
 from slackwater.runtime.operators import make_operator, make_stateless
 from slackwater.runtime.operators.ground import Operator
-from slackwater.runtime.plan.step import EachRowStep, GatedStep, Replica, Step
+from slackwater.runtime.plan.step import EachRowStep, GatedStep, Step
 from slackwater.runtime.plan.steps import SourceStep
+from slackwater.runtime.plan.traits import Replica
 from slackwater.runtime.sources.machine import SourceMachine
 
 __all__ = ["verify_operator"]
@@ -89,7 +90,9 @@ def verify_operator(
     elif isinstance(step, GatedStep):
         _Gated(step, [batches[name] for name in step.inputs], seed, late=late).verify(tries)
     else:
-        raise SettingError(f"verify_operator: {step.name!r} is a {step.kind}, and no operator")
+        raise SettingError(
+            f"verify_operator: {step.name!r} is a {step.traits.kind}, and no operator"
+        )
 
 
 def _read(step: Step) -> Batch:
@@ -109,7 +112,7 @@ def _read(step: Step) -> Batch:
 
 def _check(is_right: bool, step: Step, problem: str) -> None:
     if not is_right:
-        raise AssertionError(f"step {step.name!r} ({step.kind}): {problem}")
+        raise AssertionError(f"step {step.name!r} ({step.traits.kind}): {problem}")
 
 
 def _leaves(results: Sequence[Batch | None], names: Sequence[str]) -> Leaves:
@@ -169,12 +172,12 @@ class _Gated:
     def __init__(self, step: GatedStep, inputs: list[Batch], seed: int, *, late: bool) -> None:
         self._step, self._seed = step, seed
         ports = [
-            in_order([one for one, at in zip(inputs, step.ports, strict=True) if at == port])
-            for port in range(max(step.ports) + 1)
+            in_order([one for one, at in zip(inputs, step.traits.ports, strict=True) if at == port])
+            for port in range(max(step.traits.ports) + 1)
         ]
         self._ordered = Reads(ports, seed, late=False)
         # What is corrected for late rows leaves once more for each read that has some.
-        self._reads = Reads(ports, seed, late=late and not step.revises)
+        self._reads = Reads(ports, seed, late=late and not step.traits.revises)
         self._names = step.schema.names
 
     def verify(self, tries: int) -> None:
@@ -255,7 +258,7 @@ class _Gated:
 
     def _verify_replicas(self, whole: Leaves) -> None:
         """Verify that replicas that share the rows by keys make together what one makes."""
-        if not all(self._step.port_keys):
+        if not all(self._step.traits.port_keys):
             return
         replicas = [
             make_operator(
@@ -284,7 +287,7 @@ class _Gated:
         """Return the rows of the keys of one replica."""
         if rows is None:
             return None
-        columns = [rows.columns[name] for name in self._step.port_keys[port]]
+        columns = [rows.columns[name] for name in self._step.traits.port_keys[port]]
         values = [c.tolist() if isinstance(c, np.ndarray) else c.to_pylist() for c in columns]
         is_own = [
             sum(repr(key).encode()) % _REPLICAS == replica for key in zip(*values, strict=True)

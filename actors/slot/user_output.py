@@ -50,7 +50,7 @@ def runs_users_code(stage: Stage) -> bool:
     step = stage.step
     if isinstance(step, SourceStep) and is_own(step.source.input):
         return True
-    return any(one.runs_users_code for one in (step, *stage.chain))
+    return any(one.traits.runs_users_code for one in (step, *stage.chain))
 
 
 class UserOutput:

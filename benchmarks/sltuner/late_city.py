@@ -7,7 +7,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 import slackwater as sw
-from slackwater.runtime.plan.step import Keep
+from slackwater.runtime.plan.traits import Keep
 
 AREAS = 200
 PERIOD_NS = 2_000_000  # 500 reports a second

@@ -18,7 +18,7 @@ from benchmarks.sltuner.floor.one_gate import OneGate
 from benchmarks.sltuner.rival_policies import LAST_SPLIT
 from examples.city import zipf_delays
 from slackwater.runtime.model import NS_PER_SECOND
-from slackwater.runtime.plan.step import Keep
+from slackwater.runtime.plan.traits import Keep
 from slackwater.runtime.simulate import CostModel
 
 SECONDS, QUICK_SECONDS = 400, 110

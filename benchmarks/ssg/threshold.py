@@ -25,7 +25,7 @@ from benchmarks.sltuner.deadline import run as run_once
 from benchmarks.sltuner.zipf import flow_of
 from examples.city import zipf_delays
 from slackwater.runtime.model import NS_PER_SECOND
-from slackwater.runtime.plan.step import Keep
+from slackwater.runtime.plan.traits import Keep
 from slackwater.runtime.simulate import CostModel
 
 SECONDS, QUICK_SECONDS = 280, 70  # four waves of 70 s, or one

@@ -30,7 +30,7 @@ from slackwater.runtime.estimate.query_graph import (
 from slackwater.runtime.estimate.sampled import SampledStage
 from slackwater.runtime.estimate.step_curves import of_fewer_keys
 from slackwater.runtime.plan.plan import Stage
-from slackwater.runtime.plan.step import ChoosingStep, GatedStep, Step
+from slackwater.runtime.plan.step import ChoosingStep, Step
 from slackwater.runtime.plan.steps import SourceStep
 
 __all__ = ["StepStatistics", "carried"]
@@ -162,7 +162,7 @@ def carried(
             came, rows[name] = statistics.rows_in[name], statistics.rows_out[name]
         elif isinstance(step, ChoosingStep):
             rows[name] = came * statistics.share(known)
-        elif isinstance(step, GatedStep) and len(set(step.ports)) > 1:
+        elif not step.traits.has_one_port:
             new, old = above[name], statistics.above[name]
             part = np.prod([statistics.share(one) for one in new - old])
             rows[name] = statistics.rows_out[name] * float(part)

@@ -233,14 +233,13 @@ def _sampled(stage: Stage, report: StageReport, slices: Sequence[SliceSeen]) -> 
 
 def spans_of(stage: Stage) -> Spans:
     """Return the lengths of event time by which a stage makes its results."""
-    window = getattr(stage.step, "window", None)
-    within_ns = getattr(stage.step, "within_ns", None)
-    is_join = within_ns is not None and len(getattr(stage.step, "ports", ())) == 2
+    traits = stage.step.traits
+    windows_ns, reach_ns = traits.windows_ns, traits.reach_ns
     return Spans(
         window_s=None
-        if window is None
-        else (window.size_ns / NS_PER_SECOND, window.slide_ns / NS_PER_SECOND),
-        within_s=within_ns / NS_PER_SECOND if is_join and within_ns else None,
+        if windows_ns is None
+        else (windows_ns[0] / NS_PER_SECOND, windows_ns[1] / NS_PER_SECOND),
+        within_s=reach_ns / NS_PER_SECOND if traits.makes == "pairs" and reach_ns else None,
     )
 
 

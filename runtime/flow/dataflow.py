@@ -29,8 +29,9 @@ from slackwater.runtime.order.policies import OrderWord
 from slackwater.runtime.order.reorder import Reorder
 from slackwater.runtime.plan.graph import StepGraph, needed_columns
 from slackwater.runtime.plan.slack import rule_of
-from slackwater.runtime.plan.step import Keep, Step
+from slackwater.runtime.plan.step import Step
 from slackwater.runtime.plan.steps import SourceStep
+from slackwater.runtime.plan.traits import Keep
 from slackwater.runtime.sources.clock_columns import ClockColumns
 from slackwater.runtime.sources.spec import Input, SourceSpec
 

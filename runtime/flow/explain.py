@@ -6,8 +6,8 @@ from slackwater.runtime.errors import FlowError, SchemaError
 from slackwater.runtime.model import READY_ONLY, format_ns
 from slackwater.runtime.plan.flow_fingerprints import why_results_vary
 from slackwater.runtime.plan.graph import StepGraph
-from slackwater.runtime.plan.step import Role
 from slackwater.runtime.plan.steps import SourceStep
+from slackwater.runtime.plan.traits import Role
 from slackwater.runtime.plan.unpaced import unpaced_note
 
 
@@ -26,9 +26,9 @@ def explain_graph(graph: StepGraph) -> str:
         lines.append(f"note: {note}")
     for step in graph.steps.values():
         behind = f" ← {', '.join(step.inputs)}" if step.inputs else ""
-        lines += ["", f"{step.name} ({step.kind}){behind}"]
+        lines += ["", f"{step.name} ({step.traits.kind}){behind}"]
         lines += [f"    {line}" for line in step.explained(graph.steps)]
-        if step.role is not Role.SINK:
+        if step.traits.role is not Role.SINK:
             columns = ", ".join(f"{field.name} {field.type}" for field in step.schema)
             lines.append(f"    columns  {columns}")
     try:

@@ -188,7 +188,7 @@ def job_report(  # noqa: PLR0913 - a report has that many parts, each by name
 
 def _unheard(plan: Plan, stage: Stage) -> StageReport:
     """Return the report of a stage that died before it was heard: no rows, as far as it told."""
-    passes_on, kind = stage.step.passes_on, stage.kind
+    passes_on, kind = stage.step.traits.passes_on, stage.kind
     return StageReport(stage.name, kind, node="", slot=plan.slots[stage.name], passes_on=passes_on)
 
 

@@ -8,7 +8,6 @@ from dataclasses import replace
 from slackwater.runtime.measure.report import StageReport
 from slackwater.runtime.measure.tuning import TuningReport
 from slackwater.runtime.model import format_ns
-from slackwater.runtime.plan.arrivals import closes_of
 from slackwater.runtime.plan.plan import Plan
 
 NO_DEADLINE = "no deadline: gates release only what is ready, however long that takes"
@@ -39,7 +38,7 @@ def deadline_notes(plan: Plan, tuning: TuningReport | None) -> list[str]:
     if plan.deadline_ns is None:
         waits = any(stage.rule.lead_ns is None for stage in gates)
         return [*notes, NO_DEADLINE] if waits else notes
-    if not plan.tuned and any(closes_of(stage.step) is not None for stage in plan.stages):
+    if not plan.tuned and any(stage.step.traits.close is not None for stage in plan.stages):
         return notes  # which say what it sets there
     if not plan.tuned:
         why = "each has a slack of its own" if gates else "it has none"

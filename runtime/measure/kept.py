@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 
 from slackwater.runtime.measure.report import StageReport
 from slackwater.runtime.plan.plan import Plan, Stage
-from slackwater.runtime.plan.step import GatedStep, Keep
 from slackwater.runtime.plan.steps import SourceStep
+from slackwater.runtime.plan.traits import Keep
 
 
 def kept_notes(plan: Plan, stages: Mapping[str, StageReport]) -> list[str]:
@@ -29,7 +29,7 @@ def kept_notes(plan: Plan, stages: Mapping[str, StageReport]) -> list[str]:
 
 
 def _kept_by(stage: Stage) -> Keep | None:
-    return stage.step.kept_by if isinstance(stage.step, GatedStep) else None
+    return stage.step.traits.kept_by
 
 
 def _by_slack(stage: Stage, plan: Plan) -> Iterable[str]:
@@ -94,4 +94,4 @@ def _behind(stage: Stage, report: StageReport, plan: Plan) -> Iterable[str]:
 
 def _what(stage: Stage) -> str:
     """Return what rows may miss there; a gate says it of the step behind it."""
-    return stage.step.misses if isinstance(stage.step, GatedStep) else "others"
+    return stage.step.traits.misses

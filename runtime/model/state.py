@@ -55,7 +55,7 @@ class Fields:
 
 
 def save(machine: Any) -> Any:
-    """Return the state of a machine: of a class with STATE a dict, by the names of its fields."""
+    """Return the state of a machine; of a class with STATE a dict, by field."""
     declared = _declared(machine)
     if declared is None:
         return machine.snapshot()
@@ -139,7 +139,7 @@ def _restored(now: Any, saved: Any, make: Any) -> Any:  # noqa: PLR0911 - one fo
 
 
 def _one(now: Any, saved: Any, make: Any, *key: Any) -> Any:
-    """Return one saved value or element, in the machine that is there or in a fresh one."""
+    """Return a saved value or element, in a machine that is there or a fresh one."""
     if saved is None:
         return None
     if isinstance(make, type):

@@ -6,38 +6,25 @@ buses ─▶ filter ─┐                                     what is told goes
 loops ───────────┘
 ```
 
-A step that uses arrivals has a field `close` (`Closes`). Downstream of a join or an aggregate rows
-are new events, which arrived nowhere. There windows close by the clock, and no row says where it is
-from, not even of those that come from a source as well.
+A step that uses arrivals says so in its traits (`Closes`). Downstream of a join or an aggregate
+rows are new events, which arrived nowhere. There windows close by the clock, and no row says where
+it is from, not even of those that come from a source as well.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 from slackwater.runtime.model import ON_ARRIVAL, READY_ONLY, ByDeadline
-from slackwater.runtime.plan.step import GatedStep, Role, Step, release_of
+from slackwater.runtime.plan.step import GatedStep, Step
 from slackwater.runtime.plan.steps import SourceStep
+from slackwater.runtime.plan.traits import Role
 
 WORDS_PER_SLIDE = 10
 """So often in a slide of its windows a step is told how far arrivals have come, if no rows come: a
 tenth of a slide is what a window may then close too late by the clock."""
-
-
-class Closes(Protocol):
-    """What a step says of it that goes by arrivals."""
-
-    @property
-    def by_clock(self) -> bool:
-        """Whether it goes by the clock of its slot, since nobody tells it of arrivals."""
-        ...
-
-    @property
-    def every_ns(self) -> int:
-        """How far arrivals may go on before it must hear of it."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -52,11 +39,6 @@ class ToldArrivals:
     every_ns: int | None
 
 
-def closes_of(step: Step) -> Any:
-    """Return what a step says of it that goes by arrivals (`Closes`); None: it does not."""
-    return getattr(step, "close", None)
-
-
 def _way(steps: Mapping[str, Step], inputs: tuple[str, ...]) -> list[Step]:
     """Return the steps whose rows come to these inputs as the events that they are."""
     names = list(dict.fromkeys(inputs))
@@ -67,7 +49,7 @@ def _way(steps: Mapping[str, Step], inputs: tuple[str, ...]) -> list[Step]:
 
 
 def _passes_on(step: Step) -> bool:
-    return step.passes_on and step.role is not Role.LATE_ROWS
+    return step.traits.passes_on and step.traits.role is not Role.LATE_ROWS
 
 
 def _has_arrivals(step: Step) -> bool:
@@ -122,7 +104,7 @@ class ArrivalWays:
         takers: set[str] = set()
         sources: dict[str, ToldArrivals] = {}
         for step in steps.values():
-            close = closes_of(step)
+            close = step.traits.close
             way = _way(steps, step.inputs)
             if close is None or not all(map(_has_arrivals, way)):
                 continue
@@ -137,7 +119,7 @@ class ArrivalWays:
             name
             for name in takers
             if any(
-                isinstance(one, GatedStep) and _passes_on(one) and release_of(one) != ON_ARRIVAL
+                isinstance(one, GatedStep) and _passes_on(one) and one.traits.release != ON_ARRIVAL
                 for one in _way(steps, steps[name].inputs)
             )
         }
@@ -157,9 +139,9 @@ def opened(steps: Mapping[str, Step]) -> dict[str, Step]:
     """
     found = dict(steps)
     for step in reversed(list(steps.values())):
-        if not isinstance(step, GatedStep) or not step.passes_on or step.span_ns:
+        if not isinstance(step, GatedStep) or not step.traits.passes_on or step.traits.reach_ns:
             continue
-        release = release_of(step)
+        release = step.traits.release
         if release != READY_ONLY and not isinstance(release, ByDeadline):
             continue
         if _leads_only_there(step, found):
@@ -172,10 +154,10 @@ def _leads_only_there(step: Step, steps: Mapping[str, Step]) -> bool:
     """Whether all that a step feeds closes in time, or passes rows on to what does."""
     behind = [one for one in steps.values() if step.name in one.inputs]
     return bool(behind) and all(
-        closes_of(one) is not None
+        one.traits.close is not None
         or (
             _passes_on(one)
-            and (not isinstance(one, GatedStep) or release_of(one) == ON_ARRIVAL)
+            and (not isinstance(one, GatedStep) or one.traits.release == ON_ARRIVAL)
             and _leads_only_there(one, steps)
         )
         for one in behind

@@ -13,9 +13,8 @@ from dataclasses import dataclass
 
 from slackwater.runtime.errors import FlowError
 from slackwater.runtime.model import BY_DEADLINE, READY_ONLY
-from slackwater.runtime.plan.arrivals import closes_of
 from slackwater.runtime.plan.canonical import canonical_step
-from slackwater.runtime.plan.step import GatedStep, Step, release_of
+from slackwater.runtime.plan.step import GatedStep, Step
 from slackwater.runtime.plan.steps import SinkStep, SourceStep
 from slackwater.runtime.sinks import CommitTraits, traits_of
 
@@ -113,10 +112,10 @@ def _why_not(steps: Mapping[str, Step], behind: list[str]) -> str:
 
 def _of_step(steps: Mapping[str, Step], name: str, behind: list[str]) -> str:
     step = steps[name]
-    release = release_of(step)
+    release = step.traits.release
     if release != READY_ONLY:
         what = "is tuned by a deadline" if release is BY_DEADLINE else "has a slack"
-        if closes_of(step) is not None:
+        if step.traits.close is not None:
             what = "lets rows go as they come, for its windows close in time (close=)"
         return (
             f"the gate of {name!r} {what}, so its order depends on the clock and on how rows are "
@@ -126,9 +125,9 @@ def _of_step(steps: Mapping[str, Step], name: str, behind: list[str]) -> str:
         return _why_uncertain(step, has_gate=_has_gate(steps, behind)) or _of_input(step)
     if not isinstance(step, GatedStep):
         return ""
-    if step.has_time:
+    if step.traits.uses_clock:
         return f"{name!r} goes by the clock, too"
-    if step.sharing.replicas > 1 and _meets_no_gate(steps, name, behind):
+    if step.traits.sharing.replicas > 1 and _meets_no_gate(steps, name, behind):
         return (
             f"the replicas of {name!r} reach the sink without a gate that puts their rows in "
             "order; put flow.merge(…) between"
@@ -143,7 +142,7 @@ def why_results_vary(steps: Mapping[str, Step]) -> str:
     promised: what they still find at a gate depends on when they come there.
     """
     for name, step in steps.items():
-        if release_of(step) != READY_ONLY and closes_of(step) is None:
+        if step.traits.release != READY_ONLY and step.traits.close is None:
             return _of_step(steps, name, [])
         if isinstance(step, SourceStep):
             followers = [one for one in steps if name in _upstream(steps, one)]

@@ -11,7 +11,7 @@ from slackwater.runtime.expressions.nearest import listed, nearest
 from slackwater.runtime.expressions.result_types import type_read
 from slackwater.runtime.model import LONGEST_NS, READY_ONLY, Release, ReleaseRule
 from slackwater.runtime.plan.flow_fingerprints import check_sinks
-from slackwater.runtime.plan.step import Step, release_of
+from slackwater.runtime.plan.step import Step
 from slackwater.runtime.plan.steps import LateStep, SinkStep, SourceStep
 from slackwater.runtime.sinks import traits_of
 
@@ -148,9 +148,9 @@ def _check_travel(steps: Mapping[str, Step]) -> None:
 
 def _longest_ns(step: Step) -> int:
     """Return how far from an event's time a step may look, at most."""
-    release = release_of(step)
+    release = step.traits.release
     slack_ns = release.slack_ns if isinstance(release, ReleaseRule) else None
-    return step.longest_ns + (slack_ns or 0)
+    return step.traits.reach_ns + (slack_ns or 0)
 
 
 def needed_columns(steps: Mapping[str, Step]) -> dict[str, frozenset[str]]:

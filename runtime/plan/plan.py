@@ -50,8 +50,9 @@ from slackwater.runtime.plan.planned_stages import (
 )
 from slackwater.runtime.plan.promises import OutputTraits
 from slackwater.runtime.plan.slots import SlotPlace
-from slackwater.runtime.plan.step import EachRowStep, GatedStep, Replica, Role, Step, release_of
+from slackwater.runtime.plan.step import EachRowStep, GatedStep, Step
 from slackwater.runtime.plan.steps import GateStep, LateStep, SinkStep, SourceStep
+from slackwater.runtime.plan.traits import Replica, Role
 from slackwater.runtime.plan.verdict import Verdict
 from slackwater.runtime.sinks import traits_of
 
@@ -137,13 +138,13 @@ class Stage:
 
         A replica's gate is another stage.
         """
-        release = release_of(self.step)
+        release = self.step.traits.release
         return release if isinstance(release, ReleaseRule) else READY_ONLY
 
     @property
     def is_tuned(self) -> bool:
         """Whether the rule of its gate follows from the deadline."""
-        return release_of(self.step) is BY_DEADLINE
+        return self.step.traits.release is BY_DEADLINE
 
     @property
     def is_gated(self) -> bool:
@@ -153,27 +154,27 @@ class Stage:
     @property
     def is_ready_only(self) -> bool:
         """Whether its gate releases only what is ready, now and later."""
-        return self.is_gated and release_of(self.step) == READY_ONLY
+        return self.is_gated and self.step.traits.release == READY_ONLY
 
     @property
     def window_ns(self) -> int:
         """SW of [ssg] §2.1: how long, in event time, a row stays in the operator's state."""
-        return self.step.span_ns if isinstance(self.step, GatedStep) else 0
+        return self.step.traits.reach_ns if self.is_gated else 0
 
     @property
     def sheds(self) -> bool:
         """Whether it drops events under overload."""
-        return getattr(self.step, "shed", None) is not None
+        return self.step.traits.shed is not None
 
     @property
     def readers(self) -> int:
         """|PThreads| of [ssg] Eq. 6: the replicas behind its gate; 1 for other stages."""
-        return self.step.sharing.replicas if isinstance(self.step, GateStep) else 1
+        return self.step.traits.sharing.replicas if isinstance(self.step, GateStep) else 1
 
     @property
     def replica(self) -> Replica | None:
         """Which replica of its step it is; None: its step is one stage."""
-        return getattr(self.step, "replica", None)
+        return self.step.traits.replica
 
 
 @dataclass(frozen=True)
@@ -271,7 +272,7 @@ def plan_stages(graph: StepGraph, *, fuse: bool = True) -> tuple[Stage, ...]:
     stages: list[PlannedStage] = []
     for name, chain in chains.items():
         parts = expanded(steps[name], tuple(chain), number=len(stages) + 1)
-        planned_of[name] = [part for part in parts if part.step.role is not Role.SHARED_GATE]
+        planned_of[name] = [part for part in parts if part.step.traits.role is not Role.SHARED_GATE]
         stages += parts
     check_names(stages)
     expected = output_traits(planned_of, heads)
@@ -334,12 +335,12 @@ def _channels_into(
     ways: ArrivalWays,
 ) -> list[Channel]:
     channels: list[Channel] = []
-    origin, is_sink = target.origin, target.step.role is Role.SINK
+    origin, is_sink = target.origin, target.step.traits.role is Role.SINK
     late, carried = None, origin.schema
     if isinstance(target.step, LateStep):
         late = late_of(target.step, needed[target.step.name])
         carried = _travelling(origin.schema, needed[origin.name])
-    ports = origin.ports if isinstance(origin, GatedStep) else (0,) * len(origin.inputs)
+    ports = origin.traits.ports if isinstance(origin, GatedStep) else (0,) * len(origin.inputs)
     for position, name in enumerate(target.step.inputs):
         port = ports[position]
         twice = target.step.inputs.count(name) > 1

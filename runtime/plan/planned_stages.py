@@ -13,15 +13,9 @@ from typing import Literal
 from slackwater.runtime.errors import DuplicateName
 from slackwater.runtime.model import ON_ARRIVAL, READY_ONLY
 from slackwater.runtime.plan.promises import OutputTraits, behind_gate, of_source, without_gate
-from slackwater.runtime.plan.step import (
-    GatedStep,
-    Replica,
-    Role,
-    Step,
-    release_of,
-    stage_kind,
-)
+from slackwater.runtime.plan.step import GatedStep, Step, stage_kind
 from slackwater.runtime.plan.steps import GateStep, LateStep, SourceStep
+from slackwater.runtime.plan.traits import Replica, Role
 
 StagePart = Literal["whole", "gate", "replica"]
 """What of a step a stage is; one without replicas is one stage."""
@@ -68,7 +62,7 @@ class PlannedStage:
     @property
     def replica(self) -> Replica | None:
         """Which replica of its step it is; None: it is none."""
-        return getattr(self.step, "replica", None)
+        return self.step.traits.replica
 
     @property
     def last(self) -> Step:
@@ -78,15 +72,15 @@ class PlannedStage:
 
 def expanded(step: Step, chain: tuple[Step, ...], *, number: int) -> list[PlannedStage]:
     """Return the stages of a step: one; or, of one with replicas, their gate and them."""
-    if not isinstance(step, GatedStep) or step.sharing.replicas == 1:
+    if not isinstance(step, GatedStep) or step.traits.sharing.replicas == 1:
         return [PlannedStage(step.name, number, step, chain, origin=step)]
-    replicas, share = step.sharing
+    replicas, share = step.traits.sharing
     gate_step = GateStep(
         name=f"{step.name}.gate",
         inputs=step.inputs,
         schema=step.schema,
         of=step,
-        release=release_of(step),
+        release=step.traits.release,
     )
     gate = PlannedStage(gate_step.name, number, gate_step, (), origin=step)
     return [gate] + [
@@ -111,9 +105,7 @@ def check_names(stages: list[PlannedStage]) -> None:
     names: set[str] = set()
     for planned in stages:
         if planned.name in names:
-            replicas = (
-                planned.origin.sharing.replicas if isinstance(planned.origin, GatedStep) else 1
-            )
+            replicas = planned.origin.traits.sharing.replicas
             raise DuplicateName(
                 f"two stages would be named {planned.name!r}, a step and a part of one with "
                 f"replicas={replicas}; rename one of the two steps"
@@ -123,7 +115,7 @@ def check_names(stages: list[PlannedStage]) -> None:
 
 def holds_nothing(stage: PlannedStage) -> bool:
     """Whether its gate lets rows go as they come."""
-    return release_of(stage.step) == ON_ARRIVAL
+    return stage.step.traits.release == ON_ARRIVAL
 
 
 def output_traits(
@@ -142,13 +134,13 @@ def output_traits(
         if isinstance(step, SourceStep):
             found[name] = of_source(step.source)
         elif isinstance(step, GatedStep):
-            has_slack = release_of(step) != READY_ONLY
-            found[name] = behind_gate(came, step.summaries, has_slack=has_slack)
+            has_slack = step.traits.release != READY_ONLY
+            found[name] = behind_gate(came, step.traits.summaries, has_slack=has_slack)
         else:
             found[name] = without_gate(
                 came[0],
                 from_several=len(planned_of[heads[step.inputs[0]]]) > 1,
-                is_disordered=step.role is Role.LATE_ROWS,
+                is_disordered=step.traits.role is Role.LATE_ROWS,
             )
     return found
 

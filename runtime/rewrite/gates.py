@@ -9,7 +9,7 @@ from slackwater.runtime.errors import FlowError
 from slackwater.runtime.model import READY_ONLY
 from slackwater.runtime.plan.graph import StepGraph
 from slackwater.runtime.plan.plan import Stage, plan_stages
-from slackwater.runtime.plan.step import GatedStep, Step, release_of
+from slackwater.runtime.plan.step import GatedStep, Step
 from slackwater.runtime.plan.steps import SourceStep
 
 __all__ = ["check_gate", "check_orders"]
@@ -23,18 +23,20 @@ def check_gate(graph: StepGraph, step: GatedStep, *, who: str) -> None:
     """
     stage = _gates(graph)[step.name]
     reason = ""
-    if release_of(step) != READY_ONLY:
+    if step.traits.release != READY_ONLY:
         reason = (
-            f"its gate releases by {release_of(step).text}, so what is late there depends on "
+            f"its gate releases by {step.traits.release.text}, so what is late there depends on "
             "which rows have come"
         )
     elif any(channel.may_be_late for channel in stage.inputs):
         reason = "rows may come too late there (idle=, or a slack further up), and are counted"
-    elif step.has_time or step.revises:
+    elif step.traits.uses_clock or step.traits.revises:
         reason = "it goes by the clock, or lets rows leave again"
-    elif step.sharing.replicas > 1 and step.sharing.share == "all":
+    elif step.traits.sharing.replicas > 1 and step.traits.sharing.share == "all":
         reason = "its replicas share rows by their number (share='all')"
-    elif any(one.has_writers for one in stage.inputs) and len(set(step.ports)) < len(step.ports):
+    elif any(one.has_writers for one in stage.inputs) and len(set(step.traits.ports)) < len(
+        step.inputs
+    ):
         reason = "its inputs have writers, whose order would change; merge behind the filter"
     if reason:
         raise FlowError(f"{who} may not go before {step.name!r}: {reason}")
@@ -88,11 +90,16 @@ def _has_ties(steps: Iterable[Step]) -> bool:
     """Return whether several writers come to one port of some gate."""
     for step in steps:
         if isinstance(step, GatedStep):
-            if len(set(step.ports)) < len(step.ports) or step.sharing.replicas > 1:
+            if _puts_together(step) or step.traits.sharing.replicas > 1:
                 return True
         elif isinstance(step, SourceStep) and step.source.writer is not None:
             return True
     return False
+
+
+def _puts_together(step: GatedStep) -> bool:
+    """Whether some inputs of a gate come in at one port."""
+    return len(set(step.traits.ports)) < len(step.traits.ports)
 
 
 def _order(stage: Stage) -> tuple[object, ...]:

@@ -236,7 +236,7 @@ class Before:
         ]
         if others:
             raise self._refused(f"{others[0]!r} takes what leaves {step.name!r}, too")
-        keeps_time = step.passes_on and not any(getattr(step, "port_keys", ((),)))
+        keeps_time = step.traits.passes_on and not any(step.traits.port_keys)
         if reads_event_time(moved.predicate) and not keeps_time:
             raise self._refused(
                 f"it asks event_time(), and {step.name!r} makes rows of other times"
@@ -254,7 +254,7 @@ class Before:
         self, there: Mapping[str, Step], moved: ChoosingStep, step: Step
     ) -> dict[int, dict[str, str]]:
         """Return {input: {column: its name there}} of those that it goes to."""
-        ports = step.ports if isinstance(step, GatedStep) else (0,) * len(step.inputs)
+        ports = step.traits.ports if isinstance(step, GatedStep) else (0,) * len(step.inputs)
         read = sorted(moved.predicate.columns())
         if not read:
             raise self._refused("it reads no column, so it is the same everywhere")
@@ -357,8 +357,10 @@ def thinkable(steps: Mapping[str, Step]) -> Iterator[Rewrite]:
             yield Split(one.name)
         feeds = steps[one.inputs[0]]
         yield Before(one.name, feeds.name)
-        if isinstance(feeds, GatedStep) and len(set(feeds.ports)) > 1:
-            yield from (Before(one.name, feeds.name, port) for port in sorted(set(feeds.ports)))
+        if not feeds.traits.has_one_port:
+            yield from (
+                Before(one.name, feeds.name, port) for port in sorted(set(feeds.traits.ports))
+            )
         same = [each.name for each in filters if each.inputs == one.inputs]
         if len(same) > 1 and same[0] == one.name:
             yield Share(tuple(same))

@@ -20,7 +20,6 @@ from typing import NamedTuple
 
 from slackwater.runtime.model import Message
 from slackwater.runtime.plan.plan import Channel
-from slackwater.runtime.plan.step import GatedStep
 from slackwater.runtime.schedule.idle_channels import may_be_behind
 from slackwater.runtime.schedule.stage import StageMachine
 
@@ -84,7 +83,7 @@ class AskedPromises:
 
 def _asks(machine: StageMachine) -> bool:
     stage = machine.stage
-    if not (isinstance(stage.step, GatedStep) and stage.step.needs_rows and stage.is_ready_only):
+    if not (stage.step.traits.needs_rows and stage.is_ready_only):
         return False
     if machine.gate is None or machine.is_sampled or not all(map(_is_certain, stage.inputs)):
         return False

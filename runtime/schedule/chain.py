@@ -17,9 +17,9 @@ from slackwater.runtime.measure.report import StageReport
 from slackwater.runtime.measure.step_report import StepReport
 from slackwater.runtime.model import START_NS, Batch, GateRead
 from slackwater.runtime.operators import make_operator, make_stateless
-from slackwater.runtime.plan.arrivals import closes_of
 from slackwater.runtime.plan.plan import Stage
-from slackwater.runtime.plan.step import GatedStep, Role, Step
+from slackwater.runtime.plan.step import GatedStep, Step
+from slackwater.runtime.plan.traits import Role
 from slackwater.runtime.schedule.accounts import count_closing, count_in
 from slackwater.runtime.schedule.actions import LookedAt
 
@@ -32,7 +32,7 @@ class Chain:
     """
 
     def __init__(self, steps: Sequence[Step]) -> None:
-        self.counts = [StepReport(step.name, step.kind, [0]) for step in steps]
+        self.counts = [StepReport(step.name, step.traits.kind, [0]) for step in steps]
         self._steps = list(zip(map(make_stateless, steps), self.counts, strict=True))
 
     @property
@@ -80,13 +80,14 @@ class StageOperator:
 
     def __init__(self, step: GatedStep, *, most_kept_rows: int) -> None:
         self.operator = make_operator(step, most_kept_rows=most_kept_rows)
-        self._ports = range(max(step.ports) + 1)
-        self.counts = StepReport(step.name, step.kind, [0 for _ in self._ports])
-        self._counters, self._passes_on = step.counters, step.passes_on
-        self._compares = "comparisons" in step.counters
-        self._has_time = step.has_time
-        self._closes = closes_of(step) is not None
-        self._sheds = getattr(step, "shed", None) is not None
+        self._ports = range(max(step.traits.ports) + 1)
+        self.counts = StepReport(step.name, step.traits.kind, [0 for _ in self._ports])
+        traits = step.traits
+        self._counters, self._passes_on = traits.counters, traits.passes_on
+        self._compares = "comparisons" in traits.counters
+        self._has_time = traits.uses_clock
+        self._closes = traits.close is not None
+        self._sheds = traits.shed is not None
         self._told = (START_NS, 0, START_NS)  # watermark, its stimulus, frontier: of the last read
 
     def work(self, released: GateRead, now_ns: int) -> tuple[Batch | None, int]:
@@ -178,10 +179,10 @@ def steps_counted(
     """Return the counts of a stage's steps: its own, then those after it."""
     if operator_at is not None:
         return [operator_at.counts, *chain.counts]
-    if stage.step.role is Role.EACH_ROW:
+    if stage.step.traits.role is Role.EACH_ROW:
         return list(chain.counts)
     ports = [0] if stage.inputs else []
-    return [StepReport(stage.name, stage.step.kind, ports), *chain.counts]
+    return [StepReport(stage.name, stage.step.traits.kind, ports), *chain.counts]
 
 
 def count_alone(report: StageReport) -> None:

@@ -20,7 +20,7 @@ from slackwater.runtime.measure.report import StageReport
 from slackwater.runtime.merge import ReplicaReads, SlackGate
 from slackwater.runtime.model import START_NS, Batch, GateRead, Message
 from slackwater.runtime.plan.plan import Stage
-from slackwater.runtime.plan.step import GatedStep, Role
+from slackwater.runtime.plan.traits import Role
 from slackwater.runtime.schedule.accounts import count_gate
 from slackwater.runtime.schedule.arrivals import ArrivalFrontier
 from slackwater.runtime.schedule.idle_channels import IdleChannels, may_be_behind
@@ -112,7 +112,7 @@ class PassIntake(Intake):
     ) -> None:
         super().__init__(stage, queues, report, sampler)
         self._union = UnionInput(stage) if len(stage.inputs) > 1 else None
-        self._is_sink = stage.step.role is Role.SINK
+        self._is_sink = stage.step.traits.role is Role.SINK
 
     def take(self, now_ns: int, *, max_rows: int) -> GateRead | None:
         """Return one message, or as many of its rows as a slice may have."""
@@ -234,7 +234,7 @@ class GateIntake(HeldIntake[SlackGate]):
         self._is_mixed = [channel.is_mixed for channel in stage.inputs]
         self._may_be_behind = list(map(may_be_behind, stage.inputs))
         self._kept_ns: int | None = None  # how far a frontier may lag before rows wait for it
-        if isinstance(stage.step, GatedStep) and stage.step.kept_by == "promise":
+        if stage.step.traits.kept_by == "promise":
             self._kept_ns = stage.window_ns
         self._idle: IdleChannels | None = None  # None: no channel is ever idle
         if any(channel.idle_ns is not None for channel in stage.inputs):

@@ -24,8 +24,8 @@ class ReplicaOutputs:
     """Reads of a shared gate, on their way to the channels of the replicas."""
 
     def __init__(self, stage: Stage, step: GateStep) -> None:
-        replicas, share = step.sharing
-        self._partitioner = Partitioner(step.port_keys, replicas=replicas, share=share)
+        replicas, share = step.traits.sharing
+        self._partitioner = Partitioner(step.traits.port_keys, replicas=replicas, share=share)
         # {(which replica, which of its ports): the channel there}
         self._outputs = {(one.replica, one.port): one for one in stage.outputs}
         self._sends: list[tuple[Channel, Message]] = []

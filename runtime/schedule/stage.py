@@ -24,8 +24,9 @@ from slackwater.runtime.model import (
 )
 from slackwater.runtime.operators.ground import Operator
 from slackwater.runtime.plan.plan import Channel, Stage
-from slackwater.runtime.plan.step import GatedStep, Role
+from slackwater.runtime.plan.step import GatedStep
 from slackwater.runtime.plan.steps import GateStep
+from slackwater.runtime.plan.traits import Role
 from slackwater.runtime.progress import Wakeup
 from slackwater.runtime.schedule.accounts import count_source
 from slackwater.runtime.schedule.actions import LookedAt
@@ -76,7 +77,7 @@ class StageMachine:
             node="",
             slot="",
             has_gate=stage.is_gated,
-            passes_on=stage.step.passes_on,
+            passes_on=stage.step.traits.passes_on,
         )
         self.gate: SlackGate | None = None
         reads: ReplicaReads | None = None  # of a replica, whose gate is another stage
@@ -103,7 +104,7 @@ class StageMachine:
         self._operator_at: StageOperator | None = None
         if isinstance(step, GatedStep) and self._replica_outputs is None:
             self._operator_at = StageOperator(step, most_kept_rows=self._limits.most_kept_rows)
-        is_alone = stage.step.role is Role.EACH_ROW
+        is_alone = stage.step.traits.role is Role.EACH_ROW
         self.chain = Chain((stage.step, *stage.chain) if is_alone else stage.chain)
         self.report.steps = steps_counted(stage, self._operator_at, self.chain)
         if self.source is not None and self._sampler is None:  # a sampler looks at all rows
@@ -113,7 +114,7 @@ class StageMachine:
         results = [channel for channel in stage.outputs if channel.late is None]
         self.outputs = StageOutputs(results, start_ns=start_ns)
         self.output_names = [channel.name for channel in stage.outputs]
-        is_timed = isinstance(stage.step, GatedStep) and stage.step.has_time
+        is_timed = stage.step.traits.uses_clock
         self._is_timed = is_timed and self._operator_at is not None
         self._promise_ns, self.moved_ns = START_NS, start_ns  # the latter: when it let rows go
         self.rows_worked = self.rows_released = 0  # that the last slice took in, and released
@@ -348,10 +349,10 @@ class StageMachine:
             self.intake.count(0 if self.operator is None else self.operator.late_dropped)
         if self._operator_at is not None:
             self._operator_at.fill(report)
-        elif self.stage.step.role is not Role.EACH_ROW:
+        elif self.stage.step.traits.role is not Role.EACH_ROW:
             count_alone(report)
         if isinstance(self.stage.step, GateStep):
-            report.share = self.stage.step.sharing.share
+            report.share = self.stage.step.traits.sharing.share
         return report
 
     def outgoing(self, message: Message, now_ns: int) -> Sequence[tuple[Channel, Message]]:

@@ -168,7 +168,7 @@ def explain(
         steps = [
             {
                 "name": name,
-                "kind": step.kind,
+                "kind": step.traits.kind,
                 "inputs": list(step.inputs),
                 "columns": {field.name: str(field.type) for field in step.schema},
             }

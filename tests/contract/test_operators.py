@@ -29,7 +29,8 @@ from slackwater.runtime.operators.ground import Operator
 from slackwater.runtime.operators.ground.drift import Drift
 from slackwater.runtime.operators.join.step import JoinStep
 from slackwater.runtime.operators.process.step import ProcessStep
-from slackwater.runtime.plan.step import Replica, Step
+from slackwater.runtime.plan.step import Step
+from slackwater.runtime.plan.traits import Replica
 from tests.contract.patterns import PATTERNS
 from tests.operators.literal import (
     Leaves,

@@ -21,7 +21,7 @@ from slackwater.runtime.merge import SlackGate, Writer
 from slackwater.runtime.model import READY_ONLY, Batch, GateRead, batch_of
 from slackwater.runtime.operators.join.machine import JoinMachine
 from slackwater.runtime.operators.join.step import JoinStep
-from slackwater.runtime.plan.step import Keep
+from slackwater.runtime.plan.traits import Keep
 from tests.support.rules import rule
 
 TENTH = 1  # a tenth of the paper's time unit is 1 ns here

@@ -32,7 +32,7 @@ from slackwater.runtime.operators.aggregate.step import AggregateStep
 from slackwater.runtime.operators.ground import Operator
 from slackwater.runtime.operators.join.machine import JoinMachine
 from slackwater.runtime.operators.join.step import JoinStep
-from slackwater.runtime.plan.step import Replica, Share
+from slackwater.runtime.plan.traits import Replica, Share
 from tests.contract.test_operators import AGGREGATE, JOIN, QUANTILES, ROWS, VALUES
 from tests.operators.literal import Leaves, Segment, leaves_of, reads_of, run, streams
 from tests.support.chance import chance

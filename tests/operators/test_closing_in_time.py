@@ -252,7 +252,7 @@ def test_a_read_by_the_clock_takes_rows_when_they_come_and_closes_when_that_is_d
     step = replace(
         STEP, close=CloseInTime(EndAndAWhile(2 * MS), None, 1.0, every_ns=MS, untold=("rows",))
     )
-    assert step.has_time
+    assert step.traits.uses_clock
     operator = make_operator(step)
     rows = batch_of([4 * MS], {"key": [7]}, 6 * MS)
     read = GateRead([rows], [None], START_NS, 0, START_NS)

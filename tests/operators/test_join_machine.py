@@ -21,7 +21,7 @@ from slackwater.runtime.operators.join import machine as join
 from slackwater.runtime.operators.join import one_row
 from slackwater.runtime.operators.join.machine import JoinMachine
 from slackwater.runtime.operators.join.step import JoinStep
-from slackwater.runtime.plan.step import Replica
+from slackwater.runtime.plan.traits import Replica
 from tests.operators.literal import LiteralJoin, Segment, any_row, leaves_of, reads_of, run, streams
 from tests.support.chance import chance
 

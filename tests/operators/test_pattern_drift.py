@@ -115,7 +115,7 @@ def left(step: Step, rows: list[Row], cuts: set[int]) -> list[Batch]:
         machine.restore(state)
     found.append(machine.process(GateRead([None], [None], END_NS, 0, END_NS), 0))
     assert machine.rows_held == 0
-    if isinstance(step, PatternStep) and step.counters:
+    if isinstance(step, PatternStep) and step.traits.counters:
         names = [one.name for one in step.pattern.asked]
         assert machine.bounds_cut == sum(one.off > 2 and fits_of(names, one) != () for one in rows)
     times = [time for one in found if one is not None for time in one.event_time_ns.tolist()]
@@ -321,4 +321,4 @@ def test_the_plan_knows_how_long_rows_are_held(skip: Any, scope: str) -> None:
         step = pattern_step(pattern, skip=skip, drift="2ns", **SCOPES[scope])
         layout = step.compiled().drift
         assert layout is not None
-        assert layout.held_ns <= step.span_ns <= layout.held_ns + 1
+        assert layout.held_ns <= step.traits.reach_ns <= layout.held_ns + 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from copy import deepcopy
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -52,7 +53,7 @@ def ran(
         )
     shed = espice("1h", drops="pairs", feature=feature, every=64, explore=0.1)
     step = step_of(shed, scope, pattern=pattern)
-    step = type(step)(**{**vars(step), "type_column": type_column})
+    step = replace(step, type_column=type_column)
     machine, batches = PatternMachine(step, most_kept_rows=10**6), []
     for begin in range(0, EVENTS, READ):
         assert machine._shedding is not None

@@ -140,7 +140,7 @@ def test_what_waits_for_the_end_of_a_scope_is_counted() -> None:
     one = machine(Place((0,)), Place((0,)), after=(1,), scope=TimeWindows(100, 100))
     one.process(read_of([(n, n % 3, True, 0) for n in range(9)]), 0)
     assert one.waiting == 3  # a window of each key
-    assert "waiting" in one._step.counters
+    assert "waiting" in one._step.traits.counters
     one.process(read_of([(200, 0, True, 0)]), 0)
     assert one.waiting == 0
 

@@ -166,7 +166,7 @@ def test_a_flow_with_a_buffer_runs_balances_and_says_so(policy: Any) -> None:
     source = flow.source("events", sw.table(rows), event_time="t", out_of_order=policy)
     source.aggregate(window=sw.tumbling("50ns"), n=sw.count()).sink("n", sw.collect_sink())
     assert policy.text in flow.explain()
-    assert not flow.steps["events"].runs_users_code
+    assert not flow.steps["events"].traits.runs_users_code
     job, report = simulated(flow)
     assert not imbalances(report)
     (of,) = [stage for stage in report.stages if stage.kind == "source"]

@@ -19,7 +19,6 @@ from slackwater.runtime.model import (
 )
 from slackwater.runtime.model import batch_of as plain_batch
 from slackwater.runtime.plan.plan import plan_stages
-from slackwater.runtime.plan.step import release_of
 from slackwater.runtime.schedule.arrivals import ArrivalFrontier
 from slackwater.runtime.sources.arrivals import ArrivalTeller
 from slackwater.runtime.sources.machine import SourceMachine
@@ -176,8 +175,8 @@ def test_only_channels_to_windows_that_close_in_time_tell_of_arrivals() -> None:
 
 
 def test_a_merge_opens_where_it_leads_to_such_windows_only() -> None:
-    assert release_of(closing_plan(also_joins=False)["both"].step) == ON_ARRIVAL
-    assert release_of(closing_plan(also_joins=True)["both"].step) == READY_ONLY
+    assert closing_plan(also_joins=False)["both"].step.traits.release == ON_ARRIVAL
+    assert closing_plan(also_joins=True)["both"].step.traits.release == READY_ONLY
 
 
 def test_others_are_sent_no_more_messages_and_no_arrivals() -> None:

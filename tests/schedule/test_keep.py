@@ -16,7 +16,7 @@ from slackwater.runtime.measure.assemble import job_report
 from slackwater.runtime.model import END_NS, Message, batch_of
 from slackwater.runtime.placement.place import place
 from slackwater.runtime.plan.plan import Plan, plan_stages
-from slackwater.runtime.plan.step import Keep, Share
+from slackwater.runtime.plan.traits import Keep, Share
 from slackwater.runtime.schedule import Egress, Slot
 
 ROWS = pa.table({"ts": pa.array([1], pa.int64()), "key": [1], "id": [1]})

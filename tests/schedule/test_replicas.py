@@ -12,7 +12,7 @@ from slackwater.runtime.config import Limits
 from slackwater.runtime.model import END_NS, Message, batch_of
 from slackwater.runtime.placement.place import place
 from slackwater.runtime.plan.plan import plan_stages
-from slackwater.runtime.plan.step import Keep
+from slackwater.runtime.plan.traits import Keep
 from slackwater.runtime.schedule import Egress, Send, Slot
 
 ROWS = pa.table({"ts": [1, 2], "key": [1, 1]})

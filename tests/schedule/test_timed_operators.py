@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
@@ -20,6 +21,7 @@ from slackwater.runtime.operators.ground import Entry
 from slackwater.runtime.operators.registry import ENTRIES
 from slackwater.runtime.placement.place import place
 from slackwater.runtime.plan.plan import plan_stages
+from slackwater.runtime.plan.traits import StepTraits
 from slackwater.runtime.simulate import Simulation
 
 S = 10**9
@@ -62,9 +64,9 @@ class AfterAWhile(ByWatermark):
 
 @dataclass(frozen=True, kw_only=True)
 class TimedStep(AggregateStep):
-    @property
-    def has_time(self) -> bool:
-        return True
+    @cached_property
+    def traits(self) -> StepTraits:
+        return replace(super().traits, uses_clock=True)
 
 
 def timed(step: TimedStep, *, most_kept_rows: int) -> AggregateMachine:
@@ -83,7 +85,8 @@ def counted(*, is_timed: bool, sink: Any = None) -> sw.Dataflow:
     stream = flow.source("rows", rows, event_time="ts", time_unit="s", arrival="ts", speed=1.0)
     counts = stream.aggregate(by="key", window=sw.tumbling("10s"), n=sw.count(), name="counts")
     if is_timed:
-        made = dict(vars(flow.steps["counts"]))
+        step = flow.steps["counts"]
+        made = {one.name: getattr(step, one.name) for one in fields(step)}
         flow._steps[-1] = TimedStep(**made)
     counts.sink("out", sink or sw.collect_sink())
     return flow

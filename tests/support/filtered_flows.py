@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 import slackwater as sw
-from slackwater.runtime.plan.step import Share
+from slackwater.runtime.plan.traits import Share
 
 TEXT = ("a", "b", "ü", None)
 MS = 1_000_000
@@ -46,7 +46,9 @@ def results_of(flow: sw.Dataflow, seed: int) -> dict[str, bytes]:
     report = job.wait()
     assert report.ledger.is_balanced, str(report.ledger)
     return {
-        name: written(job.result(name)) for name, step in flow.steps.items() if step.kind == "sink"
+        name: written(job.result(name))
+        for name, step in flow.steps.items()
+        if step.traits.kind == "sink"
     }
 
 

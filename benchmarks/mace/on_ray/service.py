@@ -15,6 +15,7 @@ import resource
 import time
 from collections.abc import Callable, Iterator, Mapping, Set
 from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
 from slackwater.actors.slot.host import AWAKE_NS, NAP_S
@@ -25,6 +26,7 @@ from slackwater.runtime.operators.join.step import JoinStep
 from slackwater.runtime.operators.registry import ENTRIES
 from slackwater.runtime.plan.plan import Plan, Stage
 from slackwater.runtime.plan.step import EachRowStep, GatedStep, Step
+from slackwater.runtime.plan.traits import StepTraits, each_row
 
 LEAST_NS = 1_000_000
 """A shorter sleep is carried over: timers are a tenth of that off."""
@@ -161,29 +163,20 @@ class WorkStep(Arriving, EachRowStep):
         """Return its own name: what passes stays as it is."""
         return (column,)
 
-    @property
-    def kind(self) -> str:
-        """It works."""
-        return "work"
+    @cached_property
+    def traits(self) -> StepTraits:
+        """Traits of code of a benchmark's."""
+        return each_row("work", runs_users_code=True)
 
     def reads(self, position: int, there: frozenset[str], needed: frozenset[str]) -> Set[str]:
-        """What is needed behind it."""
+        """Return what is needed downstream."""
         del position, there
         return needed
-
-    @property
-    def runs_users_code(self) -> bool:
-        """It is code of a benchmark's."""
-        return True
 
     def explained(self, steps: Mapping[str, Step]) -> Iterator[str]:
         """Yield what a row takes."""
         del steps
         yield f"takes    {self.work.row_ns / 1e3:.0f} µs a row, {self.work.way}"
-
-    def bare(self) -> WorkStep:
-        """Return it: there is nothing to be left out."""
-        return self
 
 
 class WorkMachine:

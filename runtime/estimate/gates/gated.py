@@ -9,7 +9,6 @@ from typing import Literal
 from slackwater.runtime.model import NS_PER_SECOND, READY_ONLY, ReleaseRule
 from slackwater.runtime.plan.plan import Stage
 from slackwater.runtime.plan.step import GatedStep
-from slackwater.runtime.plan.steps import GateStep
 
 __all__ = ["GatedOperator", "gated_operators"]
 
@@ -58,14 +57,14 @@ def gated_operators(stages: Sequence[Stage], *, origin_ns: int = 0) -> dict[str,
         step = stage.step
         if not isinstance(step, GatedStep):
             continue
-        makes = _makes(step)
-        summary = step.summaries[0]
+        traits = step.traits
+        summary = traits.summaries[0]
         found[stage.name] = GatedOperator(
             name=stage.name,
             feeds=tuple((channel.source, channel.port) for channel in stage.inputs),
             rule=stage.rule,
-            makes=makes,
-            within_s=step.span_ns / NS_PER_SECOND if makes == "pairs" else 0.0,
+            makes=traits.makes,
+            within_s=traits.reach_ns / NS_PER_SECOND if traits.makes == "pairs" else 0.0,
             slide_s=summary.every_ns / NS_PER_SECOND,
             from_s=(summary.from_ns - origin_ns) % max(summary.every_ns, 1) / NS_PER_SECOND,
             origin=stage.origin,
@@ -74,12 +73,3 @@ def gated_operators(stages: Sequence[Stage], *, origin_ns: int = 0) -> dict[str,
             comes_by=stage.inputs[0].source if stage.replica is not None else None,
         )
     return found
-
-
-def _makes(step: GatedStep) -> Makes:
-    # A match is as late as any of its events at most, whatever let these go.
-    if isinstance(step, GateStep) or step.passes_on or getattr(step, "leaves_with_rows", False):
-        return "rows"
-    if getattr(step, "window", None) is not None:
-        return "windows"
-    return "pairs" if len(set(step.ports)) > 1 else "on its time"

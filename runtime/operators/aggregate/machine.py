@@ -79,7 +79,7 @@ class AggregateMachine:
         self._most_kept_rows = most_kept_rows
         self._corrects = step.late == "correct"
         self._windows = Windows(step.window)
-        (self._summary,) = step.summaries
+        (self._summary,) = step.traits.summaries
         self._rows = FoldAccumulator(np.add, np.int64, 0, lambda _, cells: (cells, 1))
         self._stimuli = FoldAccumulator(
             np.maximum, np.int64, START_NS, lambda batch, cells: (cells, batch.stimulus_time_ns)

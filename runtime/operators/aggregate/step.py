@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Set
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
-
-import pyarrow as pa
 
 from slackwater.runtime.closing.policy import Closing
 from slackwater.runtime.model import Release, format_ns
 from slackwater.runtime.operators.ground.drift import Drift
 from slackwater.runtime.operators.ground.keep import replicas_text, silent_text
 from slackwater.runtime.plan.promises import Summary
-from slackwater.runtime.plan.step import GatedStep, Keep, Replica, Sharing, Side, Step, all_columns
+from slackwater.runtime.plan.step import GatedStep, Step
+from slackwater.runtime.plan.traits import Replica, Role, Sharing, StepTraits
 
 AggregateName = Literal["count", "sum", "mean", "min", "max", "quantile"]
 
@@ -106,20 +106,27 @@ class AggregateStep(GatedStep):
     keeps_late: bool = False
     """In a plan: whether a `LateStep` takes the rows that could not count in full."""
 
-    @property
-    def kind(self) -> str:
-        """It aggregates."""
-        return "aggregate"
-
-    @property
-    def ports(self) -> tuple[int, ...]:
-        """One."""
-        return (0,)
-
-    @property
-    def port_keys(self) -> tuple[tuple[str, ...], ...]:
-        """A window needs all rows of its key."""
-        return (self.keys,)
+    @cached_property
+    def traits(self) -> StepTraits:  # noqa: D102 - see Step
+        return StepTraits(
+            kind="aggregate",
+            role=Role.AFTER_GATE,
+            revises=self.late == "correct",
+            reach_ns=self.window.size_ns + 2 * self._wait_ns,
+            release=self.release,
+            port_keys=(self.keys,),
+            # The last moment in the earliest window still open; with drift in the high one.
+            summaries=(Summary(self.window.slide_ns, self.window.size_ns + self._wait_ns - 1),),
+            makes="windows",
+            windows_ns=(self.window.size_ns, self.window.slide_ns),
+            kept_by="promise" if self.late == "correct" else None,
+            misses="windows",
+            sharing=Sharing(self.replicas, "keys"),
+            replica=self.replica,
+            counters=("let_go", *(self.drift.counters if self.drift else ())),
+            uses_clock=self.close is not None and self.close.by_clock,
+            close=self.close,
+        )
 
     def reads(self, position: int, there: frozenset[str], needed: frozenset[str]) -> Set[str]:
         """The keys, and what is aggregated: needed or not."""
@@ -130,18 +137,8 @@ class AggregateStep(GatedStep):
         return columns | set(self.keys) | (self.drift.columns if self.drift else set())
 
     @property
-    def span_ns(self) -> int:
-        """As long as a window; and from where a clock may be behind to where it may be ahead."""
-        return self.window.size_ns + 2 * self._wait_ns
-
-    @property
     def _wait_ns(self) -> int:
         return self.drift.most_ns if self.drift else 0
-
-    @property
-    def summaries(self) -> tuple[Summary, ...]:
-        """The last moment in the earliest window still open; with drift in the high one."""
-        return (Summary(self.window.slide_ns, self.window.size_ns + self._wait_ns - 1),)
 
     def names_before(self, column: str) -> tuple[str | None, ...]:
         """As here, if it is a key: the rows of a key make its results.
@@ -149,47 +146,6 @@ class AggregateStep(GatedStep):
         Not where windows close in time: when they do follows from the rows of all keys.
         """
         return (column if column in self.keys and self.close is None else None,)
-
-    @property
-    def passes_on(self) -> bool:
-        """It makes new rows."""
-        return False
-
-    @property
-    def revises(self) -> bool:
-        """If it corrects."""
-        return self.late == "correct"
-
-    @property
-    def kept_by(self) -> Keep | None:
-        """As long as panes may be corrected, by what is promised."""
-        return "promise" if self.revises else None
-
-    @property
-    def misses(self) -> str:
-        """Windows."""
-        return "windows"
-
-    @property
-    def sharing(self) -> Sharing:
-        """By keys."""
-        return Sharing(self.replicas, "keys")
-
-    def pruned(self, needed: frozenset[str], *, keeps_late: bool) -> AggregateStep:
-        """Return it as it is run: it makes all its columns."""
-        del needed
-        return replace(self, keeps_late=keeps_late)
-
-    def late_columns(
-        self, inputs: Sequence[pa.Schema], *, side: Side | None, who: str
-    ) -> tuple[Mapping[str, str] | None, ...]:
-        """All columns of its rows."""
-        return all_columns(self, inputs, side=side, who=who)
-
-    @property
-    def counters(self) -> tuple[str, ...]:
-        """Rows that went too soon, there being too many."""
-        return ("let_go", *(self.drift.counters if self.drift else ()))
 
     def explained(self, steps: Mapping[str, Step]) -> Iterator[str]:
         """Yield its keys, window, columns, and how it takes late rows."""
@@ -208,21 +164,7 @@ class AggregateStep(GatedStep):
             yield from _close_text(self, self.close)
         yield f"gate     {self.release.text}"
         if self.replicas > 1:
-            yield replicas_text(self.sharing)
-
-    @property
-    def runs_users_code(self) -> bool:
-        """It does not."""
-        return False
-
-    @property
-    def has_time(self) -> bool:
-        """It goes by the clock if its windows close in time and nobody tells of arrivals."""
-        return self.close is not None and self.close.by_clock
-
-    def bare(self) -> AggregateStep:
-        """Return it: all it has is ours."""
-        return self
+            yield replicas_text(self.traits.sharing)
 
 
 def _close_text(step: AggregateStep, close: CloseInTime) -> Iterator[str]:

@@ -31,7 +31,7 @@ from slackwater.runtime.operators.ground.streams import (
 )
 from slackwater.runtime.plan.event_time_type import event_time_type
 from slackwater.runtime.plan.slack import AS_FLOW, Slack
-from slackwater.runtime.plan.step import Share
+from slackwater.runtime.plan.traits import Share
 
 
 class Aggregating(AnyStream):

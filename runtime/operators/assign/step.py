@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
+from functools import cached_property
 
 from slackwater.runtime.expressions.expressions import Expr
 from slackwater.runtime.plan.step import EachRowStep, Step
+from slackwater.runtime.plan.traits import StepTraits, each_row
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -15,10 +17,9 @@ class AssignStep(EachRowStep):
 
     columns: Mapping[str, Expr]
 
-    @property
-    def kind(self) -> str:
-        """It assigns."""
-        return "assign"
+    @cached_property
+    def traits(self) -> StepTraits:  # noqa: D102 - see Step
+        return each_row("assign")
 
     def reads(self, position: int, there: frozenset[str], needed: frozenset[str]) -> Set[str]:
         """What the expressions read, and what they leave as it was."""
@@ -30,17 +31,8 @@ class AssignStep(EachRowStep):
         """As here, if it leaves it as it was."""
         return (None if column in self.columns else column,)
 
-    @property
-    def runs_users_code(self) -> bool:
-        """It does not."""
-        return False
-
     def explained(self, steps: Mapping[str, Step]) -> Iterator[str]:
         """Yield the columns that it makes."""
         del steps
         for name, expression in self.columns.items():
             yield f"assigns  {name} = {expression}"
-
-    def bare(self) -> AssignStep:
-        """Return it: expressions are ours."""
-        return self

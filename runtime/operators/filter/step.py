@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
+from functools import cached_property
 
 from slackwater.runtime.plan.step import ChoosingStep, Step
+from slackwater.runtime.plan.traits import StepTraits, each_row
 
 
 @dataclass(frozen=True, kw_only=True)
 class FilterStep(ChoosingStep):
     """Keeps the rows where the predicate is true; the others are counted as filtered."""
 
-    @property
-    def kind(self) -> str:
-        """It filters."""
-        return "filter"
+    @cached_property
+    def traits(self) -> StepTraits:  # noqa: D102 - see Step
+        return each_row("filter")
 
     def reads(self, position: int, there: frozenset[str], needed: frozenset[str]) -> Set[str]:
         """What is needed behind it, and what the predicate reads."""
@@ -26,16 +27,7 @@ class FilterStep(ChoosingStep):
         """As here."""
         return (column,)
 
-    @property
-    def runs_users_code(self) -> bool:
-        """It does not."""
-        return False
-
     def explained(self, steps: Mapping[str, Step]) -> Iterator[str]:
         """Yield which rows stay."""
         del steps
         yield f"keeps    {self.predicate}"
-
-    def bare(self) -> FilterStep:
-        """Return it: expressions are ours."""
-        return self

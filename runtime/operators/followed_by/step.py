@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import pyarrow as pa
 
@@ -11,8 +12,8 @@ from slackwater.runtime.expressions.expressions import Expr
 from slackwater.runtime.model import Release, format_ns
 from slackwater.runtime.operators.ground.drift import CERTAIN, Drift
 from slackwater.runtime.operators.ground.keep import replicas_text
-from slackwater.runtime.plan.promises import PASSES, Summary
-from slackwater.runtime.plan.step import GatedStep, Keep, Replica, Sharing, Side, Step, all_columns
+from slackwater.runtime.plan.step import GatedStep, Step
+from slackwater.runtime.plan.traits import Replica, Role, Sharing, StepTraits
 
 FIRST, THEN = 0, 1
 """Which event of a match."""
@@ -41,10 +42,22 @@ class FollowedByStep(GatedStep):
     keeps_late: bool = False
     """In a plan: whether a `LateStep` takes the rows that came too late."""
 
-    @property
-    def kind(self) -> str:
-        """It looks for a pattern."""
-        return "followed_by"
+    @cached_property
+    def traits(self) -> StepTraits:  # noqa: D102 - see Step
+        return StepTraits(
+            kind="followed_by",
+            role=Role.AFTER_GATE,
+            # As long as another may follow, and as clocks make that longer.
+            reach_ns=self.within_ns + (2 * self.drift.most_ns if self.drift else 0),
+            release=self.release,
+            port_keys=(self.keys,),
+            # With drift another event may come before the later row of a match.
+            makes="rows" if self.drift is None else "on its time",
+            misses="matches",
+            sharing=Sharing(self.replicas, "keys"),
+            replica=self.replica,
+            counters=self.drift.counters if self.drift else (),
+        )
 
     @property
     def names(self) -> Mapping[str, tuple[int, str]]:
@@ -57,16 +70,6 @@ class FollowedByStep(GatedStep):
             if field.name.startswith(prefix)
         }
 
-    @property
-    def ports(self) -> tuple[int, ...]:
-        """One."""
-        return (0,)
-
-    @property
-    def port_keys(self) -> tuple[tuple[str, ...], ...]:
-        """One follows another only if these are equal."""
-        return (self.keys,)
-
     def reads(self, position: int, there: frozenset[str], needed: frozenset[str]) -> Set[str]:
         """The keys, what tells which event a row is, bounds, and what is needed of either."""
         del position, there
@@ -74,75 +77,14 @@ class FollowedByStep(GatedStep):
         bounds = self.drift.columns if self.drift else frozenset()
         return came | set(self.keys) | self.first.columns() | self.then.columns() | bounds
 
-    @property
-    def span_ns(self) -> int:
-        """As long as another may follow; and from where a clock is behind to where it is ahead."""
-        return self.within_ns + (2 * self.drift.most_ns if self.drift else 0)
-
-    @property
-    def summaries(self) -> tuple[Summary, ...]:
-        """As they come: a match is as old as its later row."""
-        return (PASSES,)
-
     def names_before(self, column: str) -> tuple[str | None, ...]:
         """As here, if it is a key: the rows of a key make its matches."""
         return (column if column in self.keys else None,)
-
-    @property
-    def passes_on(self) -> bool:
-        """It makes new rows."""
-        return False
-
-    @property
-    def leaves_with_rows(self) -> bool:
-        """Whether a match leaves with its later row; with drift others may come before it."""
-        return self.drift is None
-
-    @property
-    def revises(self) -> bool:
-        """It does not."""
-        return False
-
-    @property
-    def kept_by(self) -> Keep | None:
-        """Neither: late rows are in no match."""
-        return None
-
-    @property
-    def misses(self) -> str:
-        """What they would have been in."""
-        return "matches"
-
-    @property
-    def sharing(self) -> Sharing:
-        """By keys."""
-        return Sharing(self.replicas, "keys")
 
     def pruned(self, needed: frozenset[str], *, keeps_late: bool) -> FollowedByStep:
         """Return it without columns that nobody needs."""
         schema = pa.schema([field for field in self.schema if field.name in needed])
         return replace(self, schema=schema, keeps_late=keeps_late)
-
-    def late_columns(
-        self, inputs: Sequence[pa.Schema], *, side: Side | None, who: str
-    ) -> tuple[Mapping[str, str] | None, ...]:
-        """All columns of its rows."""
-        return all_columns(self, inputs, side=side, who=who)
-
-    @property
-    def counters(self) -> tuple[str, ...]:
-        """Of bounds that were cut, if rows have their own."""
-        return self.drift.counters if self.drift else ()
-
-    @property
-    def has_time(self) -> bool:
-        """It goes by event time only."""
-        return False
-
-    @property
-    def runs_users_code(self) -> bool:
-        """It does not."""
-        return False
 
     def explained(self, steps: Mapping[str, Step]) -> Iterator[str]:
         """Yield its keys, what is to follow what, and how soon."""
@@ -154,8 +96,4 @@ class FollowedByStep(GatedStep):
             yield f"drift    {self.drift.text}: each match that may be one, marked"
         yield f"gate     {self.release.text}"
         if self.replicas > 1:
-            yield replicas_text(self.sharing)
-
-    def bare(self) -> FollowedByStep:
-        """Return it: all it has is ours."""
-        return self
+            yield replicas_text(self.traits.sharing)

@@ -22,7 +22,7 @@ from slackwater.runtime.expressions.nearest import no_column
 from slackwater.runtime.expressions.result_types import TYPES, family, type_named, type_read
 from slackwater.runtime.model.schema import inside_type
 from slackwater.runtime.model.type_names import arrow_type
-from slackwater.runtime.plan.step import Share
+from slackwater.runtime.plan.traits import Share
 
 MOST_REPLICAS = 1024
 """Of one step; a plan has a stage and a channel from each of its writers for every one."""

@@ -11,8 +11,9 @@ from slackwater.runtime.operators.ground.keep import checked_keep, default_keep
 from slackwater.runtime.plan.flow_fingerprints import check_sinks
 from slackwater.runtime.plan.graph import order_steps
 from slackwater.runtime.plan.slack import AsFlow, Slack, rule_of
-from slackwater.runtime.plan.step import Keep, Step
+from slackwater.runtime.plan.step import Step
 from slackwater.runtime.plan.steps import SinkStep
+from slackwater.runtime.plan.traits import Keep
 
 
 class FlowBuilder:

@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from slackwater.runtime.errors import SettingError
-from slackwater.runtime.plan.step import Keep, Share, Sharing, Step
+from slackwater.runtime.plan.step import Step
 from slackwater.runtime.plan.steps import SourceStep
+from slackwater.runtime.plan.traits import Keep, Share, Sharing
 
 _KEEPS: tuple[Keep, ...] = ("promise", "slack")
 _SHARES: dict[Share, str] = {

@@ -13,7 +13,8 @@ import pyarrow as pa
 
 from slackwater.runtime.errors import FlowError, TypeMismatch
 from slackwater.runtime.operators.ground.flow_builder import FlowBuilder
-from slackwater.runtime.plan.step import Role, Step
+from slackwater.runtime.plan.step import Step
+from slackwater.runtime.plan.traits import Role
 
 Names = str | Sequence[str]
 
@@ -99,11 +100,11 @@ def refuse_revised(flow: FlowBuilder, *inputs: str, step: str) -> None:
     steps, waiting = flow.steps, list(inputs)
     for name in waiting:  # grows while we go
         behind = steps[name]
-        if behind.revises:
+        if behind.traits.revises:
             raise FlowError(
                 f"step {step!r} is behind {name!r}, whose windows leave again when late rows "
                 "correct them, and would count each revision; write late='drop' there, or let a "
                 "sink keep the highest revision"
             )
-        if behind.passes_on and behind.role is not Role.LATE_ROWS:
+        if behind.traits.passes_on and behind.traits.role is not Role.LATE_ROWS:
             waiting += [one for one in behind.inputs if one not in waiting]

@@ -43,7 +43,7 @@ from slackwater.runtime.operators.join.rows import (
 )
 from slackwater.runtime.operators.join.state import JoinState
 from slackwater.runtime.operators.join.step import JoinStep
-from slackwater.runtime.plan.step import Replica
+from slackwater.runtime.plan.traits import Replica
 
 Names = tuple[dict[str, str], dict[str, str]]
 """Columns of the left and of the right: {name they leave under: name they came under}."""

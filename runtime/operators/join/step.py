@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from functools import cached_property
 
 import pyarrow as pa
 
@@ -12,8 +12,9 @@ from slackwater.runtime.expressions.expressions import Expr
 from slackwater.runtime.model import READY_ONLY, Release, format_ns
 from slackwater.runtime.operators.ground.drift import CERTAIN, Drift
 from slackwater.runtime.operators.ground.keep import replicas_text, silent_text
-from slackwater.runtime.plan.promises import PASSES, Summary
-from slackwater.runtime.plan.step import GatedStep, Keep, Replica, Share, Sharing, Side, Step
+from slackwater.runtime.plan.promises import PASSES
+from slackwater.runtime.plan.step import GatedStep, Side, Step
+from slackwater.runtime.plan.traits import Keep, Replica, Role, Share, Sharing, StepTraits
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,22 +42,25 @@ class JoinStep(GatedStep):
     """In a plan: which of several this is."""
     keeps_late: bool = False
     """In a plan: whether a `LateStep` takes the rows that could not count in full."""
-    needs_rows: ClassVar[bool] = True
 
-    @property
-    def kind(self) -> str:
-        """It joins."""
-        return "join"
-
-    @property
-    def ports(self) -> tuple[int, ...]:
-        """Left and right."""
-        return (0, 1)
-
-    @property
-    def port_keys(self) -> tuple[tuple[str, ...], ...]:
-        """Rows are partners only if these are equal."""
-        return (self.left_on, self.right_on)
+    @cached_property
+    def traits(self) -> StepTraits:  # noqa: D102 - see Step
+        return StepTraits(
+            kind="join",
+            role=Role.AFTER_GATE,
+            reach_ns=self.widest_ns,
+            release=self.release,
+            ports=(0, 1),
+            port_keys=(self.left_on, self.right_on),
+            summaries=(PASSES, PASSES),  # a pair is as old as its later row
+            makes="pairs",
+            kept_by=self.keep,
+            misses="partners",
+            sharing=Sharing(self.replicas, self.share),
+            replica=self.replica,
+            counters=("comparisons", "let_go", *(self.drift.counters if self.drift else ())),
+            needs_rows=True,
+        )
 
     def reads(self, position: int, there: frozenset[str], needed: frozenset[str]) -> Set[str]:
         """The keys, and what leaves or is asked for by `where`."""
@@ -73,19 +77,9 @@ class JoinStep(GatedStep):
         return frozenset() if self.where is None else self.where.columns()
 
     @property
-    def span_ns(self) -> int:
-        """As long as a partner may be away."""
-        return self.widest_ns
-
-    @property
     def widest_ns(self) -> int:
         """How far apart the times of two rows may be, by their clocks, that make a pair."""
         return self.within_ns + (2 * self.drift.most_ns if self.drift else 0)
-
-    @property
-    def summaries(self) -> tuple[Summary, ...]:
-        """As they come: a pair is as old as its later row."""
-        return (PASSES, PASSES)
 
     def names_before(self, column: str) -> tuple[str | None, ...]:
         """Where it came from; a left key was that of the right, too."""
@@ -96,31 +90,6 @@ class JoinStep(GatedStep):
             return (None, None)
         came = {name: old for old, name in self.right_names.items()}
         return (None, came[column]) if column in came else (column, None)
-
-    @property
-    def passes_on(self) -> bool:
-        """It makes new rows."""
-        return False
-
-    @property
-    def revises(self) -> bool:
-        """It does not."""
-        return False
-
-    @property
-    def kept_by(self) -> Keep | None:
-        """As it is written."""
-        return self.keep
-
-    @property
-    def misses(self) -> str:
-        """Partners."""
-        return "partners"
-
-    @property
-    def sharing(self) -> Sharing:
-        """As it is written."""
-        return Sharing(self.replicas, self.share)
 
     def pruned(self, needed: frozenset[str], *, keeps_late: bool) -> JoinStep:
         """Return it without columns that nobody needs."""
@@ -142,11 +111,6 @@ class JoinStep(GatedStep):
             for own, schema in zip(("left", "right"), inputs, strict=True)
         )
 
-    @property
-    def counters(self) -> tuple[str, ...]:
-        """Pairs compared, and rows that went too soon, there being too many."""
-        return ("comparisons", "let_go", *(self.drift.counters if self.drift else ()))
-
     def explained(self, steps: Mapping[str, Step]) -> Iterator[str]:
         """Yield its keys, what else pairs must satisfy, and how long rows stay."""
         keys = zip(self.left_on, self.right_on, strict=True)
@@ -160,21 +124,7 @@ class JoinStep(GatedStep):
         if self.release != READY_ONLY:
             yield f"keeps    {_keep_text(self, steps)}"
         if self.replicas > 1:
-            yield replicas_text(self.sharing)
-
-    @property
-    def runs_users_code(self) -> bool:
-        """It does not."""
-        return False
-
-    @property
-    def has_time(self) -> bool:
-        """It goes by event time only."""
-        return False
-
-    def bare(self) -> JoinStep:
-        """Return it: all it has is ours."""
-        return self
+            yield replicas_text(self.traits.sharing)
 
 
 def _keep_text(step: JoinStep, steps: Mapping[str, Step]) -> str:

@@ -22,7 +22,7 @@ from slackwater.runtime.operators.join.schema import joined_schema, judged
 from slackwater.runtime.operators.join.step import JoinStep
 from slackwater.runtime.operators.join.uncertain import join_machine
 from slackwater.runtime.plan.slack import AS_FLOW, Slack
-from slackwater.runtime.plan.step import Keep, Share
+from slackwater.runtime.plan.traits import Keep, Share
 
 
 class Joining(AnyStream):

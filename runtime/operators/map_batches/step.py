@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Set
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import cached_property
 
 from slackwater.runtime.model import Columns
 from slackwater.runtime.plan.step import EachRowStep, Step
+from slackwater.runtime.plan.traits import StepTraits, each_row
 
 BatchFunction = Callable[[Columns], Columns]
 """{name: column} in, {name: column} out, same number of rows."""
@@ -18,25 +20,14 @@ class MapBatchesStep(EachRowStep):
 
     function: BatchFunction
 
-    @property
-    def kind(self) -> str:
-        """It maps."""
-        return "mapbatches"
+    @cached_property
+    def traits(self) -> StepTraits:  # noqa: D102 - see Step
+        return each_row("mapbatches", runs_users_code=True)
 
     def reads(self, position: int, there: frozenset[str], needed: frozenset[str]) -> Set[str]:
         """All: nobody knows what the function reads."""
         del position, needed
         return there
-
-    def names_before(self, column: str) -> tuple[str | None, ...]:
-        """Nobody knows what the function makes of it."""
-        del column
-        return (None,)
-
-    @property
-    def runs_users_code(self) -> bool:
-        """It calls the user's function."""
-        return True
 
     def explained(self, steps: Mapping[str, Step]) -> Iterator[str]:
         """Yield the function's name."""
@@ -44,5 +35,5 @@ class MapBatchesStep(EachRowStep):
         yield f"calls    {getattr(self.function, '__qualname__', repr(self.function))}"
 
     def bare(self) -> MapBatchesStep:
-        """Return it without the function."""
-        return replace(self, function=None)  # type: ignore[arg-type]
+        """Return the step without the function."""
+        return self.without("function")

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Set
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from slackwater.runtime.plan.step import EachRowStep, Step
+from slackwater.runtime.plan.traits import StepTraits, each_row
 
 RowFunction = Callable[[dict[str, Any]], dict[str, Any] | None]
 """One row in, one row (or None: filtered) out."""
@@ -18,25 +20,14 @@ class MapRowsStep(EachRowStep):
 
     function: RowFunction
 
-    @property
-    def kind(self) -> str:
-        """It maps."""
-        return "maprows"
+    @cached_property
+    def traits(self) -> StepTraits:  # noqa: D102 - see Step
+        return each_row("maprows", runs_users_code=True)
 
     def reads(self, position: int, there: frozenset[str], needed: frozenset[str]) -> Set[str]:
         """All: nobody knows what the function reads."""
         del position, needed
         return there
-
-    def names_before(self, column: str) -> tuple[str | None, ...]:
-        """Nobody knows what the function makes of it."""
-        del column
-        return (None,)
-
-    @property
-    def runs_users_code(self) -> bool:
-        """It calls the user's function."""
-        return True
 
     def explained(self, steps: Mapping[str, Step]) -> Iterator[str]:
         """Yield the function's name."""
@@ -44,5 +35,5 @@ class MapRowsStep(EachRowStep):
         yield f"calls    {getattr(self.function, '__qualname__', repr(self.function))}"
 
     def bare(self) -> MapRowsStep:
-        """Return it without the function."""
-        return replace(self, function=None)  # type: ignore[arg-type]
+        """Return the step without the function."""
+        return self.without("function")

@@ -352,7 +352,7 @@ class PatternMachine(ByEventTime):
             if len(self._rows) > self._most_rows:
                 self._keep_rows()
             return
-        self._rows.forget_before(self._passed_ns - self._step.span_ns)
+        self._rows.forget_before(self._passed_ns - self._step.traits.reach_ns)
         if (len(self._keys) if self._counts_all else len(self._matchers.of_key)) > self._most_keys:
             self._keep_keys()
 
@@ -363,13 +363,15 @@ class PatternMachine(ByEventTime):
             held.append(self._shedding.turns_tried())
         turns = sorted({turn for own in held for turn in own})
         # A number of events is reached by events alone, so there no row is over as time goes on.
-        since_ns = START_NS if self._step.counts_events else self._passed_ns - self._step.span_ns
+        since_ns = (
+            START_NS if self._step.counts_events else self._passed_ns - self._step.traits.reach_ns
+        )
         self._rows.keep(np.array(turns, dtype=np.int64), since_ns=since_ns)
         self._most_rows = max(2 * len(turns), _MANY_ROWS)
 
     def _keep_keys(self) -> None:
         """Let go of keys of which no event is in a match to come."""
-        kept = self._matchers.codes_since(self._passed_ns - self._step.span_ns)
+        kept = self._matchers.codes_since(self._passed_ns - self._step.traits.reach_ns)
         self._most_keys = max(2 * len(kept), _MANY_KEYS)
         if not self._step.keys:
             return

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import pyarrow as pa
 
@@ -23,8 +24,8 @@ from slackwater.runtime.patterns.scopes import (
     Within,
 )
 from slackwater.runtime.patterns.settings import Selection, Settings
-from slackwater.runtime.plan.promises import PASSES, Summary
-from slackwater.runtime.plan.step import GatedStep, Keep, Replica, Sharing, Side, Step, all_columns
+from slackwater.runtime.plan.step import GatedStep, Step
+from slackwater.runtime.plan.traits import Replica, Role, Sharing, StepTraits
 from slackwater.runtime.shedding import Espice
 
 WINDOW_START = "window_start"
@@ -76,10 +77,23 @@ class PatternStep(GatedStep):
     keeps_late: bool = False
     """In a plan: whether a `LateStep` takes the rows that came too late."""
 
-    @property
-    def kind(self) -> str:
-        """It looks for a pattern."""
-        return "pattern"
+    @cached_property
+    def traits(self) -> StepTraits:  # noqa: D102 - see Step
+        return StepTraits(
+            kind="pattern",
+            role=Role.AFTER_GATE,
+            reach_ns=self._reach_ns,
+            release=self.release,
+            port_keys=(self.keys,),
+            makes="rows" if self._leaves_with_rows else "on its time",
+            counts_events=isinstance(self.scope, CountWindows),
+            misses="matches",
+            sharing=Sharing(self.replicas, "keys"),
+            replica=self.replica,
+            counters=self._counters,
+            uses_clock=self.shed is not None,  # load is a matter of time
+            shed=self.shed,
+        )
 
     @property
     def feature(self) -> Expr | None:
@@ -127,16 +141,6 @@ class PatternStep(GatedStep):
         places = [place for one in self.pattern.alternatives for place in one.places]
         return found | {one.distinct for one in places if one.distinct is not None}
 
-    @property
-    def ports(self) -> tuple[int, ...]:
-        """One."""
-        return (0,)
-
-    @property
-    def port_keys(self) -> tuple[tuple[str, ...], ...]:
-        """Events are of one match only if these are equal."""
-        return (self.keys,)
-
     def reads(self, position: int, there: frozenset[str], needed: frozenset[str]) -> Set[str]:
         """The keys, what tells events apart, and what is needed of each."""
         del position, there
@@ -150,7 +154,7 @@ class PatternStep(GatedStep):
         return Settings(rules, self.scope, self.selection, self.consumes, self.most, layout)
 
     @property
-    def span_ns(self) -> int:
+    def _reach_ns(self) -> int:
         """As long as a window, or a match, if that is a time; and as clocks make that longer.
 
         See `DriftLayout.held_ns`.
@@ -175,75 +179,29 @@ class PatternStep(GatedStep):
             return scope.events is not None
         return isinstance(scope, CountWindows)
 
-    @property
-    def summaries(self) -> tuple[Summary, ...]:
-        """As they come: a match is as old as its last event, or its end."""
-        return (PASSES,)
-
     def names_before(self, column: str) -> tuple[str | None, ...]:
         """As here, if it is a key: the rows of a key make its matches."""
         return (column if column in self.keys else None,)
 
     @property
-    def passes_on(self) -> bool:
-        """It makes new rows."""
-        return False
-
-    @property
-    def leaves_with_rows(self) -> bool:
+    def _leaves_with_rows(self) -> bool:
         """Whether a match leaves with its last event; not so where a `no` ends it."""
         return not any(one.barred_after for one in self.pattern.alternatives)
-
-    @property
-    def revises(self) -> bool:
-        """It does not."""
-        return False
-
-    @property
-    def kept_by(self) -> Keep | None:
-        """Neither: late rows are in no match."""
-        return None
-
-    @property
-    def misses(self) -> str:
-        """What they would have been in."""
-        return "matches"
-
-    @property
-    def sharing(self) -> Sharing:
-        """By keys."""
-        return Sharing(self.replicas, "keys")
 
     def pruned(self, needed: frozenset[str], *, keeps_late: bool) -> PatternStep:
         """Return it without columns that nobody needs."""
         schema = pa.schema([field for field in self.schema if field.name in needed])
         return replace(self, schema=schema, keeps_late=keeps_late)
 
-    def late_columns(
-        self, inputs: Sequence[pa.Schema], *, side: Side | None, who: str
-    ) -> tuple[Mapping[str, str] | None, ...]:
-        """All columns of its rows."""
-        return all_columns(self, inputs, side=side, who=who)
-
     @property
-    def counters(self) -> tuple[str, ...]:
+    def _counters(self) -> tuple[str, ...]:
         """If it sheds: rows that were, and what was worked on: events, or pairs with windows.
 
         Of bounds that were cut, if rows have their own; and what waits for the end of a scope.
         """
         bounds = () if self.drift is None else self.drift.counters
-        waits = () if self.leaves_with_rows else ("waiting",)
+        waits = () if self._leaves_with_rows else ("waiting",)
         return (*waits, *(bounds if self.shed is None else ("shed", "comparisons")))
-
-    @property
-    def has_time(self) -> bool:
-        """Only where it sheds: load is a matter of time."""
-        return self.shed is not None
-
-    @property
-    def runs_users_code(self) -> bool:
-        """It does not."""
-        return False
 
     def explained(self, steps: Mapping[str, Step]) -> Iterator[str]:
         """Yield its keys, the pattern, and what of its matches leaves."""
@@ -264,11 +222,7 @@ class PatternStep(GatedStep):
             yield f"shed     {self.shed.text}"
         yield f"gate     {self.release.text}"
         if self.replicas > 1:
-            yield replicas_text(self.sharing)
-
-    def bare(self) -> PatternStep:
-        """Return it: all it has is ours."""
-        return self
+            yield replicas_text(self.traits.sharing)
 
 
 def _columns_of(predicate: Expr | None, events: Sequence[str]) -> set[str]:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Set
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
-
-import pyarrow as pa
 
 from slackwater.runtime.model import Release, format_ns
 from slackwater.runtime.operators.ground.keep import replicas_text
-from slackwater.runtime.plan.promises import PASSES, Summary
-from slackwater.runtime.plan.step import GatedStep, Keep, Replica, Sharing, Side, Step, all_columns
+from slackwater.runtime.plan.step import GatedStep, Step
+from slackwater.runtime.plan.traits import Replica, Role, Sharing, StepTraits
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,91 +29,26 @@ class ProcessStep(GatedStep):
     keeps_late: bool = False
     """In a plan: whether a `LateStep` takes the rows that came behind their time."""
 
-    @property
-    def kind(self) -> str:
-        """It processes."""
-        return "process"
-
-    @property
-    def ports(self) -> tuple[int, ...]:
-        """One."""
-        return (0,)
-
-    @property
-    def port_keys(self) -> tuple[tuple[str, ...], ...]:
-        """An object has all rows of its key."""
-        return (self.keys,)
+    @cached_property
+    def traits(self) -> StepTraits:  # noqa: D102 - see Step
+        return StepTraits(
+            kind="process",
+            role=Role.AFTER_GATE,
+            reach_ns=self.within_ns,
+            runs_users_code=True,
+            release=self.release,
+            port_keys=(self.keys,),
+            makes="on its time",
+            misses="their turn",
+            sharing=Sharing(self.replicas, "keys"),
+            replica=self.replica,
+            counters=("timers",),
+        )
 
     def reads(self, position: int, there: frozenset[str], needed: frozenset[str]) -> Set[str]:
         """All: nobody knows what the user's object reads."""
         del position, needed
         return there
-
-    @property
-    def span_ns(self) -> int:
-        """As long as an object knows of a row, if no other follows."""
-        return self.within_ns
-
-    @property
-    def summaries(self) -> tuple[Summary, ...]:
-        """As they come: nothing is older than the rows, or the time, that it follows from."""
-        return (PASSES,)
-
-    def names_before(self, column: str) -> tuple[str | None, ...]:
-        """Nobody knows what the user's object makes of it."""
-        del column
-        return (None,)
-
-    @property
-    def passes_on(self) -> bool:
-        """It makes new rows."""
-        return False
-
-    @property
-    def revises(self) -> bool:
-        """It does not."""
-        return False
-
-    @property
-    def kept_by(self) -> Keep | None:
-        """Neither: rows go to their objects in order, so late ones miss theirs."""
-        return None
-
-    @property
-    def misses(self) -> str:
-        """The object of their key."""
-        return "their turn"
-
-    @property
-    def sharing(self) -> Sharing:
-        """By keys."""
-        return Sharing(self.replicas, "keys")
-
-    def pruned(self, needed: frozenset[str], *, keeps_late: bool) -> ProcessStep:
-        """Return it as it is run: the user's object makes all columns."""
-        del needed
-        return replace(self, keeps_late=keeps_late)
-
-    def late_columns(
-        self, inputs: Sequence[pa.Schema], *, side: Side | None, who: str
-    ) -> tuple[Mapping[str, str] | None, ...]:
-        """All columns of its rows."""
-        return all_columns(self, inputs, side=side, who=who)
-
-    @property
-    def counters(self) -> tuple[str, ...]:
-        """How often objects were called in time."""
-        return ("timers",)
-
-    @property
-    def has_time(self) -> bool:
-        """It goes by event time only."""
-        return False
-
-    @property
-    def runs_users_code(self) -> bool:
-        """It calls the user's object."""
-        return True
 
     def explained(self, steps: Mapping[str, Step]) -> Iterator[str]:
         """Yield its keys, whose it is, and how long objects stay."""
@@ -124,8 +58,8 @@ class ProcessStep(GatedStep):
         yield f"keeps    a key until {format_ns(self.within_ns)} behind its last row"
         yield f"gate     {self.release.text}"
         if self.replicas > 1:
-            yield replicas_text(self.sharing)
+            yield replicas_text(self.traits.sharing)
 
     def bare(self) -> ProcessStep:
-        """Return it without the user's object."""
-        return replace(self, operator=None)
+        """Return the step without the user's object."""
+        return self.without("operator")

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
+from functools import cached_property
 
 from slackwater.runtime.plan.step import EachRowStep, Step
+from slackwater.runtime.plan.traits import StepTraits, each_row
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -14,10 +16,9 @@ class SelectStep(EachRowStep):
 
     columns: Mapping[str, str]
 
-    @property
-    def kind(self) -> str:
-        """It selects."""
-        return "select"
+    @cached_property
+    def traits(self) -> StepTraits:  # noqa: D102 - see Step
+        return each_row("select")
 
     def reads(self, position: int, there: frozenset[str], needed: frozenset[str]) -> Set[str]:
         """The columns that it keeps."""
@@ -28,18 +29,9 @@ class SelectStep(EachRowStep):
         """By its old name."""
         return (self.columns[column],)
 
-    @property
-    def runs_users_code(self) -> bool:
-        """It does not."""
-        return False
-
     def explained(self, steps: Mapping[str, Step]) -> Iterator[str]:
         """Yield the columns that have new names."""
         del steps
         renamed = [f"{new} = {old}" for new, old in self.columns.items() if new != old]
         if renamed:
             yield f"renames  {', '.join(renamed)}"
-
-    def bare(self) -> SelectStep:
-        """Return it: it has names only."""
-        return self

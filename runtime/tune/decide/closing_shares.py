@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any
 from slackwater.runtime.closing.typed import Typed
 from slackwater.runtime.control.graph import FlowGraph
 from slackwater.runtime.model import format_ns
-from slackwater.runtime.plan.arrivals import closes_of
 from slackwater.runtime.tune.decide.feasible import HOP_NS
 from slackwater.runtime.tune.decide.policies import kept_back_ns
 from slackwater.runtime.tune.record.paths import Paths
@@ -97,7 +96,7 @@ def _heard_more_often(plan: Plan, words_ns: list[int]) -> dict[str, Stage]:
 
 
 def _close_of(stage: Stage) -> Any:
-    return closes_of(stage.step)
+    return stage.step.traits.close
 
 
 def _within(policy: Any, at_most_ns: int) -> Any:
@@ -112,7 +111,8 @@ def _within(policy: Any, at_most_ns: int) -> Any:
 
 
 def _unbounded(stage: Stage, plan: Plan) -> str:
-    close, deadline = closes_of(stage.step), format_ns(plan.deadline_ns or 0)
+    close, deadline = stage.step.traits.close, format_ns(plan.deadline_ns or 0)
+    assert close is not None, "only stages that close in time have a share"
     if close.speed is None:
         return (
             f"the deadline of {deadline} says nothing of windows of {stage.origin!r}: its sources "
