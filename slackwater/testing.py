@@ -208,7 +208,7 @@ class _Gated:
     def _run(self, machine: Operator, reads: list[GateRead], *, spoils: bool = False) -> Leaves:
         leaves: Leaves = []
         for read in reads:
-            left = machine.process(read, 0)
+            left = machine.work(read, 0).rows
             self._verify(left is None or len(left) > 0, "it returned a batch of no rows, not None")
             leaves += _leaves([left], self._names)
             if spoils:  # who keeps a view of them will see
@@ -218,7 +218,9 @@ class _Gated:
 
     def _verify_ends(self, machine: Operator) -> None:
         self._verify(machine.rows_held == 0, f"it holds {machine.rows_held} rows after the end")
-        self._verify(machine.promise_ns(END_NS) == END_NS, "it does not promise the end")
+        nothing: list[Batch | None] = [None] * (max(self._step.traits.ports) + 1)
+        end = machine.work(GateRead(nothing, nothing, END_NS, 0, END_NS), 0)
+        self._verify(end.promise_ns == END_NS, "it does not promise the end")
 
     def _verify_restored(self, reads: list[GateRead], whole: Leaves) -> None:
         machine = self._made()
@@ -230,7 +232,7 @@ class _Gated:
             machine.restore(from_plain(pickle.loads(state)))  # noqa: S301
             now = machine.rows_held, machine.late_dropped
             self._verify(held == now, f"restored it holds {now} rows, late ones, and held {held}")
-            leaves += _leaves([machine.process(read, 0)], self._names)
+            leaves += _leaves([machine.work(read, 0).rows], self._names)
         self._same(leaves, whole, "other rows leave when it goes on from its snapshots")
         half = len(reads) // 2
         machine = self._made()
@@ -244,7 +246,7 @@ class _Gated:
         """Verify that rows which leave are in order, and older than no promise."""
         machine, promised_ns = self._made(), START_NS
         for read in reads:
-            left = machine.process(read, 0)
+            left, following_ns, *_ = machine.work(read, 0)
             if left is not None:
                 times = left.event_time_ns
                 self._verify(bool((times[1:] >= times[:-1]).all()), "rows leave out of order")
@@ -252,7 +254,6 @@ class _Gated:
                     times.item(0) >= promised_ns,
                     f"a row of {times.item(0)} left when {promised_ns} had been promised",
                 )
-            following_ns = machine.promise_ns(read.frontier_ns)
             self._verify(following_ns >= promised_ns, "what it promises runs back")
             promised_ns = following_ns
 
@@ -275,7 +276,7 @@ class _Gated:
                     ports=[self._share(rows, port, number) for port, rows in enumerate(read.ports)],
                     late=[self._share(rows, port, number) for port, rows in enumerate(read.late)],
                 )
-                leaves.update(_leaves([machine.process(own, 0)], self._names))
+                leaves.update(_leaves([machine.work(own, 0).rows], self._names))
         self._verify(
             leaves == Counter(whole), f"{_REPLICAS} replicas make other rows than one does"
         )

@@ -65,4 +65,4 @@ class OwnMatcher:
     def match(self, operator: Operator) -> None:
         """Let it take all reads."""
         for read in self._reads:
-            operator.process(read, 0)
+            operator.work(read, 0)

@@ -267,7 +267,7 @@ def of_operator(
     order = told_ns.argsort(kind="stable")
     batch = Batch(told_ns[order], told_ns[order], {"speed": speed[order]})
     step = flow_of(pa.table({"ts": told_ns[:1], "speed": speed[:1]}), bound_ns).steps["means"]
-    made = make_operator(step).process(GateRead([batch], [None], END_NS, 0, END_NS), now_ns=0)
+    made = make_operator(step).work(GateRead([batch], [None], END_NS, 0, END_NS), now_ns=0).rows
     assert made is not None
     return _whole(made.columns, like)
 

@@ -316,7 +316,7 @@ def _at_leisure(asked: Asked) -> tuple[set[tuple[int, str]], FloatArray]:
     found: set[tuple[int, str]] = set()
     for read in reads_of(asked.rows, READ):
         before = machine.comparisons
-        made = machine.process(read, 0)
+        made = machine.work(read, 0).rows
         rows = read.ports[0]
         assert rows is not None
         seconds[int((rows.event_time_ns.item(0) - first) / 1e9)] += machine.comparisons - before

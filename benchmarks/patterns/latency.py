@@ -234,7 +234,7 @@ def _truth(asked: Asked, rates: Rates) -> set[tuple[int, str]]:
     found: set[tuple[int, str]] = set()
     while isinstance(block := reader.poll(), pa.RecordBatch):
         (read,) = reads_of(pa.table(block), len(block))
-        made = machine.process(read, 0)
+        made = machine.work(read, 0).rows
         if made is not None:
             starts = np.asarray(made.columns["window_start"]).astype(np.int64).tolist()
             found |= set(zip(starts, made.columns["events"].tolist(), strict=True))

@@ -78,14 +78,14 @@ def _run(
 ) -> tuple[float, set[Match], float]:
     first = round(len(reads) * TRAINED)
     for read in reads[:first]:
-        machine.process(read, 0)
+        machine.work(read, 0)
     begin_ns, shed, events, matches = _start_ns(reads[first]), machine.shed, 0, []
     began_ns = time.process_time_ns()
     for read in reads[first:]:
         if share is not None:
             assert machine._shedding is not None
             machine._shedding._overload._shedding.shedder.aim(Amount(share))
-        made = machine.process(read, 0)
+        made = machine.work(read, 0).rows
         if made is not None:
             matches.append(made)
         events += 0 if read.ports[0] is None else len(read.ports[0])

@@ -76,6 +76,6 @@ def spent(operator: Operator, reads: Sequence[GateRead]) -> tuple[float, int]:
     """Return the CPU time in s, and the matches."""
     began, found = time.process_time(), 0
     for read in reads:
-        batch = operator.process(read, 0)
+        batch = operator.work(read, 0).rows
         found += 0 if batch is None else len(batch)
     return time.process_time() - began, found

@@ -107,8 +107,7 @@ class StepTraits:
         sharing: number of replicas, and the rows that each gets.
         replica: the replica that it is; None: it is the whole step. The class has a field of this
             name, if a step may have replicas.
-        counters: names of what its machine counts, for the report.
-        uses_clock: whether it uses the clock too (`Operator.due_ns`): no two runs need be alike.
+        uses_clock: whether it uses the clock too (`Result.due_ns`): no two runs need be alike.
         needs_rows: whether only rows give it results: by a promise alone it forgets, at most.
         shed: settings of its shedding; None: it sheds nothing.
         close: how it uses arrivals; None: it does not.
@@ -132,7 +131,6 @@ class StepTraits:
     misses: str = "others"
     sharing: Sharing = ALONE
     replica: Replica | None = None
-    counters: tuple[str, ...] = ()
     uses_clock: bool = False
     needs_rows: bool = False
     shed: object | None = None

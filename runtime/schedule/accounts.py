@@ -10,7 +10,7 @@ from slackwater.runtime.measure.report import StageReport
 from slackwater.runtime.merge import ReplicaReads, SlackGate
 from slackwater.runtime.sources.machine import SourceMachine
 
-_OWN = frozenset({"comparisons", "let_go"})
+_OWN = frozenset({"comparisons", "let_go", "closing", "shedding"})
 """What reports have a place of its own for."""
 
 
@@ -35,31 +35,24 @@ def count_gate(
     report.waiting_for = [names[writer] for writer in gate.holders()]
 
 
-def count_in(report: StageReport, name: str, number: int) -> None:
-    """Fill in what an operator counts, under its own name or among all other counts."""
-    if name == SHED.name:
-        report.counts[SHED] = number
-    elif name in _OWN:
-        setattr(report, name, number)
-    else:
-        report.counted[name] = number
+def count_in(report: StageReport, name: str, counted: Any) -> None:
+    """Fill in what an operator counts, under its own name or among all other counts.
 
-
-def count_closing(report: StageReport, operator: Any) -> None:
-    """Fill in the counts of windows that close in time.
-
-    Rows leave the gate as they come, and are late only where they missed a window of theirs: all
-    others that came out of order have not waited for what was older.
-
-    Args:
-        report: filled in as far as the gate goes.
-        operator: has `closing`, and `late_used`.
+    Where windows close in time, rows leave the gate as they come, and are late only where they
+    missed a window of theirs (`late_used`): all others that came out of order have not waited for
+    what was older.
     """
-    report.closing = operator.closing
-    went_on = report.used
-    report.late = operator.late_used
-    report.ready = min(report.ready, went_on - report.late)
-    report.slack_ready = went_on - report.late - report.ready
+    if name == SHED.name:
+        report.counts[SHED] = counted
+    elif name == "late_used":
+        went_on = report.used
+        report.late = counted
+        report.ready = min(report.ready, went_on - report.late)
+        report.slack_ready = went_on - report.late - report.ready
+    elif name in _OWN:
+        setattr(report, name, counted)
+    else:
+        report.counted[name] = counted
 
 
 def count_reads(report: StageReport, reads: ReplicaReads, *, queued: int, dropped: int) -> None:

@@ -6,12 +6,13 @@ as long to make.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple, TypeAlias
 
 from slackwater.runtime.model import Batch, Message
 from slackwater.runtime.plan.plan import Channel
 
-__all__ = ["Action", "Egress", "Grant", "Rest", "Send", "Slice"]
+__all__ = ["Action", "Egress", "Grant", "Rest", "Send", "Slice", "Work"]
 
 
 class Send(NamedTuple):
@@ -48,23 +49,28 @@ class Rest(NamedTuple):
     """Whether a poll is due then that may find nothing, and nothing else."""
 
 
-class LookedAt(NamedTuple):
-    """Counts of an operator.
+class Work(NamedTuple):
+    """Work of a stage in one slice.
 
     Attributes:
-        comparisons: pairs that it compared.
-        passed_over: rows that it did not look at; None: it looks at all.
+        message: that leaves, to every output; None if nothing is new.
+        used: per input channel the rows of credit that are used up.
+        rows: that were taken in.
+        released: rows that went on to the operator. A gate may take rows in with one slice, and
+            release them with many others.
+        compared: pairs that a join compared.
+        passed_over: rows, of those released, that the operator did not look at; None: it looks at
+            all.
+        has_read: whether the slice read input, or polled for it, and handed nothing over.
     """
 
-    comparisons: int = 0
+    message: Message | None
+    used: Sequence[tuple[str, int]] = ()
+    rows: int = 0
+    released: int = 0
+    compared: int = 0
     passed_over: int | None = None
-
-    def since(self, before: LookedAt) -> LookedAt:
-        """Return what was counted since then."""
-        passed = None
-        if self.passed_over is not None and before.passed_over is not None:
-            passed = self.passed_over - before.passed_over
-        return LookedAt(self.comparisons - before.comparisons, passed)
+    has_read: bool = False
 
 
 class Slice(NamedTuple):

@@ -36,7 +36,8 @@ def carry_out(machine: StageMachine, command: Command) -> None:
         SettingError: the stage has no gate, or one that cannot hold rows by the clock.
     """
     if isinstance(command, Shed):
-        machine.operator.reckon_with(command.rest_ns)  # type: ignore[union-attr]  # its step sheds
+        assert machine.operator is not None, "its step sheds"
+        machine.operator.reckon_with(command.rest_ns)
     elif isinstance(command, SetRelease):
         try:
             machine.set_rule(command.rule, trials=command.trials)

@@ -17,11 +17,11 @@ from slackwater.runtime.measure.report import StageReport
 from slackwater.runtime.measure.step_report import StepReport
 from slackwater.runtime.model import START_NS, Batch, GateRead
 from slackwater.runtime.operators import make_operator, make_stateless
+from slackwater.runtime.operators.ground import Result
 from slackwater.runtime.plan.plan import Stage
 from slackwater.runtime.plan.step import GatedStep, Step
 from slackwater.runtime.plan.traits import Role
-from slackwater.runtime.schedule.accounts import count_closing, count_in
-from slackwater.runtime.schedule.actions import LookedAt
+from slackwater.runtime.schedule.accounts import count_in
 
 
 class Chain:
@@ -38,7 +38,7 @@ class Chain:
     @property
     def row_tests(self) -> RowTests | None:
         """First step row by row, if it is such a filter."""
-        return getattr(self._steps[0][0], "row_tests", None) if self._steps else None
+        return self._steps[0][0].row_tests if self._steps else None
 
     def tested(self, passed: int, left_out: int, report: StageReport) -> None:
         """Count rows that have been through the first step's tests already, and for the stage."""
@@ -83,21 +83,19 @@ class StageOperator:
         self._ports = range(max(step.traits.ports) + 1)
         self.counts = StepReport(step.name, step.traits.kind, [0 for _ in self._ports])
         traits = step.traits
-        self._counters, self._passes_on = traits.counters, traits.passes_on
-        self._compares = "comparisons" in traits.counters
-        self._has_time = traits.uses_clock
-        self._closes = traits.close is not None
-        self._sheds = traits.shed is not None
+        self.passes_on, self._uses_clock = traits.passes_on, traits.uses_clock
         self._told = (START_NS, 0, START_NS)  # watermark, its stimulus, frontier: of the last read
+        self.due_ns: int | None = None
+        """When it has something to do by the clock; None: at no time that is known."""
 
-    def work(self, released: GateRead, now_ns: int) -> tuple[Batch | None, int]:
+    def work(self, released: GateRead, now_ns: int) -> tuple[Result, int]:
         """Hand a read to the operator.
 
         Returns:
-            What leaves it; and of one that passes rows on how many it has kept to itself, those
+            Its result; and of one that passes rows on how many it has kept to itself, those
             apart that were too late for it.
         """
-        operator, rows_in = self.operator, self.counts.rows_in
+        rows_in = self.counts.rows_in
         rows = 0
         for port in self._ports:
             in_order, late = released.ports[port], released.late[port]
@@ -109,68 +107,39 @@ class StageOperator:
                 came = len(late.event_time_ns)
                 rows_in[port] += came
                 rows += came
-        dropped = operator.late_dropped if self._passes_on else 0
-        batch = operator.process(released, now_ns)
-        if self._has_time:
+        result = self.operator.work(released, now_ns)
+        if self._uses_clock:
+            self.due_ns = result.due_ns
             self._told = (
                 released.watermark_ns,
                 released.watermark_stimulus_ns,
                 released.frontier_ns,
             )
-        left = 0 if batch is None else len(batch.event_time_ns)
+        left = 0 if result.rows is None else len(result.rows.event_time_ns)
         self.counts.rows_out += left
-        if not self._passes_on:
-            return batch, 0
-        return batch, rows - left - (operator.late_dropped - dropped)
-
-    def due_ns(self) -> int | None:
-        """Return when the operator is due by the clock; None if never."""
-        return self.operator.due_ns()
-
-    def took(self, took_ns: int, idle_ns: int) -> None:
-        """Tell an operator that sheds how long its slice took and its slot idled."""
-        if self._sheds:
-            self.operator.took(took_ns, idle_ns)  # type: ignore[attr-defined]  # its step says so
+        return result, rows - left - result.late_dropped if self.passes_on else 0
 
     def nothing_new(self) -> GateRead:
         """Return a read without rows, as far as the last one."""
         none: list[Batch | None] = [None for _ in self._ports]
         return GateRead(none, none, *self._told)
 
-    @property
-    def waited_ns(self) -> int:
-        """Longest wait of the windows that closed in the last slice, in ns."""
-        if not self._closes:
-            return 0
-        found: int = self.operator.waited_ns  # type: ignore[attr-defined]  # its step says so
-        return found
-
-    @property
-    def looked_at(self) -> LookedAt:
-        """Rows that the operator has looked at so far, if its step tells them."""
-        pairs: int = self.operator.comparisons if self._compares else 0  # type: ignore[attr-defined]
-        passed: int | None = self.operator.passed_over if self._sheds else None  # type: ignore[attr-defined]
-        return LookedAt(pairs, passed)
-
     def fill(self, report: StageReport) -> None:
         """Fill in what the operator holds and counts."""
         report.held = self.operator.rows_held
-        if self._closes:
-            count_closing(report, self.operator)
-        if self._sheds:
-            report.shedding = self.operator.shedding  # type: ignore[attr-defined]  # its step says so
-        for name in self._counters:
-            count_in(report, name, getattr(self.operator, name))
+        for name, counted in self.operator.counts().items():
+            count_in(report, name, counted)
 
     def snapshot(self) -> dict[str, Any]:
         """Return all state, counts apart."""
-        return {"operator": self.operator.snapshot(), "told": self._told}
+        return {"operator": self.operator.snapshot(), "told": self._told, "due_ns": self.due_ns}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from a snapshot."""
         self.operator.restore(state["operator"])
         watermark_ns, stimulus_ns, frontier_ns = state["told"]
         self._told = (watermark_ns, stimulus_ns, frontier_ns)
+        self.due_ns = state["due_ns"]
 
 
 def steps_counted(

@@ -10,8 +10,8 @@ queue ─▶ GateIntake    as the stage's own gate lets them go
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
-from typing import Any, Generic, TypeVar
+from collections.abc import Iterator, Sequence
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from slackwater.runtime.config import Limits
 from slackwater.runtime.errors import OrderError
@@ -29,6 +29,20 @@ from slackwater.runtime.schedule.replicas import UnionInput
 from slackwater.runtime.schedule.stage_sampler import StageSampler
 
 
+class Taken(NamedTuple):
+    """What one `take` took in and passes on.
+
+    Attributes:
+        read: rows and promises that go on to the operator; None if nothing is new.
+        used: per input channel the rows of credit that are used up.
+        rows: that were taken in.
+    """
+
+    read: GateRead | None
+    used: Sequence[tuple[str, int]]
+    rows: int
+
+
 class Intake(ABC):
     """Common part of the three intakes.
 
@@ -42,8 +56,6 @@ class Intake(ABC):
         more: the last read was cut short: take again, whatever has come.
         goes_on_ns: with `more`, the stimulus that the rest counts by: after that of what has just
             been released, so that its results leave before more of them are made.
-        work: per input channel the rows of credit that the last `take` used up.
-        rows_worked: rows that the last `take` took in.
     """
 
     def __init__(
@@ -51,8 +63,6 @@ class Intake(ABC):
     ) -> None:
         self.more = False
         self.goes_on_ns = START_NS
-        self.work: list[tuple[str, int]] = []
-        self.rows_worked = 0
         self._queues, self._report, self._sampler = queues, report, sampler
         self._writer = {channel.name: n for n, channel in enumerate(stage.inputs)}
         self._arrivals: ArrivalFrontier | None = None  # None: no input tells of these
@@ -71,8 +81,8 @@ class Intake(ABC):
         return None
 
     @abstractmethod
-    def take(self, now_ns: int, *, max_rows: int) -> GateRead | None:
-        """Return what goes on now, about `max_rows` rows at most; None: nothing new."""
+    def take(self, now_ns: int, *, max_rows: int) -> Taken:
+        """Return what goes on now, about `max_rows` rows at most."""
 
     def may_grant(self, channel: str, limits: Limits) -> bool:
         """Whether there is room for more of a channel, or everybody waits for it.
@@ -114,15 +124,13 @@ class PassIntake(Intake):
         self._union = UnionInput(stage) if len(stage.inputs) > 1 else None
         self._is_sink = stage.step.traits.role is Role.SINK
 
-    def take(self, now_ns: int, *, max_rows: int) -> GateRead | None:
+    def take(self, now_ns: int, *, max_rows: int) -> Taken:
         """Return one message, or as many of its rows as a slice may have."""
-        self.work, self.rows_worked = [], 0
         item = self._queues.pop(now_ns, None if self._is_sink else max_rows)
         if item is None:
-            return None
+            return Taken(None, (), 0)
         channel, message, came_ns = item
-        self.work.append((channel, credit_of(message)))
-        self.rows_worked = credit_of(message)
+        rows = credit_of(message)
         self._report.counts[READY] += message.rows
         if self._sampler is not None:
             self._sampler.passed(message.batch, came_ns)
@@ -133,7 +141,7 @@ class PassIntake(Intake):
             self._arrivals.hear(self._writer[channel], message)
             arrived = self._arrivals.advance()
         told = promise_ns, message.promise_stimulus_ns, promise_ns, arrived
-        return GateRead([message.batch], [None], *told)
+        return Taken(GateRead([message.batch], [None], *told), [(channel, rows)], rows)
 
     def snapshot(self) -> dict[str, Any]:
         """Return all state, the queue apart."""
@@ -176,18 +184,20 @@ class HeldIntake(Intake, Generic[_H]):
         self._report.gate_wait_ns += self._held.rows_held * (now_ns - self._since_ns)
         self._since_ns = now_ns
 
-    def _come(self, now_ns: int, max_rows: int) -> Iterator[tuple[int, Message, int]]:
-        """Take messages from the queue; yield (writer, message, when it came).
+    def _come(
+        self, now_ns: int, max_rows: int, used: list[tuple[str, int]]
+    ) -> Iterator[tuple[int, Message, int]]:
+        """Take messages from the queue; yield (writer, message, when it came), note its credit.
 
         What can be read already comes first: a message more would only wait, where it is out of
         reach of the credit that bounds the queue.
         """
-        self.work, rows = [], 0
+        rows = 0
         self.count_wait(now_ns)
         while not self.more and rows < max_rows and (item := self._queues.pop(now_ns)) is not None:
             channel, message, came_ns = item
             rows += message.rows
-            self.work.append((channel, credit_of(message)))
+            used.append((channel, credit_of(message)))
             yield self._writer[channel], message, came_ns
 
     def _count_most(self) -> int:
@@ -253,14 +263,15 @@ class GateIntake(HeldIntake[SlackGate]):
         """Return when a channel that the gate waits for is idle; None: never."""
         return None if self._idle is None else self._idle.due_ns(self._held)
 
-    def take(self, now_ns: int, *, max_rows: int) -> GateRead | None:
+    def take(self, now_ns: int, *, max_rows: int) -> Taken:
         """Put what has come into the gate, and read that."""
         gate, sampler = self._held, self._sampler
+        used: list[tuple[str, int]] = []
         if self._may_pass and not self.more and gate.may_pass:
             item = self._queues.pop_row(now_ns)
             if item is not None:
                 return self._pass_row(item[0], item[1], now_ns)
-        for writer, message, came_ns in self._come(now_ns, max_rows):
+        for writer, message, came_ns in self._come(now_ns, max_rows, used):
             gate.insert(
                 writer,
                 message.batch,
@@ -276,7 +287,6 @@ class GateIntake(HeldIntake[SlackGate]):
                 self._idle.taken(writer, now_ns)
             if sampler is not None:
                 sampler.came(writer, message.batch, came_ns)
-        self.rows_worked = sum([rows for _, rows in self.work])
         if self._idle is not None:
             self._idle.mark(gate, now_ns, queued=self._queues.waiting())
         held = self._count_most()
@@ -294,9 +304,9 @@ class GateIntake(HeldIntake[SlackGate]):
             sampler.left(released, now_ns)
         if released is not None and self._kept_ns is not None:
             self._count_held_back(released)
-        return released
+        return Taken(released, used, sum([rows for _, rows in used]))
 
-    def _pass_row(self, channel: str, message: Message, now_ns: int) -> GateRead | None:
+    def _pass_row(self, channel: str, message: Message, now_ns: int) -> Taken:
         """Do as `take` for a row that came alone to an empty gate.
 
         At the speed of the clock nearly all do, and what takes the time then is how much code a
@@ -304,7 +314,7 @@ class GateIntake(HeldIntake[SlackGate]):
         """
         batch, report = message.batch, self._report
         assert batch is not None, "it has one row"
-        self.work, self.rows_worked, self._since_ns = [(channel, 1)], 1, now_ns
+        self._since_ns = now_ns
         report.max_gate_rows = max(report.max_gate_rows, 1)
         released = self._held.pass_row(
             self._writer[channel],
@@ -314,7 +324,7 @@ class GateIntake(HeldIntake[SlackGate]):
         )
         if released is not None and self._kept_ns is not None:
             self._count_held_back(released)
-        return released
+        return Taken(released, [(channel, 1)], 1)
 
     def _told_of_arrivals(
         self, arrivals: ArrivalFrontier, released: GateRead | None

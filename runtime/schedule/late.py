@@ -34,10 +34,10 @@ class LateOutputs:
         self._channels = [
             (channel, StageOutputs([channel], start_ns=start_ns)) for channel in channels
         ]
-        self._rows: list[LateRows] = []
+        self._rows: Sequence[LateRows] = []
         self._promise_ns = 0
 
-    def take(self, rows: list[LateRows], *, promise_ns: int) -> bool:
+    def take(self, rows: Sequence[LateRows], *, promise_ns: int) -> bool:
         """Take rows that were found late; return whether there are any.
 
         Args:

@@ -57,7 +57,6 @@ def leave_out(machine: StageMachine, now_ns: int, *, max_rows: int) -> int:
     if rows:
         outputs.made(source.promise_ns, source.promise_stimulus_ns)
         source_at.has_looked(now_ns)
-        machine.rows_worked = machine.rows_released = rows
         machine.moved_ns = now_ns
         machine.report.batches += 1
         machine.chain.tested(0, rows, machine.report)

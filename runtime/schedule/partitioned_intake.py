@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from slackwater.runtime.config import Limits
 from slackwater.runtime.merge import ReplicaReads
-from slackwater.runtime.model import GateRead
 from slackwater.runtime.schedule.accounts import count_reads
-from slackwater.runtime.schedule.intake import HeldIntake
+from slackwater.runtime.schedule.intake import HeldIntake, Taken
 
 
 class PartitionedIntake(HeldIntake[ReplicaReads]):
     """Intake of a replica: reads of its gate, another stage, in parts if long."""
 
-    def take(self, now_ns: int, *, max_rows: int) -> GateRead | None:
+    def take(self, now_ns: int, *, max_rows: int) -> Taken:
         """Return the reads that are whole by now."""
         reads, sampler = self._held, self._sampler
-        for writer, message, came_ns in self._come(now_ns, max_rows):
+        used: list[tuple[str, int]] = []
+        for writer, message, came_ns in self._come(now_ns, max_rows, used):
             reads.insert(writer, message)
             if sampler is not None:
                 sampler.partitioned(message, came_ns)
@@ -23,10 +23,9 @@ class PartitionedIntake(HeldIntake[ReplicaReads]):
         released = reads.read(limit=max_rows)
         self.more = reads.has_more
         self._go_on(released)
-        self.rows_worked = held - reads.rows_held
         if sampler is not None:
             sampler.read(released, now_ns)
-        return released
+        return Taken(released, used, held - reads.rows_held)
 
     def may_grant(self, channel: str, limits: Limits) -> bool:
         """Whether there is room for more; always if what is there is no whole read."""

@@ -189,26 +189,33 @@ class Slot:
         name = self.at_work = machine.stage.name
         self._turn += 1
         self._turns[name] = self._turn
-        before, max_rows = machine.looked_at, self._slice_sizes[name].rows
+        max_rows = self._slice_sizes[name].rows
         self._recent.append((now_ns, "slice", name, max_rows))
-        message, used = machine.run(now_ns, max_rows=max_rows)
-        if machine.has_read:
+        work = machine.work(now_ns, max_rows=max_rows)
+        message = work.message
+        if work.has_read:
             self._recent.pop()  # a poll a millisecond would hide what a failure's report is to show
-        pairs, passed = machine.looked_at.since(before)
         actions: list[Action] = []
         if message is not None:
             self._send(machine, message, now_ns, actions)
         if name in self._asked.asking:
             for unsaid in self._asked.after(machine):
                 self._carry(unsaid.channel, unsaid.message, now_ns, actions)
-        for channel, rows in used:
+        for channel, rows in work.used:
             self._owed[channel] = self._owed.get(channel, 0) + rows
         if self._owed:
             self._grant(machine, actions)
-        results = 0 if message is None else message.rows
-        worked, released = machine.rows_worked, machine.rows_released
-        has_read = machine.has_read
-        return Slice(name, worked, actions, now_ns, pairs, released, results, passed, has_read)
+        return Slice(
+            name,
+            work.rows,
+            actions,
+            now_ns,
+            work.compared,
+            work.released,
+            0 if message is None else message.rows,
+            work.passed_over,
+            work.has_read,
+        )
 
     def _say(self, unsaid: Sequence[Unsaid], now_ns: int) -> Slice:
         """Send promises that a stage had not asked for before it moved."""
@@ -256,7 +263,8 @@ class Slot:
             for part, share_ns in done.shares(took_ns):
                 self.charge(part, share_ns)
             return
-        self._stages[done.stage].charge(done.began_ns, took_ns, self._idle_ns)
+        machine = self._stages[done.stage]
+        machine.charge(done.began_ns, took_ns, self._idle_ns, has_read=done.has_read)
         self._slice_sizes[done.stage].took(done.worked, took_ns)
 
     def charge_reading(self, source: str, took_ns: int) -> None:

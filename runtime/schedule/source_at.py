@@ -90,7 +90,6 @@ class StageSource:
         self.next_take_ns = start_ns
         self.looks = looks
         self.wakes = wakes
-        self.has_read = False
         self._polled_ns: int | None = None  # when the input had nothing; None: it may have rows
         self._found_ns = start_ns  # when it last had something
 
@@ -125,11 +124,9 @@ class StageSource:
         """Read a block, or return what is due now, about `max_rows` rows at most."""
         machine = self.machine
         if self.is_paced and machine.is_unread:
-            self.has_read = True
             self._note_poll(now_ns, has_found=machine.read(now_ns))
             return None
         message = machine.take(now_ns, max_rows=max_rows)
-        self.has_read = message is None
         if self.is_paced:
             self.has_looked(now_ns)
         else:

@@ -22,14 +22,14 @@ from slackwater.runtime.model import (
     Message,
     ReleaseRule,
 )
-from slackwater.runtime.operators.ground import Operator
+from slackwater.runtime.operators.ground import Operator, Result
 from slackwater.runtime.plan.plan import Channel, Stage
 from slackwater.runtime.plan.step import GatedStep
 from slackwater.runtime.plan.steps import GateStep
 from slackwater.runtime.plan.traits import Role
 from slackwater.runtime.progress import Wakeup
 from slackwater.runtime.schedule.accounts import count_source
-from slackwater.runtime.schedule.actions import LookedAt
+from slackwater.runtime.schedule.actions import Work
 from slackwater.runtime.schedule.chain import (
     Chain,
     StageOperator,
@@ -114,10 +114,7 @@ class StageMachine:
         results = [channel for channel in stage.outputs if channel.late is None]
         self.outputs = StageOutputs(results, start_ns=start_ns)
         self.output_names = [channel.name for channel in stage.outputs]
-        is_timed = stage.step.traits.uses_clock
-        self._is_timed = is_timed and self._operator_at is not None
         self._promise_ns, self.moved_ns = START_NS, start_ns  # the latter: when it let rows go
-        self.rows_worked = self.rows_released = 0  # that the last slice took in, and released
         self.is_finished = False
         self.next: Wakeup | None = None
         """Next work; None if it waits for something to come. Set by `tell_next`."""
@@ -161,17 +158,10 @@ class StageMachine:
     def _due_by_clock_ns(self) -> int | None:
         """Return when the gate or the operator is due by the clock; None if never."""
         hold_ns = None if self.gate is None else self.gate.hold_ends_ns()
-        if not self._is_timed or self._operator_at is None:
-            return hold_ns
-        due_ns = self._operator_at.due_ns()
+        due_ns = None if self._operator_at is None else self._operator_at.due_ns
         if due_ns is None or hold_ns is None:
             return hold_ns if due_ns is None else due_ns
         return min(due_ns, hold_ns)
-
-    @property
-    def has_read(self) -> bool:
-        """Whether the last slice read input, or polled for it, and handed nothing over."""
-        return self.source_at is not None and self.source_at.has_read
 
     def came_ns(self, urgency_ns: int) -> int:
         """Return when the oldest message came; without one, when the work was due."""
@@ -205,51 +195,47 @@ class StageMachine:
             self._sampler.try_out(trials)
         self.tell_next()
 
-    def run(self, now_ns: int, *, max_rows: int) -> tuple[Message | None, list[tuple[str, int]]]:
-        """Work off about `max_rows` rows.
-
-        Returns:
-            What goes to every output (None: nothing new), and per input channel the rows of
-            credit that were used up: [(channel, rows)].
-        """
-        sampler = self._sampler
-        if sampler is not None:
+    def work(self, now_ns: int, *, max_rows: int) -> Work:
+        """Work off about `max_rows` rows."""
+        if (sampler := self._sampler) is not None:
             sampler.count(now_ns, self.queues)
             sampler.begin()
-        used: list[tuple[str, int]] = []
-        if (source := self.source_at) is not None:
-            message = self._run_source(source, now_ns, max_rows)
-        else:
-            message, used = self._run_intake(now_ns, max_rows), self.intake.work
+        source = self.source_at
+        done = (
+            self._work_off(now_ns, max_rows)
+            if source is None
+            else self._take_from(source, now_ns, max_rows)
+        )
         self.tell_next()
-        return message, used
+        return done
 
-    def _run_source(self, source: StageSource, now_ns: int, max_rows: int) -> Message | None:
-        before = source.machine.taken
+    def _take_from(self, source: StageSource, now_ns: int, max_rows: int) -> Work:
+        machine = source.machine
+        before = machine.taken
         message = source.work(now_ns, max_rows=max_rows)
-        self.rows_released = 0 if message is None else message.rows + source.machine.left_out
-        self.rows_worked = max(source.machine.taken - before, self.rows_released)
+        released = 0 if message is None else message.rows + machine.left_out
+        rows = max(machine.taken - before, released)
         if message is None:
-            return None
+            return Work(None, (), rows, released, has_read=True)
         self.moved_ns = now_ns
         if self._sampler is not None:
             self._sampler.handed_over(message)
-        return self._emit_source(message, source.machine)
+        return Work(self._emit_source(message, machine), (), rows, released)
 
-    def _run_intake(self, now_ns: int, max_rows: int) -> Message | None:
-        intake = self.intake
-        released = intake.take(now_ns, max_rows=max_rows)
-        self.rows_worked = intake.rows_worked
-        self.rows_released = 0 if released is None else released.rows
-        if released is None:
-            if not self._is_timed or self._operator_at is None:
-                return None
-            due_ns = self._operator_at.due_ns()
-            if due_ns is None or due_ns > now_ns:
-                return None
-            released = self._operator_at.nothing_new()
+    def _work_off(self, now_ns: int, max_rows: int) -> Work:
+        read, used, rows = self.intake.take(now_ns, max_rows=max_rows)
+        released = 0 if read is None else read.rows
+        if read is None:
+            operator_at = self._operator_at
+            due_ns = None if operator_at is None else operator_at.due_ns
+            if operator_at is None or due_ns is None or due_ns > now_ns:
+                return Work(None, used, rows)
+            read = operator_at.nothing_new()
         self.moved_ns = now_ns
-        return self._emit(released, now_ns)
+        message, result = self._emit(read, now_ns)
+        if result is None:
+            return Work(message, used, rows, released)
+        return Work(message, used, rows, released, result.compared, result.passed_over)
 
     def _emit_source(self, message: Message, source: SourceMachine) -> Message:
         if source.is_tested:
@@ -260,23 +246,24 @@ class StageMachine:
         left = self._apply_chain(message.batch, is_input=True, first=int(source.is_tested))
         return message.with_batch(left)
 
-    def _emit(self, released: GateRead, now_ns: int) -> Message | None:
+    def _emit(self, released: GateRead, now_ns: int) -> tuple[Message | None, Result | None]:
+        """Return what a read makes leave, and the operator's result."""
         self.report.batches += 1
         batch: Batch | None = None
+        result: Result | None = None
         has_late = False
         promise_ns = released.frontier_ns
         if self._replica_outputs is not None:
             self.report.rows_out += self._replica_outputs.partition(released)
         elif (operator_at := self._operator_at) is not None:
-            batch, kept = operator_at.work(released, now_ns)
-            if self._sampler is not None and (waited_ns := operator_at.waited_ns):
-                self._sampler.waited(waited_ns)
+            result, kept = operator_at.work(released, now_ns)
+            if self._sampler is not None and result.waited_ns:
+                self._sampler.waited(result.waited_ns)
             self.report.counts[FILTERED] += kept
             if self._late is not None:
-                late = operator_at.operator.take_late()
-                has_late = self._late.take(late, promise_ns=self._promise_ns)
-            promise_ns = operator_at.operator.promise_ns(promise_ns)
-            batch = self._apply_chain(batch, is_input=self.report.passes_on)
+                has_late = self._late.take(result.late, promise_ns=self._promise_ns)
+            promise_ns = result.promise_ns
+            batch = self._apply_chain(result.rows, is_input=operator_at.passes_on)
         else:  # one message: no row is late where there is no gate
             batch = self._apply_chain(released.ports[0], is_input=True)
         advanced = promise_ns > self._promise_ns
@@ -285,8 +272,9 @@ class StageMachine:
             self.is_finished = True
         arrived = released.arrived if self.outputs.tells_arrivals else None
         if batch is None and not (advanced or has_late or arrived or self._replica_outputs):
-            return None
-        return Message(batch, self._promise_ns, released.watermark_stimulus_ns, arrived=arrived)
+            return None, result
+        stimulus_ns = released.watermark_stimulus_ns
+        return Message(batch, self._promise_ns, stimulus_ns, arrived=arrived), result
 
     def _apply_chain(self, batch: Batch | None, *, is_input: bool, first: int = 0) -> Batch | None:
         if batch is None or not (before := len(batch.event_time_ns)):
@@ -299,13 +287,20 @@ class StageMachine:
         self.report.rows_out += rows
         return batch if rows else None
 
-    def charge(self, now_ns: int, took_ns: int, idle_ns: int) -> None:
-        """Count what the last slice took, and how long its slot has been idle."""
+    def charge(self, now_ns: int, took_ns: int, idle_ns: int, *, has_read: bool = False) -> None:
+        """Count what the last slice took, and how long its slot has been idle.
+
+        Args:
+            now_ns: when the slice began.
+            took_ns: its time.
+            idle_ns: of the slot, so far.
+            has_read: see `Work`.
+        """
         self.report.service_ns += took_ns
         if (operator_at := self._operator_at) is not None:
-            operator_at.took(took_ns, idle_ns)
+            operator_at.operator.charge(took_ns, idle_ns)
         if self._sampler is not None:
-            self._sampler.end(now_ns, took_ns, counts=not self.has_read)
+            self._sampler.end(now_ns, took_ns, counts=not has_read)
 
     # -- what it says of itself ---------------------------------------------------------
 
@@ -327,10 +322,6 @@ class StageMachine:
     def rows_waiting(self) -> int:
         """Rows in its queue and its gate."""
         return self.queues.rows + (self.gate.rows_held if self.gate is not None else 0)
-
-    @property
-    def looked_at(self) -> LookedAt:  # noqa: D102 - see there
-        return LookedAt() if self._operator_at is None else self._operator_at.looked_at
 
     @property
     def operator(self) -> Operator | None:
@@ -381,8 +372,6 @@ class StageMachine:
             "outputs": self.outputs.snapshot(),
             "late": self._late.snapshot() if self._late else None,
             "next_take_ns": self.source_at.next_take_ns if self.source_at else START_NS,
-            "has_read": self.has_read,
-            "rows_worked": self.rows_worked,
             "promise_ns": self._promise_ns,
             "is_finished": self.is_finished,
             "moved_ns": self.moved_ns,
@@ -406,8 +395,6 @@ class StageMachine:
             self._late.restore(state["late"])
         if self.source_at is not None:
             self.source_at.next_take_ns = state["next_take_ns"]
-            self.source_at.has_read = state["has_read"]
-        self.rows_worked = state["rows_worked"]
         self._promise_ns, self.moved_ns = state["promise_ns"], state["moved_ns"]
         self.is_finished = state["is_finished"]
         self.tell_next()

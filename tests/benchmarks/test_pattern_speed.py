@@ -30,7 +30,7 @@ def test_the_naive_matcher_finds_what_the_operator_finds(growth: Growth, length:
     asked = growth.asked(length)
     operator = make_operator(asked.step())
     (read,) = reads_of(asked.rows)
-    batch = operator.process(read, 0)
+    batch = operator.work(read, 0).rows
     texts = [] if batch is None else batch.columns["events"].tolist()
 
     ours = [[time_ns // 1_000 for _, time_ns in json.loads(text)] for text in texts]

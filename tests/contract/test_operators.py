@@ -280,7 +280,7 @@ def test_snapshot_and_restore_change_nothing(case: Case, data: st.DataObject, cu
         operator = case.make()
         operator.restore(state)
         assert (operator.rows_held, operator.late_dropped) == before
-        leaves += leaves_of([operator.process(released, now_ns=0)])
+        leaves += leaves_of([operator.work(released, now_ns=0).rows])
     assert leaves == expected
 
 
@@ -309,7 +309,7 @@ def test_neither_how_rows_are_cut_into_reads_shows_nor_what_becomes_of_them_behi
     operator = case.make()
     leaves: Leaves = []
     for released in case.reads(segments, cut):
-        leaves += leaves_of([operator.process(released, now_ns=0)])
+        leaves += leaves_of([operator.work(released, now_ns=0).rows])
         for batch in (*released.ports, *released.late):
             overwrite(batch)
     assert leaves == expected
@@ -321,7 +321,8 @@ def test_nothing_is_held_after_the_end(case: Case, data: st.DataObject, cut: Ran
     operator = case.make()
     run(operator, case.reads(draw_stream(case, data), cut))
     assert operator.rows_held == 0
-    assert operator.promise_ns(END_NS) == END_NS
+    nothing: list[Batch | None] = [None] * case.ports
+    assert operator.work(GateRead(nothing, nothing, END_NS, 0, END_NS), 0).promise_ns == END_NS
     late = draw_stream(case, data)[0].rows
     before = operator.late_dropped
     reads = list(case.reads([Segment([], late, END_NS, END_NS)]))
@@ -337,14 +338,13 @@ def test_promise_is_kept_and_grows_with_the_watermark(
     operator = case.make()
     promise_ns = START_NS
     for released in case.reads(draw_stream(case, data, late=False), cut):
-        batch = operator.process(released, now_ns=0)
+        batch, following, *_ = operator.work(released, now_ns=0)
         if batch is not None:
             times = batch.event_time_ns.tolist()
             assert times == sorted(times)
             assert times[0] >= promise_ns
             assert len(times) == len(batch.stimulus_time_ns)
             assert list(batch.columns) == case.step.schema.names
-        following = operator.promise_ns(released.frontier_ns)
         # Where windows close in time, they may be open behind the watermark, or closed ahead.
         assert following >= promise_ns
         assert case.closes_in_time or following >= released.watermark_ns
@@ -356,8 +356,6 @@ def test_read_without_rows_gives_nothing(case: Case) -> None:
     operator = case.make()
     nothing: list[Batch | None] = [None] * case.ports
     for watermark_ns in (START_NS, -5, 0, 10**18, END_NS):
-        assert (
-            operator.process(GateRead(nothing, nothing, watermark_ns, 0, watermark_ns), now_ns=0)
-            is None
-        )
+        read = GateRead(nothing, nothing, watermark_ns, 0, watermark_ns)
+        assert operator.work(read, now_ns=0).rows is None
     assert operator.rows_held == operator.late_dropped == 0

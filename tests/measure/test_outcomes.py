@@ -77,13 +77,13 @@ def shedding_report(word: Outcome, *, lost: int = 0) -> JobReport:
     sink.word = word
     channel = ChannelReport(feed.outputs[0].name, "feed", "out")
     while not source.is_finished:
-        message, _ = source.run(0, max_rows=100)
+        message = source.work(0, max_rows=100).message
         for _, part in source.outgoing(message, 0) if message is not None else ():
             channel.rows_sent += part.rows
             channel.rows_received += part.rows
             sink.deliver(channel.name, part, 0)
     while not sink.is_finished:
-        sink.run(0, max_rows=100)
+        sink.work(0, max_rows=100)
     sink.report.counts[word] -= lost
     return job_report(
         of,

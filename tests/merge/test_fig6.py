@@ -57,7 +57,7 @@ class Operator:
     def request(self) -> tuple[str, set[tuple[str, str]]] | None:
         """Read one tuple; return it and the pairs that it makes, or None."""
         while (released := self.gate.read(limit=1)) is not None:
-            result = self._join.process(released, now_ns=0)
+            result = self._join.work(released, now_ns=0).rows
             if names := names_of(released):
                 (name,) = names
                 return name, pairs_of(result)

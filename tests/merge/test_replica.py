@@ -105,7 +105,7 @@ def work(operator: Operator, sent: Sequence[tuple[int, Message]], cut: Random) -
                 reads = again
             released = reads.read(limit=cut.randint(1, 9))
             assert released is not None
-            results.append(operator.process(released, now_ns=0))
+            results.append(operator.work(released, now_ns=0).rows)
             promises_ns.append(reads.promise_ns)
     assert reads.read(limit=9) is None
     assert reads.rows_held == 0
@@ -184,7 +184,7 @@ def test_rows_held_are_shared_out_evenly_over_the_replicas_of_a_join_of_all(
     held = []
     for n in range(of):
         operator = make_operator(replace(step, replica=Replica(n, of, "all")))
-        operator.process(GateRead([batch, None], [None, None], times[-1], 0, times[-1]), now_ns=0)
+        operator.work(GateRead([batch, None], [None, None], times[-1], 0, times[-1]), now_ns=0)
         held.append(operator.rows_held)
     assert sum(held) == len(times)
     assert max(held) - min(held) <= 1

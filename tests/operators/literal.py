@@ -188,7 +188,7 @@ def leaves_of(results: Sequence[Batch | None]) -> Leaves:
 
 
 def run(operator: Operator, reads: Iterator[GateRead]) -> Leaves:
-    return leaves_of([operator.process(released, now_ns=0) for released in reads])
+    return leaves_of([operator.work(released, now_ns=0).rows for released in reads])
 
 
 class LiteralJoin:

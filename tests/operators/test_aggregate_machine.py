@@ -125,17 +125,17 @@ def test_windows_that_close_together_are_worked_off_in_blocks(
 
 def test_window_closes_when_the_watermark_reaches_its_end() -> None:
     machine = AggregateMachine(COUNT)
-    assert machine.process(read(rows_at([3, 9, 10]), 9), now_ns=0) is None
+    assert machine.work(read(rows_at([3, 9, 10]), 9), now_ns=0).rows is None
     assert machine.rows_held == 3
-    assert counts(machine.process(read(None, 10), now_ns=0)) == [(1, 10, 2)]
+    assert counts(machine.work(read(None, 10), now_ns=0).rows) == [(1, 10, 2)]
     assert machine.rows_held == 1
-    assert counts(machine.process(read(None, END_NS), now_ns=0)) == [(1, 20, 1)]
+    assert counts(machine.work(read(None, END_NS), now_ns=0).rows) == [(1, 20, 1)]
 
 
 def test_keys_leave_in_order_of_first_appearance_in_their_window() -> None:
     machine = AggregateMachine(COUNT)
     batch = rows_at([1, 2, 11, 12, 13], [7, 3, 3, 7, 7])
-    assert counts(machine.process(read(batch, END_NS), now_ns=0)) == [
+    assert counts(machine.work(read(batch, END_NS), now_ns=0).rows) == [
         (7, 10, 1),
         (3, 10, 1),
         (3, 20, 1),
@@ -145,17 +145,17 @@ def test_keys_leave_in_order_of_first_appearance_in_their_window() -> None:
 
 def test_late_row_counts_in_the_windows_that_are_still_open() -> None:
     machine = AggregateMachine(replace(COUNT, window=Window(10, 5)))
-    assert counts(machine.process(read(rows_at([8]), 10), now_ns=0)) == [(1, 10, 1)]
+    assert counts(machine.work(read(rows_at([8]), 10), now_ns=0).rows) == [(1, 10, 1)]
     late = rows_at([4, 7])
-    assert machine.process(read(None, 10, late=late), now_ns=0) is None
+    assert machine.work(read(None, 10, late=late), now_ns=0).rows is None
     assert machine.late_dropped == 1, "4 was in [-5, 5) and [0, 10) only"
-    assert counts(machine.process(read(None, END_NS), now_ns=0)) == [(1, 15, 2)]
+    assert counts(machine.work(read(None, END_NS), now_ns=0).rows) == [(1, 15, 2)]
 
 
 def test_row_in_order_behind_closed_windows_is_counted_as_dropped() -> None:
     machine = AggregateMachine(COUNT)
-    machine.process(read(None, 30), now_ns=0)
-    assert machine.process(read(rows_at([12, 31]), 31), now_ns=0) is None
+    machine.work(read(None, 30), now_ns=0)
+    assert machine.work(read(rows_at([12, 31]), 31), now_ns=0).rows is None
     assert machine.late_dropped == 1
     assert machine.rows_held == 1
 
@@ -164,9 +164,9 @@ def test_stimulus_time_is_the_latest_of_the_rows_and_of_what_closed_the_window()
     batch = rows_at([1, 2, 11])
     batch.stimulus_time_ns[:] = [500, 300, 900]
     machine = AggregateMachine(COUNT)
-    machine.process(read(batch, 5, stimulus=1_000), now_ns=0)
-    first = machine.process(read(None, 10, stimulus=400), now_ns=0)
-    second = machine.process(read(None, 20, stimulus=950), now_ns=0)
+    machine.work(read(batch, 5, stimulus=1_000), now_ns=0)
+    first = machine.work(read(None, 10, stimulus=400), now_ns=0).rows
+    second = machine.work(read(None, 20, stimulus=950), now_ns=0).rows
     assert first is not None
     assert second is not None
     assert first.stimulus_time_ns.tolist() == [500]
@@ -174,7 +174,7 @@ def test_stimulus_time_is_the_latest_of_the_rows_and_of_what_closed_the_window()
 
 
 def test_event_time_of_a_result_is_the_last_moment_in_its_window() -> None:
-    result = AggregateMachine(COUNT).process(read(rows_at([-1]), END_NS), now_ns=0)
+    result = AggregateMachine(COUNT).work(read(rows_at([-1]), END_NS), now_ns=0).rows
     assert result is not None
     assert result.event_time_ns.tolist() == [-1]
     assert result.columns["window_start"].tolist() == [-10]
@@ -185,23 +185,24 @@ def test_event_time_of_a_result_is_the_last_moment_in_its_window() -> None:
 def test_promise_is_the_last_moment_in_the_earliest_open_window(window: Window) -> None:
     machine = AggregateMachine(replace(COUNT, window=window))
     for watermark in range(-25, 25):
-        promise = machine.promise_ns(watermark)
+        promise = machine.work(read(None, watermark), 0).promise_ns
         assert watermark <= promise < watermark + window.slide_ns
         assert (promise + 1 - window.size_ns) % window.slide_ns == 0
-    assert machine.promise_ns(END_NS) == END_NS
-    assert machine.promise_ns(START_NS) == START_NS
+    assert machine.work(read(None, END_NS), 0).promise_ns == END_NS
+    fresh = AggregateMachine(COUNT)
+    assert fresh.work(read(None, START_NS), 0).promise_ns == START_NS
 
 
 def test_leap_of_years_does_not_visit_the_empty_windows() -> None:
     machine = AggregateMachine(replace(COUNT, window=Window(3, 1)))
     far = 60 * 365 * 86_400 * 10**9
-    found = counts(machine.process(read(rows_at([-far, 0, far]), END_NS), now_ns=0))
+    found = counts(machine.work(read(rows_at([-far, 0, far]), END_NS), now_ns=0).rows)
     assert found == [(1, at + end, 1) for at in (-far, 0, far) for end in (1, 2, 3)]
 
 
 def test_aggregate_without_keys_is_over_all_rows() -> None:
     step = replace(COUNT, keys=(), schema=COUNT.schema.remove(0))
-    result = AggregateMachine(step).process(read(rows_at([1, 2, 3], [5, 6, 7]), END_NS), now_ns=0)
+    result = AggregateMachine(step).work(read(rows_at([1, 2, 3], [5, 6, 7]), END_NS), now_ns=0).rows
     assert result is not None
     assert result.columns["rows"].tolist() == [3]
 
@@ -220,7 +221,7 @@ def test_nulls_among_the_values_are_skipped_and_all_null_is_null(kind: Any, expe
     )
     delays = [np.nan, 2.0, 4.0, np.nan, np.nan]
     batch = batch_of([1, 2, 6, 7, 1], {"area": [1, 1, 1, 1, 2], "delay": delays})
-    result = AggregateMachine(step).process(read(batch, END_NS), now_ns=0)
+    result = AggregateMachine(step).work(read(batch, END_NS), now_ns=0).rows
     assert result is not None
     both = result.columns["window_start"] == 0
     found = dict(zip(result.columns["area"][both], result.columns["x"][both], strict=True))
@@ -232,7 +233,7 @@ def test_a_count_of_text_leaves_out_what_is_null() -> None:
     step = replace(COUNT, keys=(), schema=COUNT.schema.remove(0))
     step = replace(step, aggregates={"rows": Aggregate("count", "line")})
     batch = batch_of([1, 2, 3], {"line": pa.array(["20", None, "26"])})
-    result = AggregateMachine(step).process(read(batch, END_NS), now_ns=0)
+    result = AggregateMachine(step).work(read(batch, END_NS), now_ns=0).rows
     assert result is not None
     assert result.columns["rows"].tolist() == [2]
 
@@ -247,8 +248,10 @@ def test_least_and_most_keep_the_type_of_the_column(dtype: str) -> None:
     )
     limits = np.finfo(dtype) if "float" in dtype else np.iinfo(dtype)
     values = np.array([limits.max, limits.min, 3], dtype)
-    result = AggregateMachine(step).process(
-        read(batch_of([1, 2, 3], {"area": [1, 1, 1], "x": values}), END_NS), now_ns=0
+    result = (
+        AggregateMachine(step)
+        .work(read(batch_of([1, 2, 3], {"area": [1, 1, 1], "x": values}), END_NS), now_ns=0)
+        .rows
     )
     assert result is not None
     assert result.columns["least"].dtype == result.columns["most"].dtype == np.dtype(dtype)
@@ -266,7 +269,7 @@ def test_quantile_is_that_of_numpy_to_the_bit(level: float) -> None:
         aggregates={"x": Aggregate("quantile", "delay", level)},
     )
     batch = batch_of(np.zeros(500, np.int64), {"area": areas, "delay": values})
-    result = AggregateMachine(step).process(read(batch, END_NS), now_ns=0)
+    result = AggregateMachine(step).work(read(batch, END_NS), now_ns=0).rows
     assert result is not None
     for area, found in zip(result.columns["area"], result.columns["x"], strict=True):
         assert found == np.quantile(values[areas == area], level)
@@ -279,7 +282,7 @@ def test_aggregate_with_ever_new_keys_stays_small() -> None:
         areas = np.arange(50) + 50 * number
         columns = {"area": areas, "line": [f"line {area}" for area in areas]}
         numbers = {"delay": areas * 0.5, "n": areas}
-        machine.process(read(batch_of([number] * 50, columns | numbers), number), now_ns=0)
+        machine.work(read(batch_of([number] * 50, columns | numbers), number), now_ns=0)
     assert machine.rows_held < 50 * 20
     assert len(machine._keys) < 8_000
     assert len(machine._cells) < 4_000
@@ -287,7 +290,7 @@ def test_aggregate_with_ever_new_keys_stays_small() -> None:
 
 def test_leaves_of_an_aggregate_have_the_columns_of_its_schema_in_order() -> None:
     values = {"area": [1], "line": ["20"], "delay": [0.5], "n": [3]}
-    result = AggregateMachine(STEP).process(read(batch_of([1], values), END_NS), now_ns=0)
+    result = AggregateMachine(STEP).work(read(batch_of([1], values), END_NS), now_ns=0).rows
     assert result is not None
     assert list(result.columns) == STEP.schema.names
     assert leaves_of([result])[0][2:5] == ("1", "'20'", "0")
@@ -316,7 +319,7 @@ def test_a_sum_is_exact_or_refused_by_step_column_and_row(
     batch = batch_of([20, 21, 29], {"area": [1, 2, 1], "delay": np.array(delays, dtype)})
     machine = AggregateMachine(step)
     if problem is None:
-        result = machine.process(read(batch, END_NS), now_ns=0)
+        result = machine.work(read(batch, END_NS), now_ns=0).rows
         assert result is not None
         whole = result.columns["window_start"] == 20
         assert result.columns["rows"][whole].tolist() == [delays[0] + delays[2], delays[1]]
@@ -328,7 +331,7 @@ def test_a_sum_is_exact_or_refused_by_step_column_and_row(
             "window that starts at 20, of key {'area': 1}"
         )
     with pytest.raises(OperatorError, match=f"'delay'(.|\n)*{problem.replace('+', '[+]')}"):
-        machine.process(read(batch, END_NS), now_ns=0)
+        machine.work(read(batch, END_NS), now_ns=0)
 
 
 @pytest.mark.parametrize(
@@ -384,8 +387,8 @@ def test_a_mean_of_whole_numbers_is_the_nearest_float(
             part = np.array(numbers[start : start + cut], kind)
             columns = {"area": np.ones(len(part), np.int64), "n": part}
             rows = batch_of(range(start, start + len(part)), columns)
-            machine.process(GateRead([rows], [None], START_NS, 0, START_NS), 0)
-        left = machine.process(GateRead([None], [None], END_NS, 0, END_NS), 0)
+            machine.work(GateRead([rows], [None], START_NS, 0, START_NS), 0)
+        left = machine.work(GateRead([None], [None], END_NS, 0, END_NS), 0).rows
         assert left is not None
         for start, found in zip(
             left.columns["window_start"].tolist(), left.columns["m"].tolist(), strict=True

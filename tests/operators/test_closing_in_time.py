@@ -128,9 +128,9 @@ def reads(sources: list[Batch], cut: Random) -> list[GateRead]:
 
 def leaves(step: AggregateStep, read: list[GateRead]) -> tuple[Leaves, int, Any]:
     operator = make_operator(step)
-    left = leaves_of([operator.process(one, now_ns=0) for one in read])
+    left = leaves_of([operator.work(one, now_ns=0).rows for one in read])
     assert operator.rows_held == 0
-    return left, operator.late_dropped, operator.closing  # type: ignore[attr-defined]
+    return left, operator.late_dropped, operator.counts()["closing"]
 
 
 ROWS = st.lists(
@@ -167,9 +167,9 @@ def test_a_window_closes_at_its_own_moment_between_two_rows_of_one_read() -> Non
     # They come at 1, 6, 7, 13, and are of 1, 4, 4, 9.
     rows = source_rows(0, [(1, 0, 7), (5, 2, 7), (1, 3, 7), (6, 4, 7)])
     operator = make_operator(closing(EndAndAWhile(2 * MS)))
-    left = operator.process(one_read(rows, told=11 * MS), now_ns=0)
+    left = operator.work(one_read(rows, told=11 * MS), now_ns=0).rows
     assert counts(left) == [(5, 2)]  # the row of 4 that came at 7 is late for it
-    left = operator.process(one_read(rows.slice(0, 0), told=14 * MS), now_ns=0)
+    left = operator.work(one_read(rows.slice(0, 0), told=14 * MS), now_ns=0).rows
     assert counts(left) == [(10, 3)]  # and that of 9, at 13, is late for this one
     assert operator.late_dropped == 0
     assert operator.late_used == 2  # type: ignore[attr-defined]
@@ -178,16 +178,16 @@ def test_a_window_closes_at_its_own_moment_between_two_rows_of_one_read() -> Non
 def test_a_row_waits_until_arrivals_have_passed_it_and_the_end_lets_all_go() -> None:
     rows = source_rows(0, [(1, 0, 7), (5, 2, 7)])
     operator = make_operator(closing(EndAndAWhile(2 * MS)))
-    assert operator.process(one_read(rows, told=1 * MS), now_ns=0) is None
+    assert operator.work(one_read(rows, told=1 * MS), now_ns=0).rows is None
     assert operator.rows_held == 2
-    left = operator.process(one_read(rows.slice(0, 0), told=6 * MS, end=True), now_ns=0)
+    left = operator.work(one_read(rows.slice(0, 0), told=6 * MS, end=True), now_ns=0).rows
     assert counts(left) == [(5, 2), (10, 2)]
 
 
 def test_what_is_promised_follows_what_is_closed_ahead_of_what_was_promised_before() -> None:
     operator = make_operator(closing(EndAndAWhile(2 * MS)))
-    operator.process(one_read(source_rows(0, [(1, 0, 7)]), told=8 * MS), now_ns=0)
-    assert operator.promise_ns(START_NS) == 10 * MS - 1  # [-5, 5) has closed: [0, 10) comes next
+    result = operator.work(one_read(source_rows(0, [(1, 0, 7)]), told=8 * MS), now_ns=0)
+    assert result.promise_ns == 10 * MS - 1  # [-5, 5) has closed: [0, 10) comes next
 
 
 def test_types_are_sources_or_the_values_of_a_column() -> None:
@@ -210,7 +210,7 @@ def test_by_the_clock_windows_wait_until_each_source_has_promised_something(awai
     rows, left = source_rows(0, [(1, 0, 7), (20, 0, 7), (3, 0, 7)]), []
     for n, frontier in enumerate([START_NS, START_NS, 2 * MS]):
         read = GateRead([rows.slice(n, n + 1)], [None], START_NS, 0, frontier)
-        left.append(counts(operator.process(read, now_ns=10 * n * MS + 1)))
+        left.append(counts(operator.work(read, now_ns=10 * n * MS + 1).rows))
     gone = [(5, 1), (10, 1)]
     assert left == ([[], [], gone] if awaits else [[], gone, []])
 
@@ -220,7 +220,7 @@ def test_what_only_the_end_closes_misses_nothing_however_far_ahead_an_event_is(p
     # 89 years of windows are open at the end. Told one by one they would not fit in memory.
     rows = source_rows(0, [(1, 0, 7), (7, -88 * 365 * 86_400_000, 7)])
     operator = make_operator(closing(policy))
-    left = operator.process(one_read(rows, told=8 * MS, end=True), now_ns=0)
+    left = operator.work(one_read(rows, told=8 * MS, end=True), now_ns=0).rows
     assert left is not None
     chances = dict(zip(counts(left), left.columns["chance_missing"].tolist(), strict=True))
     assert [chance for (end, _), chance in chances.items() if end > 10] == [0.0, 0.0]
@@ -233,7 +233,7 @@ def test_what_was_told_of_a_window_is_forgotten_once_it_cannot_be_corrected() ->
     for at in range(5, 300, 5):
         rows = source_rows(0, [(at, 0, 7)])
         told = Arrived((at + 1) * MS, 77)
-        operator.process(GateRead([rows], [None], at * MS, 0, at * MS, told), now_ns=0)
+        operator.work(GateRead([rows], [None], at * MS, 0, at * MS, told), now_ns=0)
         kept.append(sum(map(len, operator.snapshot()["closer"]["ends"])))
     assert 0 < max(kept) < 5
 
@@ -243,7 +243,7 @@ def test_what_a_window_waited_for_by_the_clock_is_taken_off_its_stimulus() -> No
     assert wait.since_ns(np.array([40, 100, 130])).tolist() == [30, 0, 0]  # 130 has not ended yet
     step = replace(STEP, close=CloseInTime(EndAndAWhile(2 * MS), None, 2.0, every_ns=MS))
     operator = make_operator(step)
-    left = operator.process(one_read(source_rows(0, [(1, 0, 7)]), told=9 * MS), now_ns=0)
+    left = operator.work(one_read(source_rows(0, [(1, 0, 7)]), told=9 * MS), now_ns=0).rows
     assert left is not None
     assert left.stimulus_time_ns.tolist() == [0]  # that of its row, which is later than 77 − 2 ms
 
@@ -256,15 +256,16 @@ def test_a_read_by_the_clock_takes_rows_when_they_come_and_closes_when_that_is_d
     operator = make_operator(step)
     rows = batch_of([4 * MS], {"key": [7]}, 6 * MS)
     read = GateRead([rows], [None], START_NS, 0, START_NS)
-    assert operator.process(read, now_ns=6 * MS) is None
-    assert operator.due_ns() == 7 * MS
+    result = operator.work(read, now_ns=6 * MS)
+    assert result.rows is None
+    assert result.due_ns == 7 * MS
     nothing = GateRead([None], [None], START_NS, 0, START_NS)
-    assert counts(operator.process(nothing, now_ns=7 * MS)) == [(5, 1)]
+    assert counts(operator.work(nothing, now_ns=7 * MS).rows) == [(5, 1)]
     # One whose stimulus was before that has come behind it all the same.
     late = batch_of([3 * MS], {"key": [7]}, 5 * MS)
     read = GateRead([None], [late], START_NS, 0, START_NS)
-    assert operator.process(read, now_ns=8 * MS) is None
-    assert operator.late_used == 1  # type: ignore[attr-defined]
+    assert operator.work(read, now_ns=8 * MS).rows is None
+    assert operator.counts()["late_used"] == 1
 
 
 def test_what_is_wrong_is_said_where_it_is_written() -> None:

@@ -49,7 +49,7 @@ def test_beyond_the_most_a_read_costs_no_more_than_before(is_silent: bool) -> No
     one = machine(within_ns=3000 if is_silent else 10**9)
     for begin in range(0, 8000, 10):
         frontier_ns = START_NS if is_silent else begin + 10
-        assert one.process(read_of(begin, begin + 10, frontier_ns=frontier_ns), 0) is not None
+        assert one.work(read_of(begin, begin + 10, frontier_ns=frontier_ns), 0).rows is not None
         needed = min(begin + 10, 3000) if is_silent else begin + 10
         assert one.rows_held <= max(needed, MOST) + MOST // 8 + 10
     assert (one.let_go > 0) is is_silent
@@ -61,7 +61,7 @@ def test_forgetting_goes_on_from_a_snapshot_as_before() -> None:
     counts: list[Any] = []
     for begin in range(0, 6000, 50):
         for one in (first, other):
-            one.process(read_of(begin, begin + 50, frontier_ns=START_NS), 0)
+            one.work(read_of(begin, begin + 50, frontier_ns=START_NS), 0)
         state = other.snapshot()
         other = machine(within_ns=2000)
         other.restore(state)

@@ -56,14 +56,16 @@ def overloaded(shed: Espice, over: float, *, events: int = 60_000) -> tuple[set[
         idle_ns += max(due_ns - now_ns, 0)
         now_ns = max(now_ns, due_ns)
         end = min(int(np.searchsorted(times, now_ns, "right")), begin + SLICE)
-        batches.append(machine.process(read_of(times[begin:end], kinds[begin:end], begin), now_ns))
+        batches.append(
+            machine.work(read_of(times[begin:end], kinds[begin:end], begin), now_ns).rows
+        )
         looked_at, worked = machine.comparisons - worked, machine.comparisons
         took_ns = round((looked_at * 0.9 + (end - begin) * 0.1) * EVENT_NS)
-        machine.took(took_ns, idle_ns)
+        machine.charge(took_ns, idle_ns)
         now_ns += took_ns
         longest_ns = max(longest_ns, now_ns - int(times[begin]))
         begin = end
-    return set(leaves(batches)), longest_ns, machine.shedding
+    return set(leaves(batches)), longest_ns, machine.counts().get("shedding")
 
 
 def test_nothing_is_shed_below_capacity() -> None:
@@ -105,12 +107,12 @@ def test_what_only_forbids_is_never_dropped() -> None:
     with_all, with_less = [], []
     for begin in range(0, len(kinds), 500):
         read = read_of(np.arange(begin, begin + 500), kinds[begin : begin + 500], begin)
-        with_all.append(plain.process(read, 0))
+        with_all.append(plain.work(read, 0).rows)
         if begin == 4_000:
             assert machine._shedding is not None
             machine._shedding._overload._shedding.shedder.aim(Amount(0.5))
-        with_less.append(machine.process(read, 0))
-    counts = machine.shedding
+        with_less.append(machine.work(read, 0).rows)
+    counts = machine.counts().get("shedding")
     assert counts is not None
     assert counts.shed > 200
     # Each match that is left has no b between: so it is one, if perhaps not the first.
@@ -124,12 +126,12 @@ def test_a_match_that_waits_does_not_leave_if_what_forbids_it_was_passed_over() 
     found = []
     for is_on in (False, True):
         machine = machine_of(espice("1h"), TimeWindows(100, 100), pattern=pattern, most=None)
-        batches = [machine.process(read_of([1, 2], [0, 1], 0), 0)]
+        batches = [machine.work(read_of([1, 2], [0, 1], 0), 0).rows]
         assert machine._shedding is not None
         machine._shedding._overload._passing.is_on = is_on
-        batches.append(machine.process(read_of([3], [2 if is_on else 5], 2), 0))
+        batches.append(machine.work(read_of([3], [2 if is_on else 5], 2), 0).rows)
         machine._shedding._overload._passing.is_on = False
-        batches.append(machine.process(read_of([300], [5], 3), 0))
+        batches.append(machine.work(read_of([300], [5], 3), 0).rows)
         found.append(len(leaves(batches)))
     assert found == [1, 0]
 
@@ -148,7 +150,7 @@ def test_windows_that_lost_what_they_need_are_given_up_and_make_nothing_up() -> 
             if begin >= 30_000 and machine is not plain:
                 assert machine._shedding is not None
                 machine._shedding._overload._shedding.shedder.aim(Amount(0.3))
-            batches.append(machine.process(read, 0))
+            batches.append(machine.work(read, 0).rows)
     every, left, chance = ({one for one in leaves(some) if one[1] >= 30_000} for some in found)
     assert len(left & every) > 5 * len(chance & every)
     assert len(left - every) < len(chance - every)
@@ -167,7 +169,7 @@ def test_where_no_event_can_be_spared_rows_are_passed_over_and_what_is_left_is_w
     truth = set()
     for begin in range(0, events, SLICE):
         times = np.arange(begin, begin + SLICE) * int(EVENT_NS / over)
-        made = plain.process(read_of(times, kinds[begin : begin + SLICE], begin), 0)
+        made = plain.work(read_of(times, kinds[begin : begin + SLICE], begin), 0).rows
         truth |= {found for _, _, found in leaves([made])}
     machine = machine_of(by_default("100ms"), CountWindows(40, 40), pattern=pattern)
     now_ns = begin = longest_ns = 0
@@ -176,18 +178,17 @@ def test_where_no_event_can_be_spared_rows_are_passed_over_and_what_is_left_is_w
         times = np.arange(begin, begin + SLICE) * int(EVENT_NS / over)
         now_ns = max(now_ns, int(times[-1]))
         done = machine.comparisons
-        passed = 0 if machine.shedding is None else machine.shedding.passed_over
-        made = machine.process(read_of(times, kinds[begin : begin + SLICE], begin), now_ns)
+        passed = machine.counts()["shedding"].passed_over
+        made = machine.work(read_of(times, kinds[begin : begin + SLICE], begin), now_ns).rows
         left |= {found for _, _, found in leaves([made])}
-        assert machine.shedding is not None
-        looked_at = SLICE - (machine.shedding.passed_over - passed)
+        looked_at = SLICE - (machine.counts()["shedding"].passed_over - passed)
         done = machine.comparisons - done
         took_ns = round((0.02 * SLICE + 0.58 * looked_at + 0.4 * done) * EVENT_NS)
-        machine.took(took_ns, 0)
+        machine.charge(took_ns, 0)
         now_ns += took_ns
         longest_ns = max(longest_ns, now_ns - int(times[0]))
         begin += SLICE
-    counts = machine.shedding
+    counts = machine.counts().get("shedding")
     assert counts is not None
     assert counts.passed_over > 5_000
     assert counts.shed == machine.shed >= counts.passed_over

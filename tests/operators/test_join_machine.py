@@ -148,14 +148,14 @@ def test_join_of_a_rare_and_a_frequent_side_finds_the_same_as_trying_all_pairs(
         ends = int(left_ns.searchsorted(cut)), int(right_ns.searchsorted(cut))
         one, other = slice(done[0], ends[0]), slice(done[1], ends[1])
         found.append(
-            joined.process(
+            joined.work(
                 read(
                     buses(left_ns[one], left[one], delay=np.arange(ends[0])[one]),
                     loops(right_ns[other], right[other], flow=np.arange(ends[1])[other] * 1.0),
                     watermark=cut,
                 ),
                 now_ns=0,
-            )
+            ).rows
         )
         done = ends
     near = np.abs(left_ns[:, np.newaxis] - right_ns) <= 9_000
@@ -186,12 +186,12 @@ def test_beyond_the_most_kept_rows_no_pair_is_missed_that_a_slack_would_find_and
 
 def test_join_that_holds_too_much_lets_the_oldest_go_and_counts_them() -> None:
     joined = joined_by(STEP, most_kept_rows=32)
-    joined.process(read(buses(list(range(40))), watermark=39, frontier=0), now_ns=0)
+    joined.work(read(buses(list(range(40))), watermark=39, frontier=0), now_ns=0)
     assert (joined.rows_held, joined.let_go) == (30, 10), "a sixteenth fewer than the most"
-    result = joined.process(read(late=(None, loops([14])), watermark=39, frontier=0), now_ns=0)
+    result = joined.work(read(late=(None, loops([14])), watermark=39, frontier=0), now_ns=0).rows
     assert result is not None
     assert result.columns["delay"].tolist() == list(range(10, 20))
-    joined.process(read(buses(list(range(40, 80))), watermark=44, frontier=0), now_ns=0)
+    joined.work(read(buses(list(range(40, 80))), watermark=44, frontier=0), now_ns=0)
     assert joined.rows_held == 42, "39 and later are what a slack keeps; the loop came behind 39"
 
 
@@ -201,15 +201,16 @@ def test_a_late_row_that_finds_partners_at_another_replica_is_not_told_as_droppe
         joined_by(replace(step, replica=Replica(n, 2, "all")), most_kept_rows=32) for n in (0, 1)
     ]
     for share in shares:  # the first has one row more, and so too many
-        share.process(read(buses(list(range(65))), watermark=64, frontier=0), now_ns=0)
+        share.work(read(buses(list(range(65))), watermark=64, frontier=0), now_ns=0)
     assert [share.let_go for share in shares] == [3, 0]
-    late = [
-        share.process(read(late=(None, loops([3])), watermark=64), now_ns=0) for share in shares
+    results = [
+        share.work(read(late=(None, loops([3])), watermark=64), now_ns=0) for share in shares
     ]
+    late = [one.rows for one in results]
     assert late[0] is None
     assert late[1] is not None
     assert late[1].columns["delay"].tolist() == [1, 3, 5, 7]
-    (told,) = [one for share in shares for one in share.take_late()]
+    (told,) = [one for result in results for one in result.late]
     assert told.late_by_ns.tolist() == [7]
     assert told.is_dropped.tolist() == [False]
 
@@ -219,20 +220,20 @@ def test_row_far_behind_all_that_is_held_is_found_whichever_way_it_comes() -> No
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(join, "_FEW_ROWS", few)
             joined = machine()
-            joined.process(
+            joined.work(
                 read(buses(list(range(10**6, 10**6 + 50))), watermark=10**6, frontier=0), now_ns=0
             )
-            joined.process(read(late=(buses([7]), None), watermark=10**6, frontier=0), now_ns=0)
-            result = joined.process(
+            joined.work(read(late=(buses([7]), None), watermark=10**6, frontier=0), now_ns=0)
+            result = joined.work(
                 read(late=(None, loops([5, *range(100, 150)])), watermark=10**6, frontier=0),
                 now_ns=0,
-            )
+            ).rows
             assert event_times(result) == [7]
 
 
 def test_join_pairs_rows_within_the_window() -> None:
     joined = machine()
-    result = joined.process(read(buses([10]), loops([4, 5, 15, 16]), watermark=16), now_ns=0)
+    result = joined.work(read(buses([10]), loops([4, 5, 15, 16]), watermark=16), now_ns=0).rows
     assert result is not None
     assert result.columns["flow"].tolist() == [1.0, 2.0]
     assert event_times(result) == [10, 15]
@@ -240,7 +241,7 @@ def test_join_pairs_rows_within_the_window() -> None:
 
 def test_join_takes_the_left_row_first_where_times_are_equal() -> None:
     joined = machine(within_ns=0)
-    result = joined.process(read(buses([3, 3]), loops([3, 3]), watermark=3), now_ns=0)
+    result = joined.work(read(buses([3, 3]), loops([3, 3]), watermark=3), now_ns=0).rows
     assert result is not None
     pairs = list(zip(result.columns["delay"], result.columns["flow"], strict=True))
     assert pairs == [(0, 0), (1, 0), (0, 1), (1, 1)]
@@ -253,7 +254,7 @@ def test_join_of_a_stream_with_itself_pairs_each_row_with_itself_and_both_ways()
         schema=pa.schema({"delay": pa.int64(), "delay_right": pa.int64()}),
         right_names={"delay": "delay_right"},
     )
-    result = joined_by(step).process(read(both, both, watermark=2), now_ns=0)
+    result = joined_by(step).work(read(both, both, watermark=2), now_ns=0).rows
     assert result is not None
     pairs = zip(result.columns["delay"], result.columns["delay_right"], strict=True)
     assert list(pairs) == [(0, 0), (1, 0), (0, 1), (1, 1)]
@@ -261,10 +262,10 @@ def test_join_of_a_stream_with_itself_pairs_each_row_with_itself_and_both_ways()
 
 def test_late_row_finds_what_is_held_on_both_sides_of_it_and_leaves_first() -> None:
     joined = machine()
-    joined.process(read(None, loops([8, 12, 14]), watermark=14), now_ns=0)
-    result = joined.process(
+    joined.work(read(None, loops([8, 12, 14]), watermark=14), now_ns=0)
+    result = joined.work(
         read(buses([15]), None, late=(buses([10], delay=[7]), None), watermark=15), now_ns=0
-    )
+    ).rows
     assert result is not None
     pairs = list(zip(result.columns["delay"], result.columns["flow"], strict=True))
     assert pairs == [(7, 1), (7, 2), (0, 1), (0, 2)], "the loop at 8 has expired at 14"
@@ -273,16 +274,16 @@ def test_late_row_finds_what_is_held_on_both_sides_of_it_and_leaves_first() -> N
 
 def test_late_row_behind_all_that_is_held_is_counted_as_dropped() -> None:
     joined = machine()
-    joined.process(read(None, loops([20]), watermark=20), now_ns=0)
-    assert joined.process(read(late=(buses([14, 15]), None), watermark=20), now_ns=0) is not None
+    joined.work(read(None, loops([20]), watermark=20), now_ns=0)
+    assert joined.work(read(late=(buses([14, 15]), None), watermark=20), now_ns=0).rows is not None
     assert joined.late_dropped == 1
 
 
 def test_row_leaves_once_the_watermark_is_further_than_within_past_it() -> None:
     joined = machine()
-    joined.process(read(buses([10]), watermark=15), now_ns=0)
+    joined.work(read(buses([10]), watermark=15), now_ns=0)
     assert joined.rows_held == 1
-    joined.process(read(watermark=16), now_ns=0)
+    joined.work(read(watermark=16), now_ns=0)
     assert joined.rows_held == 0
 
 
@@ -290,7 +291,7 @@ def test_stimulus_time_of_a_pair_is_that_of_its_later_stimulus() -> None:
     left, right = buses([10]), loops([11])
     left.stimulus_time_ns[:] = 900
     right.stimulus_time_ns[:] = 800
-    result = machine().process(read(left, right, watermark=11), now_ns=0)
+    result = machine().work(read(left, right, watermark=11), now_ns=0).rows
     assert result is not None
     assert result.stimulus_time_ns.tolist() == [900]
 
@@ -298,16 +299,16 @@ def test_stimulus_time_of_a_pair_is_that_of_its_later_stimulus() -> None:
 def test_null_keys_equal_nothing() -> None:
     joined = machine(left_on=("line",), right_on=("line",))
     lines = pa.array([None, "20"])
-    result = joined.process(
+    result = joined.work(
         read(buses([1, 1], line=lines), loops([1, 1], line=lines), watermark=1), now_ns=0
-    )
+    ).rows
     assert result is not None
     assert len(result) == 1
     keyed = machine(left_on=("speed",), right_on=("speed",), schema=STEP.schema.remove(1))
     speeds = np.array([np.nan, 0.0])
-    result = keyed.process(
+    result = keyed.work(
         read(buses([1, 1], speed=speeds), loops([1, 1], speed=-speeds), watermark=1), now_ns=0
-    )
+    ).rows
     assert result is not None
     assert len(result) == 1, "0.0 and -0.0 are equal, NaN and NaN are not"
 
@@ -316,14 +317,14 @@ def test_keys_of_several_widths_are_equal_where_their_numbers_are() -> None:
     joined = machine(schema=pa.schema({"delay": pa.int64(), "flow": pa.float64()}))
     left = buses([1, 1, 1], np.array([-1, 7, 300], np.int16))
     right = loops([1, 1, 1], np.array([2**64 - 1, 7, 300], np.uint64))
-    result = joined.process(read(left, right, watermark=1), now_ns=0)
+    result = joined.work(read(left, right, watermark=1), now_ns=0).rows
     assert result is not None
     assert sorted(result.columns["delay"].tolist()) == [1, 2]
 
 
 def test_predicate_may_ask_for_the_event_time_of_the_pair() -> None:
     joined = machine(where=event_time() > 4)
-    result = joined.process(read(buses([1]), loops([2, 5]), watermark=5), now_ns=0)
+    result = joined.work(read(buses([1]), loops([2, 5]), watermark=5), now_ns=0).rows
     assert event_times(result) == [5]
 
 
@@ -331,12 +332,12 @@ def test_predicate_that_cannot_be_computed_names_step_and_rows() -> None:
     joined = machine(where=col("line").cast("int64") > 4)
     left = buses([1], line=["twenty"])
     with pytest.raises(OperatorError, match=r"'jams'.*could not be computed(.|\n)*'twenty'"):
-        joined.process(read(left, loops([1]), watermark=1), now_ns=0)
+        joined.work(read(left, loops([1]), watermark=1), now_ns=0)
 
 
 def test_join_holds_and_returns_only_columns_that_are_needed() -> None:
     joined = machine(schema=pa.schema({"flow": pa.float64()}))
-    result = joined.process(read(buses([1]), loops([1]), watermark=1), now_ns=0)
+    result = joined.work(read(buses([1]), loops([1]), watermark=1), now_ns=0).rows
     assert result is not None
     assert list(result.columns) == ["flow"]
     held = joined.snapshot()["state"]["rows"]["columns"]
@@ -347,7 +348,9 @@ def test_leap_of_years_between_rows_costs_nothing_and_loses_nothing() -> None:
     year_ns = 365 * 86_400 * 10**9
     joined = machine(within_ns=10**9)
     times = [-90 * year_ns, 0, 60 * year_ns, 60 * year_ns + 1]
-    result = joined.process(read(buses(times), loops(times), watermark=60 * year_ns + 1), now_ns=0)
+    result = joined.work(
+        read(buses(times), loops(times), watermark=60 * year_ns + 1), now_ns=0
+    ).rows
     assert result is not None
     assert event_times(result) == [times[0], times[1], times[2], times[3], times[3], times[3]]
 
@@ -364,7 +367,7 @@ def test_join_with_ever_new_keys_stays_small(has_right: bool) -> None:
         areas = np.arange(50) + 50 * number
         times, lines = [number] * 50, [f"line {area}" for area in areas]
         right = loops(times, areas) if has_right else None
-        joined.process(read(buses(times, areas, line=lines), right, watermark=number), now_ns=0)
+        joined.work(read(buses(times, areas, line=lines), right, watermark=number), now_ns=0)
     state = joined._state
     assert joined.rows_held < 1_400
     assert len(joined._keys) < 5_000

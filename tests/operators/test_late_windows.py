@@ -82,15 +82,14 @@ def leaves(step: AggregateStep, read: list[GateRead]) -> Iterator[tuple[int, ...
     machine = make_operator(step)
     promise_ns = -(2**63)
     for released in read:
-        batch = machine.process(released, now_ns=0)
+        batch, following_ns, *_ = machine.work(released, now_ns=0)
         if batch is not None:
             assert batch.event_time_ns.min() >= promise_ns, "it breaks its promise"
             names = ("window_end", "line", "n", "total", "revision")
             yield from zip(*(batch.columns[name].tolist() for name in names), strict=True)
-        promise_ns = machine.promise_ns(released.frontier_ns)
+        promise_ns = following_ns
         again = make_operator(step)
         again.restore(machine.snapshot())
-        again.take_late()
         machine = again
     assert machine.rows_held == 0
 
@@ -134,11 +133,12 @@ def test_late_rows_are_those_that_miss_a_window(
     counted: dict[tuple[int, int], int] = {}
     missed, late = 0, []
     for released in read:
-        batch = machine.process(released, now_ns=0)
+        result = machine.work(released, now_ns=0)
+        batch = result.rows
         if batch is not None:
             ends, lines, n = (batch.columns[c].tolist() for c in ("window_end", "line", "n"))
             counted.update(zip(zip(ends, lines, strict=True), n, strict=True))
-        late += machine.take_late()
+        late += result.late
     for key, (n, _) in expected(sent, window).items():
         missed += n - counted.get(key, 0)
     dropped = sum(int(one.is_dropped.sum()) for one in late)
@@ -166,23 +166,22 @@ JOIN = JoinStep(
 def test_a_join_names_the_rows_that_missed_partners_and_those_that_found_none() -> None:
     machine = make_operator(replace(JOIN, keep="slack"))
     none: list[Batch | None] = [None, None]
-    machine.process(GateRead([rows_of([0, 20]), None], none, 20, 0, 0), now_ns=0)
-    assert machine.take_late() == []
-    machine.process(GateRead(none, [None, rows_of([3, 16])], 20, 0, 0), now_ns=0)
-    (late,) = machine.take_late()
+    assert machine.work(GateRead([rows_of([0, 20]), None], none, 20, 0, 0), now_ns=0).late == []
+    (late,) = machine.work(GateRead(none, [None, rows_of([3, 16])], 20, 0, 0), now_ns=0).late
     assert (late.port, late.batch.event_time_ns.tolist()) == (1, [3, 16])
     assert late.late_by_ns.tolist() == [17, 4]
     assert late.is_dropped.tolist() == [True, False]
-    assert machine.take_late() == []
+    assert machine.work(GateRead(none, none, 20, 0, 0), now_ns=0).late == []
     assert machine.late_dropped == 1
 
 
 def test_a_join_that_keeps_rows_by_promise_has_no_late_ones_within_it() -> None:
     machine = make_operator(JOIN)
     none: list[Batch | None] = [None, None]
-    machine.process(GateRead([rows_of([0, 20]), None], none, 20, 0, 0), now_ns=0)
-    assert machine.process(GateRead(none, [None, rows_of([3])], 20, 0, 0), now_ns=0) is not None
-    assert machine.take_late() == []
+    machine.work(GateRead([rows_of([0, 20]), None], none, 20, 0, 0), now_ns=0)
+    result = machine.work(GateRead(none, [None, rows_of([3])], 20, 0, 0), now_ns=0)
+    assert result.rows is not None
+    assert result.late == []
 
 
 def test_beyond_most_kept_rows_the_oldest_closed_windows_are_final_and_that_is_counted() -> None:
@@ -190,13 +189,13 @@ def test_beyond_most_kept_rows_the_oldest_closed_windows_are_final_and_that_is_c
     assert isinstance(machine, AggregateMachine)
     none: list[Batch | None] = [None]
     for start in range(0, 100, 10):
-        machine.process(
+        machine.work(
             GateRead([rows_of(list(range(start, start + 10)))], none, start, 0, 0), now_ns=0
         )
         assert machine.rows_held <= 24
     assert machine.let_go == 80
-    machine.process(GateRead(none, [rows_of([75])], 90, 0, 0), now_ns=0)
-    machine.process(GateRead(none, [rows_of([85])], 90, 0, 0), now_ns=0)
+    machine.work(GateRead(none, [rows_of([75])], 90, 0, 0), now_ns=0)
+    machine.work(GateRead(none, [rows_of([85])], 90, 0, 0), now_ns=0)
     assert machine.late_dropped == 1
     assert machine.rows_held == 21
 
@@ -211,9 +210,9 @@ def test_a_read_looks_at_what_it_changes_and_not_at_all_that_is_kept(
     def read(times: list[int], line: list[int], *, upto: int, final: int = 0) -> int:
         at = np.array(times, dtype=np.int64)
         rows = Batch(at, at, {"line": np.array(line), "value": np.ones(len(at), np.int64)})
-        left = machine.process(
+        left = machine.work(
             GateRead((None,), (rows if times else None,), upto, 0, final), now_ns=0
-        )
+        ).rows
         return 0 if left is None else len(left)
 
     for number in range(windows):

@@ -78,7 +78,7 @@ def test_a_window_waits_that_opened_with_an_event_that_fits_nothing(scope: Any, 
         reads = [
             ([10 * one + at], [kind]) for one in range(10) for at, kind in enumerate((5, 0, 1, 2))
         ]
-        found.append(leaves([machine.process(read_of(*one, one[0][0]), 0) for one in reads]))
+        found.append(leaves([machine.work(read_of(*one, one[0][0]), 0).rows for one in reads]))
     assert len(found[1]) >= 10
     assert found[0] == found[1]
 
@@ -123,7 +123,7 @@ def test_a_read_whose_keys_are_all_null_is_in_no_match(
             "id": times,
         }
         read = GateRead([Batch(times, times, columns)], [None], 10 * number + 5, 0, 10 * number + 5)
-        made = machine.process(read, 0)
+        made = machine.work(read, 0).rows
         found += [] if made is None else made.columns["key"].to_pylist()
     assert found == ["x", "y"]
     assert machine.shed == 0
@@ -178,7 +178,7 @@ def test_windows_that_are_tried_while_rows_are_passed_over_change_no_match(scope
         for number, (begin, end) in enumerate(pairwise(cuts)):
             overload._passing.is_on = is_passed and number % 9 > 4
             times = np.arange(begin, end)
-            batches.append(machine.process(read_of(times, kinds[begin:end], begin), 0))
+            batches.append(machine.work(read_of(times, kinds[begin:end], begin), 0).rows)
         found.append(Counter(leaves(batches)))
         judged = overload.counts
     every, left_, tried = found
@@ -196,7 +196,7 @@ def work_of(step: Any, rows: Any, cuts: set[int], drops: Any) -> int:
     for begin, end in pairwise([0, *sorted(cuts), len(rows)]):
         if part := rows[begin:end]:
             now = part[-1]["time"]
-            machine.process(GateRead([batch_of(part)], [None], now, 0, now), 0)
+            machine.work(GateRead([batch_of(part)], [None], now, 0, now), 0)
     return machine.comparisons
 
 

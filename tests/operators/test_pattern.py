@@ -92,11 +92,11 @@ def left(
             machine._shedding._overload._passing.is_on = number in passed
         if part:
             read = GateRead([batch_of(part)], [None], part[-1]["time"], 0, part[-1]["time"])
-            found.append(machine.process(read, 0))
+            found.append(machine.work(read, 0).rows)
         state = deepcopy(machine.snapshot())
         machine = PatternMachine(step, most_kept_rows=100)
         machine.restore(state)
-    found.append(machine.process(GateRead([None], [None], END_NS, 0, END_NS), 0))
+    found.append(machine.work(GateRead([None], [None], END_NS, 0, END_NS), 0).rows)
     assert machine.rows_held == 0
     leaves = []
     for batch in found:

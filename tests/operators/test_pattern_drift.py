@@ -106,18 +106,21 @@ def left(step: Step, rows: list[Row], cuts: set[int]) -> list[Batch]:
     for begin, end in zip([0, *inner], [*inner, len(rows)], strict=True):
         batch = batch_of(rows[begin:end], begin)
         read = GateRead([batch], [None], rows[end - 1].time, 0, rows[end - 1].time)
-        found.append(machine.process(read, 0))
-        if (made := found[-1]) is not None:
+        made, following, *_ = machine.work(read, 0)
+        found.append(made)
+        if made is not None:
             assert made.event_time_ns.min() >= promised
-        promised = machine.promise_ns(rows[end - 1].time)
+        promised = following
         state = deepcopy(machine.snapshot())
         machine = make_operator(step)
         machine.restore(state)
-    found.append(machine.process(GateRead([None], [None], END_NS, 0, END_NS), 0))
+    found.append(machine.work(GateRead([None], [None], END_NS, 0, END_NS), 0).rows)
     assert machine.rows_held == 0
-    if isinstance(step, PatternStep) and step.traits.counters:
+    if isinstance(step, PatternStep) and "bounds_cut" in machine.counts():
         names = [one.name for one in step.pattern.asked]
-        assert machine.bounds_cut == sum(one.off > 2 and fits_of(names, one) != () for one in rows)
+        assert machine.counts()["bounds_cut"] == sum(
+            one.off > 2 and fits_of(names, one) != () for one in rows
+        )
     times = [time for one in found if one is not None for time in one.event_time_ns.tolist()]
     assert times == sorted(times)
     return [one for one in found if one is not None]
@@ -262,7 +265,7 @@ def test_matches_that_are_not_certain_carry_the_mark_beside_those_of_their_rows(
     batch = batch_of(some_rows("a", "", "b", "", "", "b"), 0)
     revised = np.array([REVISED.bit, 0, 0, 0, 0, 0], dtype=np.uint8)
     batch = Batch(batch.event_time_ns, batch.stimulus_time_ns, batch.columns, None, revised)
-    made = machine.process(GateRead([batch], [None], END_NS, 0, END_NS), 0)
+    made = machine.work(GateRead([batch], [None], END_NS, 0, END_NS), 0).rows
     assert made is not None
     assert made.columns["certain"].tolist() == [False, False]  # 5 apart: 9 at most
     assert made.marks is not None
@@ -275,7 +278,7 @@ def test_columns_that_nobody_needs_are_not_made(wanted: list[str]) -> None:
     assert step.reads(0, frozenset(), frozenset(wanted)) >= {"off", "is_a", "is_b"}
     machine = make_operator(step.pruned(frozenset(wanted), keeps_late=False))
     batch = batch_of(some_rows("a", "", "b"), 0)
-    made = machine.process(GateRead([batch], [None], END_NS, 0, END_NS), 0)
+    made = machine.work(GateRead([batch], [None], END_NS, 0, END_NS), 0).rows
     assert made is not None
     assert [*made.columns] == [name for name in step.schema.names if name in wanted]
     assert made.marks is not None
@@ -285,7 +288,7 @@ def test_a_bound_below_zero_is_an_error_that_names_the_row() -> None:
     machine = make_operator(pattern_step(sw.seq(A, B), within="6ns"))
     batch = batch_of([Row(3, 0, frozenset("a"), 0, -1)], 0)
     with pytest.raises(OperatorError, match=r"(?s)how far .* zero or more.*'off': -1"):
-        machine.process(GateRead([batch], [None], 3, 0, 3), 0)
+        machine.work(GateRead([batch], [None], 3, 0, 3), 0)
 
 
 def test_rows_are_held_no_longer_than_they_may_be_needed_and_keys_are_forgotten() -> None:
@@ -294,7 +297,7 @@ def test_rows_are_held_no_longer_than_they_may_be_needed_and_keys_are_forgotten(
     most_rows = 0
     for time in range(4_000):
         rows = [Row(time, time // 3, frozenset("acb"[time % 3]), 0, 1)]
-        machine.process(GateRead([batch_of(rows, time)], [None], time, 0, time), 0)
+        machine.work(GateRead([batch_of(rows, time)], [None], time, 0, time), 0)
         most_rows = max(most_rows, len(machine._rows))
     assert most_rows < 100
     assert machine.rows_held <= 3 * (1024 + 1)  # a key that is not forgotten yet has its events

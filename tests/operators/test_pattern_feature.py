@@ -62,12 +62,12 @@ def ran(
         )
         end = begin + READ
         read = GateRead([batch_of(begin, end)], [None], end - 1, 0, end - 1)
-        batches.append(machine.process(read, now_ns=0))
+        batches.append(machine.work(read, now_ns=0).rows)
         if is_restored:
             state = deepcopy(machine.snapshot())
             machine = PatternMachine(step, most_kept_rows=10**6)
             machine.restore(state)
-    return leaves(batches), machine.shedding
+    return leaves(batches), machine.counts().get("shedding")
 
 
 @pytest.mark.parametrize(

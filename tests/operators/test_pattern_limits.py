@@ -79,7 +79,7 @@ def test_a_read_that_makes_too_many_matches_is_refused_before_they_are_made(
     one = machine(*places, **given)
     reads = [read_of([(n, 1, True, 0) for n in range(40)]), read_of([(10_000, 2, True, 0)])]
     with pytest.raises(OperatorError, match="matches that one read makes have more than") as told:
-        deque((one.process(each, 0) for each in reads), maxlen=0)
+        deque((one.work(each, 0).rows for each in reads), maxlen=0)
     assert "most_kept_rows=1,000 events" in str(told.value)
     assert "selection='first'" in str(told.value)
 
@@ -88,7 +88,7 @@ def test_as_many_matches_as_are_allowed_leave_with_each_read() -> None:
     one = machine(Place((0,)), Place((1,)), most=200)
     for begin in range(0, 10_000, 1000):
         rows = [(begin + n, 1, n < 10, 0) for n in range(20)]
-        made = one.process(read_of(rows), 0)
+        made = one.work(read_of(rows), 0).rows
         assert made is not None
         assert len(made) == 100
 
@@ -109,9 +109,9 @@ def test_as_many_matches_as_are_allowed_leave_with_each_read() -> None:
 def test_more_open_events_than_may_be_held_end_the_job(given: dict[str, Any]) -> None:
     one = machine(Place((0,)), Place((1,)), most=40, **{"scope": Within(span_ns=10_000), **given})
     for n in range(40):
-        one.process(read_of([(n, n % 3, True, 0)]), 0)
+        one.work(read_of([(n, n % 3, True, 0)]), 0)
     with pytest.raises(OperatorError, match=r"41 rows are held .* most_kept_rows=40: .*within="):
-        one.process(read_of([(40, 0, True, 0)]), 0)
+        one.work(read_of([(40, 0, True, 0)]), 0)
 
 
 @pytest.mark.parametrize("scope", [Within(span_ns=10), TimeWindows(10, 10)])
@@ -119,7 +119,7 @@ def test_events_that_are_over_do_not_count_as_held(scope: Any) -> None:
     """Each key comes once: nothing but time tells its matcher that its event is over."""
     one = machine(Place((0,)), Place((1,)), most=40, scope=scope)
     for n in range(500):
-        one.process(read_of([(n, n, True, 0)]), 0)
+        one.work(read_of([(n, n, True, 0)]), 0)
 
 
 @pytest.mark.parametrize("drift", [None, Drift(1)], ids=["plain", "drift"])
@@ -128,7 +128,7 @@ def test_keys_that_come_again_keep_no_events_that_are_over(drift: Drift | None) 
     one = machine(Place((0,)), Place((1,)), most=100_000, drift=drift)
     held = []
     for begin in range(0, 8000, 40):
-        one.process(read_of([(begin + key // 2, key, True, 0) for key in range(50)]), 0)
+        one.work(read_of([(begin + key // 2, key, True, 0) for key in range(50)]), 0)
         held.append(one.rows_held)
         logged = sum(each.events_held for each in one._matchers.of_key.values())
         assert logged <= one.rows_held
@@ -138,10 +138,10 @@ def test_keys_that_come_again_keep_no_events_that_are_over(drift: Drift | None) 
 
 def test_what_waits_for_the_end_of_a_scope_is_counted() -> None:
     one = machine(Place((0,)), Place((0,)), after=(1,), scope=TimeWindows(100, 100))
-    one.process(read_of([(n, n % 3, True, 0) for n in range(9)]), 0)
+    one.work(read_of([(n, n % 3, True, 0) for n in range(9)]), 0)
     assert one.waiting == 3  # a window of each key
-    assert "waiting" in one._step.traits.counters
-    one.process(read_of([(200, 0, True, 0)]), 0)
+    assert "waiting" in one.counts()
+    one.work(read_of([(200, 0, True, 0)]), 0)
     assert one.waiting == 0
 
 
@@ -158,7 +158,7 @@ def test_rows_near_the_most_are_not_looked_through_with_each_read(
     monkeypatch.setattr(room.PatternMachine, "_keep_rows", counted)
     one = machine(Place((0,)), Place((1,)), most=1000, scope=Within(events=900))
     for n in range(3000):
-        one.process(read_of([(n, 1, True, 0)]), 0)
+        one.work(read_of([(n, 1, True, 0)]), 0)
     assert one.rows_held <= 2 * 900
     assert len(looks) < 60
 
@@ -186,7 +186,7 @@ def test_a_predicate_that_is_rarely_true_is_computed_of_many_events_at_once(
             computed[0] = 0
             given = {"scope": Within(span_ns=999), "selection": "first", "consumes": True}
             one = machine(Place((0,)), Place((2,)), **given)
-            made = one.process(read_of(rows), 0)
+            made = one.work(read_of(rows), 0).rows
             found.append(None if made is None else made.columns["events"].tolist())
             if is_together:
                 assert computed[0] <= 50 * 5

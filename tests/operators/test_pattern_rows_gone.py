@@ -41,12 +41,12 @@ def left(batches: list[Batch]) -> list[Left]:
     machine, found, promised = PatternMachine(step(), most_kept_rows=10_000), list[Left](), 0
     for batch in [*batches, None]:
         until = END_NS if batch is None else int(batch.event_time_ns[-1])
-        made = machine.process(GateRead([batch], [None], until, 0, until), 0)
+        made, following, *_ = machine.work(GateRead([batch], [None], until, 0, until), 0)
         if made is not None:
             times = made.event_time_ns.tolist()
             assert min(times) >= promised
             found += zip(times, made.columns["events"].to_pylist(), strict=True)
-        promised = machine.promise_ns(until)
+        promised = following
     return found
 
 

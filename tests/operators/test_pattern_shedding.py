@@ -115,7 +115,7 @@ def test_what_leaves_is_what_windows_without_the_dropped_events_give(
         first = len(events)
         for number, (at_ns, kind) in enumerate(zip(times, types, strict=True), first + 1):
             events.append(Event(number, at_ns, (kind,)))
-        batches.append(machine.process(read_of(times, types, first + 1), now_ns=0))
+        batches.append(machine.work(read_of(times, types, first + 1), now_ns=0).rows)
         shed += int(told[-1].is_shed.sum())
         for row in range(len(times)):
             keys = range(-10, 60) if told[-1].is_shed[row] else told[-1].lost.get(row, ())
@@ -125,9 +125,9 @@ def test_what_leaves_is_what_windows_without_the_dropped_events_give(
         machine.restore(state)
         assert machine._shedding is not None
         machine._shedding._overload._shedding.shedder.aim(Amount(0.4))
-    counts = machine.shedding
+    counts = machine.counts().get("shedding")
     assert counts is not None
-    batches.append(machine.process(GateRead([None], [None], END_NS, 0, END_NS), now_ns=0))
+    batches.append(machine.work(GateRead([None], [None], END_NS, 0, END_NS), now_ns=0).rows)
     assert counts.shed == machine.shed == shed
     assert 0 < counts.dropped < counts.pairs
     spec = Spec(SEQUENCE, scope, "first", consumes, None, "any", no_condition, lost=frozenset(lost))
@@ -165,18 +165,18 @@ def overloaded(shed: Espice, over: float, *, events: int = 40_000) -> tuple[int,
         idle_ns += max(due_ns - now_ns, 0)
         now_ns = max(now_ns, due_ns)
         end = min(int(np.searchsorted(times, now_ns, "right")), begin + SLICE)
-        batch = machine.process(read_of(times[begin:end], types[begin:end], begin), now_ns)
-        counts = machine.shedding
+        batch = machine.work(read_of(times[begin:end], types[begin:end], begin), now_ns).rows
+        counts = machine.counts().get("shedding")
         assert counts is not None
         pairs, dropped = counts.pairs - before[0], counts.dropped - before[1]
         before = (counts.pairs, counts.dropped)
         took_ns = round((end - begin) * COST_NS * (1 - dropped / max(pairs, 1)))
-        machine.took(took_ns, idle_ns)
+        machine.charge(took_ns, idle_ns)
         now_ns += took_ns
         longest_ns = max(longest_ns, now_ns - int(times[begin]))
         matches += 0 if batch is None else len(batch)
         begin = end
-    return matches, longest_ns, machine.shedding
+    return matches, longest_ns, machine.counts().get("shedding")
 
 
 def test_nothing_is_shed_below_capacity() -> None:
@@ -233,12 +233,12 @@ def test_overload_that_shedding_cannot_cure_says_so() -> None:
     now_ns = 0
     for begin in range(0, 60_000, SLICE):
         now_ns = max(now_ns, int(times[begin]))
-        machine.process(
+        machine.work(
             read_of(times[begin : begin + SLICE], types[begin : begin + SLICE], begin), now_ns
         )
-        machine.took(SLICE * COST_NS, 0)
+        machine.charge(SLICE * COST_NS, 0)
         now_ns += SLICE * COST_NS
-    counts = machine.shedding
+    counts = machine.counts().get("shedding")
     assert counts is not None
     assert counts.uncured > 0
     assert "a replica more, or a faster step in front, is needed" in counts.reason

@@ -83,7 +83,7 @@ def test_a_window_has_the_marks_of_its_rows_whatever_came_before(seed: int, wind
         # The first reads have no mark, nor have some between.
         batch = rows(drawn(random, read * 40), random if read % 4 > 1 else None)
         watermark_ns = (read + 1) * 40 if read < 29 else END_NS
-        result = machine.process(GateRead([batch], [None], watermark_ns, 0, watermark_ns), 0)
+        result = machine.work(GateRead([batch], [None], watermark_ns, 0, watermark_ns), 0).rows
         if result is not None:
             assert bits(result) == np.asarray(result.columns["marks"]).tolist()
             found += sum(bits(result))
@@ -105,7 +105,7 @@ def test_a_pair_has_the_marks_of_both_its_rows_whatever_came_before(seed: int) -
             for side in (0, 1)
         ]
         passed_ns = (read + 1) * 40 if read < 29 else END_NS
-        result = machine.process(GateRead(ports, [None, None], passed_ns, 0, passed_ns), 0)
+        result = machine.work(GateRead(ports, [None, None], passed_ns, 0, passed_ns), 0).rows
         if result is not None:
             columns = [np.asarray(result.columns[name]) for name in ("mark", "other")]
             assert bits(result) == (columns[0] | columns[1]).tolist()

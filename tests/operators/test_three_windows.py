@@ -177,7 +177,7 @@ def test_a_late_row_corrects_each_of_the_three_and_the_last_revision_counts_ever
     machine = make_operator(step)
     promise_ns = -(2**63)
     for released in read:
-        batch = machine.process(released, now_ns=0)
+        batch, following_ns, *_ = machine.work(released, now_ns=0)
         if batch is not None:
             assert batch.event_time_ns.min() >= promise_ns, "it breaks its promise"
             names = ("window_end", "rows_low", "rows", "rows_high", "revision")
@@ -186,7 +186,7 @@ def test_a_late_row_corrects_each_of_the_three_and_the_last_revision_counts_ever
             ):
                 last[end] = tuple(counted)
                 revisions.setdefault(end, []).append(revision)
-        promise_ns = machine.promise_ns(released.frontier_ns)
+        promise_ns = following_ns
     expected: dict[int, list[int]] = {}
     for place, turn in enumerate((2, 0, -2)):
         for t in sent:
@@ -227,8 +227,7 @@ def test_rows_that_missed_one_of_the_three_are_told_and_dropped_are_those_that_m
     )
     machine, told = make_operator(step), []
     for released in read:
-        machine.process(released, now_ns=0)
-        told += machine.take_late()
+        told += machine.work(released, now_ns=0).late
     assert sum(int(one.is_dropped.sum()) for one in told) == machine.late_dropped
     assert all((one.late_by_ns > 0).all() for one in told)
     assert all(
@@ -239,7 +238,7 @@ def test_rows_that_missed_one_of_the_three_are_told_and_dropped_are_those_that_m
 def counted(step: AggregateStep, times: list[int]) -> list[tuple[Any, ...]]:
     """Return (window_end, n, n_mean, n_low, n_high) of each row that leaves."""
     machine = make_operator(step)
-    batch = machine.process(GateRead([rows_of(times)], [None], END_NS, 0, END_NS), now_ns=0)
+    batch = machine.work(GateRead([rows_of(times)], [None], END_NS, 0, END_NS), now_ns=0).rows
     assert batch is not None
     names = ("window_end", "n", "n_mean", "n_low", "n_high")
     return [*zip(*(batch.columns[one].tolist() for one in names), strict=True)]
@@ -274,18 +273,18 @@ def test_the_five_kinds_of_events_of_a_window_are_in_the_windows_of_figure_3_4()
 
 def test_results_leave_when_the_last_of_the_three_windows_closes() -> None:
     machine = make_operator(COUNTS)
-    assert machine.process(GateRead([rows_of([50])], [None], 109, 0, 109), now_ns=0) is None
-    assert machine.promise_ns(109) == 109
-    batch = machine.process(GateRead([None], [None], 110, 0, 110), now_ns=0)
+    first = machine.work(GateRead([rows_of([50])], [None], 109, 0, 109), now_ns=0)
+    assert (first.rows, first.promise_ns) == (None, 109)
+    batch, promise_ns, *_ = machine.work(GateRead([None], [None], 110, 0, 110), now_ns=0)
     assert batch is not None
     assert batch.event_time_ns.tolist() == [109]
-    assert machine.promise_ns(110) == 209
+    assert promise_ns == 209
 
 
 def test_a_bound_of_an_events_own_that_is_more_than_the_most_counts_as_the_most() -> None:
     machine: Any = make_operator(replace(COUNTS, drift=Drift(10, "off")))
     batch = batch_of([50, 95, 97], {"off": [3, 4, 500]})
-    left = machine.process(GateRead([batch], [None], END_NS, 0, END_NS), now_ns=0)
+    left = machine.work(GateRead([batch], [None], END_NS, 0, END_NS), now_ns=0).rows
     assert left is not None
     assert left.columns["n_low"].tolist() == [2, 0]
     assert machine.bounds_cut == 1
@@ -295,7 +294,7 @@ def test_a_bound_less_than_zero_is_an_error_that_names_the_row() -> None:
     machine = make_operator(replace(COUNTS, drift=Drift(10, "off")))
     batch = batch_of([50, 95], {"off": [3, -4]})
     with pytest.raises(OperatorError, match=r"drift='off'.*zero or more(.|\n)*-4"):
-        machine.process(GateRead([batch], [None], END_NS, 0, END_NS), now_ns=0)
+        machine.work(GateRead([batch], [None], END_NS, 0, END_NS), now_ns=0)
 
 
 @pytest.mark.parametrize("kind", [np.int16, np.int64, np.uint64])

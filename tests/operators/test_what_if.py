@@ -111,8 +111,8 @@ def ran(pattern: Seq, shed: Espice, share: float | None) -> tuple[set[Any], Shed
             overload._began_ns = 0
             overload._shedding.shedder.aim(Amount(share))
         times = np.arange(begin, begin + READ)
-        batches.append(machine.process(read_of(times, KINDS[begin : begin + READ], begin), 0))
-    counts = machine.shedding
+        batches.append(machine.work(read_of(times, KINDS[begin : begin + READ], begin), 0).rows)
+    counts = machine.counts()["shedding"]
     assert counts is not None
     return {one for one in leaves(batches) if one[1] >= EVENTS // 4}, counts
 

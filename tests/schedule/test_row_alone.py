@@ -86,11 +86,10 @@ class Pair:
         self.machines[0].intake._may_pass = False  # type: ignore[attr-defined]
         found = []
         for machine in self.machines:
-            message, used = machine.run(self.now_ns, max_rows=max_rows)
+            message, *work = machine.work(self.now_ns, max_rows=max_rows)
             sends = [] if message is None else machine.outgoing(message, self.now_ns)
             told = [(channel.name, to_plain(part)) for channel, part in sends]
-            rows = machine.rows_worked, machine.rows_released, machine.looked_at
-            found.append((canonical(told), used, rows, machine.next))
+            found.append((canonical(told), work, machine.next))
         assert found[0] == found[1]
 
     def set_rule(self, slack: int | None) -> None:

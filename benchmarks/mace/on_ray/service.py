@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 from slackwater.actors.slot.host import AWAKE_NS, NAP_S
 from slackwater.runtime.model import Batch, GateRead
 from slackwater.runtime.operators.aggregate.step import AggregateStep
-from slackwater.runtime.operators.ground.contract import Entry
+from slackwater.runtime.operators.ground.contract import Entry, Result
 from slackwater.runtime.operators.join.step import JoinStep
 from slackwater.runtime.operators.registry import ENTRIES
 from slackwater.runtime.plan.plan import Plan, Stage
@@ -213,13 +213,13 @@ class WorkedOperator:
         self._work = step.work
         self._inner: Any = ENTRIES[of].machine(step, most_kept_rows=most_kept_rows)
 
-    def process(self, released: GateRead, now_ns: int) -> Batch | None:
+    def work(self, released: GateRead, now_ns: int) -> Result:
         """Return what the machine makes of it, later."""
         rows = sum(len(batch) for batch in released.batches)
         if rows:
             self._work.take(rows)
-        made: Batch | None = self._inner.process(released, now_ns)
-        return made
+        result: Result = self._inner.work(released, now_ns)
+        return result
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._inner, name)

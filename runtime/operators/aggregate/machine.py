@@ -20,7 +20,6 @@ from typing import Any
 
 import numpy as np
 
-from slackwater.runtime.closing.policy import ClosingCounts
 from slackwater.runtime.config import Limits
 from slackwater.runtime.errors import OperatorError
 from slackwater.runtime.model import START_NS, Batch, Columns, GateRead, Int64Array, concat_batches
@@ -39,8 +38,9 @@ from slackwater.runtime.operators.aggregate.segments import NOTHING, Closer, Seg
 from slackwater.runtime.operators.aggregate.step import CHANCE, REVISION, AggregateStep
 from slackwater.runtime.operators.aggregate.window import Windows, weights_of
 from slackwater.runtime.operators.ground.arrays import slices_of_weight, unfold
+from slackwater.runtime.operators.ground.contract import PlainOperator, Result
 from slackwater.runtime.operators.ground.keys import KeyIndex
-from slackwater.runtime.operators.ground.late_rows import LateRows
+from slackwater.runtime.operators.ground.late_rows import Missed
 from slackwater.runtime.operators.ground.user_code import row_of, rows_of_columns
 
 Changed = tuple[Int64Array, Int64Array]
@@ -49,7 +49,7 @@ _PAIRS_AT_ONCE = 1 << 20
 """Windows that close together are worked off in blocks of about so many cells (or values)."""
 
 
-class AggregateMachine:
+class AggregateMachine(PlainOperator):
     """The machine of an `AggregateStep`.
 
     A row counts in those of its windows that are still open (late="correct": not yet final) when
@@ -97,22 +97,39 @@ class AggregateMachine:
         self._last_closed = START_NS  # of the windows, by their k
         self._last_kept = START_NS  # the last window whose panes are gone, or may go
         self._revisions = Revisions()
-        self._late: list[LateRows] = []
+        self._missed = Missed(keeps=self._step.keeps_late)
         self.let_go = self.late_used = 0
         self._rows_held = 0
-        self._late_dropped = 0
 
-    def process(self, released: GateRead, now_ns: int) -> Batch | None:
+    def work(self, released: GateRead, now_ns: int) -> Result:
         """Take rows, late ones first; return the results of the windows that close.
 
         Before them, with late="correct", those of closed windows that late rows have changed.
         """
         left: list[Batch] = []
-        for segment in self._closer.segments(released, now_ns):
-            self._work(segment, left)
-        return concat_batches(left) if left else None
+        closer, missed = self._closer, self._missed
+        dropped = missed.dropped
+        for segment in closer.segments(released, now_ns):
+            self._take(segment, left)
+        return Result(
+            concat_batches(left) if left else None,
+            self._promise_ns(released.frontier_ns),
+            missed.take(),
+            missed.dropped - dropped,
+            waited_ns=closer.waited_ns,
+            due_ns=closer.due_ns(),
+        )
 
-    def _work(self, segment: Segment, left: list[Batch]) -> None:
+    def _promise_ns(self, frontier_ns: int) -> int:
+        """Return the last moment in the earliest window still open: nothing older will leave."""
+        return self._summary.promise_ns(self._closer.sure_ns(frontier_ns))
+
+    def counts(self) -> dict[str, Any]:  # noqa: D102 - see Operator
+        closing = self._closer.counts()
+        in_time = {} if closing is None else {"closing": closing, "late_used": self.late_used}
+        return {"let_go": self.let_go, **in_time}
+
+    def _take(self, segment: Segment, left: list[Batch]) -> None:
         late: list[Int64Array] = []  # the cells of rows
         for batch in segment.batches:
             if batch is not None and len(batch):
@@ -128,29 +145,6 @@ class AggregateMachine:
         if self._corrects and self._rows_held > self._most_kept_rows:
             self._let_go()
 
-    def take_late(self) -> list[LateRows]:
-        """Return the rows that missed a window of theirs since the last call."""
-        late, self._late = self._late, []
-        return late
-
-    @property
-    def closing(self) -> ClosingCounts | None:
-        """What closing in time has come to; None: windows close by the watermark."""
-        return self._closer.counts()
-
-    @property
-    def waited_ns(self) -> int:
-        """How long a window that closed with the last read had waited by the clock, at most."""
-        return self._closer.waited_ns
-
-    def promise_ns(self, frontier_ns: int) -> int:
-        """Return the last moment in the earliest window still open: nothing older will leave."""
-        return self._summary.promise_ns(self._closer.sure_ns(frontier_ns))
-
-    def due_ns(self) -> int | None:
-        """Return when windows close by the clock."""
-        return self._closer.due_ns()
-
     @property
     def rows_held(self) -> int:
         """Rows in panes of windows that are open, or may be corrected; or that wait for these."""
@@ -159,7 +153,7 @@ class AggregateMachine:
     @property
     def late_dropped(self) -> int:
         """Rows so far that came when all of their windows were done with."""
-        return self._late_dropped
+        return self._missed.dropped
 
     def _count(self, batch: Batch, late: list[Int64Array]) -> None:
         """Count rows in their cells; add those to `late` if windows that have closed change."""
@@ -168,8 +162,8 @@ class AggregateMachine:
         if oldest < self._windows.first_whole_pane(self._last_kept):
             in_time = np.flatnonzero(panes >= self._windows.first_open_pane(self._last_kept))
             if self._step.keeps_late:
-                self._late.append(missed_windows(batch, panes, self._windows, self._last_kept))
-            self._late_dropped += len(batch) - len(in_time)
+                self._missed.add([missed_windows(batch, panes, self._windows, self._last_kept)])
+            self._missed.dropped += len(batch) - len(in_time)
             if not len(in_time):
                 return
             if len(in_time) < len(batch):
@@ -382,7 +376,7 @@ class AggregateMachine:
             "accumulators": [accumulator.snapshot() for accumulator in self._all],
             "last": (self._last_closed, self._last_kept),
             "revisions": self._revisions.snapshot(),
-            "counts": (self._rows_held, self._late_dropped, self.let_go, self.late_used),
+            "counts": (self._rows_held, self._missed.dropped, self.let_go, self.late_used),
             "closer": self._closer.snapshot(),
         }
 
@@ -396,5 +390,6 @@ class AggregateMachine:
         self._last_closed, self._last_kept = state["last"]
         self._revisions.restore(state["revisions"])
         self._cells.of_panes.drop_before(self._windows.first_open_pane(self._last_kept))
-        self._rows_held, self._late_dropped, self.let_go, self.late_used = state["counts"]
+        self._rows_held, dropped, self.let_go, self.late_used = state["counts"]
+        self._missed.dropped = dropped
         self._closer.restore(state["closer"])

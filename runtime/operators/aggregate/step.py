@@ -123,7 +123,6 @@ class AggregateStep(GatedStep):
             misses="windows",
             sharing=Sharing(self.replicas, "keys"),
             replica=self.replica,
-            counters=("let_go", *(self.drift.counters if self.drift else ())),
             uses_clock=self.close is not None and self.close.by_clock,
             close=self.close,
         )

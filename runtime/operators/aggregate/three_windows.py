@@ -39,6 +39,7 @@ from slackwater.runtime.operators.aggregate.machine import AggregateMachine
 from slackwater.runtime.operators.aggregate.needs import Need, accumulators_of, finished
 from slackwater.runtime.operators.aggregate.schema import HIGHEST, LOWEST, MEAN, without_three
 from slackwater.runtime.operators.aggregate.step import AggregateStep
+from slackwater.runtime.operators.ground.contract import Result
 from slackwater.runtime.operators.ground.late_rows import LateRows
 from slackwater.runtime.operators.ground.user_code import row_of
 
@@ -84,10 +85,10 @@ class ThreeWindows(AggregateMachine):
         super()._start()
         self.bounds_cut = 0
 
-    def process(self, released: GateRead, now_ns: int) -> Batch | None:
+    def work(self, released: GateRead, now_ns: int) -> Result:
         """Take rows, late ones first; return the results of the windows that close."""
         wait_ns = self._drift.most_ns
-        made = super().process(
+        made = super().work(
             replace(
                 released,
                 watermark_ns=_before(released.watermark_ns, wait_ns),
@@ -95,10 +96,15 @@ class ThreeWindows(AggregateMachine):
             ),
             now_ns,
         )
-        if made is None:
-            return None
-        times = made.event_time_ns + wait_ns
-        return Batch(times, made.stimulus_time_ns, made.columns, None, made.marks)
+        made = made._replace(promise_ns=self._promise_ns(released.frontier_ns))
+        if (rows := made.rows) is None:
+            return made
+        times = rows.event_time_ns + wait_ns
+        moved = Batch(times, rows.stimulus_time_ns, rows.columns, None, rows.marks)
+        return made._replace(rows=moved)
+
+    def counts(self) -> dict[str, Any]:  # noqa: D102 - see Operator
+        return {**super().counts(), **self._drift.counts(self.bounds_cut)}
 
     def _count(self, batch: Batch, late: list[Int64Array]) -> None:
         """Count rows in their cells, of each of the three; see there."""
@@ -159,14 +165,14 @@ class ThreeWindows(AggregateMachine):
             panes: shape (rows,), likewise.
             is_dropped: shape (rows,): all three had closed.
         """
-        self._late_dropped += int(np.count_nonzero(is_dropped))
+        self._missed.dropped += int(np.count_nonzero(is_dropped))
         if self._step.keeps_late:
             windows, last = self._windows, self._last_kept
             missed = np.flatnonzero(panes < windows.first_whole_pane(last))
             end_ns = END_NS if last == END_NS else windows.end_ns(last)
             late_by_ns = end_ns - times.take(missed)
             rows = batch.take(missed)
-            self._late.append(LateRows(0, rows, late_by_ns, is_dropped.take(missed)))
+            self._missed.add([LateRows(0, rows, late_by_ns, is_dropped.take(missed))])
 
     def _aggregated(self, pairs: Pairs, rows: Int64Array) -> Columns:
         """Return what each of the three comes to, their mean, the least and the greatest."""

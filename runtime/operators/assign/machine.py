@@ -11,6 +11,8 @@ from slackwater.runtime.operators.ground.user_code import evaluated
 class AssignMachine:
     """Adds or replaces columns, each computed from the row as it came in."""
 
+    row_tests = None
+
     def __init__(self, step: AssignStep) -> None:
         self._step = step
         self._assigned = [

@@ -20,16 +20,16 @@ import numpy as np
 from slackwater.runtime.model import END_NS, START_NS, Batch, GateRead, Int64Array, concat_batches
 from slackwater.runtime.operators.dedupe.step import DedupeStep
 from slackwater.runtime.operators.ground.arrays import GrowableArray
-from slackwater.runtime.operators.ground.contract import ByEventTime
+from slackwater.runtime.operators.ground.contract import PlainOperator, Result
 from slackwater.runtime.operators.ground.keys import KeyIndex
-from slackwater.runtime.operators.ground.late_rows import LateRows
+from slackwater.runtime.operators.ground.late_rows import Missed
 
 _FEW_ROWS = 16
 _ROUNDS = 3
 """How many rows of one key that leave with one read are found all at once."""
 
 
-class DedupeMachine(ByEventTime):
+class DedupeMachine(PlainOperator):
     """The machine of a `DedupeStep`.
 
     Args:
@@ -40,7 +40,6 @@ class DedupeMachine(ByEventTime):
     Attributes:
         duplicates: rows so far that were like one that had left.
         let_go: rows so far that were forgotten before the frontier let them, being too many.
-        late_dropped: rows so far that may have been like one that was forgotten.
     """
 
     def __init__(self, step: DedupeStep, *, most_kept_rows: int) -> None:
@@ -57,12 +56,13 @@ class DedupeMachine(ByEventTime):
         self._horizon_ns = START_NS  # who happened before this is not known any more
         self._looks_at = self._most_kept_rows  # more rows than this: some are to be forgotten
         self._tidied = 0  # how many there were when the forgotten ones were last cleared away
-        self._late: list[LateRows] = []
-        self.duplicates = self.let_go = self.late_dropped = 0
+        self._missed = Missed(keeps=self._step.keeps_late)
+        self.duplicates = self.let_go = 0
 
-    def process(self, released: GateRead, now_ns: int) -> Batch | None:
+    def work(self, released: GateRead, now_ns: int) -> Result:
         """Take rows, late ones first; return those that are like none that has left."""
         del now_ns
+        before = self.late_dropped
         late, in_order = released.late[0], released.ports[0]
         leaves = [
             self._of_late(late) if late is not None and len(late) else None,
@@ -70,21 +70,22 @@ class DedupeMachine(ByEventTime):
         ]
         self._forget(released)
         found = [batch for batch in leaves if batch is not None]
-        return concat_batches(found) if found else None
+        left = concat_batches(found) if found else None
+        dropped = self.late_dropped - before
+        return Result(left, released.frontier_ns, self._missed.take(), dropped)
 
-    def promise_ns(self, frontier_ns: int) -> int:
-        """Return the frontier: rows leave with their own times."""
-        return frontier_ns
+    def counts(self) -> dict[str, Any]:  # noqa: D102 - see Operator
+        return {"duplicates": self.duplicates, "let_go": self.let_go}
+
+    @property
+    def late_dropped(self) -> int:
+        """Rows so far that may have been like one that was forgotten."""
+        return self._missed.dropped
 
     @property
     def rows_held(self) -> int:
         """Rows that have left, of which the times are known."""
         return len(self._times)
-
-    def take_late(self) -> list[LateRows]:
-        """Return the rows since the last call of which nobody knew any more."""
-        late, self._late = self._late, []
-        return late
 
     # -- rows in, rows out --------------------------------------------------------------
 
@@ -140,11 +141,8 @@ class DedupeMachine(ByEventTime):
         return left
 
     def _miss(self, rows: Batch) -> None:
-        self.late_dropped += len(rows)
-        if self._step.keeps_late:
-            reach_ns = min(self._horizon_ns, END_NS - self._step.within_ns) + self._step.within_ns
-            late_by_ns = np.maximum(reach_ns - rows.event_time_ns, 1)
-            self._late.append(LateRows(0, rows, late_by_ns, np.ones(len(rows), dtype=np.bool_)))
+        reach_ns = min(self._horizon_ns, END_NS - self._step.within_ns) + self._step.within_ns
+        self._missed.drop(rows, reach_ns)
 
     def _left(
         self, batch: Batch, codes: Int64Array, places: Int64Array, *, is_known: bool = False
@@ -228,7 +226,7 @@ class DedupeMachine(ByEventTime):
             "horizon_ns": self._horizon_ns,
             "tidied": self._tidied,
             "looks_at": self._looks_at,
-            "late_dropped": self.late_dropped,
+            "missed": self._missed.dropped,
             "duplicates": self.duplicates,
             "let_go": self.let_go,
         }
@@ -242,6 +240,6 @@ class DedupeMachine(ByEventTime):
         self._newest.replace(state["newest"])
         self._horizon_ns = state["horizon_ns"]
         self._tidied, self._looks_at = state["tidied"], state["looks_at"]
-        self.late_dropped = state["late_dropped"]
+        self._missed.dropped = state["missed"]
         self.duplicates = state["duplicates"]
         self.let_go = state["let_go"]

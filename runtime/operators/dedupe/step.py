@@ -41,7 +41,6 @@ class DedupeStep(GatedStep):
             misses="the rows that they are like",
             sharing=Sharing(self.replicas, "keys"),
             replica=self.replica,
-            counters=("duplicates", "let_go"),
         )
 
     def reads(self, position: int, there: frozenset[str], needed: frozenset[str]) -> Set[str]:

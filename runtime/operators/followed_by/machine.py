@@ -31,14 +31,14 @@ from slackwater.runtime.model.row_marks import UNCERTAIN, marked
 from slackwater.runtime.operators.followed_by.before import Events, Followers, followers
 from slackwater.runtime.operators.followed_by.held import Held
 from slackwater.runtime.operators.followed_by.step import FIRST, THEN, FollowedByStep
-from slackwater.runtime.operators.ground.contract import ByEventTime
+from slackwater.runtime.operators.ground.contract import PlainOperator, Result
 from slackwater.runtime.operators.ground.drift import CERTAIN, Drift
 from slackwater.runtime.operators.ground.keys import KeyIndex, any_null
-from slackwater.runtime.operators.ground.late_rows import LateRows
+from slackwater.runtime.operators.ground.late_rows import Missed
 from slackwater.runtime.operators.ground.user_code import evaluated
 
 
-class FollowedByMachine(ByEventTime):
+class FollowedByMachine(PlainOperator):
     """The machine of a `FollowedByStep`.
 
     A late row is not looked at: it is counted in `late_dropped`. Event and stimulus time of a match
@@ -51,7 +51,6 @@ class FollowedByMachine(ByEventTime):
         most_kept_rows: events that may wait, at most.
 
     Attributes:
-        late_dropped: rows so far that came behind what was released.
         bounds_cut: rows so far whose own bound was more than the most.
     """
 
@@ -72,16 +71,17 @@ class FollowedByMachine(ByEventTime):
         self._held = Held()
         self._turn = 0  # the place in the stream of the next event
         self._passed_ns = START_NS
-        self._late: list[LateRows] = []
-        self.late_dropped = self.bounds_cut = 0
+        self._missed = Missed(keeps=self._step.keeps_late)
+        self.bounds_cut = 0
 
-    def process(self, released: GateRead, now_ns: int) -> Batch | None:
+    def work(self, released: GateRead, now_ns: int) -> Result:
         """Take rows; return the matches that they complete, or may complete.
 
         Raises:
             OperatorError: more events wait than may be held.
         """
         del now_ns
+        before = self.late_dropped
         late, in_order = released.late[0], released.ports[0]
         if late is not None and len(late):
             self._miss(late)
@@ -100,21 +100,21 @@ class FollowedByMachine(ByEventTime):
                 "let `first=` be true of less, or allow more with "
                 "limits=sw.Limits(most_kept_rows=…)"
             )
-        return made
+        dropped = self.late_dropped - before
+        return Result(made, released.frontier_ns, self._missed.take(), dropped)
 
-    def promise_ns(self, frontier_ns: int) -> int:
-        """Return the frontier: a match is as old as its later row."""
-        return frontier_ns
+    def counts(self) -> dict[str, Any]:  # noqa: D102 - see Operator
+        return self._drift.counts(self.bounds_cut)
+
+    @property
+    def late_dropped(self) -> int:
+        """Rows so far that came after what was released in order."""
+        return self._missed.dropped
 
     @property
     def rows_held(self) -> int:
         """Events that may be in a match with one to come."""
         return len(self._held)
-
-    def take_late(self) -> list[LateRows]:
-        """Return the rows since the last call that came too late."""
-        late, self._late = self._late, []
-        return late
 
     def _on_time(self, batch: Batch) -> Batch:
         """Return the rows that are not behind the end, say."""
@@ -125,10 +125,7 @@ class FollowedByMachine(ByEventTime):
         return batch.keep(~is_late)
 
     def _miss(self, late: Batch) -> None:
-        self.late_dropped += len(late)
-        if self._step.keeps_late:
-            late_by_ns = np.maximum(self._passed_ns - late.event_time_ns, 1)
-            self._late.append(LateRows(0, late, late_by_ns, np.ones(len(late), dtype=np.bool_)))
+        self._missed.drop(late, self._passed_ns)
 
     # -- rows in, matches out -----------------------------------------------------------
 
@@ -250,7 +247,7 @@ class FollowedByMachine(ByEventTime):
             "held": self._held.snapshot(),
             "turn": self._turn,
             "passed_ns": self._passed_ns,
-            "late_dropped": self.late_dropped,
+            "missed": self._missed.dropped,
             "bounds_cut": self.bounds_cut,
         }
 
@@ -261,5 +258,5 @@ class FollowedByMachine(ByEventTime):
         self._held.restore(state["held"])
         self._turn = state["turn"]
         self._passed_ns = state["passed_ns"]
-        self.late_dropped = state["late_dropped"]
+        self._missed.dropped = state["missed"]
         self.bounds_cut = state["bounds_cut"]

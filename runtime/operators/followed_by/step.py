@@ -56,7 +56,6 @@ class FollowedByStep(GatedStep):
             misses="matches",
             sharing=Sharing(self.replicas, "keys"),
             replica=self.replica,
-            counters=self.drift.counters if self.drift else (),
         )
 
     @property

@@ -10,7 +10,13 @@
 | `drift.py` | how far clocks may be off |
 """
 
-from slackwater.runtime.operators.ground.contract import ByEventTime, Entry, Operator, Stateless
+from slackwater.runtime.operators.ground.contract import (
+    Entry,
+    Operator,
+    PlainOperator,
+    Result,
+    Stateless,
+)
 from slackwater.runtime.operators.ground.late_rows import LateRows
 
-__all__ = ["ByEventTime", "Entry", "LateRows", "Operator", "Stateless"]
+__all__ = ["Entry", "LateRows", "Missed", "Operator", "PlainOperator", "Result", "Stateless"]

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
+from slackwater.runtime.expressions.row_tests import RowTests
 from slackwater.runtime.model import Batch, GateRead
 from slackwater.runtime.operators.ground.late_rows import LateRows
 from slackwater.runtime.plan.step import Step
@@ -25,35 +26,57 @@ class Entry:
     machine: Callable[..., Any]
 
 
-class Operator(Protocol):
-    """One machine between a gate and the stages behind it. Deterministic; no I/O, no clock.
+class Result(NamedTuple):
+    """Result of one read.
 
-    Contract (`slackwater/testing.py` tries it): any cut of the same released order into
-    reads gives the same rows in the same order, to the bit; snapshot and restore change
-    nothing; `rows_held` is zero after the end. One whose step says `has_time` may go by `now_ns`;
-    all others pay no heed to it.
+    Attributes:
+        rows: that leave, in event-time order; None if none does.
+        promise_ns: what may be promised downstream from now on.
+        late: rows that could not count in full, if a step takes them.
+        late_dropped: rows of the read that came too late to count in any result of theirs.
+        compared: pairs that a join compared; of a pattern that sheds, see `Overload.kept`.
+        passed_over: rows that were not looked at; None: the operator looks at all.
+        waited_ns: longest wait, by the clock, of the windows that closed; 0 if it is not known.
+        due_ns: when the operator has something to do by the clock; None: at no time that is
+            known. It is called then, if nothing else has been, with a read without rows. Nothing
+            is due after the end. Only one whose traits have `uses_clock` gives a time.
     """
 
-    def process(self, released: GateRead, now_ns: int) -> Batch | None:
-        """Take what a gate released; return the rows that this gives, in event-time order.
+    rows: Batch | None
+    promise_ns: int
+    late: Sequence[LateRows] = ()
+    late_dropped: int = 0
+    compared: int = 0
+    passed_over: int | None = None
+    waited_ns: int = 0
+    due_ns: int | None = None
 
-        One whose step `passes_on` returns each row with the read that has it, or never.
+
+class Operator(Protocol):
+    """One machine between a gate and the stages downstream. Deterministic; no I/O, no clock.
+
+    Contract (`slackwater/testing.py` tries it): any cut of the same released order into
+    reads gives the same rows in the same order, to the bit; save and restore change
+    nothing; `rows_held` is zero after the end. One whose traits have `uses_clock` may use
+    `now_ns`; all others ignore it.
+    """
+
+    def work(self, released: GateRead, now_ns: int) -> Result:
+        """Take what a gate released; return what this gives.
+
+        One that `passes_on` returns each row with the read that has it, or never.
 
         The stimulus time of each row is the latest of its lineage; for a window, of its
         rows and of the watermark that closed it. Source: [mace] Def. 2, NOTES.
         """
         ...
 
-    def due_ns(self) -> int | None:
-        """Return when it has something to do by the clock; None: at no time that is known.
-
-        It is called then, if nothing else has been, with a read without rows. Nothing is due
-        after the end. Only one whose step says `has_time` is asked.
-        """
+    def charge(self, took_ns: int, idle_ns: int) -> None:
+        """Note how long the last slice took, and how long the slot has been idle so far."""
         ...
 
-    def promise_ns(self, frontier_ns: int) -> int:
-        """Return what may be promised downstream once a read with this frontier is processed."""
+    def reckon_with(self, rest_ns: int) -> None:
+        """Note what an event still takes downstream: command `Shed`, to one that sheds."""
         ...
 
     @property
@@ -66,11 +89,8 @@ class Operator(Protocol):
         """Rows so far that came too late to count in any result of theirs."""
         ...
 
-    def take_late(self) -> list[LateRows]:
-        """Return the rows since the last call that could not count in full, if that is asked for.
-
-        To be taken behind each `process`: it is in no snapshot.
-        """
+    def counts(self) -> dict[str, Any]:
+        """Return its counts so far, by the names that reports have for them."""
         ...
 
     def snapshot(self) -> dict[str, Any]:
@@ -82,15 +102,27 @@ class Operator(Protocol):
         ...
 
 
-class ByEventTime:
-    """What an operator says that does not go by the clock."""
+class PlainOperator:
+    """Defaults of an operator that counts nothing of its own, and does not shed."""
 
-    def due_ns(self) -> None:
-        """Return None."""
+    def charge(self, took_ns: int, idle_ns: int) -> None:
+        """Ignore it."""
+
+    def reckon_with(self, rest_ns: int) -> None:
+        """Ignore it."""
+
+    def counts(self) -> dict[str, Any]:
+        """Return no counts."""
+        return {}
 
 
 class Stateless(Protocol):
     """A step that looks at each row alone: filter, assign, select, map."""
+
+    @property
+    def row_tests(self) -> RowTests | None:
+        """Tests of a filter that a source can make row by row; None: it has none."""
+        ...
 
     def apply(self, batch: Batch) -> Batch:
         """Return the rows that remain, in order.

@@ -56,10 +56,9 @@ class Drift:
         """What it reads."""
         return frozenset() if self.column is None else frozenset({self.column})
 
-    @property
-    def counters(self) -> tuple[str, ...]:
-        """What a machine that goes by it counts."""
-        return () if self.column is None else (BOUNDS_CUT,)
+    def counts(self, bounds_cut: int) -> dict[str, int]:
+        """Return what a machine with drift counts: bounds, where rows have their own."""
+        return {} if self.column is None else {BOUNDS_CUT: bounds_cut}
 
     @property
     def text(self) -> str:

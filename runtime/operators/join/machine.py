@@ -28,9 +28,9 @@ from slackwater.runtime.model import (
     concat_batches,
     format_ns,
 )
-from slackwater.runtime.operators.ground.contract import ByEventTime
+from slackwater.runtime.operators.ground.contract import PlainOperator, Result
 from slackwater.runtime.operators.ground.keys import KeyIndex, any_null
-from slackwater.runtime.operators.ground.late_rows import LateRows
+from slackwater.runtime.operators.ground.late_rows import Missed
 from slackwater.runtime.operators.ground.user_code import evaluated
 from slackwater.runtime.operators.join.late import partly_late
 from slackwater.runtime.operators.join.one_row import COMPARED_AT_MOST, OneRow
@@ -54,7 +54,7 @@ _LONGEST_WITHIN_NS = 1 << 61
 """73 years: sums of an event time of our age and a few times this fit in 64 bits."""
 
 
-class JoinMachine(ByEventTime):
+class JoinMachine(PlainOperator):
     """The machine of a `JoinStep`.
 
     A row is held until the frontier (`keep="promise"`) or the watermark (`keep="slack"`) is more
@@ -110,15 +110,16 @@ class JoinMachine(ByEventTime):
         self._keys = KeyIndex(len(self._step.left_on))
         self._one = OneRow(self._state, self._keys, self._step, self._names)
         self._passed_ns = START_NS  # what rows are held by: the frontier, or the watermark
-        self._late_dropped = 0
         self._rows_seen = 0
-        self._late: list[LateRows] = []
+        self._missed = Missed(keeps=self._step.keeps_late)
         self.comparisons = 0
         self.let_go = 0
 
-    def process(self, released: GateRead, now_ns: int) -> Batch | None:
+    def work(self, released: GateRead, now_ns: int) -> Result:
         """Take rows, late ones first; return the pairs that they make."""
         del now_ns
+        missed = self._missed
+        compared, dropped = self.comparisons, missed.dropped
         late, results = self._join(*released.late), self._join(*released.ports)
         is_by_promise = self._step.keep == "promise"
         passed_ns = released.frontier_ns if is_by_promise else released.watermark_ns
@@ -130,9 +131,18 @@ class JoinMachine(ByEventTime):
             self._state.tidy()
         if is_by_promise and len(self._state.rows) > self._most_kept_rows:
             self._let_go(released.watermark_ns)
-        if late is None or results is None:
-            return results if late is None else late
-        return concat_batches([late, results])
+        if late is not None:
+            results = late if results is None else concat_batches([late, results])
+        return Result(  # a pair is as old as its later row
+            results,
+            released.frontier_ns,
+            missed.take(),
+            missed.dropped - dropped,
+            self.comparisons - compared,
+        )
+
+    def counts(self) -> dict[str, Any]:  # noqa: D102 - see Operator
+        return {"comparisons": self.comparisons, "let_go": self.let_go}
 
     def _horizon_ns(self, passed_ns: int) -> int:
         """Return the event time before which rows are held no more."""
@@ -154,10 +164,6 @@ class JoinMachine(ByEventTime):
         state.expire(horizon_ns)
         self._forget_keys()
 
-    def promise_ns(self, frontier_ns: int) -> int:
-        """Return the frontier: a pair is as old as its later row."""
-        return frontier_ns
-
     @property
     def rows_held(self) -> int:
         """Rows of both sides that may still find a partner."""
@@ -166,12 +172,7 @@ class JoinMachine(ByEventTime):
     @property
     def late_dropped(self) -> int:
         """Rows so far that were more than `within_ns` behind what rows are held by."""
-        return self._late_dropped
-
-    def take_late(self) -> list[LateRows]:
-        """Return the rows since the last call that missed a partner that had gone."""
-        late, self._late = self._late, []
-        return late
+        return self._missed.dropped
 
     # -- rows in ------------------------------------------------------------------------
 
@@ -272,12 +273,12 @@ class JoinMachine(ByEventTime):
         # Where each replica sees all rows the first one speaks for all.
         if self._step.keeps_late and (self._replica is None or self._replica.index == 0):
             gone_ns, within_ns = self._state.horizon_ns, self._step.within_ns
-            self._late += partly_late(
-                batch, side, gone_ns, dropped_ns=horizon_ns, within_ns=within_ns
+            self._missed.add(
+                partly_late(batch, side, gone_ns, dropped_ns=horizon_ns, within_ns=within_ns)
             )
         if batch.event_time_ns.item(0) < horizon_ns:
             batch = batch.keep(batch.event_time_ns >= horizon_ns)
-            self._late_dropped += rows - len(batch)
+            self._missed.dropped += rows - len(batch)
         nulls = any_null([batch.columns[name] for name in self._on[side]])
         if nulls is not None:
             batch = batch.keep(~nulls)
@@ -387,7 +388,7 @@ class JoinMachine(ByEventTime):
             "keys": self._keys.snapshot(),
             "state": self._state.snapshot(),
             "passed_ns": self._passed_ns,
-            "late_dropped": self._late_dropped,
+            "missed": self._missed.dropped,
             "rows_seen": self._rows_seen,
             "comparisons": self.comparisons,
             "let_go": self.let_go,
@@ -399,7 +400,7 @@ class JoinMachine(ByEventTime):
         self._keys.restore(state["keys"])
         self._state.restore(state["state"])
         self._passed_ns = state["passed_ns"]
-        self._late_dropped = state["late_dropped"]
+        self._missed.dropped = state["missed"]
         self._rows_seen = state["rows_seen"]
         self.comparisons = state["comparisons"]
         self.let_go = state["let_go"]

@@ -58,7 +58,6 @@ class JoinStep(GatedStep):
             misses="partners",
             sharing=Sharing(self.replicas, self.share),
             replica=self.replica,
-            counters=("comparisons", "let_go", *(self.drift.counters if self.drift else ())),
             needs_rows=True,
         )
 

@@ -23,9 +23,8 @@ import pyarrow as pa
 from slackwater.runtime.config import Limits
 from slackwater.runtime.model import Batch, GateRead, Int64Array
 from slackwater.runtime.model.row_marks import UNCERTAIN, marked
-from slackwater.runtime.operators.ground.contract import ByEventTime, Operator
+from slackwater.runtime.operators.ground.contract import Operator, PlainOperator, Result
 from slackwater.runtime.operators.ground.drift import CERTAIN
-from slackwater.runtime.operators.ground.late_rows import LateRows
 from slackwater.runtime.operators.join.machine import JoinMachine
 from slackwater.runtime.operators.join.step import JoinStep
 
@@ -41,7 +40,7 @@ def join_machine(step: JoinStep, *, most_kept_rows: int = Limits.most_kept_rows)
     return made(step, most_kept_rows=most_kept_rows)
 
 
-class UncertainJoin(ByEventTime):
+class UncertainJoin(PlainOperator):
     """The machine of a `JoinStep` with `drift`.
 
     Every pair that may be near enough leaves, as `JoinMachine` says; whether it surely is, its
@@ -69,13 +68,18 @@ class UncertainJoin(ByEventTime):
         )
         self.bounds_cut = 0
 
-    def process(self, released: GateRead, now_ns: int) -> Batch | None:
+    def work(self, released: GateRead, now_ns: int) -> Result:
         """Take rows, late ones first; return the pairs that they make, or may make."""
-        made = self._joined.process(
+        made = self._joined.work(
             replace(released, ports=self._timed(released.ports), late=self._timed(released.late)),
             now_ns,
         )
-        return None if made is None else self._judged(made)
+        rows = None if made.rows is None else self._judged(made.rows)
+        late = [replace(one, batch=_as_it_came(one.batch)) for one in made.late]
+        return made._replace(rows=rows, late=late)
+
+    def counts(self) -> dict[str, Any]:  # noqa: D102 - see Operator
+        return {**self._joined.counts(), **self._drift.counts(self.bounds_cut)}
 
     def _timed(self, ports: Sequence[Batch | None]) -> list[Batch | None]:
         """Return the rows of each port with their times and bounds as columns."""
@@ -107,10 +111,6 @@ class UncertainJoin(ByEventTime):
         marks = marked(UNCERTAIN, ~certain, made.marks)
         return Batch(made.event_time_ns, made.stimulus_time_ns, columns, None, marks)
 
-    def promise_ns(self, frontier_ns: int) -> int:
-        """Return the frontier: a pair is as old as its later row."""
-        return self._joined.promise_ns(frontier_ns)
-
     @property
     def rows_held(self) -> int:
         """Rows of both sides that may still find a partner."""
@@ -120,20 +120,6 @@ class UncertainJoin(ByEventTime):
     def late_dropped(self) -> int:
         """Rows so far that came when all their partners had gone."""
         return self._joined.late_dropped
-
-    @property
-    def comparisons(self) -> int:
-        """Pairs so far with equal keys whose times the widest bounds leave near enough."""
-        return self._joined.comparisons
-
-    @property
-    def let_go(self) -> int:
-        """Rows so far that went before the frontier let them, since there were too many."""
-        return self._joined.let_go
-
-    def take_late(self) -> list[LateRows]:
-        """Return the rows since the last call that missed a partner that had gone."""
-        return [replace(one, batch=_as_it_came(one.batch)) for one in self._joined.take_late()]
 
     def snapshot(self) -> dict[str, Any]:
         """Return all state."""

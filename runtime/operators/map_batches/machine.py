@@ -19,6 +19,8 @@ class MapBatchesMachine:
     The arrays it is given are read-only: other steps may see the same ones.
     """
 
+    row_tests = None
+
     def __init__(self, step: MapBatchesStep) -> None:
         self._step = step
 

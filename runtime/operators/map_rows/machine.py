@@ -18,6 +18,8 @@ from slackwater.runtime.operators.map_rows.step import MapRowsStep
 class MapRowsMachine:
     """Calls the user's function with each row, a dict; it returns a row, or None to drop it."""
 
+    row_tests = None
+
     def __init__(self, step: MapRowsStep) -> None:
         self._step = step
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from slackwater.runtime.model import Batch, GateRead, concat_batches
-from slackwater.runtime.operators.ground.contract import ByEventTime
-from slackwater.runtime.operators.ground.late_rows import LateRows
+from slackwater.runtime.model import GateRead, concat_batches
+from slackwater.runtime.operators.ground.contract import PlainOperator, Result
 from slackwater.runtime.operators.merge.step import MergeStep
 
 
-class MergeMachine(ByEventTime):
+class MergeMachine(PlainOperator):
     """The machine of a `MergeStep`: all that it does is done by its gate.
 
     Attributes:
@@ -23,23 +22,13 @@ class MergeMachine(ByEventTime):
         self.rows_held = 0
         self.late_dropped = 0
 
-    def process(self, released: GateRead, now_ns: int) -> Batch | None:
+    def work(self, released: GateRead, now_ns: int) -> Result:
         """Return what was released."""
         del now_ns
         late, batch = released.late[0], released.ports[0]
-        if late is None:
-            return batch
-        if batch is None:
-            return late
-        return concat_batches([late, batch])
-
-    def promise_ns(self, frontier_ns: int) -> int:
-        """Return the frontier."""
-        return frontier_ns
-
-    def take_late(self) -> list[LateRows]:
-        """Return nothing."""
-        return []
+        if late is not None:
+            batch = late if batch is None else concat_batches([late, batch])
+        return Result(batch, released.frontier_ns)
 
     def snapshot(self) -> dict[str, Any]:
         """Return nothing."""

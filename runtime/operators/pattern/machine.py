@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from slackwater.runtime.model import END_NS, START_NS, Batch, GateRead, Int64Array
-from slackwater.runtime.operators.ground.contract import ByEventTime
+from slackwater.runtime.operators.ground.contract import PlainOperator, Result
 from slackwater.runtime.operators.ground.keys import KeyIndex, any_null
-from slackwater.runtime.operators.ground.late_rows import LateRows
+from slackwater.runtime.operators.ground.late_rows import Missed
 from slackwater.runtime.operators.pattern.conditions import Conditions
 from slackwater.runtime.operators.pattern.fits import Fits
 from slackwater.runtime.operators.pattern.kept import Kept
@@ -32,13 +32,12 @@ from slackwater.runtime.operators.pattern.what_if import Judged, Parts, Trial, j
 from slackwater.runtime.patterns.scopes import CountWindows, OpenedWindows
 from slackwater.runtime.patterns.settings import Found, Limit, TooManyMatches, Worked
 from slackwater.runtime.patterns.windowed import WindowMatcher
-from slackwater.runtime.shedding.counts import SheddingCounts
 
 _MANY_KEYS = 1024
 _MANY_ROWS = 65_536
 
 
-class PatternMachine(ByEventTime):
+class PatternMachine(PlainOperator):
     """The machine of a `PatternStep`.
 
     A late row is not looked at: it is counted in `late_dropped`. Rows with a null key are in no
@@ -53,8 +52,6 @@ class PatternMachine(ByEventTime):
         most_kept_rows: rows held for matches to come, at most; and rows in the matches of one
             read.
 
-    Attributes:
-        late_dropped: rows so far that came behind what was released.
     """
 
     def __init__(self, step: PatternStep, *, most_kept_rows: int) -> None:
@@ -106,20 +103,45 @@ class PatternMachine(ByEventTime):
         self._events = 0  # so far, where all are counted
         self._turn = 1  # the place in the stream of the next row that fits something
         self._passed_ns = START_NS
-        self._late: list[LateRows] = []
-        self.late_dropped = 0
+        self._missed = Missed(keeps=step.keeps_late)
 
-    def process(self, released: GateRead, now_ns: int) -> Batch | None:
+    def work(self, released: GateRead, now_ns: int) -> Result:
         """Take rows; return the matches that they complete, or that are decided now.
 
         Raises:
             OperatorError: more rows are needed than may be kept, or these make too many matches.
         """
         self._limit.begin()
+        dropped, kept, passed = self.late_dropped, self.comparisons, self.passed_over
         try:
-            return self._processed(released, now_ns)
+            made = self._processed(released, now_ns)
         except TooManyMatches:
             raise too_many_matches(self._step, self._most_kept_rows) from None
+        return Result(  # a match is as old as its last event, or its end
+            made,
+            released.frontier_ns,
+            self._missed.take(),
+            self.late_dropped - dropped,
+            self.comparisons - kept,
+            None if self._shedding is None else self.passed_over - passed,
+        )
+
+    def counts(self) -> dict[str, Any]:
+        """Return of one that sheds rows that were shed, and what was worked on.
+
+        Of others bounds that were cut. Of both what waits for the end of a scope.
+        """
+        waiting = {} if self._step.leaves_with_rows else {"waiting": self.waiting}
+        if self._shedding is not None:
+            own = {"shed": self.shed, "comparisons": self.comparisons}
+            return {**waiting, **own, "shedding": self._shedding.counts}
+        drift = self._step.drift
+        return {**waiting, **({} if drift is None else drift.counts(self.bounds_cut))}
+
+    @property
+    def late_dropped(self) -> int:
+        """Rows so far that came after what was released in order."""
+        return self._missed.dropped
 
     def _processed(self, released: GateRead, now_ns: int) -> Batch | None:
         late, in_order = released.late[0], released.ports[0]
@@ -145,10 +167,6 @@ class PatternMachine(ByEventTime):
         self._check_size()
         return made
 
-    def promise_ns(self, frontier_ns: int) -> int:
-        """Return the frontier: a match is as old as its last event, or its end."""
-        return frontier_ns
-
     @property
     def bounds_cut(self) -> int:
         """Rows so far whose own bound was more than the most: only of one with `drift=`."""
@@ -168,12 +186,7 @@ class PatternMachine(ByEventTime):
     def passed_over(self) -> int:  # noqa: D102 - rows, so far
         return 0 if self._shedding is None else self._shedding.passed_over
 
-    @property
-    def shedding(self) -> SheddingCounts | None:
-        """What shedding has come to; None: it does not shed."""
-        return None if self._shedding is None else self._shedding.counts
-
-    def took(self, took_ns: int, idle_ns: int) -> None:
+    def charge(self, took_ns: int, idle_ns: int) -> None:
         """Note how long the last slice took, and the slot was idle so far: of one that sheds."""
         if self._shedding is not None:
             self._shedding.took(took_ns, idle_ns)
@@ -193,11 +206,6 @@ class PatternMachine(ByEventTime):
         """Windows, or ends of matches, that wait until nothing can forbid them any more."""
         return self._matchers.waiting
 
-    def take_late(self) -> list[LateRows]:
-        """Return the rows since the last call that came too late."""
-        late, self._late = self._late, []
-        return late
-
     def _on_time(self, batch: Batch) -> Batch:
         """Return the rows that are not behind the end, say."""
         if batch.event_time_ns.item(0) >= self._passed_ns:
@@ -207,10 +215,7 @@ class PatternMachine(ByEventTime):
         return batch.keep(~is_late)
 
     def _miss(self, late: Batch) -> None:
-        self.late_dropped += len(late)
-        if self._step.keeps_late:
-            late_by_ns = np.maximum(self._passed_ns - late.event_time_ns, 1)
-            self._late.append(LateRows(0, late, late_by_ns, np.ones(len(late), dtype=np.bool_)))
+        self._missed.drop(late, self._passed_ns)
 
     # -- rows in, matches out -----------------------------------------------------------
 
@@ -341,9 +346,9 @@ class PatternMachine(ByEventTime):
     def _forget(self) -> None:
         """Let go of what is over: rows as time goes by, keys when there are twice as many."""
         if self._passed_ns == END_NS:
-            late, late_dropped, cut = self._late, self.late_dropped, self.bounds_cut
+            missed, cut = self._missed, self.bounds_cut
             self._start()
-            self._passed_ns, self._late, self.late_dropped = END_NS, late, late_dropped
+            self._passed_ns, self._missed = END_NS, missed
             self._values.bounds_cut = cut
             if self._shedding is not None:
                 self._shedding.keep({})
@@ -395,7 +400,7 @@ class PatternMachine(ByEventTime):
             "events": self._events,
             "shedding": None if self._shedding is None else self._shedding.snapshot(),
             "passed_ns": self._passed_ns,
-            "late_dropped": self.late_dropped,
+            "missed": self._missed.dropped,
             "bounds_cut": self.bounds_cut,
         }
 
@@ -413,5 +418,5 @@ class PatternMachine(ByEventTime):
             self._shedding = self._begin_shedding()
             assert self._shedding is not None
             self._shedding.restore(state["shedding"])
-        self.late_dropped = state["late_dropped"]
+        self._missed.dropped = state["missed"]
         self._values.bounds_cut = state["bounds_cut"]

@@ -85,12 +85,11 @@ class PatternStep(GatedStep):
             reach_ns=self._reach_ns,
             release=self.release,
             port_keys=(self.keys,),
-            makes="rows" if self._leaves_with_rows else "on its time",
+            makes="rows" if self.leaves_with_rows else "on its time",
             counts_events=isinstance(self.scope, CountWindows),
             misses="matches",
             sharing=Sharing(self.replicas, "keys"),
             replica=self.replica,
-            counters=self._counters,
             uses_clock=self.shed is not None,  # load is a matter of time
             shed=self.shed,
         )
@@ -184,7 +183,7 @@ class PatternStep(GatedStep):
         return (column if column in self.keys else None,)
 
     @property
-    def _leaves_with_rows(self) -> bool:
+    def leaves_with_rows(self) -> bool:
         """Whether a match leaves with its last event; not so where a `no` ends it."""
         return not any(one.barred_after for one in self.pattern.alternatives)
 
@@ -192,16 +191,6 @@ class PatternStep(GatedStep):
         """Return it without columns that nobody needs."""
         schema = pa.schema([field for field in self.schema if field.name in needed])
         return replace(self, schema=schema, keeps_late=keeps_late)
-
-    @property
-    def _counters(self) -> tuple[str, ...]:
-        """If it sheds: rows that were, and what was worked on: events, or pairs with windows.
-
-        Of bounds that were cut, if rows have their own; and what waits for the end of a scope.
-        """
-        bounds = () if self.drift is None else self.drift.counters
-        waits = () if self._leaves_with_rows else ("waiting",)
-        return (*waits, *(bounds if self.shed is None else ("shed", "comparisons")))
 
     def explained(self, steps: Mapping[str, Step]) -> Iterator[str]:
         """Yield its keys, the pattern, and what of its matches leaves."""

@@ -19,19 +19,18 @@ import numpy as np
 
 from slackwater.runtime.model import END_NS, START_NS, Batch, Columns, GateRead, concat_batches
 from slackwater.runtime.model.plain import from_plain, to_plain
-from slackwater.runtime.operators.ground.contract import ByEventTime
+from slackwater.runtime.operators.ground.contract import PlainOperator, Result
 from slackwater.runtime.operators.ground.fit import fitted
-from slackwater.runtime.operators.ground.late_rows import LateRows
+from slackwater.runtime.operators.ground.late_rows import Missed
 from slackwater.runtime.operators.ground.user_code import rows_of
 from slackwater.runtime.operators.process.objects import Keyed, KeyedRows, Objects
 from slackwater.runtime.operators.process.step import ProcessStep
 
 
-class ProcessMachine(ByEventTime):
+class ProcessMachine(PlainOperator):
     """The machine of a `ProcessStep`.
 
     Attributes:
-        late_dropped: rows so far that came when the time they happened at was done with.
         timers: how often an object was called in time.
     """
 
@@ -46,51 +45,48 @@ class ProcessMachine(ByEventTime):
         self._due: list[tuple[int, int, Any]] = []  # heap: (when, number of the object, key)
         self._done_ns = START_NS  # all that happened before this has gone to its objects
         self._tidied = 0
-        self._late: list[LateRows] = []
-        self.late_dropped = self.timers = 0
+        self._missed = Missed(keeps=self._step.keeps_late)
+        self.timers = 0
 
-    def process(self, released: GateRead, now_ns: int) -> Batch | None:
+    def work(self, released: GateRead, now_ns: int) -> Result:
         """Take rows, late ones first; return what the objects make of those whose time is done."""
         del now_ns
+        before = self.late_dropped
         for batch in (*released.late, *released.ports):
             if batch is not None and len(batch):
                 self._wait(batch)
         until_ns = released.watermark_ns
-        if until_ns <= self._done_ns:
-            return None
-        made = self._work(self._ready(until_ns), until_ns, released.watermark_stimulus_ns)
-        self._done_ns = until_ns
-        objects = self._objects
-        if until_ns == END_NS or len(objects.by_key) > 2 * self._tidied + 1024:
-            objects.forget_before(until_ns)
-            self._tidied = len(objects.by_key)
-        return made
+        made = None
+        if until_ns > self._done_ns:
+            made = self._made(self._ready(until_ns), until_ns, released.watermark_stimulus_ns)
+            self._done_ns = until_ns
+            objects = self._objects
+            if until_ns == END_NS or len(objects.by_key) > 2 * self._tidied + 1024:
+                objects.forget_before(until_ns)
+                self._tidied = len(objects.by_key)
+        # What follows is at least as new as a row, or a time, to come.
+        dropped = self.late_dropped - before
+        return Result(made, released.frontier_ns, self._missed.take(), dropped)
 
-    def promise_ns(self, frontier_ns: int) -> int:
-        """Return the frontier: what follows is at least as new as a row, or a time, to come."""
-        return frontier_ns
+    def counts(self) -> dict[str, Any]:  # noqa: D102 - see Operator
+        return {"timers": self.timers}
+
+    @property
+    def late_dropped(self) -> int:
+        """Rows so far that came when the time they happened at was done with."""
+        return self._missed.dropped
 
     @property
     def rows_held(self) -> int:
         """Rows whose time is not done, and one for each object."""
         return sum(len(batch) for batch in self._waiting) + len(self._objects.by_key)
 
-    def take_late(self) -> list[LateRows]:
-        """Return the rows since the last call that came too late."""
-        late, self._late = self._late, []
-        return late
-
     # -- rows in, rows out --------------------------------------------------------------
 
     def _wait(self, batch: Batch) -> None:
         is_late = batch.event_time_ns < self._done_ns
         if is_late.any():
-            late = batch.keep(is_late)
-            self.late_dropped += len(late)
-            if self._step.keeps_late:
-                late_by_ns = self._done_ns - late.event_time_ns
-                dropped = np.ones(len(late), dtype=np.bool_)
-                self._late.append(LateRows(0, late, late_by_ns, dropped))
+            self._missed.drop(batch.keep(is_late), self._done_ns)
         if not is_late.all():
             self._waiting.append(batch.keep(~is_late))
 
@@ -107,7 +103,7 @@ class ProcessMachine(ByEventTime):
         self._waiting = [rest] if len(rest) else []
         return rows.slice(0, ready) if ready else None
 
-    def _work(self, ready: Batch | None, until_ns: int, stimulus_ns: int) -> Batch | None:
+    def _made(self, ready: Batch | None, until_ns: int, stimulus_ns: int) -> Batch | None:
         made = _Made(stimulus_ns)
         times = [] if ready is None else ready.event_time_ns.tolist()
         rows = [] if ready is None else rows_of(ready)
@@ -168,7 +164,7 @@ class ProcessMachine(ByEventTime):
             "waiting": to_plain(waiting),
             "done_ns": self._done_ns,
             "tidied": self._tidied,
-            "late_dropped": self.late_dropped,
+            "missed": self._missed.dropped,
             "timers": self.timers,
         }
 
@@ -182,7 +178,7 @@ class ProcessMachine(ByEventTime):
         self._due = [(one.due_ns, one.number, one.key) for one in known if one.due_ns is not None]
         heapify(self._due)
         self._done_ns, self._tidied = state["done_ns"], state["tidied"]
-        self.late_dropped, self.timers = state["late_dropped"], state["timers"]
+        self._missed.dropped, self.timers = state["missed"], state["timers"]
 
 
 class _Made:

@@ -42,7 +42,6 @@ class ProcessStep(GatedStep):
             misses="their turn",
             sharing=Sharing(self.replicas, "keys"),
             replica=self.replica,
-            counters=("timers",),
         )
 
     def reads(self, position: int, there: frozenset[str], needed: frozenset[str]) -> Set[str]:

@@ -9,6 +9,8 @@ from slackwater.runtime.operators.select.step import SelectStep
 class SelectMachine:
     """Keeps some columns, perhaps under new names."""
 
+    row_tests = None
+
     def __init__(self, step: SelectStep) -> None:
         self._names = dict(step.columns)
 
