@@ -6,7 +6,7 @@
 | `machine.py` | what it does to rows, behind a gate or to each alone |
 | `stream.py` | the method by which a stream gets it |
 
-What they share is in `ground/`. How one is added is in docs/extending.md.
+What they share is in `ground/`. How one is added is in docs/operators.md.
 """
 
 from slackwater.runtime.operators.aggregate import (

@@ -22,7 +22,7 @@ def test_what_is_urgent_waits_for_one_slice_and_the_results_are_the_same() -> No
     ordered, with_it = run(UrgentFirst("alarms", "rung"))
     slice_ms = 5 * 12
     assert with_it <= slice_ms < without
-    page = (ROOT / "docs/extending.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs/custom-rules.md").read_text(encoding="utf-8")
     assert f"by stimulus     {without:8.1f} ms" in page
     assert f"urgent first    {with_it:8.1f} ms" in page
     for sink in ("rung", "counted"):
@@ -40,7 +40,7 @@ def test_within_a_stage_it_takes_the_path_of_what_is_urgent_first() -> None:
 
 
 def test_the_page_shows_the_programs_as_they_are() -> None:
-    page = (ROOT / "docs/extending.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs/custom-rules.md").read_text(encoding="utf-8")
     for name, first in (
         ("own_order", "class UrgentFirst:"),
         ("own_limits", "TIGHT = "),
