@@ -37,9 +37,9 @@ BENCHMARKS = {  # {name: (module, what it measures)}; the first room of each mod
     "idle-memory": ("engine.idle_memory", "what an idle slot's memory is, import by import"),
     "mace-training": ("mace.training", "worst latency predicted from 0.5 to 100 % of 75k (DATA=)"),
     "mace-time": ("mace.over_time", "Mace and latency over time, three chunks of visits (DATA=)"),
+    "mace-gates": ("mace.gates", "the congestion flow with gates: waiting and work, predicted"),
     "mace-operators": ("mace.operators", "14 to 70 operators on one node, predicted (DATA=)"),
     "mace-nodes": ("mace.nodes", "42 operators on 4 to 13 nodes, placed at random (DATA=)"),
-    "mace-gates": ("mace.gates", "the congestion flow with gates: waiting and work, predicted"),
     "mace-drift": ("mace.drift", "what errors of the load make of a backlog, 28 to 70 operators"),
     "mace-ray": ("mace.on_ray.slept", "all of mace-* on Ray, operators that sleep (DATA=)"),
     "mace-ray-cpu": ("mace.on_ray.burnt", "one query on two nodes of Ray, real work (DATA=)"),
@@ -103,6 +103,7 @@ BENCHMARKS = {  # {name: (module, what it measures)}; the first room of each mod
 PAGES = {  # {page of docs/benchmarks: its benchmarks}, where it is not named like their folder
     "engine-latency": {"hop", "wire-cost", "join-latency", "multinode"},
     "engine-cost": {"cost", "compiled", "idle-memory"},
+    "mace-nodes": {"mace-operators", "mace-nodes", "mace-drift"},
     "mace-ray": {"mace-ray", "mace-ray-cpu", "mace-survey"},
     "placement": {"plan-selection", "placement", "provision", "replacing"},
     "scheduling": {"scheduling", "stimulus-order"},
