@@ -111,6 +111,7 @@ PAGES = {  # {page of docs/benchmarks: its benchmarks}, where it is not named li
         *("sltuner-drift", "sltuner-chain", "sltuner-warsaw", "sltuner-replay"),
         *("sltuner-polls", "sltuner-three", "sltuner-ray"),
     },
+    "predictors": {"sltuner-ablation", "predictors"},
     "clocks": {"clock-drift", "drift-windows", "drift-patterns"},
     "probslack-real": {"probslack-real", "probslack-ray"},
     "shedding": {"shed-saves", "espice-latency", "shed-bound"},
