@@ -113,6 +113,7 @@ PAGES = {  # {page of docs/benchmarks: its benchmarks}, where it is not named li
     },
     "predictors": {"sltuner-ablation", "predictors"},
     "clocks": {"clock-drift", "drift-windows", "drift-patterns"},
+    "probslack-cost": {"probslack-variants", "probslack-cost"},
     "probslack-real": {"probslack-real", "probslack-ray"},
     "shedding": {"shed-saves", "espice-latency", "shed-bound"},
 }
