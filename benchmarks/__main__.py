@@ -18,33 +18,33 @@ from examples.real_data import NoRealData
 
 BENCHMARKS = {  # {name: (module, what it measures)}; the first room of each module is its folder
     "merge": ("engine.merge", "Slack-ScaleGate alone: 2 and 1,500 writers, batches of 1 to 8,192"),
-    "hop": ("engine.hop", "a batch between two nodes and back: our channel, a Ray actor call"),
-    "wire-cost": ("engine.wire_cost", "a small message between two slots: CPU, system calls"),
     "join-throughput": ("engine.join_throughput", "4 M events through the join, sparse and dense"),
     "aggregate": ("engine.aggregate", "5 M events, 10 % late, mean and count per key and second"),
     "cores": ("engine.cores", "join and aggregate on 1 and 2 slots of a node, simulated to 64"),
-    "join-latency": ("engine.join_latency", "the join at 1k, 10k, 50k/s: on arrival, in order"),
-    "multinode": ("engine.multinode", "the join on 1 to 3 hosts, and what links' delays look like"),
-    "sink-kill": ("engine.sinks.kill", "a hundred kills during live sinks: what readers see"),
-    "cost": ("engine.cost", "CPU, by thread, at 100 to 100k/s and idle; beside BEFORE=<git ref>"),
-    "compiled": ("engine.compiled", "our slot beside a C program that does the same: CPU, p50"),
     "before-after": (
         "engine.before_after",
         "merge, joins, aggregate, hosts, beside BEFORE=<ref>",
     ),
     "memory": ("engine.memory", "ten million events through three nodes: is memory flat?"),
-    "idle-memory": ("engine.idle_memory", "what an idle slot's memory is, import by import"),
     "flows-at-random": ("engine.flows_at_random", "2,000 flows beside pandas, 50 of them on Ray"),
+    "sink-kill": ("engine.sinks.kill", "a hundred kills during live sinks: what readers see"),
+    "hop": ("engine.hop", "a batch between two nodes and back: our channel, a Ray actor call"),
+    "wire-cost": ("engine.wire_cost", "a small message between two slots: CPU, system calls"),
+    "join-latency": ("engine.join_latency", "the join at 1k, 10k, 50k/s: on arrival, in order"),
+    "multinode": ("engine.multinode", "the join on 1 to 3 hosts, and what links' delays look like"),
+    "cost": ("engine.cost", "CPU, by thread, at 100 to 100k/s and idle; beside BEFORE=<git ref>"),
+    "compiled": ("engine.compiled", "our slot beside a C program that does the same: CPU, p50"),
+    "idle-memory": ("engine.idle_memory", "what an idle slot's memory is, import by import"),
     "mace-training": ("mace.training", "worst latency predicted from 0.5 to 100 % of 75k (DATA=)"),
     "mace-time": ("mace.over_time", "Mace and latency over time, three chunks of visits (DATA=)"),
+    "mace-gates": ("mace.gates", "the congestion flow with gates: waiting and work, predicted"),
     "mace-operators": ("mace.operators", "14 to 70 operators on one node, predicted (DATA=)"),
     "mace-nodes": ("mace.nodes", "42 operators on 4 to 13 nodes, placed at random (DATA=)"),
-    "plan-selection": ("mace.plan_selection", "three plans of the stock query, told apart (DATA=)"),
-    "mace-gates": ("mace.gates", "the congestion flow with gates: waiting and work, predicted"),
     "mace-drift": ("mace.drift", "what errors of the load make of a backlog, 28 to 70 operators"),
     "mace-ray": ("mace.on_ray.slept", "all of mace-* on Ray, operators that sleep (DATA=)"),
     "mace-ray-cpu": ("mace.on_ray.burnt", "one query on two nodes of Ray, real work (DATA=)"),
     "mace-survey": ("mace.survey", "twenty ordinary flows, predicted beside measured, also on Ray"),
+    "plan-selection": ("mace.plan_selection", "three plans of the stock query, told apart (DATA=)"),
     "placement": ("mace.placement", "Mace-HC beside Corr and chance, 20 to 400 nodes; a lost node"),
     "provision": ("mace.provision", "the fewest nodes for a deadline, admission, links: 20 flows"),
     "replacing": ("mace.replacing", "stages move while a job runs: the gap, and if it is worth it"),
@@ -53,17 +53,17 @@ BENCHMARKS = {  # {name: (module, what it measures)}; the first room of each mod
     "ssg-read": ("ssg.read", "what a read costs 1 to 8 readers: ready-only, with a slack, K-slack"),
     "ssg-scale": ("ssg.scale", "a join on 1 and 2 operators behind one gate, simulated to 8"),
     "ssg-threshold": ("ssg.threshold", "fixed slacks: latency, detected, out-of-order tuples"),
-    "predictors": ("sltuner.predictors", "the next second of a gate, predicted by four models"),
     "sltuner-zipf": ("sltuner.zipf", "a deadline of 6 s, buses late in waves: all policies"),
     "sltuner-seeds": ("sltuner.seeds", "the tuner beside the rules, one gate and two, five seeds"),
     "sltuner-floor": ("sltuner.floor_checked", "the clairvoyant floor: attacked, and bounded"),
+    "sltuner-ablation": ("sltuner.ablation", "what the forecast and each model of the tuner add"),
+    "predictors": ("sltuner.predictors", "the next second of a gate, predicted by four models"),
     "sltuner-drift": ("sltuner.drift", "a deadline of 35 s, buses fall behind for ever"),
     "sltuner-chain": ("sltuner.chain", "two gates that share a deadline of 6 s"),
     "sltuner-warsaw": ("sltuner.warsaw", "deadlines of 20 to 60 s, real arrivals of buses (DATA=)"),
     "sltuner-replay": ("sltuner.replay", "history at 60 times its speed, a deadline of 6 s"),
     "sltuner-polls": ("sltuner.polls", "two feeds polled every 12 s, out of step, deadline 5 s"),
     "sltuner-three": ("sltuner.three", "three gates in a diamond that share a deadline of 6 s"),
-    "sltuner-ablation": ("sltuner.ablation", "what the forecast and each model of the tuner add"),
     "sltuner-ray": ("sltuner.on_ray", "the four flows with a deadline on Ray, a minute each"),
     "reorder-single": ("order.single", "a source out of order, mended by number or buffer (DATA=)"),
     "reorder-many": ("order.many", "1 to 20 sources and real phones, mended (DATA=)"),
@@ -81,17 +81,17 @@ BENCHMARKS = {  # {name: (module, what it measures)}; the first room of each mod
     "probslack-f": ("probslack.frequency", "the same over f, beside the oracle: Fig. 7"),
     "probslack-budget": ("probslack.budget", "the same over δ: Fig. 8"),
     "probslack-drift": ("probslack.drift", "the same while distributions change: Fig. 9"),
-    "probslack-real": ("probslack.real", "the same on real buses and phones: Fig. 10, 11 (DATA=)"),
     "probslack-variants": ("probslack.variants", "slack bounded instead of misses, or as well"),
     "probslack-cost": ("probslack.cost", "what closing costs for each event: Table 1"),
+    "probslack-real": ("probslack.real", "the same on real buses and phones: Fig. 10, 11 (DATA=)"),
     "probslack-ray": ("probslack.on_ray", "windows that close in time on Ray, real arrivals"),
     "pattern-speed": (
         "patterns.speed",
         "events/s of the pattern operator beside Flink's CEP (DATA=)",
     ),
     "shed-saves": ("patterns.saved", "CPU time and matches while events, or pairs, go (DATA=)"),
-    "espice-latency": ("patterns.latency", "latency under +20, +40 %, on Ray: Fig. 7 (DATA=)"),
     "shed-bound": ("patterns.bound", "twice what can be done for 300 s: the bound, recall (DATA=)"),
+    "espice-latency": ("patterns.latency", "latency under +20, +40 %, on Ray: Fig. 7 (DATA=)"),
     "espice-q1": ("espice.q1", "what shedding makes of n near a sprinter: Fig. 5a, 5b, 6a (DATA=)"),
     "espice-q2": ("espice.q2", "the same of n quotes that rise or fall: Fig. 5c, 5d (DATA=)"),
     "espice-q3": ("espice.q3", "the same of 20 contracts in sequence: Fig. 5e, 6b (DATA=)"),
@@ -99,6 +99,24 @@ BENCHMARKS = {  # {name: (module, what it measures)}; the first room of each mod
     "espice-windows": ("espice.windows", "the same with windows of varying size: Fig. 8 (DATA=)"),
     "espice-bins": ("espice.bins", "the same over the size of bins: Fig. 9 (DATA=)"),
     "espice-cost": ("espice.cost", "what a decision costs beside the matcher: Fig. 10 (DATA=)"),
+}
+PAGES = {  # {page of docs/benchmarks: its benchmarks}, where it is not named like their folder
+    "engine-latency": {"hop", "wire-cost", "join-latency", "multinode"},
+    "engine-cost": {"cost", "compiled", "idle-memory"},
+    "mace-nodes": {"mace-operators", "mace-nodes", "mace-drift"},
+    "mace-ray": {"mace-ray", "mace-ray-cpu", "mace-survey"},
+    "placement": {"plan-selection", "placement", "provision", "replacing"},
+    "scheduling": {"scheduling", "stimulus-order"},
+    "sltuner-flows": {
+        *("sltuner-drift", "sltuner-chain", "sltuner-warsaw", "sltuner-replay"),
+        *("sltuner-polls", "sltuner-three", "sltuner-ray"),
+    },
+    "predictors": {"sltuner-ablation", "predictors"},
+    "clocks": {"clock-drift", "drift-windows", "drift-patterns"},
+    "probslack-cost": {"probslack-variants", "probslack-cost"},
+    "probslack-real": {"probslack-real", "probslack-ray"},
+    "shedding": {"shed-saves", "shed-bound"},
+    "shedding-ray": {"espice-latency"},
 }
 
 
@@ -152,17 +170,23 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def listing() -> list[str]:
-    """Return a line for each benchmark, under a line for the folder in which it lies."""
+    """Return a line for each benchmark, under a line for its folder and its page."""
     lines = []
-    for folder, names in groupby(BENCHMARKS, key=folder_of):
-        lines.append(f"{folder}, docs/benchmarks/{folder}.md")
-        lines += [f"  {name:<16} {BENCHMARKS[name][1]}" for name in names]
+    for page, names in groupby(BENCHMARKS, key=page_of):
+        of_page = list(names)
+        lines.append(f"benchmarks/{folder_of(of_page[0])}, docs/benchmarks/{page}.md")
+        lines += [f"  {name:<16} {BENCHMARKS[name][1]}" for name in of_page]
     return lines
 
 
 def folder_of(name: str) -> str:
     """Return the folder of a benchmark: that of a paper, or the engine's."""
     return BENCHMARKS[name][0].partition(".")[0]
+
+
+def page_of(name: str) -> str:
+    """Return the page of `docs/benchmarks` that has a benchmark's figures."""
+    return next((page for page, names in PAGES.items() if name in names), folder_of(name))
 
 
 def _benchmark(name: str) -> Callable[[Options], Result]:

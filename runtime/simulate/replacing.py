@@ -26,7 +26,7 @@ __all__ = ["Replace", "SimulatedReplacing", "relocated"]
 
 CARRY_NS = 50_000_000
 """What a hand-over takes once all hold still: a handful of calls of a job to its slots. On Ray so
-much where cores are free and states small (docs/benchmarks/mace.md); here whatever their size."""
+much where cores are free and states small (docs/benchmarks/placement.md); here for any size."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Where benchmarks lie: in the folder of their paper, or the engine's, with a page to each."""
+"""Where benchmarks lie: in the folder of their paper, or the engine's; and their pages."""
 
 from __future__ import annotations
 
@@ -9,9 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.__main__ import BENCHMARKS, folder_of, listing
+from benchmarks.__main__ import BENCHMARKS, folder_of, listing, page_of
+from tests.test_language import faults_of_page
 
 ROOT = Path(__file__).resolve().parents[2]
+PAGES = sorted((ROOT / "docs/benchmarks").glob("*.md"))
+MOST_WORDS = 1_500  # of a page
 FOLDERS = sorted(path.parent.name for path in (ROOT / "benchmarks").glob("*/__init__.py"))
 # {folder: other folders}; the rest may none. The flow of `mace-gates` is that of `sltuner-zipf`.
 MAY_IMPORT = {"ssg": {"engine", "sltuner"}, "mace": {"sltuner"}, "patterns": {"espice"}}
@@ -41,29 +44,57 @@ def test_every_benchmark_has_a_run_in_the_folder_that_it_is_listed_under() -> No
     assert not without
 
 
-def test_the_listing_has_each_folder_once_and_each_benchmark_below_its_own() -> None:
-    listed: dict[str, list[str]] = {}
-    folder = ""
+def test_the_listing_has_each_page_once_and_each_benchmark_below_its_own() -> None:
+    listed: dict[tuple[str, str], list[str]] = {}
+    place = ("", "")
     for line in listing():
-        word = re.split(r"[ ,]", line.strip())[0]
         if line.startswith(" "):
-            listed[folder].append(word)
+            listed[place].append(line.split()[0])
         else:
-            folder = word
-            assert folder not in listed, f"{folder} stands twice"
-            listed[folder] = []
-    assert sorted(listed) == FOLDERS
-    assert {name: folder for folder, names in listed.items() for name in names} == {
-        name: folder_of(name) for name in BENCHMARKS
+            folder, page = re.findall(r"^benchmarks/(\w+), docs/benchmarks/([\w-]+)\.md$", line)[0]
+            place = (folder, page)
+            assert place not in listed, f"{line} stands twice"
+            listed[place] = []
+    assert sorted({folder for folder, _ in listed}) == FOLDERS
+    assert {name: place for place, names in listed.items() for name in names} == {
+        name: (folder_of(name), page_of(name)) for name in BENCHMARKS
     }
 
 
-@pytest.mark.parametrize("folder", FOLDERS)
-def test_the_page_of_a_folder_says_of_each_of_its_benchmarks_what_it_measures(folder: str) -> None:
-    page = (ROOT / f"docs/benchmarks/{folder}.md").read_text(encoding="utf-8")
-    section = page.partition("## What each measures\n")[2].partition("\n## ")[0]
-    told = re.findall(r"^\| `([\w-]+)` \|", section, re.MULTILINE)
-    assert sorted(told) == sorted(name for name in BENCHMARKS if folder_of(name) == folder)
+@pytest.mark.parametrize("page", sorted({page_of(name) for name in BENCHMARKS}))
+def test_a_page_begins_with_the_figures_of_each_of_its_benchmarks(page: str) -> None:
+    text = (ROOT / f"docs/benchmarks/{page}.md").read_text(encoding="utf-8")
+    first = text.split("\n## ")[1]
+    assert "| benchmark | measured | figure | target | holds |" in first
+    told = re.findall(r"^\| `([\w-]+)` \|", first, re.MULTILINE)
+    assert sorted(told) == sorted(name for name in BENCHMARKS if page_of(name) == page)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.stem))
+def test_a_page_of_benchmarks_is_short_and_plain(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    assert len(text.split()) <= MOST_WORDS
+    assert not faults_of_page(text)
+
+
+def test_every_link_into_a_page_of_benchmarks_finds_its_heading() -> None:
+    lost = [
+        f"{path.relative_to(ROOT)}: {target}#{anchor}"
+        for path in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
+        for target, anchor in re.findall(r"\]\(([^)#\s]*)#([^)\s]+)\)", path.read_text("utf-8"))
+        if "://" not in target
+        for page in [(path.parent / target).resolve() if target else path]
+        if page in PAGES and anchor not in anchors_of(page)
+    ]
+    assert not lost, "\n".join(lost)
+
+
+def anchors_of(page: Path) -> set[str]:
+    """Return where links into a page can lead: its headings, as GitHub writes them, and ids."""
+    text = page.read_text(encoding="utf-8")
+    headings = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+    slugs = {re.sub(r"[^\w\- ]", "", one).lower().replace(" ", "-") for one in headings}
+    return slugs | set(re.findall(r'<a id="([\w-]+)">', text))
 
 
 @pytest.mark.parametrize("folder", FOLDERS)
