@@ -6,13 +6,21 @@ the line that is wrong. Most methods are of operators, each in its folder (`runt
 
 from __future__ import annotations
 
-from slackwater.runtime.errors import FlowError
+from collections.abc import Callable, Mapping
+from functools import wraps
+from typing import Concatenate, ParamSpec, TypeVar
+
+from slackwater.runtime.errors import FlowError, TypeMismatch
 from slackwater.runtime.flow import checks, late_rows
-from slackwater.runtime.operators import KeyedMethods, StreamMethods
+from slackwater.runtime.operators import StreamMethods
 from slackwater.runtime.operators.ground.checks import key_types
+from slackwater.runtime.operators.ground.streams import Keyed
 from slackwater.runtime.plan.step import Side
 from slackwater.runtime.plan.steps import SinkStep
 from slackwater.runtime.sinks import Output
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 class Stream(StreamMethods):
@@ -69,5 +77,54 @@ class Stream(StreamMethods):
         self._add(SinkStep(name=name, inputs=self._in, schema=self.schema, output=output))
 
 
-class KeyedStream(KeyedMethods[Stream]):
-    """A stream and the columns that tell its rows apart."""
+def _by_keys(
+    method: Callable[Concatenate[Stream, P], R],
+) -> Callable[Concatenate[KeyedStream, P], R]:
+    """Return a method of a stream as one of a keyed stream, which binds `by=`."""
+
+    @wraps(method)
+    def call(keyed: KeyedStream, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        _refuse(kwargs, "by", of=keyed, method=method.__name__)
+        return method(keyed.stream, *args, **{**kwargs, "by": keyed.keys})  # type: ignore[arg-type]
+
+    return call
+
+
+def _on_keys(
+    method: Callable[Concatenate[Stream, Stream, P], R],
+) -> Callable[Concatenate[KeyedStream, KeyedStream, P], R]:
+    """Return a join of streams as one of keyed streams, pairwise by the keys of both."""
+
+    @wraps(method)
+    def call(left: KeyedStream, right: KeyedStream, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        if not isinstance(right, Keyed):
+            raise TypeMismatch(
+                f"join on {left.stream.name!r} after key_by takes a stream after key_by, "
+                f"not {right!r}; write other.key_by(...), or join before key_by with on="
+            )
+        for name in ("on", "left_on", "right_on"):
+            _refuse(kwargs, name, of=left, method="join")
+        keys = {"left_on": left.keys, "right_on": right.keys}
+        return method(left.stream, right.stream, *args, **{**kwargs, **keys})  # type: ignore[arg-type]
+
+    return call
+
+
+def _refuse(given: Mapping[str, object], name: str, *, of: KeyedStream, method: str) -> None:
+    if name in given:
+        raise FlowError(
+            f"{method} on {of.stream.name!r} after key_by({', '.join(map(repr, of.keys))}) has its "
+            f"keys; omit {name}=, or write {method} before key_by"
+        )
+
+
+class KeyedStream(Keyed):
+    """A stream and the columns that tell its rows apart: its operators work by these."""
+
+    stream: Stream
+
+    aggregate = _by_keys(Stream.aggregate)
+    followed_by = _by_keys(Stream.followed_by)
+    join = _on_keys(Stream.join)
+    pattern = _by_keys(Stream.pattern)
+    process = _by_keys(Stream.process)

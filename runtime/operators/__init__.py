@@ -21,7 +21,6 @@ from slackwater.runtime.operators.aggregate import (
 )
 from slackwater.runtime.operators.registry import (
     FlowMethods,
-    KeyedMethods,
     StreamMethods,
     make_operator,
     make_stateless,
@@ -29,7 +28,6 @@ from slackwater.runtime.operators.registry import (
 
 __all__ = [
     "FlowMethods",
-    "KeyedMethods",
     "StreamMethods",
     "count",
     "make_operator",

@@ -6,23 +6,21 @@ An operator is its folder and its line here. What it is to the plan its step say
 
 from __future__ import annotations
 
-from typing import TypeVar
-
 from slackwater.runtime.config import Limits
 from slackwater.runtime.errors import FlowError
-from slackwater.runtime.operators.aggregate import Aggregating, KeyedAggregating
+from slackwater.runtime.operators.aggregate import Aggregating
 from slackwater.runtime.operators.assign import Assigning
 from slackwater.runtime.operators.dedupe import Deduping
 from slackwater.runtime.operators.filter import Filtering
-from slackwater.runtime.operators.followed_by import FollowedBy, KeyedFollowedBy
+from slackwater.runtime.operators.followed_by import FollowedBy
 from slackwater.runtime.operators.ground.contract import Entry, Operator, Stateless
-from slackwater.runtime.operators.ground.streams import AnyKeyed, AnyStream
-from slackwater.runtime.operators.join import Joining, KeyedJoining
+from slackwater.runtime.operators.ground.streams import AnyStream
+from slackwater.runtime.operators.join import Joining
 from slackwater.runtime.operators.map_batches import MappingBatches
 from slackwater.runtime.operators.map_rows import MappingRows
 from slackwater.runtime.operators.merge import FlowMerging, Merging
-from slackwater.runtime.operators.pattern import KeyedPatterning, Patterning
-from slackwater.runtime.operators.process import KeyedProcessing
+from slackwater.runtime.operators.pattern import Patterning
+from slackwater.runtime.operators.process import Processing
 from slackwater.runtime.operators.select import Selecting
 from slackwater.runtime.plan.step import EachRowStep, Step
 
@@ -39,23 +37,10 @@ class StreamMethods(
     Deduping,
     FollowedBy,
     Patterning,
+    Processing,
     AnyStream,
 ):
     """What every stream can become."""
-
-
-S = TypeVar("S", bound=StreamMethods)
-
-
-class KeyedMethods(
-    KeyedAggregating[S],
-    KeyedJoining[S],
-    KeyedProcessing[S],
-    KeyedFollowedBy[S],
-    KeyedPatterning[S],
-    AnyKeyed[S],
-):
-    """What a stream whose rows have keys can become."""
 
 
 class FlowMethods(
@@ -66,7 +51,7 @@ class FlowMethods(
 
 ENTRIES: dict[type[Step], Entry] = {
     entry.step: entry
-    for methods in (StreamMethods, KeyedMethods, FlowMethods)
+    for methods in (StreamMethods, FlowMethods)
     for one in methods.__mro__
     if isinstance(entry := vars(one).get("_entry"), Entry)
 }

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 from slackwater.runtime.errors import FlowError
-from slackwater.runtime.operators.registry import ENTRIES, FlowMethods, KeyedMethods, StreamMethods
+from slackwater.runtime.operators.registry import ENTRIES, FlowMethods, StreamMethods
 from slackwater.runtime.plan.step import EachRowStep, GatedStep, Step
 from slackwater.runtime.plan.steps import GateStep, LateStep, SinkStep, SourceStep
 from slackwater.runtime.plan.traits import StepTraits, each_row
@@ -47,14 +47,14 @@ def kind_of(step: type[Step]) -> str:
 @cache
 def classes() -> frozenset[str]:
     """Return the names of the classes of operators: their steps, machines and methods."""
-    methods = {*StreamMethods.__mro__, *KeyedMethods.__mro__, *FlowMethods.__mro__}
+    methods = {*StreamMethods.__mro__, *FlowMethods.__mro__}
     machines = [entry.machine for entry in ENTRIES.values()]
     named = [*ENTRIES, *machines, *methods]
     return frozenset(
         one.__name__
         for one in named
         if re.match(r"slackwater\.runtime\.operators\.(?!ground)", one.__module__)
-    ) - {"StreamMethods", "KeyedMethods", "FlowMethods"}
+    ) - {"StreamMethods", "FlowMethods"}
 
 
 def elsewhere() -> Iterator[Path]:

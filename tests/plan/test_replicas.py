@@ -103,20 +103,10 @@ def test_a_share_that_is_not_there_is_refused() -> None:
 def test_a_window_is_shared_by_keys_only() -> None:
     _, left, _ = streams()
     share: Any = "all"
-    with pytest.raises(FlowError, match=r"share='all' is for joins.*leave share away"):
+    with pytest.raises(FlowError, match="share=all is no aggregate"):
         left.aggregate(by="key", window=sw.tumbling("1s"), n=sw.count(), replicas=2, share=share)
     with pytest.raises(FlowError, match="it has none; give it a key"):
         left.aggregate(window=sw.tumbling("1s"), n=sw.count(), replicas=2)
-
-
-def test_share_at_an_aggregate_is_warned_of_where_it_is_written() -> None:
-    _, left, _ = streams()
-    options: Any = {"window": sw.tumbling("1s"), "n": sw.count(), "share": "keys"}
-    for one in (left.key_by("key"), left):
-        more = {} if one is not left else {"by": "key"}
-        with pytest.warns(FutureWarning, match="share.*goes with the next release") as told:
-            one.aggregate(**options, **more)
-        assert [each.filename for each in told] == [__file__]
 
 
 def test_a_step_may_not_have_the_name_of_a_replica() -> None:

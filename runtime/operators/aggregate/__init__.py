@@ -10,7 +10,7 @@
 """
 
 from slackwater.runtime.operators.aggregate.step import Aggregate, Late, Window
-from slackwater.runtime.operators.aggregate.stream import Aggregating, KeyedAggregating
+from slackwater.runtime.operators.aggregate.stream import Aggregating
 from slackwater.runtime.operators.aggregate.written import (
     count,
     max,  # noqa: A004 - read as sw.max("speed")
@@ -25,7 +25,6 @@ from slackwater.runtime.operators.aggregate.written import (
 __all__ = [
     "Aggregate",
     "Aggregating",
-    "KeyedAggregating",
     "Late",
     "Window",
     "count",

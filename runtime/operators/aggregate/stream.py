@@ -5,10 +5,11 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Mapping
-from typing import Any, Self, TypeVar
+from pathlib import Path
+from typing import Any, Self
 
 from slackwater.runtime.closing.policy import Closing
-from slackwater.runtime.errors import FlowError, TypeMismatch
+from slackwater.runtime.errors import TypeMismatch
 from slackwater.runtime.model import Release, ReleaseRule, format_ns
 from slackwater.runtime.operators.aggregate.close import close_of, no_slack, refuse_drift
 from slackwater.runtime.operators.aggregate.schema import (
@@ -23,7 +24,6 @@ from slackwater.runtime.operators.ground import checks
 from slackwater.runtime.operators.ground.contract import Entry
 from slackwater.runtime.operators.ground.drift import DriftGiven, checked_drift
 from slackwater.runtime.operators.ground.streams import (
-    AnyKeyed,
     AnyStream,
     Names,
     names_of,
@@ -31,7 +31,9 @@ from slackwater.runtime.operators.ground.streams import (
 )
 from slackwater.runtime.plan.event_time_type import event_time_type
 from slackwater.runtime.plan.slack import AS_FLOW, Slack
-from slackwater.runtime.plan.traits import Share
+
+_RUNTIME = str(Path(__file__).parents[2])
+"""Folder of the runtime: a warning is of the first line outside."""
 
 
 class Aggregating(AnyStream):
@@ -41,6 +43,7 @@ class Aggregating(AnyStream):
 
     def aggregate(  # noqa: PLR0913 - each option is one word of what an aggregate means
         self,
+        /,
         columns: Mapping[str, Aggregate] | None = None,
         *,
         window: Window,
@@ -50,7 +53,6 @@ class Aggregating(AnyStream):
         close: Closing | None = None,
         drift: DriftGiven = None,
         replicas: int = 1,
-        share: Share | None = None,
         name: str | None = None,
         **named: Aggregate,
     ) -> Self:
@@ -78,7 +80,6 @@ class Aggregating(AnyStream):
                 those had none. Null min and max of whole numbers make theirs float64.
                 At most half of the window. Source: [thesis] §3.2.3.1.
             replicas: how many work on it, each on the rows of its keys; see `join`.
-            share: goes with the next release: replicas of an aggregate share by keys.
             name: of the step.
             named: column=aggregate, such as n=count().
         """
@@ -86,7 +87,6 @@ class Aggregating(AnyStream):
         _check_window(window, step=name)
         keys = names_of(by)
         aggregates = checks.together(columns, named, step=name)
-        _refuse_share(share, step=name, stacklevel=3)
         replicas, _ = checks.replicas(replicas, "keys", keys=keys, step=name)
         refuse_revised(self.flow, self.name, step=name)
         time = event_time_type(self.flow.steps, self._in)
@@ -119,43 +119,6 @@ class Aggregating(AnyStream):
         )
 
 
-A = TypeVar("A", bound=Aggregating)
-
-
-class KeyedAggregating(AnyKeyed[A]):
-    """Keyed streams can be aggregated."""
-
-    def aggregate(  # noqa: PLR0913 - as Stream.aggregate
-        self,
-        columns: Mapping[str, Aggregate] | None = None,
-        *,
-        window: Window,
-        slack: Slack = AS_FLOW,
-        late: Late = "drop",
-        close: Closing | None = None,
-        drift: DriftGiven = None,
-        replicas: int = 1,
-        share: Share | None = None,
-        name: str | None = None,
-        **named: Aggregate,
-    ) -> A:
-        """Aggregate by these keys; see Stream.aggregate."""
-        _refuse_share(share, step=name or "aggregate", stacklevel=3)
-        return self.stream.aggregate(
-            columns,
-            window=window,
-            by=self.keys,
-            slack=slack,
-            late=late,
-            close=close,
-            drift=drift,
-            replicas=replicas,
-            share=None,
-            name=name,
-            **named,
-        )
-
-
 def _check_window(given: Any, *, step: str) -> None:
     """Check that it is a window.
 
@@ -174,7 +137,7 @@ def _say_slack(release: Release, *, step: str) -> None:
     if not isinstance(release, ReleaseRule) or not release.slack_ns:
         return
     level, frame = 2, sys._getframe(1)
-    while frame.f_back is not None and frame.f_code.co_filename == __file__:
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_RUNTIME):
         level, frame = level + 1, frame.f_back
     warnings.warn(
         f"step {step!r}: close= says how long its windows wait, so "
@@ -182,31 +145,4 @@ def _say_slack(release: Release, *, step: str) -> None:
         "they come",
         UserWarning,
         stacklevel=level,
-    )
-
-
-def _refuse_share(share: Any, *, step: str, stacklevel: int) -> None:
-    """Warn of `share`, which goes with the next release.
-
-    Args:
-        share: as it was given; None: it was not.
-        step: the aggregate.
-        stacklevel: how far up the line is that the user wrote.
-
-    Raises:
-        FlowError: replicas of an aggregate cannot share so.
-    """
-    if share is None:
-        return
-    if share != "keys":
-        raise FlowError(
-            f"step {step!r}: share={share!r} is for joins: there each row is stored once and "
-            "compared everywhere, but a window needs all rows of its key in one place; leave "
-            "share away"
-        )
-    warnings.warn(
-        f"step {step!r}: aggregate(share=...) goes with the next release; leave it away: replicas "
-        "of an aggregate share by keys",
-        FutureWarning,  # a DeprecationWarning in a user's file is not shown
-        stacklevel=stacklevel,
     )

@@ -8,6 +8,6 @@
 | `before.py` | who came before whom, and who may be the first that follows |
 """
 
-from slackwater.runtime.operators.followed_by.stream import FollowedBy, KeyedFollowedBy
+from slackwater.runtime.operators.followed_by.stream import FollowedBy
 
-__all__ = ["FollowedBy", "KeyedFollowedBy"]
+__all__ = ["FollowedBy"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Self, TypeVar
+from typing import Self
 
 import pyarrow as pa
 
@@ -15,7 +15,6 @@ from slackwater.runtime.operators.ground import checks
 from slackwater.runtime.operators.ground.contract import Entry
 from slackwater.runtime.operators.ground.drift import CERTAIN, Drift, DriftGiven, checked_drift
 from slackwater.runtime.operators.ground.streams import (
-    AnyKeyed,
     AnyStream,
     Names,
     names_of,
@@ -98,36 +97,6 @@ class FollowedBy(AnyStream):
                 release=self.flow.release_of(slack, step=name),
                 replicas=replicas,
             )
-        )
-
-
-F = TypeVar("F", bound=FollowedBy)
-
-
-class KeyedFollowedBy(AnyKeyed[F]):
-    """Keyed streams can be searched so, each key by itself."""
-
-    def followed_by(
-        self,
-        *,
-        first: Expr,
-        then: Expr,
-        within: Duration,
-        drift: DriftGiven = None,
-        slack: Slack = AS_FLOW,
-        replicas: int = 1,
-        name: str | None = None,
-    ) -> F:
-        """Look for it among the rows of each of these keys; see Stream.followed_by."""
-        return self.stream.followed_by(
-            first=first,
-            then=then,
-            within=within,
-            by=self.keys,
-            drift=drift,
-            slack=slack,
-            replicas=replicas,
-            name=name,
         )
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, Self
 
 import pyarrow as pa
 
@@ -54,14 +54,11 @@ class AnyStream:
         return self.flow.name_for(kind, name)
 
 
-S = TypeVar("S", bound=AnyStream)
-
-
 @dataclass(frozen=True)
-class AnyKeyed(Generic[S]):
+class Keyed:
     """A stream and the columns that tell its rows apart."""
 
-    stream: S
+    stream: AnyStream
     keys: tuple[str, ...]
 
 
@@ -72,7 +69,7 @@ def check_own(flow: FlowBuilder, stream: Any, *, step: str) -> None:
         FlowError: it does not.
         TypeMismatch: it is no stream.
     """
-    if isinstance(stream, AnyKeyed):
+    if isinstance(stream, Keyed):
         raise TypeMismatch(
             f"step {step!r}: {stream.stream.name!r} is keyed; key both streams of a join by "
             "key_by, or none; a merge takes none that is keyed"

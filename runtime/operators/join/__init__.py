@@ -8,6 +8,6 @@
 | `state.py`, `rows.py`, `columns.py`, `index.py` | the rows that wait for partners |
 """
 
-from slackwater.runtime.operators.join.stream import Joining, KeyedJoining
+from slackwater.runtime.operators.join.stream import Joining
 
-__all__ = ["Joining", "KeyedJoining"]
+__all__ = ["Joining"]

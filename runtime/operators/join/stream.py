@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Self, TypeVar
+from typing import Self
 
-from slackwater.runtime.errors import FlowError, TypeMismatch
+from slackwater.runtime.errors import FlowError
 from slackwater.runtime.expressions.expressions import Expr
 from slackwater.runtime.model import Duration, duration_ns
 from slackwater.runtime.operators.ground import checks
 from slackwater.runtime.operators.ground.contract import Entry
 from slackwater.runtime.operators.ground.drift import DriftGiven, checked_drift
 from slackwater.runtime.operators.ground.streams import (
-    AnyKeyed,
     AnyStream,
     Names,
     check_own,
@@ -109,46 +108,4 @@ class Joining(AnyStream):
                 replicas=replicas,
                 share=share,
             )
-        )
-
-
-J = TypeVar("J", bound=Joining)
-
-
-class KeyedJoining(AnyKeyed[J]):
-    """Keyed streams can be joined."""
-
-    def join(  # noqa: PLR0913 - as Stream.join
-        self,
-        other: AnyKeyed[J],
-        *,
-        within: Duration,
-        where: Expr | None = None,
-        drift: DriftGiven = None,
-        suffix: str = "_right",
-        slack: Slack = AS_FLOW,
-        keep: Keep | None = None,
-        replicas: int = 1,
-        share: Share = "keys",
-        name: str | None = None,
-    ) -> J:
-        """Join on these keys and the other's, pairwise; see Stream.join."""
-        if not isinstance(other, AnyKeyed):
-            raise TypeMismatch(
-                f"join on {self.stream.name!r} after key_by takes a stream after key_by, "
-                f"not {other!r}; write other.key_by(...), or join before key_by with on="
-            )
-        return self.stream.join(
-            other.stream,
-            within=within,
-            left_on=self.keys,
-            right_on=other.keys,
-            where=where,
-            drift=drift,
-            suffix=suffix,
-            slack=slack,
-            keep=keep,
-            replicas=replicas,
-            share=share,
-            name=name,
         )

@@ -15,6 +15,6 @@
 | `leaving.py` | matches as rows |
 """
 
-from slackwater.runtime.operators.pattern.stream import KeyedPatterning, Patterning
+from slackwater.runtime.operators.pattern.stream import Patterning
 
-__all__ = ["KeyedPatterning", "Patterning"]
+__all__ = ["Patterning"]

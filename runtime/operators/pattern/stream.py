@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, Self, TypeVar
+from typing import Literal, Self
 
 import pyarrow as pa
 
@@ -13,7 +13,6 @@ from slackwater.runtime.operators.ground import checks
 from slackwater.runtime.operators.ground.contract import Entry
 from slackwater.runtime.operators.ground.drift import CERTAIN, DriftGiven
 from slackwater.runtime.operators.ground.streams import (
-    AnyKeyed,
     AnyStream,
     Names,
     names_of,
@@ -167,50 +166,6 @@ class Patterning(AnyStream):
                 release=self.flow.release_of(slack, step=name),
                 replicas=replicas,
             )
-        )
-
-
-F = TypeVar("F", bound=Patterning)
-
-
-class KeyedPatterning(AnyKeyed[F]):
-    """Keyed streams can be searched so, each key by itself."""
-
-    def pattern(  # noqa: PLR0913 - as Stream.pattern
-        self,
-        pattern: Part,
-        *,
-        type: str | None = None,  # noqa: A002 - the field's word
-        window: AnyWindow | None = None,
-        within: Duration | int | None = None,
-        skip: Skip = "any",
-        selection: Selection | None = None,
-        consumption: Consumption | None = None,
-        matches: int | None = None,
-        id: str | None = None,  # noqa: A002 - likewise
-        drift: DriftGiven = None,
-        shed: Espice | None = None,
-        slack: Slack = AS_FLOW,
-        replicas: int = 1,
-        name: str | None = None,
-    ) -> F:
-        """Find patterns among the rows of each of these keys; see Stream.pattern."""
-        return self.stream.pattern(
-            pattern,
-            type=type,
-            window=window,
-            within=within,
-            skip=skip,
-            selection=selection,
-            consumption=consumption,
-            matches=matches,
-            id=id,
-            by=self.keys,
-            drift=drift,
-            shed=shed,
-            slack=slack,
-            replicas=replicas,
-            name=name,
         )
 
 

@@ -1,5 +1,5 @@
 """`process`: an operator of one's own, with an object for each key and timers by event time."""
 
-from slackwater.runtime.operators.process.stream import KeyedProcessing
+from slackwater.runtime.operators.process.stream import Processing
 
-__all__ = ["KeyedProcessing"]
+__all__ = ["Processing"]

@@ -1,23 +1,21 @@
-"""How a keyed stream goes through an operator of the user's own."""
+"""Custom operators: how a stream passes through one."""
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import Any, Self
 
-from slackwater.runtime.errors import TypeMismatch
+from slackwater.runtime.errors import FlowError, TypeMismatch
 from slackwater.runtime.model import Duration, duration_ns
 from slackwater.runtime.operators.ground import checks
 from slackwater.runtime.operators.ground.contract import Entry
-from slackwater.runtime.operators.ground.streams import AnyKeyed, AnyStream, refuse_revised
+from slackwater.runtime.operators.ground.streams import AnyStream, Names, names_of, refuse_revised
 from slackwater.runtime.operators.process.machine import ProcessMachine
 from slackwater.runtime.operators.process.step import ProcessStep
 from slackwater.runtime.plan.slack import AS_FLOW, Slack
 
-P = TypeVar("P", bound=AnyStream)
 
-
-class KeyedProcessing(AnyKeyed[P]):
-    """Keyed streams can go through an operator of one's own."""
+class Processing(AnyStream):
+    """Streams can pass through a custom operator."""
 
     _entry = Entry(ProcessStep, ProcessMachine)
 
@@ -27,10 +25,11 @@ class KeyedProcessing(AnyKeyed[P]):
         schema: checks.Declared,
         *,
         within: Duration,
+        by: Names = (),
         slack: Slack = AS_FLOW,
         replicas: int = 1,
         name: str | None = None,
-    ) -> P:
+    ) -> Self:
         """Give each key an object of one's own, which takes the key's rows and makes others.
 
         It has two methods, in order of event time; each returns a list of rows, dicts of the
@@ -51,6 +50,7 @@ class KeyedProcessing(AnyKeyed[P]):
             schema: {column: type} of the rows it returns, or a pyarrow schema.
             within: how long an object is kept, in event time, behind the last row of its key, and
                 how far behind it `due_ns` may be. A row further away begins with a new one.
+            by: the key columns.
             slack: how long its gate waits; AS_FLOW: as the flow says.
             replicas: how many work on it, each on the rows of its keys; see `join`.
             name: of the step.
@@ -60,8 +60,13 @@ class KeyedProcessing(AnyKeyed[P]):
             FlowError: windows that are corrected would come in.
             SettingError: `within` is no length of time.
         """
-        stream = self.stream
-        name = stream.flow.name_for("process", name)
+        name = self.flow.name_for("process", name)
+        keys = names_of(by)
+        if not keys:
+            raise FlowError(
+                f"step {name!r}: each key has an object of its own; name one, such as by='id'"
+            )
+        checks.key_types(self.schema, keys, step=name)
         if isinstance(operator, type):
             try:
                 operator = operator()
@@ -75,17 +80,17 @@ class KeyedProcessing(AnyKeyed[P]):
                 f"step {name!r}: {operator!r} must be a class or an object with "
                 "on_rows(key, rows), and keep what it knows in its attributes"
             )
-        replicas, _ = checks.replicas(replicas, "keys", keys=self.keys, step=name)
-        refuse_revised(stream.flow, stream.name, step=name)
-        step = ProcessStep(
-            name=name,
-            inputs=(stream.name,),
-            schema=checks.declared_schema(schema, step=name),
-            keys=self.keys,
-            operator=operator,
-            within_ns=duration_ns(within, what=f"step {name!r}: within", positive=True),
-            release=stream.flow.release_of(slack, step=name),
-            replicas=replicas,
+        replicas, _ = checks.replicas(replicas, "keys", keys=keys, step=name)
+        refuse_revised(self.flow, self.name, step=name)
+        return self._add(
+            ProcessStep(
+                name=name,
+                inputs=self._in,
+                schema=checks.declared_schema(schema, step=name),
+                keys=keys,
+                operator=operator,
+                within_ns=duration_ns(within, what=f"step {name!r}: within", positive=True),
+                release=self.flow.release_of(slack, step=name),
+                replicas=replicas,
+            )
         )
-        stream.flow.put(step)
-        return type(stream)(stream.flow, step)
