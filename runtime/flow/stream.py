@@ -103,7 +103,7 @@ def _on_keys(
                 f"not {right!r}; write other.key_by(...), or join before key_by with on="
             )
         for name in ("on", "left_on", "right_on"):
-            _refuse(kwargs, name, of=left, method="join")
+            _refuse(kwargs, name, of=left, method=method.__name__)
         keys = {"left_on": left.keys, "right_on": right.keys}
         return method(left.stream, right.stream, *args, **{**kwargs, **keys})  # type: ignore[arg-type]
 
