@@ -209,7 +209,6 @@ class JobLife:
             self._is_answered = True
 
     def _record_death(self, lost: Mapping[str, str]) -> None:
-        """Count the slots on lost nodes as dead, {node id: why it is lost}."""
         for slot in self.living:
             node_id = self._homes[slot].node_id
             if node_id in lost:
@@ -257,7 +256,6 @@ class JobLife:
         return [CheckCluster()]
 
     def _end_others(self, now_ns: int) -> list[Action]:
-        """End the other slots, as the cluster can do it."""
         if not self._is_troubled or self._own_failure is not None:
             return self._stop(now_ns)
         self._enter(_Phase.ASKS, now_ns, self._time_limits.dead_s)
@@ -308,7 +306,6 @@ class JobLife:
 
     @property
     def _own_failure(self) -> Cause | None:
-        """Cause: the first error that is a slot's own, if any."""
         for end in self._failed:
             if end.kind != DEATH:
                 assert end.error is not None, "it has failed"

@@ -91,7 +91,7 @@ class DeadNodes:
     reasons: Mapping[str, str] = field(default_factory=dict)
 
     def __str__(self) -> str:
-        said = "; ".join(f"{one:.12}: {_short(why)}" for one, why in self.reasons.items())
+        said = "; ".join(f"{node_id:.12}: {_short(why)}" for node_id, why in self.reasons.items())
         return f"nodes known to be gone: {said or 'none'}"
 
 
