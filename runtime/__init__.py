@@ -1,1 +1,1 @@
-"""What a stream means, and every decision: pure machines, no Ray, no Spark, no hidden clock."""
+"""Semantics of streams, and all decisions: pure machines without Ray, Spark or hidden clock."""

@@ -1,4 +1,4 @@
-"""Every setting of ours: unit, range and reason beside each default."""
+"""Settings of a job: unit, range and reason beside each default."""
 
 from __future__ import annotations
 
@@ -15,71 +15,71 @@ from slackwater.runtime.pluggable import Pluggable
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """What bounds memory and the length of a slice, and what is a stage.
+    """Limits of memory and of slices, and settings of the scheduler.
 
     All numbers must be at least 1, `log` apart.
     """
 
     credit_rows: int = 65_536
-    """Rows that may be under way on one channel. As many as the longest slice hands over: enough
-    to keep a link busy, little enough (a few MB) for its source to feel a slow stage at once."""
+    """Most rows under way on one channel. As many as the longest slice hands over: enough to keep a
+    link busy, and few enough (a few MB) that its source feels a slow stage at once."""
 
     gate_rows: int = 262_144
-    """Rows that a gate holds for one writer before it stops granting credit to it. The writer
-    that everybody waits for is always granted: stopping it would stop the gate for ever."""
+    """Rows that a gate holds for one writer before it stops granting credit to it. The writer that
+    holds back the frontier always gets credit: without it the gate would stop for ever."""
 
     most_gate_rows: int = 16_777_216
-    """Rows that a gate holds for that one: more end the job. Some 2 GB of a dozen columns, of an
-    input that sends on and promises nothing; one that ends before may have as many."""
+    """Most rows that a gate holds for that writer: more end the job. Some 2 GB of a dozen columns,
+    of an input that sends rows and promises nothing; an input that ends before may have as many."""
 
     most_kept_rows: int = 4_194_304
-    """Rows that a join with keep="promise" holds (each of its replicas) for what may still be
-    late. Beyond it the oldest go as with keep="slack", which holds as many as its window has.
-    About 1 GB of a dozen columns a side: hours of a city's buses, should one source stop. A
-    pattern, or a `followed_by`, that needs more for matches to come ends the job; so does a
-    pattern in the matches of one read."""
+    """Rows that a join with keep="promise" holds (each of its replicas) for late partners. Beyond
+    it the oldest are dropped as with keep="slack", which holds as many as its window has. About
+    1 GB of a dozen columns a side: hours of a city's buses, if one source stops. A pattern or a
+    `followed_by` that needs more for its open matches ends the job; so does a pattern with more
+    matches in one read."""
 
     slice_ns: int = 2_000_000
-    """A slice of work is cut so that it takes about this long: 2 ms, so batching adds no more
-    than that to the latency of what waits behind it. Source: [mace] §VI-A, batching."""
+    """Length of a slice of work, about: 2 ms, so that batching adds no more than that to the
+    latency of waiting rows. Source: [mace] §VI-A, batching."""
 
     backlog_slice_ns: int = 4_000_000
-    """The same in a slot to which all comes from sources of its own that read what is there
-    already, as fast as they go (files and tables: neither replays at the speed of a clock nor what
-    may be live): 4 ms, if that is more. Whatever waits there waits for all that was there before
-    it, and half as many slices cost less: docs/decisions/2026-11-25-cost-at-the-clock.md."""
+    """Length of a slice in a slot whose rows all come from sources in it that read existing data as
+    fast as they can (files and tables, neither replays by a clock nor live inputs): 4 ms, if that
+    is more than `slice_ns`. Each row there waits for all earlier rows anyway, and half as many
+    slices cost less: docs/decisions/2026-11-25-cost-at-the-clock.md."""
 
     min_slice_rows: int = 1_000
-    """But a slice never gets fewer rows than this: below it, overhead is all there is. Unless given
-    it gives way to a smaller `max_slice_rows`."""
+    """Fewest rows of a slice: below it, overhead dominates. The default gives way to a smaller
+    `max_slice_rows`."""
 
     max_slice_rows: int = 65_536
-    """Nor more than this; the sources hand over at most as many."""
+    """Most rows of a slice; sources hand over at most as many."""
 
     source_gap_ns: int = 350_000
-    """Paced sources are asked at most this often, all of a slot together. Between two looks several
+    """Least time between two looks at the paced sources of a slot, all together. Meanwhile several
     events gather: at 10,000 events a second three or four, for which the slot wakes once, and each
     waits for 0.2 ms on average. Why so long: docs/decisions/2026-11-25-cost-at-the-clock.md."""
 
     still_ns: int = 30_000_000_000
-    """A job of which nothing has moved for so long says so, and whom it waits for. Two polls of a
-    feed of every 12 s fit, and a busy machine's pauses; longer ones are worth a word."""
+    """Time without a row or promise after which a stage stands still, and the job reports what it
+    waits for. It covers two polls of a feed at 12 s, and a busy machine's pauses."""
 
     log: int = 0
-    """Stimuli of each slot that are kept whole, the last so many, to be replayed
-    (`runtime/schedule/stimulus_log.py`): to find a fault, since every row that comes to the slot
-    is in it. 0: none; the last 20 are kept in words, for the report of a failure, in any case."""
+    """Number of each slot's last stimuli that are kept whole, to replay them
+    (`runtime/schedule/stimulus_log.py`) and find a fault: they have every row that came to the
+    slot. 0: no stimuli; the last 20 are kept as text in any case, for the report of a failure."""
 
     order: Any = None
-    """Which stage of a slot goes next: an object with `first(stages, now_ns)`, which returns one of
-    the views that it is given (`runtime/schedule/order.py`); if it has `first_path(paths, now_ns)`,
-    too, that says which path's message a stage takes next. None: the earliest stimulus first,
-    but for sources that a gate waits for (`runtime/schedule/backlog.py`)."""
+    """Order of a slot's stages: an object with `first(stages, now_ns)`, which returns one of the
+    given views (`runtime/schedule/order.py`); if it also has `first_path(paths, now_ns)`, that
+    chooses the path whose message a stage takes next. None: the earliest stimulus first, except
+    for sources that a gate waits for (`runtime/schedule/backlog.py`)."""
 
     fuse: bool = True
-    """Whether steps that look at each row alone run in the stage of what feeds them, with no queue
-    between: less work for the scheduler. False: each is a stage, which can be placed, timed and
-    scheduled by itself, as [mace] has its operators."""
+    """Whether stateless steps run in the stage that feeds them, with no queue between: less work
+    for the scheduler. False: each is a stage, which can be placed, timed and scheduled by itself,
+    like the operators of [mace]."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.fuse, bool):
@@ -122,28 +122,27 @@ PREDICTOR = Pluggable(
 
 @dataclass(frozen=True, kw_only=True)
 class Tuning:
-    """How the slacks of a flow with a deadline are set.
+    """Settings of how the slacks of a flow with a deadline are set.
 
     Attributes:
         policy: "sltuner" ([ssg] §5.2); or, to compare, "even split", "last second, by the clock",
             "trend-following", "steady trend", "decaying maximum", "slowly decaying maximum",
             "max timestamp", "tcp", "k-slack", "ready-only", or a slack, such as "500ms", for a
-            static one; "calibration" draws slacks, for a history to begin with. Or one of your own:
+            static one; "calibration" draws slacks, for a history to begin with. Or a custom policy:
             an object with `begin()` and `decide(second, samples)`, of which each job gets a copy,
             or a function (or a class) that makes one from the flow's graph; see docs/deadlines.md.
-        probability: how likely a second must be to keep the deadline, by the estimator's own
+        probability: of keeping the deadline in a second, at least, by the estimator's own
             uncertainty, in [0.5, 1).
-        predictor: "gp" (Gaussian process) or "linear". Or one of your own: an object with
-            `fit(x, y)` and `predict(x)`, of which each model is a copy, or a function (or a class)
-            that makes one from a seed.
-        window_s: how many seconds of samples the models are trained with at most.
-        retrain_s: how often they are trained anew.
-        alpha: of [ssg] Eq. 10: slacks are raised when more of the deadline than this is left.
+        predictor: "gp" (Gaussian process) or "linear". Or a custom one: an object with `fit(x, y)`
+            and `predict(x)`, of which each model is a copy, or a function (or a class) that makes
+            one from a seed.
+        window_s: most seconds of samples that train the models.
+        retrain_s: seconds between two trainings.
+        alpha: of [ssg] Eq. 10: slacks are raised when more than this share of the deadline is left.
         history: a folder that keeps samples across jobs of the same flow, on the tuner's host;
-            None: nowhere.
-        seed: of what is drawn.
-        interval: how long the intervals are that it is shown and decides on; "sltuner" thinks in
-            seconds, and takes no other.
+            None: samples are not kept.
+        seed: of random draws.
+        interval: length of the samples that the policy decides on; "sltuner" takes only seconds.
     """
 
     policy: Any = "sltuner"
@@ -158,7 +157,7 @@ class Tuning:
 
     @property
     def policy_name(self) -> str:
-        """What reports call the policy until it was made."""
+        """Name of the policy in reports until it is made."""
         own = self.policy
         if isinstance(own, str):
             return own

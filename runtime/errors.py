@@ -1,28 +1,28 @@
-"""Every error a user can meet, one tree.
+"""Errors that users can meet, as one tree.
 
 ```
 SlackwaterError
 ├── FlowError            the dataflow is wrong as written (found before it runs)
-│   ├── ColumnError      a column that is not there; names the nearest one that is
+│   ├── ColumnError      a column that does not exist; names the nearest one that does
 │   ├── TypeMismatch     an expression or option of the wrong type
 │   ├── DuplicateName    two steps or columns of one name
 │   └── CycleError       a step that feeds itself
 ├── SettingError         a setting out of its range
 ├── IngestError          input that cannot be read
 │   ├── SchemaError      a column missing, of the wrong type, or null where it may not be
-│   ├── OrderError       event time ran behind what its source had promised
+│   ├── OrderError       event time is older than its source had promised
 │   └── JavaError        no usable Java for Spark
 ├── OperatorError        the user's function raised, with its traceback and a sample; or a value
 │                        that its column cannot hold, with its row
 ├── SinkError            results could not be written (disk full, no permission)
 ├── FrameError           a malformed or hostile frame on the wire
-├── ClusterError         no Ray cluster there, wrong token, too few nodes
-├── LedgerError          a job is done, and not every row that entered is accounted for
+├── ClusterError         no Ray cluster, wrong token, too few nodes
+├── LedgerError          a job is done, and a row that entered has no outcome
 ├── WorkerDied           an actor or node died in mid-run
 └── JobStopped           the job was stopped before its end
 ```
 
-Each message says who, what, the rule and the way out.
+Each message has the fact, the detail and a hint.
 """
 
 from __future__ import annotations
@@ -56,13 +56,13 @@ MORE_FILES = "close what the flow's functions open, or raise the limit of open f
 
 
 def way_out(problem: BaseException, otherwise: str) -> str:
-    """Return what to do about a file that was refused: another one is refused, too, at a limit."""
+    """Return a hint for a refused file, which at a limit says to raise it."""
     at_limit = getattr(problem, "errno", None) in (errno.EMFILE, errno.ENFILE)
     return MORE_FILES if at_limit else otherwise
 
 
 class SlackwaterError(Exception):
-    """The root: catch this to catch everything that we raise on purpose."""
+    """Base of all errors that Slackwater raises on purpose."""
 
 
 class FlowError(SlackwaterError):
@@ -94,11 +94,11 @@ class IngestError(SlackwaterError):
 
 
 class SchemaError(IngestError):
-    """A column is missing, has the wrong type, or is null where it may not be."""
+    """A column is missing, has the wrong type, or a null where none may be."""
 
 
 class OrderError(IngestError):
-    """Event time ran behind what the source had promised."""
+    """Event time is older than the source had promised."""
 
 
 class JavaError(IngestError):
@@ -112,7 +112,7 @@ class OperatorError(SlackwaterError):
     """
 
     place: int | None = None
-    """Of a value that was refused: the place of its row in the batch, from 0."""
+    """Place of a refused value's row in the batch, from 0."""
 
 
 class SinkError(SlackwaterError):
@@ -120,7 +120,7 @@ class SinkError(SlackwaterError):
 
 
 class FrameError(SlackwaterError):
-    """A frame on the wire is malformed, too long, or not for us."""
+    """A frame on the wire is malformed, too long, or for another receiver."""
 
 
 class ClusterError(SlackwaterError):
@@ -128,7 +128,7 @@ class ClusterError(SlackwaterError):
 
 
 class LedgerError(SlackwaterError):
-    """A job is done, and rows are in flight or missing: its results are not to be trusted."""
+    """A job is done, and rows are in flight or missing."""
 
 
 class WorkerDied(SlackwaterError):
@@ -136,7 +136,7 @@ class WorkerDied(SlackwaterError):
 
     @classmethod
     def at_other_end(cls, slot: str, channel: str) -> WorkerDied:
-        """Return what a slot says that has lost the other end of a channel."""
+        """Return the error of a slot that has lost the other end of a channel."""
         return cls(
             f"slot {slot!r} lost the other end of channel {channel!r}: its worker has gone; see "
             "the error of that worker, then submit again"
@@ -148,5 +148,5 @@ class JobStopped(SlackwaterError):
 
 
 def kind_of(problem: SlackwaterError) -> str:
-    """Return the name of an error's nearest class here: by it, others raise the error again."""
+    """Return the name of an error's nearest class here, to raise it again elsewhere."""
     return next(one.__name__ for one in type(problem).__mro__ if one.__module__ == __name__)

@@ -9,11 +9,11 @@ from urllib.parse import unquote
 __all__ = ["NoLocalPath", "local_path"]
 
 _SCHEME = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]+):/(?P<rest>.*)", re.DOTALL)
-"""Schemes need one slash only: pathlib makes s3:/bucket of s3://bucket. A drive has one letter."""
+"""Schemes with one slash, as pathlib makes s3:/bucket of s3://bucket. Drives have one letter."""
 
 
 class NoLocalPath(ValueError):
-    """A path that is not one of a file system of this machine: its scheme, user or letters.
+    """A path is not on this machine, by its scheme, user or letters.
 
     Attributes:
         is_elsewhere: whether it may be a path on another machine.
@@ -25,11 +25,11 @@ class NoLocalPath(ValueError):
 
 
 def local_path(path: str | os.PathLike[str]) -> str:
-    """Return a path as the system takes it: `~` is the user's folder, `file://` is removed.
+    """Return a path for the system: `~` is expanded, `file://` removed.
 
     Raises:
-        NoLocalPath: it has another scheme, names another host or an unknown user, or has a null
-            character.
+        NoLocalPath: the path has another scheme, names another host or an unknown user, or has a
+            null character.
     """
     text = os.fspath(path)
     if "\0" in text:
@@ -46,7 +46,7 @@ def local_path(path: str | os.PathLike[str]) -> str:
             f"{text!r} has the scheme {scheme}://, and files are read and written on file systems "
             f"of the machine; a folder of that name is './{text}'"
         )
-    if rest.startswith("/"):  # file://host/path; the host is mostly left out
+    if rest.startswith("/"):  # file://host/path; the host is mostly omitted
         host, _, rest = rest[1:].partition("/")
         if host not in ("", "localhost"):
             raise NoLocalPath(

@@ -1,4 +1,4 @@
-"""Settings that take a name, an object of the user's, or a function that makes one."""
+"""Settings that take a name, a custom object, or a function that makes one."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ __all__ = ["Pluggable"]
 
 @dataclass(frozen=True, kw_only=True)
 class Pluggable:
-    """A setting whose value may be an object of the user's.
+    """Setting whose value may be a custom object.
 
     Attributes:
         name: of the setting.
-        calls: {name of a method that an object must have: how it is called}.
-        made_from: what a function makes an object from.
-        hint: what else may be written.
+        calls: {name of a method that an object must have: its call}.
+        made_from: argument of a function that makes an object.
+        hint: other values of the setting.
     """
 
     name: str
@@ -29,17 +29,17 @@ class Pluggable:
     hint: str
 
     def check(self, own: object) -> None:
-        """Refuse what is neither an object with all calls nor makes one."""
+        """Check that a value is an object with all calls, or makes one."""
         missing = self._missing(own)
         if missing and not self._is_maker(own):
             raise SettingError(
                 f"{self.name}={own!r} is a {type(own).__name__} without {' and '.join(missing)}: "
-                f"a {self.name} of your own has {' and '.join(self.calls.values())}, or is a "
+                f"a custom {self.name} has {' and '.join(self.calls.values())}, or is a "
                 f"function that makes one from {self.made_from}; or write {self.hint}"
             )
 
     def make(self, own: Any, given: object) -> Any:
-        """Return a copy of the user's object, so that no job changes it, or what a function makes.
+        """Return a custom object's copy, which one job may change, or a function's result.
 
         Raises:
             SettingError: the object cannot be copied, or the function made something else.

@@ -1,7 +1,7 @@
-"""Text of others for our terminal: names, notes, logs, prints may hold what a terminal obeys.
+"""Text from outside, made safe for a terminal: names, notes, logs, prints.
 
-An escape can set a title, move the cursor over what we said, or have the terminal type. So each
-such character is shown by its picture: `␛[2J` for one that would have cleared the screen.
+An escape can set a title, overwrite our text, or make the terminal type. So each such character is
+shown by its picture: `␛[2J` for one that would have cleared the screen.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ PICTURES = {
     0x7F: 0x2421,
     **dict.fromkeys([*range(0x80, 0xA0), *_HIDDEN, *range(0xD800, 0xE000)], 0xFFFD),
 }
-"""{code: code of what is shown in its place}."""
+"""{code: code of the character shown in its place}."""
 
 
 def sanitized(text: str) -> str:
-    """Return a text of the same length that no terminal obeys; lines and tabs stay."""
+    """Return a text of the same length without control characters; lines and tabs stay."""
     return text.translate(PICTURES)

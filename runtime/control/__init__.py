@@ -1,12 +1,12 @@
-"""One control loop for both hosts: samples in, commands out.
+"""Control loop of both hosts: samples in, commands out.
 
 | file | what it says |
 | --- | --- |
-| `graph.py` | a flow as those who decide see it |
-| `commands.py` | what a slot may be told while it runs |
-| `deciders.py` | several who decide, and whose word prevails |
-| `rest.py` | what events still take behind a stage that sheds |
-| `loop.py` | who is asked when, what is decided on, who is told what; what a successor must know |
+| `graph.py` | a flow's stages as deciders see them |
+| `commands.py` | commands to a slot while it runs |
+| `deciders.py` | several deciders, and which of them prevails |
+| `rest.py` | latency that events still have downstream of a stage that sheds |
+| `loop.py` | rounds of samples, decisions and commands; the state for a successor |
 """
 
 from slackwater.runtime.control.commands import Command, Move, SetRelease, Shed, Warn

@@ -1,4 +1,4 @@
-"""What deciders want of slots while a job runs; `Slot.apply` alone carries it out."""
+"""Commands of deciders to slots of a running job; only `Slot.apply` carries them out."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from slackwater.runtime.model import ReleaseRule
 
 @dataclass(frozen=True, slots=True)
 class SetRelease:
-    """Let a gate release by another rule: setSLT of [ssg] §4.1, §4.2 SLTsetter.
+    """Set the release rule of a gate: setSLT of [ssg] §4.1, §4.2 SLTsetter.
 
     Attributes:
-        stage: whose gate.
-        rule: the new one.
-        by: who decided: the name of a policy, or which of its rules.
-        trials: other rules, of which only account is kept: what they would have let go.
+        stage: the gate's stage.
+        rule: the new rule.
+        by: name of the policy that decided, or of one of its rules.
+        trials: rules that are only counted: which rows they would have released.
     """
 
     stage: str
@@ -28,12 +28,12 @@ class SetRelease:
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """Let a stage go on in another slot. A slot cannot do that by itself: `Job.replace` can.
+    """Move a stage to another slot. No slot can do that by itself; `Job.replace` can.
 
     Attributes:
-        stage: which.
-        slot: where to.
-        by: who decided.
+        stage: its name.
+        slot: the slot to move to.
+        by: name of the decider.
     """
 
     stage: str
@@ -43,14 +43,14 @@ class Move:
 
 @dataclass(frozen=True, slots=True)
 class Shed:
-    """Let a stage that sheds reckon with what events still take behind it.
+    """Tell a stage that sheds how long events take downstream of it.
 
-    So that the bound is on the latency of the flow, and not of one queue.
+    So its bound is on the latency of the flow, not of one queue.
 
     Attributes:
-        stage: which; it has `shed=`.
-        rest_ns: from what leaves the stage to egress, at most, in the time to come.
-        by: who decided.
+        stage: its name; it has `shed=`.
+        rest_ns: longest expected time from leaving the stage to egress.
+        by: name of the decider.
     """
 
     stage: str
@@ -60,12 +60,12 @@ class Shed:
 
 @dataclass(frozen=True, slots=True)
 class Warn:
-    """Say something of a stage in the job's report; no slot is told.
+    """Add a warning about a stage to the job's report; no slot is told.
 
     Attributes:
-        stage: of which.
-        text: what.
-        by: who decided.
+        stage: its name.
+        text: the warning.
+        by: name of the decider.
     """
 
     stage: str
@@ -77,7 +77,7 @@ Command: TypeAlias = SetRelease | Move | Shed | Warn
 
 
 def refusal(command: Move | Warn) -> str:
-    """Return why no slot carries a command out, and what to do instead."""
+    """Return why no slot can carry out a command, and what to do instead."""
     match command:
         case Move(stage, slot):
             return (

@@ -1,4 +1,4 @@
-"""Several who decide, each under its name, and whose word prevails where they differ.
+"""Commands of several deciders; where they differ, the first in the list prevails.
 
 ```
 "sltuner"  SetRelease(gate, 2 s)  ──▶ told
@@ -17,11 +17,11 @@ from slackwater.runtime.control.commands import Command, Warn
 
 
 class Wanted(NamedTuple):
-    """What one decider wants now that an interval is over.
+    """Commands that one decider wants at the end of an interval.
 
     Attributes:
-        by: its name, which its commands get that have none.
-        commands: of one kind and stage the last counts.
+        by: name of the decider, given to commands without one.
+        commands: the last of each kind and stage counts.
     """
 
     by: str
@@ -29,25 +29,25 @@ class Wanted(NamedTuple):
 
 
 def settled(wanted: Sequence[Wanted]) -> tuple[list[Command], list[str]]:
-    """Return what is to be done, and why the rest is not.
+    """Return the commands to carry out, and why the others are refused.
 
-    Of two who want different things of one stage, of one kind of command, the first in the list
-    has it; another interval is another matter. What one alone wants is left as it is.
+    If two deciders want different commands of one kind for one stage, the first in the list
+    prevails, in this interval. Commands of a single decider stay as they are.
 
     Args:
-        wanted: of all deciders, the one whose word prevails first.
+        wanted: of all deciders, in order of precedence.
     """
     if len(wanted) == 1:
         return list(wanted[0].commands), []
     done: list[Command] = []
     refused: list[str] = []
-    taken: dict[tuple[str, str], tuple[int, Command]] = {}  # {kind, stage: by which, its last}
+    holders: dict[tuple[str, str], tuple[int, Command]] = {}  # {kind, stage: decider, its last}
     for number, (by, commands) in enumerate(wanted):
         for command in commands:
             kind, stage = type(command).__name__, command.stage
-            holder, last = taken.get((kind, stage), (number, command))
+            holder, last = holders.get((kind, stage), (number, command))
             if isinstance(command, Warn) or holder == number:
-                taken[kind, stage] = number, command
+                holders[kind, stage] = number, command
                 done.append(command if command.by else replace(command, by=by))
             elif replace(command, by="") != replace(last, by=""):
                 refused.append(

@@ -1,4 +1,4 @@
-"""A flow as those who decide see it: what feeds what, where it runs, and what may be set."""
+"""Graph of a flow as deciders see it: inputs, slots, and gates to set."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class StageNode:
-    """One stage.
+    """Stage of a flow graph.
 
     Attributes:
-        name: what commands and samples call it.
-        slot: where it runs.
-        node: the node of that; empty: the slot is one.
-        inputs: the stages that feed it, each once.
+        name: its name in commands and samples.
+        slot: the slot that runs it.
+        node: the slot's node; empty: the slot is a node.
+        inputs: stages that feed it, each once.
         is_tuned: whether the rule of its gate follows from the deadline.
-        is_sink: whether results leave there.
-        window_ns: SW of [ssg] §2.1: how long, in event time, a row stays in its state; 0 for stages
-            without one.
-        readers: |PThreads| of [ssg] Eq. 6: the replicas behind its gate; 1 for other stages.
+        is_sink: whether results leave the flow at this stage.
+        window_ns: SW of [ssg] §2.1: event time for which its state holds a row; 0 for stages
+            without state.
+        readers: |PThreads| of [ssg] Eq. 6: the replicas fed by its gate; 1 for other stages.
         sheds: whether it drops events under overload.
     """
 
@@ -42,14 +42,14 @@ class StageNode:
 
 @dataclass(frozen=True, kw_only=True)
 class FlowGraph:
-    """The stages of a flow; small enough to be sent, as it knows no input and no function.
+    """Stages of a flow; small enough to send, without inputs and functions.
 
     Attributes:
-        flow: its name.
+        flow: name of the flow.
         stages: in topological order.
-        deadline_ns: the latency to keep; None: none.
-        interval_ns: how long samples are; what is called a second is one of these.
-        versions: {stage: a digest of what it does with a row}, where samples are kept for later
+        deadline_ns: the latency to keep; None if the flow has no deadline.
+        interval_ns: length of a sample; what is called a second is one of these.
+        versions: {stage: digest of its work on a row}, where samples are kept for later
             jobs; else empty.
     """
 
@@ -87,37 +87,37 @@ class FlowGraph:
 
     @property
     def inputs(self) -> Mapping[str, tuple[str, ...]]:
-        """{stage: the stages that feed it}, in topological order."""
+        """Inputs of each stage, {stage: stages that feed it}, in topological order."""
         return {stage.name: stage.inputs for stage in self.stages}
 
     @property
     def tuned(self) -> tuple[str, ...]:
-        """The stages whose rule follows from the deadline, in topological order."""
+        """Stages whose rule follows from the deadline, in topological order."""
         return tuple(stage.name for stage in self.stages if stage.is_tuned)
 
     @property
     def sinks(self) -> tuple[str, ...]:
-        """The stages where results leave."""
+        """Stages at which results leave the flow."""
         return tuple(stage.name for stage in self.stages if stage.is_sink)
 
     @property
     def shedding(self) -> tuple[str, ...]:
-        """The stages that drop events under overload, in topological order."""
+        """Stages that drop events under overload, in topological order."""
         return tuple(stage.name for stage in self.stages if stage.sheds)
 
     @property
     def slots(self) -> Mapping[str, str]:
-        """{stage: its slot}."""
+        """Slot of each stage."""
         return {stage.name: stage.slot for stage in self.stages}
 
     @property
     def nodes(self) -> Mapping[str, str]:
-        """{slot in use: its node}."""
+        """Node of each slot in use."""
         return {stage.slot: stage.node or stage.slot for stage in self.stages}
 
     @property
     def slot_names(self) -> tuple[str, ...]:
-        """The slots in use, in order of first use."""
+        """Slots in use, in order of first use."""
         return tuple(dict.fromkeys(stage.slot for stage in self.stages))
 
 

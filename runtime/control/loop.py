@@ -1,4 +1,4 @@
-"""The control loop: samples of slots in, commands to slots out. One machine for both hosts.
+"""Control loop of both hosts: samples of slots in, commands to slots out.
 
 ```
 tick ──▶ Ask every slot ──▶ heard, unheard, gone ──▶ whole intervals ──▶ Decide ──▶ decided
@@ -6,10 +6,9 @@ tick ──▶ Ask every slot ──▶ heard, unheard, gone ──▶ whole int
   └── WakeAt ◀──────────────────────────────────────────────────── Tell, numbered ◀────┘
 ```
 
-A host carries: it asks and tells slots, lets deciders decide, one or several, which may take
-seconds, and calls again when it was told to wake. Slots answer in any order, late or never; what
-comes late counts when it comes. Who takes the place of a loop that died begins with what that one
-knew.
+A host carries actions out: it asks and tells slots, lets one or several deciders decide, which may
+take seconds, and calls again when it was told to wake. Slots answer in any order, late or never; a
+late answer counts when it arrives. The successor of a loop that died begins with that loop's state.
 """
 
 from __future__ import annotations
@@ -27,19 +26,19 @@ from slackwater.runtime.measure.samples import StageSample
 from slackwater.runtime.measure.tuning import TuningReport
 
 Samples: TypeAlias = Mapping[str, StageSample]
-"""{stage: what it did in an interval}."""
+"""{stage: its sample of an interval}."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """Ask a slot for the samples of the intervals that are over: `heard`, `unheard` or `gone`."""
+    """Ask a slot for samples of past intervals; answer `heard`, `unheard` or `gone`."""
 
     slot: str
 
 
 @dataclass(frozen=True, slots=True)
 class Decide:
-    """Show an interval to all deciders, then call `decided` with what each wants."""
+    """Show an interval to all deciders, then call `decided` with their commands."""
 
     interval: int
     samples: Samples
@@ -47,7 +46,7 @@ class Decide:
 
 @dataclass(frozen=True, slots=True)
 class Tell:
-    """Send a command, then call `told`. A slot goes by the number if commands overtake."""
+    """Send a command, then call `told`. Numbers order commands that overtake each other."""
 
     slot: str
     command: Command
@@ -56,7 +55,7 @@ class Tell:
 
 @dataclass(frozen=True, slots=True)
 class WakeAt:
-    """Call `tick` then. Only the last one counts."""
+    """Call `tick` at this time. Only the last one counts."""
 
     at_ns: int
 
@@ -65,64 +64,64 @@ Action: TypeAlias = Ask | Decide | Tell | WakeAt
 
 
 class Decider(Protocol):
-    """What is shown intervals, and says what it wants. A machine: no clock, no I/O."""
+    """Machine that turns samples of intervals into commands; no clock, no I/O."""
 
     @property
     def name(self) -> str:
-        """What reports call it."""
+        """Name in reports."""
         ...
 
     def begin(self) -> Sequence[Command]:
-        """Return what to begin with."""
+        """Return the commands to begin with."""
         ...
 
     def decide(self, interval: int, samples: Samples, /) -> Sequence[Command]:
-        """Return what is to change now that an interval is over; each call has a later one."""
+        """Return commands at the end of an interval; each call has a later interval."""
         ...
 
 
 def name_of(decider: object) -> str:
-    """Return what reports call a decider: its name, or that of its class."""
+    """Return a decider's name in reports: its own, or that of its class."""
     return str(getattr(decider, "name", type(decider).__name__))
 
 
 class Record(Protocol):
-    """What makes whole intervals of samples, and keeps what reports say of them."""
+    """Record that collects samples into whole intervals, for deciders and reports."""
 
     def add(self, samples: Iterable[StageSample]) -> None:
-        """Take samples, of any intervals."""
+        """Add samples, of any intervals."""
         ...
 
     def due(self, *, silent: Collection[str] = ()) -> Sequence[tuple[int, Samples]]:
-        """Return the intervals that are whole but for silent stages, once, ascending."""
+        """Return intervals that are complete but for silent stages, once, ascending."""
         ...
 
     def was_set(self, setting: SetRelease) -> None:
-        """Take note of a rule that was sent."""
+        """Note a rule that was sent."""
         ...
 
     def warned(self, warning: Warn) -> None:
-        """Take note of a warning."""
+        """Note a warning."""
         ...
 
     def refused(self, why: str) -> None:
-        """Take note of a command that a slot could not carry out, or that another one ruled out."""
+        """Note a command that a slot refused, or that another command ruled out."""
         ...
 
     def report(self, *, is_last: bool = False) -> TuningReport:
-        """Return what is known; of the last intervals only what was due, unless `is_last`."""
+        """Return the report; without intervals that are not due yet, unless `is_last`."""
         ...
 
 
 @dataclass
 class LoopState:
-    """What a loop knows, and what another one in its place must.
+    """State of a loop, as a successor needs it.
 
     Attributes:
         report: how the deadline was kept.
-        samples: what it has heard since it was last asked.
-        heard: how many samples it has heard in all: say so when asking for the next ones.
-        prediction: what was predicted and what became of it; None: nothing was.
+        samples: samples since the last question for this state.
+        heard: number of all samples so far; pass it as `known` in the next question.
+        prediction: predicted and measured latency; None if nothing was predicted.
     """
 
     report: TuningReport
@@ -132,16 +131,17 @@ class LoopState:
 
 
 class ControlLoop:
-    """Asks slots, makes whole intervals of what they say, and tells them what was decided.
+    """Asks slots for samples, shows whole intervals to deciders, and sends their commands.
 
     Args:
-        graph: of the flow; slots are asked as often as its interval ends.
-        record: of the run; the loop alone touches it.
-        keeps: how many samples are kept, for a successor and for later jobs.
-        lag_ns: how long after the end of an interval they are asked: their clocks differ a little.
-        answer_ns: who takes longer to answer is left out of a round; None: half an interval.
-        turn: how many loops the job had before this one.
-        before: what the one in whose place this one is knew.
+        graph: of the flow; slots are asked once an interval.
+        record: of the run; only the loop changes it.
+        keeps: number of samples kept, for a successor and for later jobs.
+        lag_ns: slots are asked this long after an interval's end: their clocks differ a little.
+        answer_ns: a slot that takes longer to answer is left out of a round; None: half an
+            interval.
+        turn: number of earlier loops of the job.
+        before: state of the loop that this one succeeds.
     """
 
     def __init__(
@@ -162,10 +162,10 @@ class ControlLoop:
         self._answer_ns = interval_ns // 2 if answer_ns is None else answer_ns
         # Between two rounds, however slow a decider is.
         self._least_ns = interval_ns // 10
-        self._slots = dict.fromkeys(graph.slot_names)  # those that are not gone, in order
-        self._asked: dict[str, None] = {}  # those of them that have not answered yet
-        self._answered: set[str] = set()  # in this round
-        self._next_ns = 0  # when the intervals end that are counted now
+        self._slots = dict.fromkeys(graph.slot_names)  # slots that are not gone, in order
+        self._asked: dict[str, None] = {}  # of these, slots that have not answered yet
+        self._answered: set[str] = set()  # slots that answered in this round
+        self._next_ns = 0  # end of the intervals that are counted now
         self._is_asking = self._is_deciding = self._is_over = False
         self._due: deque[tuple[int, Samples]] = deque()
         self._wanted: list[Command] = []
@@ -180,25 +180,25 @@ class ControlLoop:
     def begin(
         self, now_ns: int, wanted: Sequence[Wanted], *, left_ns: int | None = None
     ) -> list[Action]:
-        """The slots run: tell them what to begin with, and ask once an interval is over.
+        """Begin once the slots run: send the first commands, ask after an interval.
 
         Args:
             now_ns: by the host's clock.
-            wanted: what each decider wants to begin with, the one whose word prevails first; what
-                a loop before this one has set stays.
-            left_ns: until the first interval ends; None: all of it.
+            wanted: first commands of each decider, in order of precedence; rules that an earlier
+                loop has set stay.
+            left_ns: until the first interval ends; None: a whole interval.
         """
         was_set = {gate.stage for gate in self._record.report().gates if gate.by}
         self._next_ns = now_ns + (self._interval_ns if left_ns is None else left_ns)
         self._wanted += [
-            one
-            for one in self._settled(wanted)
-            if not isinstance(one, SetRelease) or one.stage not in was_set
+            command
+            for command in self._settled(wanted)
+            if not isinstance(command, SetRelease) or command.stage not in was_set
         ]
         return self._go_on(now_ns)
 
     def tick(self, now_ns: int) -> list[Action]:
-        """The time has come to ask, or to go on without those who have not answered."""
+        """Ask the slots, or close a round without those that have not answered."""
         if self._is_over or self._is_deciding:
             return []
         if self._is_asking:
@@ -208,7 +208,7 @@ class ControlLoop:
     def heard(
         self, slot: str, samples: Sequence[StageSample], now_ns: int, *, left_ns: int | None = None
     ) -> list[Action]:
-        """A slot has answered; `left_ns` is left until the end of the interval it counts now."""
+        """Take a slot's answer; its current interval ends in `left_ns`."""
         self._take(samples)
         self._answered.add(slot)
         left_ns = self._interval_ns if left_ns is None else left_ns
@@ -216,54 +216,54 @@ class ControlLoop:
         return self._has_answered(slot, now_ns)
 
     def unheard(self, slot: str, now_ns: int) -> list[Action]:
-        """A slot could not answer; it will be asked again in the next round."""
+        """Note that a slot could not answer; the next round asks it again."""
         return self._has_answered(slot, now_ns)
 
     def gone(self, slot: str, now_ns: int) -> list[Action]:
-        """A slot has died: nobody waits for it any more, and it is told nothing."""
+        """Forget a slot that has died: it is neither awaited nor told anything."""
         self._slots.pop(slot, None)
         return self._has_answered(slot, now_ns)
 
     def decided(self, wanted: Sequence[Wanted], now_ns: int) -> list[Action]:
-        """All deciders have decided on the interval that they were shown, in their order."""
+        """Take the commands of all deciders on the interval they were shown, in their order."""
         self._is_deciding = False
         self._wanted += self._settled(wanted)
         return self._go_on(now_ns)
 
     def told(self, tell: Tell) -> None:
-        """A command was sent: only now, for who comes after us does not set again what was set."""
+        """Record a command as sent: not before, as a successor does not send it again."""
         if isinstance(tell.command, SetRelease):
             self._record.was_set(tell.command)
 
     def refused(self, why: str) -> None:
-        """A slot could not carry a command out."""
+        """Record that a slot could not carry out a command."""
         self._record.refused(why)
 
     def moved(self, graph: FlowGraph) -> None:
-        """Stages go on in other slots: those are told, and asked from the next round on."""
+        """Use the slots of a new graph, from the next round on."""
         self._slot_of = dict(graph.slots)
         self._slots |= dict.fromkeys(graph.slot_names)
 
     def end(self, now_ns: int) -> list[Action]:
-        """The job has ended: ask all for a last time; nothing more is decided or told."""
+        """Ask all slots a last time at the job's end; nothing more is decided."""
         self._is_over = True
-        asked = self._ask(now_ns)
-        return [one for one in asked if isinstance(one, Ask)]
+        actions = self._ask(now_ns)
+        return [action for action in actions if isinstance(action, Ask)]
 
     # -- what it knows --------------------------------------------------------------------------
 
     @property
     def is_asking(self) -> bool:
-        """Whether a round is open: answers are waited for."""
+        """Whether a round is open: answers are awaited."""
         return self._is_asking
 
     @property
     def samples(self) -> list[StageSample]:
-        """The samples that are kept."""
+        """Samples that are kept."""
         return list(self._samples)
 
     def state(self, known: int = 0, *, is_last: bool = False) -> LoopState:
-        """Return what is known now; of samples those behind the first `known`."""
+        """Return the state, with the samples after the first `known`."""
         new = min(self._heard - known, len(self._samples))
         samples = list(self._samples)[len(self._samples) - new :] if new > 0 else []
         return LoopState(self._record.report(is_last=is_last), samples, self._heard)
@@ -300,7 +300,7 @@ class ControlLoop:
         return self._go_on(now_ns)
 
     def _go_on(self, now_ns: int) -> list[Action]:
-        """Let the next interval be decided on, several after a decision that took long; or rest."""
+        """Decide on the next whole interval; without one, send commands and wait."""
         if self._is_over:
             return []
         if self._due:

@@ -1,13 +1,13 @@
-"""Expressions over a row's columns: what they are, which types they have, how they compute.
+"""Expressions over a row's columns: their types, text and computation.
 
-| page | what it has |
+| file | content |
 | --- | --- |
-| `expressions.py` | what a user writes: `col("speed") < 8` |
-| `literals.py`, `notation.py` | what may stand in one as it is; how one is written as text |
-| `result_types.py` | which type leaves an operation |
-| `compute.py`, `kernels.py`, `compared.py`, `whole.py` | what an operation computes |
-| `row_tests.py` | a predicate asked row by row, for a row or two |
-| `nearest.py` | the name that was probably meant, for errors |
+| `expressions.py` | expressions as a user writes them: `col("speed") < 8` |
+| `literals.py`, `notation.py` | literals in an expression; an expression as text |
+| `result_types.py` | result types of operations |
+| `compute.py`, `kernels.py`, `compared.py`, `whole.py` | computation of operations |
+| `row_tests.py` | a predicate tested row by row, for a row or two |
+| `nearest.py` | the name nearest to a wrong one, for errors |
 """
 
 from slackwater.runtime.expressions.expressions import Expr, col, duration, event_time, lit, where

@@ -1,8 +1,9 @@
 """Comparisons of numbers, exact where a whole number meets a float.
 
 NumPy compares both as float64, which rounds whole numbers beyond 2**53: two ids that differ would
-be equal to one float. Rounding keeps the order, so only what is equal once rounded is looked at
-again. Two floats are compared as they are: NaN is the null of a column, and nothing is true of it.
+be equal to one float. Rounding keeps the order, so only values that are equal once rounded are
+compared again. Two floats are compared as they are: NaN is the null of a column, and no comparison
+with it is true.
 """
 
 from __future__ import annotations
@@ -21,11 +22,11 @@ from slackwater.runtime.model import BoolArray, Column
 __all__ = ["bound_comparison", "compared_columns"]
 
 _EXACT = 1 << 53
-"""Whole numbers up to here are the same as float64."""
+"""Whole numbers up to this one are exact in float64."""
 
 
 def _not_equal(left: Any, right: Any) -> Column:
-    """Return where two numbers are known to differ: not where one is NaN."""
+    # NaN is null, and a comparison with null is not true.
     if _is_float(left) or _is_float(right):
         return np.less(left, right) | np.greater(left, right)
     return np.not_equal(left, right)
@@ -48,7 +49,7 @@ _TO_WHOLE: dict[str, Callable[[float], int]] = {
 
 
 def bound_comparison(op: str, value: Value, dtype: np.dtype[Any]) -> tuple[Kernel, Any]:
-    """Return how a column compares with a number, and the number as NumPy takes it for that.
+    """Return the kernel that compares a column with a number, and the number for NumPy.
 
     Args:
         op: the comparison, the column on its left.
@@ -58,7 +59,7 @@ def bound_comparison(op: str, value: Value, dtype: np.dtype[Any]) -> tuple[Kerne
     if dtype.kind in "iu" and isinstance(value, float) and math.isfinite(value):
         if value.is_integer():
             value = int(value)
-        elif op in _TO_WHOLE:  # x > 8.5 is x > 8; a fraction that is left is less than 2**53
+        elif op in _TO_WHOLE:  # x > 8.5 is x > 8; a number with a fraction is below 2**53
             value = _TO_WHOLE[op](value)
     elif dtype.kind == "f" and isinstance(value, int) and not isinstance(value, bool):
         return _with_whole(op, value, dtype)
@@ -66,16 +67,16 @@ def bound_comparison(op: str, value: Value, dtype: np.dtype[Any]) -> tuple[Kerne
 
 
 def _as_array(value: Value, dtype: np.dtype[Any]) -> Any:
-    """Return a literal as an array of no dimension, of the type in which they are compared."""
+    """Return a literal as an array without dimensions, of the type of the comparison."""
     try:
         with np.errstate(over="ignore"):
             return np.asarray(value, np.result_type(dtype, value))
     except OverflowError:
-        return value  # NumPy knows on which side of all rows it is
+        return value  # outside the type's range, which NumPy compares correctly
 
 
 def _with_whole(op: str, value: int, dtype: np.dtype[Any]) -> tuple[Kernel, Any]:
-    """Return how floats compare with a whole number: with the nearest float, if it is another."""
+    """Return the comparison of floats with a whole number, by the nearest float."""
     near = np.asarray(value, dtype)
     if int(near) == value:
         return _PLAIN[op], near
@@ -83,7 +84,7 @@ def _with_whole(op: str, value: int, dtype: np.dtype[Any]) -> tuple[Kernel, Any]
         return lambda column, _: np.zeros(len(column), np.bool_), near
     if op == "!=":
         return lambda column, _: np.logical_not(np.isnan(column)), near
-    # No float lies between the two.
+    # No float lies between the whole number and its nearest float.
     if op in ("<", "<="):
         return _PLAIN["<" if int(near) > value else "<="], near
     return _PLAIN[">=" if int(near) > value else ">"], near
@@ -91,23 +92,23 @@ def _with_whole(op: str, value: int, dtype: np.dtype[Any]) -> tuple[Kernel, Any]
 
 def compared_columns(op: str, left: npt.NDArray[Any], right: npt.NDArray[Any]) -> BoolArray:
     """Return the comparison of two columns of numbers, shape (rows,)."""
-    found: BoolArray = _PLAIN[op](left, right)
+    mask: BoolArray = _PLAIN[op](left, right)
     if _is_long(left) and right.dtype.kind == "f":
-        _correct(op, left, right, found, is_exchanged=False)
+        _correct(op, left, right, mask, is_exchanged=False)
     elif _is_long(right) and left.dtype.kind == "f":
-        _correct(op, right, left, found, is_exchanged=True)
-    return found
+        _correct(op, right, left, mask, is_exchanged=True)
+    return mask
 
 
 def _correct(
     op: str,
     whole: npt.NDArray[Any],
     floats: npt.NDArray[Any],
-    found: BoolArray,
+    mask: BoolArray,
     *,
     is_exchanged: bool,
 ) -> None:
-    """Compare once more where a whole number equals a float only once rounded."""
+    """Correct `mask` where a whole number equals a float only once rounded."""
     if not len(whole):
         return
     least, most = ends_of(whole)
@@ -117,7 +118,7 @@ def _correct(
     tied = np.flatnonzero((whole.astype(np.float64) == floats) & (np.abs(floats) >= _EXACT))
     for row in tied.tolist():
         pair = whole.item(row), int(floats.item(row))
-        found[row] = _PLAIN[op](*(reversed(pair) if is_exchanged else pair))
+        mask[row] = _PLAIN[op](*(reversed(pair) if is_exchanged else pair))
 
 
 def _is_long(values: npt.NDArray[Any]) -> bool:

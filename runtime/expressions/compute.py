@@ -1,7 +1,8 @@
-"""From an operation over expressions to the function that computes it for a batch.
+"""Compile an operation over expressions to a function of a batch.
 
-A function that chooses rows is needed twice: where the operation is true, and where it is known to
-be false, which `~` asks for. Between the two is what is unknown, for a value of it is null.
+A function that chooses rows exists twice: for rows where the operation is true, and for rows where
+it is known to be false, which `~` needs. For all other rows it is unknown, as one of its values is
+null.
 """
 
 from __future__ import annotations
@@ -26,27 +27,27 @@ from slackwater.runtime.model import Batch, BoolArray, Column
 from slackwater.runtime.model.arrow_functions import arrow_functions
 
 Of = Callable[[Batch], Any]
-"""What something is for each row of a batch; of a literal, perhaps its value."""
+"""Function from a batch to values: one for each row, or a literal's single value."""
 
 
 class Computable(Protocol):
-    """What an operation is over: as much of an expression as computing it takes."""
+    """Operand of an operation: the part of an expression that computing it takes."""
 
     @property
     def value(self) -> Value | None:
-        """Of a literal: the value."""
+        """Value of a literal; None if it is no literal."""
         ...
 
     def evaluate(self, batch: Batch) -> Column:
-        """Return its values, shape (rows,)."""
+        """Return the values, shape (rows,)."""
         ...
 
     def operand(self, batch: Batch) -> Any:
-        """Return the values, or the plain value of a literal: what a kernel takes."""
+        """Return the values, or a literal's plain value, for a kernel."""
         ...
 
     def refuted(self, batch: Batch) -> Column:
-        """Return where it is known to be false."""
+        """Return the rows for which it is known to be false."""
         ...
 
 
@@ -60,7 +61,7 @@ def computation(op: str, operands: Sequence[Computable], option: Any) -> Callabl
     if op in COMPARISONS and last.value is not None and first.value is None:
         compare, compared = comparison_with(op, last.value), first.operand
         return lambda batch: compare(compared(batch))
-    # Kernels take literals as they are, beside an array in their first place or the other.
+    # Kernels take plain literals if another operand is an array.
     is_literal = [each.value is not None for each in operands]
     needs_array = all(is_literal) or (is_literal[0] and op not in INFIX)
     parts = [
@@ -76,9 +77,10 @@ def computation(op: str, operands: Sequence[Computable], option: Any) -> Callabl
 def refutation(
     op: str, operands: Sequence[Computable], option: Any
 ) -> Callable[[Batch], Column] | None:
-    """Return the function of where an operation is known to be false; None: where it is not true.
+    """Return the function of the rows where an operation is known to be false.
 
-    As in SQL: a comparison with a null is unknown, and so is what `~` makes of it.
+    None if these are exactly the rows where it is not true. As in SQL, a comparison with a null is
+    unknown, and its negation too.
     """
     first, others = operands[0], operands[1:]
     if op == "~":
@@ -94,11 +96,11 @@ def refutation(
 
 
 def _chosen(op: str, first: Of, *sides: Of) -> Callable[[Batch], Column]:
-    """Return the function of `&`, `|` or `where`: a side is asked only where it decides.
+    """Return the function of `&`, `|` or `where`, each side computed only where it decides.
 
-    For all rows at once, that is, unless a row is refused so. Then `where(col("n") != 0,
-    10 // col("n"), 0)` and `(col("n") != 0) & (10 // col("n") > 2)` have a value for each row, as
-    they read.
+    A side is computed for all rows first; if that raises for a row, only for the rows where the
+    side decides. So `where(col("n") != 0, 10 // col("n"), 0)` and `(col("n") != 0) &
+    (10 // col("n") > 2)` have a value for each row, as they read.
     """
     kernel = kernel_for(op)
 
@@ -119,7 +121,7 @@ def _chosen(op: str, first: Of, *sides: Of) -> Callable[[Batch], Column]:
 
 
 def _of_some(side: Of, batch: Batch, mask: BoolArray) -> Any:
-    """Return what a side is for the rows of a mask, asked of those only."""
+    """Return a side's values for the rows of a mask, computed for those only."""
     rows = mask.nonzero()[0]
     try:
         return side(batch.take(rows))
@@ -130,7 +132,7 @@ def _of_some(side: Of, batch: Batch, mask: BoolArray) -> Any:
 
 
 def _put_together(mask: BoolArray, yes: Any, no: Any) -> Column:
-    """Return a column with `yes` where the mask is true, else `no`: a value for each, or one."""
+    """Return a column of `yes` where the mask is true, else `no`."""
     if isinstance(yes, str | pa.Array):
         text = pa.nulls(len(mask), pa.string())
         for chosen, values in ((mask, yes), (~mask, no)):

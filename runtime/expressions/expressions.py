@@ -2,9 +2,9 @@
 
     slow = (col("speed") < 8) & col("line").isin(["20", "26"])
 
-Building one computes nothing. `type_in` checks it against a schema when a step is made, and
-`evaluate` computes it in NumPy (text: Arrow) when rows come. What numbers do at their edges
-is said in `kernels.py`, which types meet in which in `result_types.py`.
+Building an expression computes nothing. `type_in` checks it against a schema when a step is made,
+and `evaluate` computes it in NumPy (text: Arrow) when rows come. `kernels.py` describes numbers at
+their limits, `result_types.py` the types of results.
 """
 
 from __future__ import annotations
@@ -33,51 +33,51 @@ from slackwater.runtime.model import Batch, Column, Duration, duration_ns
 
 
 class Expr(ABC):
-    """A value for each row, computed from its columns. Immutable; pickles."""
+    """Expression: a value for each row, computed from columns. Immutable; pickles."""
 
-    __array_ufunc__ = None  # np.float64(2) * col("x") becomes ours, not NumPy's.
+    __array_ufunc__ = None  # so that np.float64(2) * col("x") calls our __rmul__
     __hash__ = object.__hash__
     binds = ATOM
     value: Value | None = None
-    """Of a literal: the value."""
+    """Value of a literal; None for other expressions."""
     may_warn = False
-    """Whether NumPy could warn about it, or about what is inside."""
+    """Whether NumPy could warn about the expression, or a part of it."""
 
     @abstractmethod
     def columns(self) -> frozenset[str]:
-        """Return the names of the columns it reads."""
+        """Return the names of the columns that the expression reads."""
 
     @abstractmethod
     def type_in(self, schema: pa.Schema, *, step: str) -> pa.DataType:
-        """Return its type over rows of `schema`; `step` is who asks, for the errors.
+        """Return the type over rows of `schema`; `step` names the step in errors.
 
         Raises:
-            ColumnError: a column is not there; names the nearest.
+            ColumnError: a column is missing; names the nearest one.
             TypeMismatch: an operation does not take these types.
         """
 
     @abstractmethod
     def evaluate(self, batch: Batch) -> Column:
-        """Return its values, shape (rows,): perhaps a column of the batch itself.
+        """Return the values, shape (rows,), perhaps a column of the batch itself.
 
         Raises:
-            OperatorError: a cast of a value that does not fit.
+            OperatorError: a value does not fit the type of a cast.
         """
 
     @abstractmethod
     def __str__(self) -> str:
-        """Return it as the user wrote it."""
+        """Return the expression as the user wrote it."""
 
     def operand(self, batch: Batch) -> Any:
-        """Return the values, or the plain value of a literal: what a kernel takes."""
+        """Return the values, or a literal's plain value, for a kernel."""
         return self.evaluate(batch)
 
     def refuted(self, batch: Batch) -> Column:
-        """Return where it is known to be false: what is not true, and not unknown."""
+        """Return the rows where the expression is known to be false: neither true nor unknown."""
         return np.logical_not(self.evaluate(batch))
 
     def as_operand(self, schema: pa.Schema, *, step: str) -> Operand:
-        """Return what the type rules want to know of it."""
+        """Return the operand that the type rules take."""
         return Operand(self.type_in(schema, step=step))
 
     def __repr__(self) -> str:
@@ -172,7 +172,7 @@ class Expr(ABC):
         return Operation("abs", self)
 
     def isin(self, values: Iterable[Writable]) -> Expr:
-        """Return whether it equals one of the values."""
+        """Return whether the expression equals one of the values."""
         if isinstance(values, str):
             raise TypeMismatch(f"isin({values!r}) takes a list of values: isin([{values!r}])")
         literals = [_literal(value) for value in values]
@@ -181,47 +181,47 @@ class Expr(ABC):
         return Operation("isin", self, option=operands, shown=shown)
 
     def between(self, low: Expr | Writable, high: Expr | Writable) -> Expr:
-        """Return whether low ≤ it ≤ high."""
+        """Return whether the expression is in [low, high]."""
         return Operation("between", self, low, high)
 
     def is_null(self) -> Expr:
-        """Return whether it is null: NaN for floats. Only floats and text ever are."""
+        """Return whether the expression is null: NaN or null text; other types have no nulls."""
         return Operation("is_null", self)
 
     def fill_null(self, value: Expr | Writable) -> Expr:
-        """Return it with `value` where it is null."""
+        """Return the expression with `value` in place of nulls."""
         return Operation("fill_null", self, value)
 
     def cast(self, to: str) -> Expr:
-        """Return it as another type: "int64", "float32", "string", "timestamp" and so on.
+        """Return the expression as another type, such as "int64", "string" or "timestamp".
 
-        Floats are cut towards zero; integers and text as timestamps are nanoseconds since
-        1970 UTC and ISO 8601. A value that does not fit raises when it comes.
+        Floats are cut towards zero. To a timestamp, integers are nanoseconds since 1970 UTC, and
+        text is ISO 8601. A value that does not fit raises an error when its row comes.
         """
         type_named(to)
         return Operation("cast", self, option=to, shown=quoted(to))
 
     def floor(self) -> Expr:
-        """Return the largest whole number that is not above it; a float stays a float."""
+        """Return the largest whole number ≤ the expression; a float stays a float."""
         return Operation("floor", self)
 
     def round(self, digits: int = 0) -> Expr:
-        """Return it rounded to so many digits after the point, halves to even."""
+        """Return the expression rounded to `digits` after the point, halves to even."""
         return Operation("round", self, option=digits, shown=str(digits) if digits else "")
 
     def sqrt(self) -> Expr:
-        """Return its square root; NaN below zero."""
+        """Return the square root; NaN below zero."""
         return Operation("sqrt", self)
 
 
 class ColumnRef(Expr):
-    """The values of one column."""
+    """Expression of one column's values."""
 
     def __init__(self, name: str) -> None:
         self.name = name
 
     def columns(self) -> frozenset[str]:
-        """Return its own name."""
+        """Return the column's name alone."""
         return frozenset((self.name,))
 
     def type_in(self, schema: pa.Schema, *, step: str) -> pa.DataType:
@@ -241,7 +241,7 @@ class ColumnRef(Expr):
 
 
 class Literal(Expr):
-    """One value for every row; times as nanoseconds."""
+    """Expression of one value for every row; times as nanoseconds."""
 
     def __init__(self, value: Value, type: pa.DataType, text: str) -> None:  # noqa: A002 - its Arrow type
         self.value: Value = value
@@ -250,7 +250,7 @@ class Literal(Expr):
         self.binds = UNARY if text.startswith("-") else ATOM
 
     def columns(self) -> frozenset[str]:
-        """Return none."""
+        """Return the empty set: a literal reads no column."""
         return frozenset()
 
     def type_in(self, schema: pa.Schema, *, step: str) -> pa.DataType:  # noqa: ARG002 - the same everywhere
@@ -262,11 +262,11 @@ class Literal(Expr):
         return Operand(self.type, self.value)
 
     def operand(self, batch: Batch) -> Value:  # noqa: ARG002 - the same for every batch
-        """Return the value, which NumPy and Arrow spread over the rows."""
+        """Return the value, which NumPy and Arrow repeat for all rows."""
         return self.value
 
     def evaluate(self, batch: Batch) -> Column:
-        """Return the value once for each row."""
+        """Return the value for each row."""
         if isinstance(self.value, str):
             return pa.repeat(pa.scalar(self.value), len(batch))
         return np.full(len(batch), self.value)
@@ -276,10 +276,10 @@ class Literal(Expr):
 
 
 class EventTime(Expr):
-    """When each row happened."""
+    """Expression of each row's event time."""
 
     def columns(self) -> frozenset[str]:
-        """Return none: every row has it."""
+        """Return the empty set: every row has an event time."""
         return frozenset()
 
     def type_in(self, schema: pa.Schema, *, step: str) -> pa.DataType:  # noqa: ARG002 - the same everywhere
@@ -295,12 +295,12 @@ class EventTime(Expr):
 
 
 class Operation(Expr):
-    """One operation over other expressions.
+    """Operation over other expressions.
 
     Args:
         op: its name in `kernels.py` and `result_types.py`.
-        operands: expressions, or what can be written as a literal.
-        option: what is not an expression, such as the type of a cast.
+        operands: expressions, or values that can be literals.
+        option: an argument that is no expression, such as the type of a cast.
         shown: the option as the user wrote it.
     """
 
@@ -341,11 +341,11 @@ class Operation(Expr):
         return self._compute(batch)
 
     def operand(self, batch: Batch) -> Column:
-        """Return the result; whoever evaluates the whole has silenced NumPy."""
+        """Return the result; `evaluate` of the whole expression has silenced NumPy."""
         return self._compute(batch)
 
     def refuted(self, batch: Batch) -> Column:
-        """Return where it is known to be false."""
+        """Return the rows where the operation is known to be false."""
         return np.logical_not(self._compute(batch)) if self._refute is None else self._refute(batch)
 
     def __str__(self) -> str:
@@ -361,24 +361,24 @@ def col(name: str) -> Expr:
 
 
 def lit(value: Writable) -> Expr:
-    """Return the same value for every row; a datetime without a zone is taken as UTC."""
+    """Return a value for every row; a datetime without a zone is UTC."""
     literal = _literal(value)
     return Literal(literal.value, literal.type, f"lit({literal})")
 
 
 def duration(value: Duration) -> Expr:
-    """Return a length of time ("30s", "500ms") as int64 nanoseconds.
+    """Return a duration ("30s", "500ms") as int64 nanoseconds.
 
     Raises:
-        SettingError: not a length of time.
+        SettingError: `value` is no duration.
     """
     return Literal(duration_ns(value), pa.int64(), f"duration({quoted(value)})")
 
 
 def event_time() -> Expr:
-    """Return when each row happened, int64 nanoseconds since 1970 UTC.
+    """Return each row's event time, int64 nanoseconds since 1970 UTC.
 
-    To compare it with a timestamp, or take it from one, write event_time().cast("timestamp").
+    To compare it with a timestamp, or subtract one, write event_time().cast("timestamp").
     """
     return EventTime()
 

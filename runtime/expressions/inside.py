@@ -1,4 +1,4 @@
-"""What is inside an expression: its parts, other names for its columns, whether it can fail."""
+"""Parts of an expression, its columns renamed, and whether it can fail."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ _SURE = {
     *("<", "<=", ">", ">=", "==", "!=", "between", "isin", "&", "|", "~"),
     *("is_null", "fill_null", "where", "sqrt", "floor", "/"),
 }
-"""Operations that have a value for whatever their types allow."""
+"""Operations that have a value for all operands of their types."""
 _SURE_IN_FLOATS = {"+", "-", "*", "//", "%", "**", "negative", "abs", "round"}
-"""The same, if the result is a float: a whole one may not fit, and is refused (`whole.py`)."""
+"""The same, if the result is a float: a whole number may not fit, and is refused (`whole.py`)."""
 
 
 def conjuncts(predicate: Expr) -> tuple[Expr, ...]:
-    """Return what all must be true for a predicate to be, in its order: a & b & c are three."""
+    """Return the conjuncts of a predicate, in order: a & b & c has three."""
     if isinstance(predicate, Operation) and predicate.op == "&":
         return tuple(part for each in predicate.operands for part in conjuncts(each))
     return (predicate,)
 
 
 def renamed(expression: Expr, names: Mapping[str, str]) -> Expr:
-    """Return an expression over columns of other names, {its name: the other}, all of them."""
+    """Return an expression with all its columns renamed, {old name: new name}."""
     if isinstance(expression, ColumnRef):
         return ColumnRef(names[expression.name])
     if isinstance(expression, Operation):
@@ -40,7 +40,7 @@ def renamed(expression: Expr, names: Mapping[str, str]) -> Expr:
 
 
 def parts(expression: Expr) -> Iterator[Expr]:
-    """Yield an expression and all that is inside."""
+    """Yield an expression and all its parts."""
     yield expression
     if isinstance(expression, Operation):
         for each in expression.operands:
@@ -48,14 +48,14 @@ def parts(expression: Expr) -> Iterator[Expr]:
 
 
 def reads_event_time(expression: Expr) -> bool:
-    """Return whether it asks when a row happened."""
+    """Return whether an expression reads event times."""
     return any(isinstance(part, EventTime) for part in parts(expression))
 
 
 def never_fails(expression: Expr, schema: pa.Schema) -> bool:
-    """Return whether it is known to have a value for every row of a schema.
+    """Return whether an expression surely has a value for every row of a schema.
 
-    False: a value may be refused (a whole number that does not fit, a cast), or nobody knows.
+    False: a value may be refused (a whole number that does not fit, a cast), or it is unknown.
     """
     return all(_is_sure(part, schema) for part in parts(expression))
 
@@ -72,7 +72,7 @@ def _is_sure(part: Expr, schema: pa.Schema) -> bool:
 
 
 def alike(one: Expr, other: Expr) -> bool:
-    """Return whether two expressions are written alike: the same value for the same row."""
+    """Return whether two expressions are equal in text, and so in value for each row."""
     if type(one) is not type(other):
         return False
     if isinstance(one, Operation) and isinstance(other, Operation):

@@ -1,14 +1,14 @@
-"""What an expression computes: one vectorised function per operation.
+"""Kernels of expressions: one vectorised function per operation.
 
 NumPy for numbers, booleans and times, `pyarrow.compute` for text. The types have been
 checked (`result_types.py`) when a kernel runs. Numbers follow NumPy, without its warnings:
 
 - a whole number that does not fit 64 bits, `10 // 0` and `10 % 0` are refused (`whole.py`), so are
-  casts that would change a whole number; `x / 0` is inf or NaN, as is all that floats cannot hold;
+  casts that would change a whole number; `x / 0` is inf or NaN, as are results beyond floats;
 - an integer to a fixed whole power ≥ 0 stays an integer, any other power is a float;
 - whole numbers and floats are compared as they are, neither rounded to the other (`compared.py`);
-- NaN is the null of a float column. What is compared with a null is neither true nor false, as in
-  SQL: no comparison, `isin` or `between` is true of it, and what `~` makes of one is not either;
+- NaN is the null of a float column. A comparison with a null is neither true nor false, as in SQL:
+  no comparison, `isin` or `between` is true of a null, and neither is its negation by `~`;
 - rounding is to even: 0.5 → 0, 1.5 → 2.
 """
 
@@ -38,15 +38,15 @@ from slackwater.runtime.model import BoolArray, Column
 from slackwater.runtime.model.arrow_functions import arrow_functions
 
 MAY_WARN = frozenset({"+", "-", "*", "/", "//", "%", "**", "sqrt", "round", "cast"})
-"""Operations that NumPy warns about: dividing by zero, overflow, NaN."""
+"""Operations that may make NumPy warn: division by zero, overflow, NaN."""
 
 
 def kernel_for(op: str, option: Any = None) -> Kernel:
-    """Return the function of `op`; `option` is what is no column (a type, digits, values)."""
+    """Return the function of `op`; `option` is a type, digits or values."""
     if op == "isin":
         return Membership([operand.value for operand in option])
     if op == "cast":
-        arrow_functions()  # now, not in the first row's latency: Arrow casts with them
+        arrow_functions()  # loaded now, not in the first row's latency: Arrow casts with them
     return KERNELS[op] if option is None else partial(KERNELS[op], option)
 
 
@@ -64,11 +64,11 @@ COMPARISONS = {
 def comparison_with(op: str, value: Value) -> Kernel:
     """Return the comparison of a column with one literal.
 
-    The literal is kept as NumPy has it when it compares: converting it for every batch costs
-    more than comparing a few rows does.
+    The literal is kept in NumPy's type for the comparison: to convert it for every batch costs more
+    than to compare a few rows.
     """
     of_text = KERNELS[op]
-    literals: dict[np.dtype[Any], tuple[Kernel, Any]] = {}  # {type of the column: how it compares}
+    literals: dict[np.dtype[Any], tuple[Kernel, Any]] = {}  # {type of the column: comparison}
 
     def compare(column: Any) -> Column:
         if not isinstance(column, np.ndarray):
@@ -82,7 +82,7 @@ def comparison_with(op: str, value: Value) -> Kernel:
 
 
 _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
-"""{comparison: the same with its sides exchanged}"""
+"""{comparison: its equivalent with the sides exchanged}"""
 
 
 def _comparison(op: str) -> Kernel:
@@ -107,7 +107,7 @@ def _between(values: Any, low: Any, high: Any) -> Column:
 
 
 class Membership:
-    """Whether each value is one of a few; keeps them as an array of the column's own type."""
+    """Test of membership in a few values, kept as an array of the column's type."""
 
     def __init__(self, values: Sequence[Any]) -> None:
         self._values = values
@@ -122,14 +122,14 @@ class Membership:
     def _array(self, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
         if dtype not in self._arrays:
             values = self._values
-            if dtype.kind in "iu":  # What does not fit cannot be in the column.
+            if dtype.kind in "iu":  # A value that does not fit cannot be in the column.
                 limits = np.iinfo(dtype)
                 values = [
                     int(value)
                     for value in values
                     if limits.min <= value <= limits.max and value == int(value)
                 ]
-            elif dtype.kind == "f":  # Nor can a whole number that it would have to round.
+            elif dtype.kind == "f":  # Nor can a whole number that floats would round.
                 values = [
                     value
                     for value in values
@@ -140,7 +140,6 @@ class Membership:
 
 
 def _number(operation: Callable[..., Any]) -> Kernel:
-    """Return the operation on integers widened to 64 bits."""
 
     def compute(*operands: Any) -> Column:
         return operation(*map(widened, operands))
@@ -172,7 +171,7 @@ def _cast(to: str, values: Column) -> Column:
     """Return the values as the type named `to`; floats are cut towards zero.
 
     Raises:
-        OperatorError: a value does not fit: NaN or a null as an integer, 300 as int8,
+        OperatorError: a value does not fit, such as NaN or a null as an integer, 300 as int8,
             "abc" as a number.
     """
     try:
@@ -206,7 +205,7 @@ def _as_type(to: str, values: Column) -> Column:
 
 
 def _first_refused(to: str, values: Column) -> int:
-    """Return the place of the first value that does not fit; there is one."""
+    """Return the place of the first value that does not fit; one must exist."""
     start, stop = 0, len(values)
     while stop - start > 1:
         middle = (start + stop) // 2
@@ -221,7 +220,7 @@ def _first_refused(to: str, values: Column) -> int:
 def _inside(values: pa.Array) -> Column:
     if pa.types.is_string(values.type):
         return values
-    if values.null_count and not pa.types.is_floating(values.type):  # of floats they become NaN
+    if values.null_count and not pa.types.is_floating(values.type):  # nulls of floats become NaN
         raise pa.ArrowInvalid(f"{values.null_count} of {len(values)} values are null")
     if pa.types.is_timestamp(values.type):
         values = values.view(pa.int64())
@@ -237,13 +236,14 @@ def _not_between(values: Any, low: Any, high: Any) -> Column:
 
 
 def refuting(op: str, option: Any = None) -> Kernel | None:
-    """Return the function of where `op`, over columns, is known to be false; None: where not true.
+    """Return the function of rows where `op` is known to be false.
 
-    Not the same where a value is null: then a comparison is neither.
+    None if these are the rows where it is not true. They differ where a value may be null: then a
+    comparison is neither true nor false.
     """
     if op == "isin":
-        found = kernel_for(op, option)
-        return lambda values: np.logical_not(np.logical_or(found(values), _is_null(values)))
+        kernel = kernel_for(op, option)
+        return lambda values: np.logical_not(np.logical_or(kernel(values), _is_null(values)))
     return KERNELS[_OPPOSITE[op]] if op in _OPPOSITE else _not_between if op == "between" else None
 
 

@@ -1,4 +1,4 @@
-"""What may be written into an expression as it is: its value, its type and its text."""
+"""Literals of an expression: value, type and text."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from slackwater.runtime.errors import TypeMismatch
 from slackwater.runtime.expressions.result_types import Value
 
 Writable = Value | datetime | timedelta
-"""Numbers, text, True and False, times and lengths of time."""
+"""Numbers, text, True and False, times and durations."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def read_literal(value: Any) -> tuple[Value, pa.DataType, str]:  # noqa: PLR0911 - one for each type
-    """Return (value inside, type, text as written) of what stands in an expression.
+def read_literal(value: Any) -> tuple[Value, pa.DataType, str]:  # noqa: PLR0911 - a return for each type
+    """Return (value inside, type, text as written) of a literal.
 
-    Times become int64 nanoseconds (since 1970; without a zone they are taken as UTC).
+    Times become int64 nanoseconds since 1970; a time without a zone is UTC.
 
     Raises:
-        TypeMismatch: None, a list, or anything else that is not `Writable`.
+        TypeMismatch: `value` is None, a list, or another value that is not `Writable`.
     """
     if isinstance(value, np.datetime64):
         whole = value.astype("datetime64[ns]").astype(np.int64)
@@ -66,7 +66,7 @@ def _check_utf8(value: str) -> None:
 
 
 def quoted(value: object) -> str:
-    """Return a value as it is written in Python, text in double quotes."""
+    """Return a value as Python text, strings in double quotes."""
     return json.dumps(value, ensure_ascii=False) if isinstance(value, str) else repr(value)
 
 
@@ -82,5 +82,5 @@ def _datetime_ns(value: datetime) -> int:
 
 def _timedelta_ns(value: timedelta) -> int:
     whole = (value.days * 86_400 + value.seconds) * 10**9 + value.microseconds * 1_000
-    nanoseconds: int = getattr(value, "nanoseconds", 0)  # pandas keeps them.
+    nanoseconds: int = getattr(value, "nanoseconds", 0)  # only pandas has them
     return whole + nanoseconds

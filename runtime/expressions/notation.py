@@ -1,11 +1,11 @@
-"""How an expression is written: the parentheses that Python needs, and no others."""
+"""Notation of an expression, with only the parentheses that Python needs."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 ATOM, UNARY = 8, 6
-INFIX = {  # operator: how tightly Python binds it
+INFIX = {  # operator: its precedence in Python
     "**": 7,
     **dict.fromkeys(("*", "/", "//", "%"), 5),
     **dict.fromkeys(("+", "-"), 4),
@@ -18,7 +18,7 @@ _FUNCTIONS = ("abs", "where")
 
 
 def binding(op: str) -> int:
-    """Return how tightly an operation binds its operands."""
+    """Return the precedence of an operation."""
     return UNARY if op in _PREFIX else INFIX.get(op, ATOM)
 
 
@@ -27,12 +27,12 @@ def written(op: str, operands: Sequence[tuple[str, int]], option: str = "") -> s
 
     Args:
         op: as in `kernels.py`.
-        operands: (text, how tightly it binds) of each.
-        option: text of what is no expression, such as the type of a cast.
+        operands: (text, precedence) of each.
+        option: text of an argument that is no expression, such as the type of a cast.
     """
     binds = binding(op)
     if op in INFIX:
-        # a - b - c groups from the left; a ** b from the right; a < b < c is no comparison.
+        # a - b - c groups from the left; a ** b from the right; a < b < c is a chain in Python.
         is_strict_left = op == "**" or binds == INFIX["<"]
         left, right = operands
         return f"{_bound(left, binds + is_strict_left)} {op} {_bound(right, binds + 1)}"

@@ -1,4 +1,4 @@
-"""Which type an expression has, from the types of its operands: checked when a flow is built.
+"""Types of expressions, from those of their operands, checked when a flow is built.
 
 Integers are computed in int64, so that `int8 + int8` cannot overflow at 127; uint64 stays
 uint64, and mixes with whole literals ≥ 0 and with floats only. float32 stays float32 beside
@@ -19,7 +19,7 @@ from slackwater.runtime.model.schema import OF_SOURCE, inside_type, travels
 
 Value = bool | int | float | str
 
-TYPES = {  # name people write: type inside
+TYPES = {  # name in user code: type inside
     "bool": pa.bool_(),
     "int8": pa.int8(),
     "int16": pa.int16(),
@@ -33,30 +33,30 @@ TYPES = {  # name people write: type inside
     "float64": pa.float64(),
     "string": pa.string(),
     "timestamp": pa.timestamp("ns"),
-    "float": pa.float32(),  # these two as Arrow prints them
+    "float": pa.float32(),  # this and the next as Arrow prints them
     "double": pa.float64(),
 }
-_UNCLEAR = ("int", "integer", "long")  # 32 bits to some languages, 64 to others: refused
+_UNCLEAR = ("int", "integer", "long")  # 32 bits in some languages, 64 in others: refused
 
 
 @dataclass(frozen=True, slots=True)
 class Operand:
-    """What a rule knows of an operand: its type, and the value where it is a literal."""
+    """Operand of a type rule: its type, and a literal's value."""
 
     type: pa.DataType
     value: Value | None = None
 
     @property
     def is_literal(self) -> bool:
-        """Whether it is written in the expression."""
+        """Whether it is a literal."""
         return self.value is not None
 
 
 def type_named(name: str) -> pa.DataType:
-    """Return the type that people write as `name`.
+    """Return the type of a name in user code.
 
     Raises:
-        TypeMismatch: no such type; names the nearest, or asks how wide an integer is to be.
+        TypeMismatch: no type has that name; names the nearest, or asks for the width of an integer.
     """
     if not isinstance(name, str):
         raise TypeMismatch(f"{name!r} is no type; write one of: {', '.join(TYPES)}")
@@ -72,7 +72,7 @@ def type_read(field: pa.Field, *, step: str) -> pa.DataType:
     """Return the type of a column that a step reads.
 
     Raises:
-        SchemaError: one that does not travel; with the source that has it.
+        SchemaError: channels cannot carry the type; names the column's source.
     """
     inside: pa.DataType = field.type
     if not travels(inside):
@@ -100,10 +100,10 @@ def result_type(op: str, operands: Sequence[Operand], option: Any = None) -> pa.
     Args:
         op: a key of the rules below, the same as in `kernels.py`.
         operands: as many as the operation takes.
-        option: what is not an expression: the values of isin, the type of cast.
+        option: an argument that is no expression: the values of isin, the type of cast.
 
     Raises:
-        TypeMismatch: says what the operation takes and was given (not who asked).
+        TypeMismatch: the operation does not take these types; the text does not name the step.
     """
     return _RULES[op](op, operands, option)
 
@@ -209,7 +209,7 @@ def _fill_null(_op: str, operands: Sequence[Operand], _option: Any) -> pa.DataTy
         return values.type
     return common_number(
         Operand(values.type), filling
-    )  # What is filled is a column, literal or not.
+    )  # the first operand counts as a column, even if it is a literal
 
 
 def _where(op: str, operands: Sequence[Operand], _option: Any) -> pa.DataType:
@@ -240,10 +240,10 @@ def _cast(_op: str, operands: Sequence[Operand], option: str) -> pa.DataType:
 
 
 def common_number(left: Operand, right: Operand) -> pa.DataType:
-    """Return the type that two numbers meet in; a literal gives way to what is none.
+    """Return the common type of two numbers; a literal takes the column's type.
 
     Raises:
-        TypeMismatch: uint64 and a signed integer.
+        TypeMismatch: they are uint64 and a signed integer.
     """
     types = (left.type, right.type)
     if all(pa.types.is_integer(each) for each in types):
@@ -262,7 +262,7 @@ def common_number(left: Operand, right: Operand) -> pa.DataType:
 
 
 def widened(of: pa.DataType) -> pa.DataType:
-    """Return the type that a number is computed in."""
+    """Return the type in which a number is computed."""
     return pa.int64() if pa.types.is_integer(of) and of != pa.uint64() else of
 
 
@@ -277,7 +277,7 @@ def _check_numbers(op: str, operands: Sequence[Operand]) -> None:
     way_out = "cast it first, such as .cast('float64')"
     if "timestamp" in families:
         way_out = (
-            "of a timestamp one can take another, or add or subtract int64 nanoseconds "
+            "from a timestamp subtract another one, or add or subtract int64 nanoseconds "
             "(duration('30s')); for more, .cast('int64')"
         )
     raise TypeMismatch(f"{op} takes numbers, not {_listed(operands)}; {way_out}")

@@ -1,8 +1,8 @@
-"""A predicate asked row by row: of a row or two that takes a tenth of what arrays take.
+"""Predicate tested row by row: for few rows ten times faster than arrays.
 
-At the speed of the clock a source hands over a row or two at a time, and a filter behind it lets
-few of them through. To cut their columns out, and to compare arrays of one element, was half of
-what such an event cost.
+At the speed of the clock a source hands over a row or two at a time, and a filter after it passes
+few of them. To slice their columns, and to compare arrays of one element, was half of the cost of
+such an event.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = ["FEW_ROWS", "RowTests", "RowTestsOver", "is_alike", "row_tests", "sti
 
 _Compare = Callable[[Any, Any], bool]
 FEW_ROWS = 16
-"""Of more rows an array is asked sooner."""
+"""Most rows for which tests row by row are faster than an array."""
 _COMPARE: dict[str, _Compare] = {
     "<": operator.lt,
     "<=": operator.le,
@@ -28,11 +28,11 @@ _COMPARE: dict[str, _Compare] = {
     ">=": operator.ge,
     "==": operator.eq,
 }
-"""Not `!=`: by the rules of expressions NaN does not differ from anything."""
+"""Without `!=`: by the rules of expressions NaN differs from no value."""
 
 
 class RowTests:
-    """Comparisons of columns with numbers, all of which must hold.
+    """Row tests: comparisons of columns with numbers, which must all hold.
 
     Attributes:
         each: (column, comparison, number), at least one.
@@ -42,7 +42,7 @@ class RowTests:
         self.each = each
 
     def over(self, batch: Batch) -> RowTestsOver | None:
-        """Return the tests of a batch's rows; None: a column is not compared as Python does it."""
+        """Return the tests over a batch; None if a column compares differently in Python."""
         views = []
         for name, compare, number in self.each:
             values = batch.columns[name]
@@ -53,29 +53,29 @@ class RowTests:
 
 
 class RowTestsOver:
-    """The tests over the rows of one batch.
+    """Row tests over one batch.
 
     Args:
-        views: (column, comparison, number), of each test; the column as a memoryview, of which an
-            element costs a third of an array's.
+        views: (column, comparison, number), of each test; the column as a memoryview, whose
+            elements cost a third of an array's.
     """
 
     def __init__(self, views: list[tuple[memoryview, _Compare, int | float]]) -> None:
         self._views = views
 
     def passing(self, start: int, stop: int) -> Sequence[int]:
-        """Return which of the rows [start, stop) pass, ascending."""
+        """Return the rows of [start, stop) that pass, ascending."""
         return still_passing(range(start, stop), self._views)
 
 
 def still_passing(
     rows: Sequence[int], tests: Iterable[tuple[Sequence[Any], _Compare, int | float]]
 ) -> Sequence[int]:
-    """Return which rows pass all tests, in their order; no test is looked at that none is left for.
+    """Return the rows that pass all tests, in order; stops when no row is left.
 
     Args:
         rows: positions.
-        tests: (values of a column by position, comparison, number), each.
+        tests: each as (values of a column by position, comparison, number).
     """
     for values, compare, number in tests:
         rows = [row for row in rows if compare(values[row], number)]
@@ -85,7 +85,7 @@ def still_passing(
 
 
 def row_tests(predicate: Expr) -> RowTests | None:
-    """Return the predicate as comparisons row by row; None: it is something else."""
+    """Return a predicate as tests row by row; None if it has other parts."""
     tests: list[tuple[str, _Compare, int | float]] = []
     for part in _parts(predicate):
         if not isinstance(part, Operation) or part.op not in _COMPARE:
@@ -100,7 +100,6 @@ def row_tests(predicate: Expr) -> RowTests | None:
 
 
 def _parts(predicate: Expr) -> Iterator[Expr]:
-    """Yield what must all be true."""
     if isinstance(predicate, Operation) and predicate.op == "&":
         for part in predicate.operands:
             yield from _parts(part)
@@ -109,5 +108,5 @@ def _parts(predicate: Expr) -> Iterator[Expr]:
 
 
 def is_alike(dtype: np.dtype[Any]) -> bool:
-    """Return whether a column of this type is compared exactly, as Python does it."""
+    """Return whether Python compares values of this type exactly as NumPy does."""
     return dtype.kind in "iu" or dtype == np.float64

@@ -1,8 +1,8 @@
-"""Arithmetic of whole numbers: what does not fit 64 bits is refused by its row, never wrapped.
+"""Arithmetic of whole numbers: a result beyond 64 bits is refused, never wrapped.
 
-That all of it fits mostly shows from the types, or from the least and the greatest of each
-operand, which costs little. Only where it does not show is each result compared with what floats
-make of it: one that has wrapped is 2**64 away.
+The types, or the least and the greatest value of each operand, mostly prove that all results fit;
+that costs little. Otherwise each result is compared with the same result in floats: a wrapped one
+is 2**64 away.
 """
 
 from __future__ import annotations
@@ -28,95 +28,95 @@ _AT_CORNERS: dict[str, Callable[[int, int], int]] = {
 
 
 def widened(values: Any) -> Any:
-    """Return shorter integers as int64; all else as it is."""
+    """Return shorter integers as int64; other values unchanged."""
     if isinstance(values, np.ndarray) and values.dtype.kind in "iu" and values.dtype.itemsize < 8:
         return values.astype(np.int64)
     return values
 
 
 def ends_of(values: Any) -> tuple[int, int]:
-    """Return the least and the greatest of whole numbers, shape (rows >= 1,), or of one."""
+    """Return the least and the greatest of whole numbers: one, or shape (rows >= 1,)."""
     if not isinstance(values, np.ndarray):
         return int(values), int(values)
-    # Half of what min() and max() take, for one row as for 10,000.
+    # Half the time of min() and max(), for one row as for 10,000.
     return values.item(values.argmin()), values.item(values.argmax())
 
 
 def checked(op: str, ufunc: np.ufunc) -> Kernel:
-    """Return +, - or * that refuses a whole result that does not fit."""
+    """Return the kernel of +, - or *, which refuses results beyond 64 bits."""
     at = _AT_CORNERS[op]
 
     def compute(left: Any, right: Any) -> Column:
         is_sure = _is_short(left) and _is_short(right)
         left, right = widened(left), widened(right)
-        found: npt.NDArray[Any] = ufunc(left, right)
-        if is_sure or found.dtype.kind not in "iu" or not found.size:
-            return found
+        result: npt.NDArray[Any] = ufunc(left, right)
+        if is_sure or result.dtype.kind not in "iu" or not result.size:
+            return result
         (low, high), ends = ends_of(left), ends_of(right)
         corners = [at(one, end) for one in (low, high) for end in ends]
-        least, most = _LIMITS[found.dtype.kind]
+        least, most = _LIMITS[result.dtype.kind]
         if min(corners) < least or max(corners) > most:
-            _refuse_wrapped(op, ufunc, left, right, found)
-        return found
+            _refuse_wrapped(op, ufunc, left, right, result)
+        return result
 
     return compute
 
 
 def divided(op: str, ufunc: np.ufunc) -> Kernel:
-    """Return // or % that refuses a whole number by zero, and what does not fit."""
+    """Return the kernel of // or %, which refuses 0 and results beyond 64 bits."""
 
     def compute(left: Any, right: Any) -> Column:
         left, right = widened(left), widened(right)
-        found: npt.NDArray[Any] = ufunc(left, right)
-        if found.dtype.kind not in "iu" or not found.size:
-            return found
+        result: npt.NDArray[Any] = ufunc(left, right)
+        if result.dtype.kind not in "iu" or not result.size:
+            return result
         if np.count_nonzero(right) < np.size(right):
-            place = int(np.argmin(np.broadcast_to(right, found.shape) != 0))
+            place = int(np.argmin(np.broadcast_to(right, result.shape) != 0))
             raise refused(
                 f"{_at(left, place)} {op} 0 is no whole number; filter out such rows first, "
                 "choose with where(), or compute in floats, .cast('float64')",
                 place,
             )
-        if op == "//" and ends_of(left)[0] == _LIMITS["i"][0]:  # over −1 it is one too great
-            _refuse_wrapped(op, ufunc, left, right, found)
-        return found
+        if op == "//" and ends_of(left)[0] == _LIMITS["i"][0]:  # by −1 the result is too great by 1
+            _refuse_wrapped(op, ufunc, left, right, result)
+        return result
 
     return compute
 
 
 def power(base: Any, exponent: Any) -> Column:
-    """Return a power: whole of a whole number to a fixed whole one, refused where it does not fit.
+    """Return a power: a float, or a whole number where both operands are whole.
 
-    All else is a float.
+    Such an exponent is one fixed number. A whole result that does not fit is refused.
     """
     is_whole = isinstance(exponent, int) and exponent >= 0
     if not is_whole and _is_integer(base) and _is_integer(exponent):
         return np.power(np.asarray(base, np.float64), np.asarray(exponent, np.float64))
     base, exponent = widened(base), widened(exponent)
-    found: npt.NDArray[Any] = np.power(base, exponent)
-    if found.dtype.kind in "iu" and found.size:
+    result: npt.NDArray[Any] = np.power(base, exponent)
+    if result.dtype.kind in "iu" and result.size:
         largest = float(max(map(abs, ends_of(base))))
         if not np.power(largest, float(exponent)) < _FAR:
-            _refuse_wrapped("**", np.power, base, exponent, found)
-    return found
+            _refuse_wrapped("**", np.power, base, exponent, result)
+    return result
 
 
 def unsigned(op: str, ufunc: np.ufunc) -> Kernel:
-    """Return the negative, or abs, that refuses the one number whose negative does not fit."""
+    """Return the kernel of negative or abs, which refuses the least number of a type."""
 
     def compute(values: Any) -> Column:
         values = widened(values)
         if values.dtype == np.int64 and values.size and ends_of(values)[0] == _LIMITS["i"][0]:
             place = int(values.argmin())
             raise refused(f"{op} of {values[place]} does not fit int64; {_WAY_OUT}", place)
-        found: Column = ufunc(values)
-        return found
+        result: Column = ufunc(values)
+        return result
 
     return compute
 
 
 def rounded(digits: int, values: npt.NDArray[Any]) -> Column:
-    """Return values rounded to so many digits, halves to even; whole numbers exactly."""
+    """Return values rounded to `digits`, halves to even; whole numbers exactly."""
     values = widened(values)
     if values.dtype.kind not in "iu":
         return np.round(values, digits)
@@ -133,7 +133,7 @@ def rounded(digits: int, values: npt.NDArray[Any]) -> Column:
 
 
 def refused(problem: str, place: int) -> OperatorError:
-    """Return an error of one row of a batch."""
+    """Return an error about one row of a batch."""
     error = OperatorError(problem)
     error.place = place
     return error
@@ -157,7 +157,7 @@ def _refuse_wrapped(
 
 
 def _is_short(values: Any) -> bool:
-    """Whether these are whole numbers of 32 bits: two of them make one of 64, by +, - and *."""
+    # Two whole numbers of 32 bits fit 64 bits by +, - and *.
     if isinstance(values, np.ndarray):
         return values.dtype in _SHORT
     return isinstance(values, int) and -(2**31) <= values < 2**31

@@ -1,7 +1,8 @@
-"""Dataflows as they are written: streams and windows; checked before they run.
+"""Dataflows as users write them: streams and windows, checked before they run.
 
-`dataflow.py` and `stream.py` build, `checks.py` refuses what cannot be, `explain.py` prints. What
-comes out are steps (`runtime/plan/`), which are written with expressions (`runtime/expressions/`).
+`dataflow.py` and `stream.py` build a flow, `checks.py` refuses invalid sources and sinks,
+`explain.py` prints it. The result are steps (`runtime/plan/`) over expressions
+(`runtime/expressions/`).
 """
 
 from slackwater.runtime.expressions.expressions import Expr, col, duration, event_time, lit, where

@@ -1,4 +1,4 @@
-"""What a source or a sink may be: checked on the call that makes it."""
+"""Checks of sources and sinks, on the call that makes them."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ def source_schema(step: str, spec: SourceSpec) -> pa.Schema:
     """Return the columns that a source sends.
 
     Raises:
-        SchemaError: a column that its role does not take.
-        DuplicateName: two columns of one name.
+        SchemaError: a column does not fit its role.
+        DuplicateName: two columns have one name.
         SettingError: time_unit is none of the four.
         TypeMismatch: the promise is no time.
-        IngestError: the input's own `schema` raised; with the source, the class and the line.
+        IngestError: the input's `schema` raised; names the source, the class and the line.
     """
     outside = called_by_name(step, spec.input, "schema")
     if not isinstance(outside, pa.Schema):
@@ -50,14 +50,14 @@ def source_schema(step: str, spec: SourceSpec) -> pa.Schema:
 
 
 def output(given: Any, *, step: str) -> None:
-    """Check that rows can go there.
+    """Check that an object is an output.
 
     Raises:
-        TypeMismatch: it is no output; says what one is.
-        SinkError: its own `describe` raised; with the sink, the class and the line.
+        TypeMismatch: it is no output; says what an output is.
+        SinkError: its `describe` raised; names the sink, the class and the line.
     """
     rule = (
-        "an output is parquet_sink('out/'), say, or an object of your own with describe() and "
+        "an output is parquet_sink('out/'), say, or a custom object with describe() and "
         "open(schema, context)"
     )
     if isinstance(given, type):

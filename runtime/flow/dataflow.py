@@ -1,4 +1,4 @@
-"""The builder of dataflows: what a user writes, checked call by call.
+"""Builder of dataflows, which users call, and which checks each call.
 
     flow = Dataflow("congestion")
     buses = flow.source("buses", parquet("buses/"), event_time="ts")
@@ -6,8 +6,8 @@
     jams = buses.filter(col("speed") < 8).join(loops, on="cell", within="5s")
     jams.sink("jams", parquet_sink("out/"))
 
-What it holds, its steps, is in `runtime/operators/ground/flow_builder.py`; `runtime/plan/` takes
-them from here.
+The steps are kept in `runtime/operators/ground/flow_builder.py`; `runtime/plan/` takes them from
+here.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from slackwater.runtime.sources.spec import Input, SourceSpec
 
 
 class SourceOptions(TypedDict, total=False):
-    """What `Dataflow.source` takes beside an input; see SourceSpec."""
+    """Options of `Dataflow.source` beside an input; see SourceSpec."""
 
     event_time: str
     time_unit: Literal["ns", "us", "ms", "s"] | None
@@ -56,21 +56,20 @@ class SourceOptions(TypedDict, total=False):
 
 
 class Dataflow(FlowMethods):
-    """A flow under construction.
+    """Flow under construction.
 
     Args:
-        name: what reports call it.
-        slack: of every gate that has none of its own. None: a gate releases what is ready,
-            and results are complete. "500ms": it waits at most so long, in event time.
-            "0s": it holds nothing.
+        name: name in reports.
+        slack: of every gate without its own. None: a gate releases only ready rows, and results
+            are complete. "500ms": it waits for at most that event time. "0s": it holds no row.
         deadline: the latency to keep, from the arrival of an event to the end of the work on it
             ([ssg] Eq. 2, 3). Gates without a slack then wait just as long as it allows; without
-            one they release only what is ready, however long that takes.
-        keep: of every join that has none of its own, see Stream.join. None: "promise", or "slack"
-            behind a source that promises nothing before its end.
+            a deadline they release only ready rows, however long that takes.
+        keep: of every join without its own, see Stream.join. None: "promise", or "slack" after a
+            source that promises nothing before its end.
 
     Raises:
-        SettingError: slack or deadline is not a length of time, or keep none of the two.
+        SettingError: slack or deadline is no duration, or keep none of the two.
     """
 
     def __init__(
@@ -95,17 +94,17 @@ class Dataflow(FlowMethods):
     def source(
         self, name: str, source: SourceSpec | Input, **options: Unpack[SourceOptions]
     ) -> Stream:
-        """Let events in.
+        """Add a source of events.
 
         Args:
             name: of the source.
             source: its settings, or an input and its settings as options.
             options: as in SourceSpec; `disorder` is its disorder_ns, written "500ms", and
                 `idle` and `ahead` its idle_ns and ahead_ns. A `promise` that is an integer is in
-                nanoseconds, whatever `time_unit` says.
+                nanoseconds, whatever `time_unit` is.
 
         Raises:
-            SchemaError, TypeMismatch: a column is not there, or its role does not take its type.
+            SchemaError, TypeMismatch: a column is missing, or its type does not fit its role.
             SettingError: an option is out of range.
         """
         name = self.name_for("source", name)
@@ -121,7 +120,7 @@ class Dataflow(FlowMethods):
 
     @property
     def graph(self) -> StepGraph:
-        """Its steps as they stand: what `plan_stages` takes.
+        """Graph of the current steps, for `plan_stages`.
 
         Raises:
             DuplicateName, CycleError: the steps make no flow.
@@ -132,8 +131,8 @@ class Dataflow(FlowMethods):
         """Check that the flow can run.
 
         Raises:
-            FlowError: no source, no sink, a step that feeds nothing, or a sink that cannot do
-                what its options say.
+            FlowError: no source, no sink, a step that feeds nothing, or a sink whose options
+                cannot be fulfilled.
             DuplicateName, CycleError: the steps make no flow.
         """
         self.graph.check()
@@ -147,14 +146,14 @@ class Dataflow(FlowMethods):
         return explain_graph(self.graph)
 
     def needed_columns(self) -> dict[str, frozenset[str]]:
-        """Return {step: the columns of its output that the steps behind it read}."""
+        """Return {step: columns of its output that later steps read}."""
         return needed_columns(self.steps)
 
     def with_steps(self, steps: Iterable[Step]) -> Dataflow:
-        """Return a flow of other steps that is like this one in all else; this one stays.
+        """Return a copy of the flow with other steps.
 
         Raises:
-            FlowError: they cannot run; see `check`.
+            FlowError: the steps cannot run; see `check`.
         """
         other = copy(self)
         other._steps = list(steps)
@@ -162,12 +161,12 @@ class Dataflow(FlowMethods):
         return other
 
     def with_deadline(self, deadline: Duration) -> Dataflow:
-        """Return a flow with another deadline that is like this one in all else; this one stays.
+        """Return a copy of the flow with another deadline.
 
-        Gates that are tuned go by it; which are tuned stays as it was when they were written.
+        The same gates are tuned, by the new deadline.
 
         Raises:
-            SettingError: it is not a length of time above 0.
+            SettingError: `deadline` is no duration above 0.
         """
         other = copy(self)
         other.deadline_ns = duration_ns(
@@ -176,10 +175,11 @@ class Dataflow(FlowMethods):
         return other
 
     def add(self, step: Step) -> Stream:
-        """Add a step whose inputs are there, and return what leaves it.
+        """Add a step whose inputs exist, and return its stream.
 
         Raises:
-            FlowError: a sink would destroy what a source reads, or cannot do what its options say.
+            FlowError: a sink would destroy the input of a source, or its options cannot be
+                fulfilled.
         """
         self.put(step)
         return Stream(self, step)
@@ -197,8 +197,7 @@ def _spec(name: str, source: Input, options: dict[str, Any]) -> SourceSpec:
     if "event_time" not in options:
         columns = ", ".join(source.schema().names)
         raise FlowError(
-            f"source {name!r} needs event_time=, the column of when it happened; "
-            f"there are: {columns}"
+            f"source {name!r} needs event_time=, the column of event times; there are: {columns}"
         )
     disorder_ns = duration_ns(options.pop("disorder", 0), what=f"source {name!r}: disorder")
     idle, idle_ns = options.pop("idle", None), None

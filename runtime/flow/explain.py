@@ -1,4 +1,4 @@
-"""A flow as text: what a person reads before running it."""
+"""Text of a flow, to read before it runs."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def explain_graph(graph: StepGraph) -> str:
     if note := unpaced_note(graph.deadline_ns, sources):
         lines.append(f"note: {note}")
     for step in graph.steps.values():
-        behind = f" ← {', '.join(step.inputs)}" if step.inputs else ""
-        lines += ["", f"{step.name} ({step.traits.kind}){behind}"]
+        inputs = f" ← {', '.join(step.inputs)}" if step.inputs else ""
+        lines += ["", f"{step.name} ({step.traits.kind}){inputs}"]
         lines += [f"    {line}" for line in step.explained(graph.steps)]
         if step.traits.role is not Role.SINK:
             columns = ", ".join(f"{field.name} {field.type}" for field in step.schema)

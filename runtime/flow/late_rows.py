@@ -1,4 +1,4 @@
-"""Late rows in a flow: the stream of those that could not count."""
+"""Stream of late rows, which a step could not count in full."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ def late_step(steps: Mapping[str, Step], of: str, *, side: Side | None, name: st
     Args:
         steps: of the flow.
         of: the name of that join or aggregate.
-        side: of a join; None: the keys of both.
+        side: of a join; None: the keys of both sides.
         name: of the step.
 
     Raises:
-        FlowError: it is another step, or an aggregate has no sides.
-        SettingError: no such side.
-        DuplicateName: a column of theirs is named as one of ours.
+        FlowError: the step is of another kind, or a side is given for an aggregate.
+        SettingError: `side` is no side.
+        DuplicateName: a column has the name of a column that late rows get.
     """
-    behind = steps[of]
-    if not isinstance(behind, GatedStep):
+    gated = steps[of]
+    if not isinstance(gated, GatedStep):
         raise FlowError(NO_LATE.format(who=name, of=of))
-    inputs = [steps[source].schema for source in behind.inputs]
+    inputs = [steps[source].schema for source in gated.inputs]
     if side not in (None, "left", "right"):
         raise SettingError(f"step {name!r}: late({side!r}) must be 'left', 'right' or nothing")
-    ports = behind.late_columns(inputs, side=side, who=name)
+    ports = gated.late_columns(inputs, side=side, who=name)
     fields = _fields(ports, inputs)
     ours = {"late_step": pa.string(), "late_side": pa.string()}
-    time = event_time_type(steps, behind.inputs)
+    time = event_time_type(steps, gated.inputs)
     ours |= {"late_event_time": time, "late_by_ns": pa.int64()}
     ours |= {"late_dropped": pa.bool_()}
     if len(ports) == 1:

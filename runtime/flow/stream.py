@@ -1,7 +1,7 @@
-"""A stream under construction: every method adds a step to its flow and returns what leaves it.
+"""Stream under construction: every method adds a step and returns its stream.
 
-Nothing runs here. Each call checks names, columns and types at once, so an error points at
-the line that is wrong. Most methods are of operators, each in its folder (`runtime/operators/`).
+No step runs here. Each call checks names, columns and types at once, so an error points at
+the line that is wrong. Most methods belong to operators, each in its folder (`runtime/operators/`).
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ R = TypeVar("R")
 
 
 class Stream(StreamMethods):
-    """What leaves one step of a flow. May feed any number of steps, one of them even twice."""
+    """Stream that leaves one step. May feed any number of steps, even one twice."""
 
     def key_by(self, *keys: str) -> KeyedStream:
-        """Say which columns tell rows apart, for the aggregate or join that follows. No step.
+        """Name the key columns of the next aggregate or join. Adds no step.
 
         Raises:
-            ColumnError, TypeMismatch: a key is not there, or is neither text nor whole.
+            ColumnError, TypeMismatch: a key is missing, or is neither text nor a whole number.
         """
         if not keys:
             raise FlowError(f"key_by on {self.name!r} needs a column, such as key_by('area')")
@@ -38,7 +38,7 @@ class Stream(StreamMethods):
         return KeyedStream(self, keys)
 
     def late(self, side: Side | None = None, *, name: str | None = None) -> Stream:
-        """Return the rows that came too late to count in full at this step, as a stream.
+        """Return a stream of the rows that came too late to count in full.
 
         The step is a join, an aggregate, a pattern, followed_by or process.
 
@@ -47,20 +47,20 @@ class Stream(StreamMethods):
                 keys of both.
             name: of the step.
 
-        Its columns are those, and `late_step`, `late_side` (of a join), `late_event_time`,
-        `late_by_ns`, and `late_dropped`: false for a row that missed some of its windows or
-        partners only. In the order of this stream it happens when it was found late.
+        The stream has these columns, and `late_step`, `late_side` (of a join), `late_event_time`,
+        `late_by_ns`, and `late_dropped`: false for a row that missed only some of its windows or
+        partners. The event time of a row in this stream is when it was found late.
 
         Raises:
-            FlowError: this stream comes from no such step, or a side is given of one that is no
-                join.
+            FlowError: this stream comes from a step of another kind, or a side is given and the
+                step is no join.
             DuplicateName: a column has one of these names already.
         """
         name = self.flow.name_for("late", name)
         return self._add(late_rows.late_step(self.flow.steps, self.name, side=side, name=name))
 
     def sink(self, name: str, output: Output) -> None:
-        """End here: the rows go to an output, of ours or of your own (`Output`).
+        """Write the rows to an output, one of ours or a custom one (`Output`).
 
         Args:
             name: of the sink.
@@ -68,9 +68,9 @@ class Stream(StreamMethods):
                 with `describe()` and `open(schema, context)`.
 
         Raises:
-            TypeMismatch: it is no output.
-            SinkError: its own `describe` raised; with the sink, the class and the line.
-            FlowError: a step has this name, or the sink cannot do here what its options say.
+            TypeMismatch: `output` is no output.
+            SinkError: its `describe` raised; names the sink, the class and the line.
+            FlowError: a step has this name, or the sink's options cannot be fulfilled here.
         """
         name = self.flow.name_for("sink", name)
         checks.output(output, step=name)
@@ -119,7 +119,7 @@ def _refuse(given: Mapping[str, object], name: str, *, of: KeyedStream, method: 
 
 
 class KeyedStream(Keyed):
-    """A stream and the columns that tell its rows apart: its operators work by these."""
+    """Stream with its key columns, which its operators work by."""
 
     stream: Stream
 

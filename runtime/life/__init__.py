@@ -1,4 +1,4 @@
-"""The life of a job as a machine: what its host hears goes in, what the host must do comes out."""
+"""Life of a job as a machine: its host's stimuli in, actions out."""
 
 from slackwater.runtime.life.actions import (
     Action,

@@ -1,4 +1,4 @@
-"""What a job's host must do. It performs them in their order, and tells what came of it."""
+"""Actions of a job's host, performed in order; it answers each with a stimulus."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class CheckCluster:
-    """Find out whether who starts and ends slots is there: `ClusterThere` or `ClusterGone`."""
+    """Check that the cluster can start and end slots; answer `ClusterThere` or `ClusterGone`."""
 
 
 @dataclass(frozen=True, slots=True)
 class AskForDead:
-    """Ask which of these nodes are known to be gone; answer `DeadNodes`, also with none."""
+    """Ask which of these nodes are known to be gone; answer `DeadNodes`, perhaps empty."""
 
     node_ids: tuple[str, ...]
     within_s: float
@@ -36,9 +36,9 @@ class StopSlots:
     """Tell these slots to end, and do not wait.
 
     Attributes:
-        slots: those that live.
-        failure: why the job has failed; None: its user wants its end, so sinks publish all that
-            they have.
+        slots: the slots that live.
+        failure: why the job has failed; None if its user stops it: then sinks publish all their
+            rows.
     """
 
     slots: tuple[str, ...]
@@ -47,9 +47,9 @@ class StopSlots:
 
 @dataclass(frozen=True, slots=True)
 class CollectFinalReports:
-    """Stop these slots without the cluster, and fetch their results, all within this time.
+    """Stop these slots without the cluster, and fetch their results within a time.
 
-    Whoever ends in time is told by `SlotEnded`; answer `FinalReportsCollected` then.
+    Each slot that ends in time is reported by `SlotEnded`; `FinalReportsCollected` comes last.
     """
 
     slots: tuple[str, ...]
@@ -59,18 +59,18 @@ class CollectFinalReports:
 
 @dataclass(frozen=True, slots=True)
 class FetchResults:
-    """Fetch what these collect sinks have gathered, and let go of the tuner: `ResultsFetched`."""
+    """Fetch the rows of these collect sinks, and end the tuner; answer `ResultsFetched`."""
 
     sinks: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """Let go of every process and CPU. Nothing follows.
+    """Release every process and CPU. No action follows.
 
     Attributes:
         status: "done", "stopped" or "failed".
-        cause: why it has failed; None: it has not.
+        cause: why the job has failed; None if it has not.
     """
 
     status: str

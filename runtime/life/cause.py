@@ -1,4 +1,4 @@
-"""What ended a job, in words: who, where, and what to do."""
+"""Cause of a job's failure in words: which slot, where, and what to do."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ __all__ = [
 ]
 
 DEATH = "WorkerDied"
-"""The kind of error by which a slot says that another is gone: never the cause by itself."""
+"""Kind of error by which a slot reports that another is gone: never the cause by itself."""
 _WITH_HISTORY = {
     *("ClusterError", "FrameError", "JobStopped", "LedgerError", "SlackwaterError", "WorkerDied")
 }
-"""Kinds that do not tell by themselves what went before: all others name what is to be mended."""
+"""Kinds of error that need the history before them; all others name what to fix."""
 
 
 @dataclass(frozen=True, slots=True)
 class HomeNode:
-    """The node that a slot runs on.
+    """Node that a slot runs on.
 
     Attributes:
         node_id: unique in the cluster.
@@ -44,12 +44,12 @@ class HomeNode:
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """Why a job has failed.
+    """Cause of a job's failure.
 
     Attributes:
-        kind: the name of an error class of ours, else of another.
-        said: what the user is told.
-        slots: whose end it was; none: the cluster's.
+        kind: name of the error class, of Slackwater or another.
+        said: message to the user.
+        slots: slots whose end it was; empty if the cluster is gone.
     """
 
     kind: str
@@ -57,10 +57,10 @@ class Cause:
     slots: tuple[str, ...] = ()
 
     def error(self, heard: Iterable[str] = (), given: Iterable[str] = ()) -> SlackwaterError:
-        """Return the error to be raised.
+        """Return the error to raise.
 
-        Its notes are what the job heard last, and its slot; none where a user's own function,
-        input or output is the cause. The report has them in any case.
+        Its notes are the last stimuli of the job and of its slot. An error of a user's function,
+        input or output has no notes. The report has them in any case.
         """
         kind = getattr(errors, self.kind, SlackwaterError)
         made: SlackwaterError = kind(self.said)
@@ -79,29 +79,29 @@ def silent_peers(
     living: Collection[str],
     homes: Mapping[str, HomeNode],
 ) -> dict[str, str]:
-    """Return {slot: why it must be gone} of slots that others lost and that have not ended.
+    """Return {slot: why it must be gone}, of slots that others lost.
 
-    A slot that lost a peer says so by itself, since it can be asked; the peer that says nothing
-    is the one that is gone, even when the cluster does not know it yet.
+    A slot that lost a peer reports it; the peer that reports nothing is gone, even when the
+    cluster does not know it yet.
 
     Args:
-        plan: the job's.
-        failed: the ends of slots that failed for want of a peer.
+        plan: of the job.
+        failed: ends of slots that failed because a peer was lost.
         living: slots that have neither ended nor died as far as is known.
         homes: {slot: its node}.
     """
-    found: dict[str, str] = {}
+    silent: dict[str, str] = {}
     ends = {channel.name: channel for channel in plan.channels}
     for end in failed:
         for name in end.lost:
             sides = {plan.slots[ends[name].source], plan.slots[ends[name].target]}
             for slot in sorted((sides - {end.slot}) & set(living)):
-                found.setdefault(
+                silent.setdefault(
                     slot,
                     f"slot {end.slot!r} on host {homes[end.slot].ip} hears nothing from it "
                     f"any more (channel {name!r}), and it does not answer",
                 )
-    return found
+    return silent
 
 
 def failure_report(
@@ -112,14 +112,14 @@ def failure_report(
     lost: Collection[str],
     own: Collection[str] = (),
 ) -> str:
-    """Return what the user is told of slots that died.
+    """Return the message to the user about slots that died.
 
     Args:
-        plan: the job's.
-        deaths: {slot: what is known of its end}.
+        plan: of the job.
+        deaths: {slot: known reason of its end}.
         homes: {slot: its node}.
         lost: ids of nodes that do not answer.
-        own: slots that their own code has ended.
+        own: slots that code inside them has ended.
     """
     lines = []
     for name, reason in deaths.items():
@@ -144,8 +144,8 @@ def failure_report(
 
 
 def lost_cluster(gone: str) -> str:
-    """Return what the user is told of a cluster that is gone; `gone` says what it was and why."""
+    """Return the message to the user about a lost cluster; `gone` says why."""
     return (
         f"{gone}. This process goes on without the cluster; start it again, or find out with "
-        "`ray status` whether it is up, then connect to it anew and submit the flow again"
+        "`ray status` whether it is up, then connect to it and submit the flow again"
     )

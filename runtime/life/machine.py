@@ -1,4 +1,4 @@
-"""The life of a job: who is the cause of its end, what to wait for, and for how long.
+"""Life of a job: the cause of its end, and how long each phase waits.
 
 ```
           a slot fails or dies         found, or time is over
@@ -9,9 +9,9 @@ runs ───────────────────────▶ se
 the cluster goes, anywhere ──▶ is cut off: final reports ──▶ over
 ```
 
-Pure: its host (a Ray driver, or the simulator) tells what it hears, and does what comes out. No
-phase waits for ever: `due_ns` says until when at most, and `FetchResults`, which has no such
-limit, is answered by its host in any case.
+Pure: its host (a Ray driver, or the simulator) passes stimuli in and performs the actions that come
+out. No phase waits for ever: `due_ns` limits each, and `FetchResults`, which has no limit, is
+answered by its host in any case.
 """
 
 from __future__ import annotations
@@ -57,15 +57,15 @@ from slackwater.runtime.plan.plan import Plan, collect_sinks
 __all__ = ["RECENT", "JobLife"]
 
 RECENT = 20
-"""Stimuli that are kept: the ends of some ten slots and what came between fit on a screen."""
+"""Stimuli that are kept: the ends of some ten slots, and those between, fit on a screen."""
 
 
 class _Phase(Enum):
     RUNS = auto()
-    SETTLES = auto()  # something failed: whose fault was it?
-    CHECKS = auto()  # is there anybody to end slots?
+    SETTLES = auto()  # a slot failed: wait for the cause
+    CHECKS = auto()  # is the cluster there, to end slots?
     ASKS = auto()  # which nodes are gone?
-    STOPS = auto()  # the others are to end
+    STOPS = auto()  # the other slots are to end
     FETCHES = auto()
     IS_CUT_OFF = auto()
     OVER = auto()
@@ -80,16 +80,16 @@ _ANSWERS: dict[_Phase, type[Stimulus]] = {
 
 
 class JobLife:
-    """Decides for one job, from the start of its slots on.
+    """Machine that decides how one job ends, from its slots' start on.
 
     Args:
-        plan: the job's, every stage in a slot.
+        plan: of the job, every stage in a slot.
         homes: {slot: the node it runs on}.
-        time_limits: how long to wait for what.
+        time_limits: how long each phase may wait.
 
     Attributes:
-        cause: why the job fails; None: it does not, as far as is known. Never changes once named.
-        due_ns: when to say `TimePassed` at the latest; None: nothing is waited for.
+        cause: why the job fails; None if no failure is known. Never changes once named.
+        due_ns: when to pass in `TimePassed` at the latest; None if no time limit runs.
     """
 
     def __init__(
@@ -103,7 +103,7 @@ class JobLife:
         self._time_limits, self._began_ns = time_limits or TimeLimits(), 0
         self._ended: dict[str, SlotEnded] = {}
         self._deaths: dict[str, str] = {}  # {slot: why}
-        self._own_deaths: set[str] = set()  # of these, by their own code
+        self._own_deaths: set[str] = set()  # of these, ended by code inside them
         self._lost: set[str] = set()  # ids of nodes that do not answer
         self._gone: str | None = None  # the cluster, and why
         self._is_unwanted = self._is_answered = False
@@ -116,7 +116,7 @@ class JobLife:
 
     @property
     def status(self) -> str:
-        """running, done, stopped or failed; running until all is over."""
+        """State of the job: running, done, stopped or failed; running until all is over."""
         if self._phase is not _Phase.OVER:
             return "running"
         if self.cause is not None:
@@ -126,46 +126,48 @@ class JobLife:
 
     @property
     def is_ending(self) -> bool:
-        """Whether it only has its end before it, or behind it."""
+        """Whether the job is ending, or has ended."""
         return self._phase is not _Phase.RUNS
 
     @property
     def is_over(self) -> bool:
-        """Whether it has ended, and nothing is to be done any more."""
+        """Whether the job has ended, and no action remains."""
         return self._phase is _Phase.OVER
 
     @property
     def living(self) -> tuple[str, ...]:
-        """The slots that have neither ended nor died, as far as is known."""
+        """Slots that have neither ended nor died, as far as is known."""
         gone = self._ended.keys() | self._deaths.keys()
         return tuple(slot for slot in self._homes if slot not in gone)
 
     @property
     def ended(self) -> tuple[str, ...]:
-        """The slots that have said themselves that they are over."""
+        """Slots that have reported their own end."""
         return tuple(self._ended)
 
     @property
     def heard(self) -> list[str]:
-        """What it heard last, a line each, the latest last: seconds since the start, and what."""
-        return [f"{(at_ns - self._began_ns) / 1e9:.3f} {one}" for at_ns, one in self._heard]
+        """Last stimuli, a line each, the latest last: seconds since the start, and text."""
+        return [
+            f"{(at_ns - self._began_ns) / 1e9:.3f} {stimulus}" for at_ns, stimulus in self._heard
+        ]
 
     def sinks_in(self, slots: Collection[str]) -> tuple[str, ...]:
-        """Return the collect sinks in these slots whose results can be fetched."""
-        there = [one for one in slots if self._homes[one].node_id not in self._lost]
+        """Return the collect sinks in these slots whose rows can be fetched."""
+        there = [slot for slot in slots if self._homes[slot].node_id not in self._lost]
         sinks = collect_sinks(self._plan)
         return tuple(sink for sink in sinks if self._plan.slots[sink] in there)
 
     # -- what it does ----------------------------------------------------------------------
 
     def begin(self, began_ns: int) -> None:
-        """Count from here, by the clock of `handle`, which only has to go on."""
+        """Start the seconds of `heard` here; the clock is that of `handle`, monotonic."""
         self._began_ns = began_ns
 
     def moved(self, plan: Plan, homes: Mapping[str, HomeNode]) -> None:
-        """Go on with the same stages in other slots, some of them new; those without any end.
+        """Use a new plan of the same stages; slots without stages end.
 
-        One that had ended so may be used again: as a new one.
+        A slot that had ended and gets stages again is a new one.
         """
         for slot in plan.slot_names:
             if not self._plan.stages_of(slot):
@@ -174,15 +176,15 @@ class JobLife:
         self._homes |= homes
 
     def handle(self, stimulus: Stimulus, now_ns: int) -> list[Action]:
-        """Take in what was heard; return what is to be done now, in this order."""
+        """Take a stimulus; return the actions to perform now, in this order."""
         if self.is_over:
             return []
         if not isinstance(stimulus, TimePassed):
             self._heard.append((now_ns, stimulus))
         self._take(stimulus)
         actions: list[Action] = []
-        while (then := self._next(now_ns)) is not None:
-            actions += then
+        while (next_actions := self._next(now_ns)) is not None:
+            actions += next_actions
         return actions
 
     def _take(self, stimulus: Stimulus) -> None:
@@ -207,7 +209,6 @@ class JobLife:
             self._is_answered = True
 
     def _record_death(self, lost: Mapping[str, str]) -> None:
-        """Take the slots on these nodes for dead, {node id: what is wrong with it}."""
         for slot in self.living:
             node_id = self._homes[slot].node_id
             if node_id in lost:
@@ -215,7 +216,7 @@ class JobLife:
         self._lost.update(lost)
 
     def _next(self, now_ns: int) -> list[Action] | None:
-        """Go on to the next phase; return what that takes. None: it is not time for that."""
+        """Enter the next phase and return its actions; None if it is not time."""
         if self._gone is not None and self._phase not in (_Phase.IS_CUT_OFF, _Phase.OVER):
             return self._cut_off(self._gone, now_ns)
         if not self._has_waited(now_ns):
@@ -232,7 +233,7 @@ class JobLife:
         return go_on[self._phase](now_ns)
 
     def _has_waited(self, now_ns: int) -> bool:
-        """Whether what this phase waits for is there, or the time for it is over."""
+        """Whether this phase has its answer, or its time limit is over."""
         if self.due_ns is not None and now_ns >= self.due_ns:
             return True
         match self._phase:
@@ -255,7 +256,6 @@ class JobLife:
         return [CheckCluster()]
 
     def _end_others(self, now_ns: int) -> list[Action]:
-        """End the other slots, now that there is somebody to do it."""
         if not self._is_troubled or self._own_failure is not None:
             return self._stop(now_ns)
         self._enter(_Phase.ASKS, now_ns, self._time_limits.dead_s)
@@ -275,7 +275,7 @@ class JobLife:
         return [FetchResults(self.sinks_in(self._ended))]
 
     def _cut_off(self, gone: str, now_ns: int) -> list[Action]:
-        """End without the cluster: nothing may be asked that waits for an answer."""
+        """End without the cluster: no action may wait for its answer."""
         within_s = self._time_limits.cut_off_s
         self._enter(_Phase.IS_CUT_OFF, now_ns, within_s)
         cause = self.cause or self._own_failure
@@ -306,7 +306,6 @@ class JobLife:
 
     @property
     def _own_failure(self) -> Cause | None:
-        """The first error that a slot met by itself."""
         for end in self._failed:
             if end.kind != DEATH:
                 assert end.error is not None, "it has failed"
@@ -318,7 +317,7 @@ class JobLife:
         return bool(self._deaths) or self._own_failure is not None
 
     def _name_cause(self) -> None:
-        """Name who is to blame, once: a slot's own error, else who died, else who misses whom."""
+        """Name the cause once: a slot's own error, else dead slots, else a lost peer."""
         if self.cause is not None or not self._is_troubled:
             return
         if (own := self._own_failure) is not None:

@@ -1,4 +1,4 @@
-"""What a job may hear in its life. Each says itself in a line, for the record of what came last."""
+"""Stimuli of a job's life. Each has a one-line text, for the record."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ __all__ = [
 ]
 
 MOST_LETTERS = 160
-"""Of a line: a traceback is in the error already."""
+"""Length of a line: a traceback is in the error already."""
 
 
 @dataclass(frozen=True, slots=True)
 class SlotEnded:
-    """A slot is over, and said so itself.
+    """A slot has ended, and reported it itself.
 
     Attributes:
         slot: its name.
         state: "done", "stopped" or "failed".
-        error: why it failed; None: it did not.
+        error: why it failed; None if it did not.
         kind: the name of that error's class.
-        lost: the channels whose other end was gone by then.
+        lost: channels whose other end was gone by then.
     """
 
     slot: str
@@ -44,7 +44,7 @@ class SlotEnded:
 
     @property
     def has_failed(self) -> bool:
-        """Whether it ended with an error."""
+        """Whether the slot ended with an error."""
         return self.error is not None
 
     def __str__(self) -> str:
@@ -54,10 +54,10 @@ class SlotEnded:
 
 @dataclass(frozen=True, slots=True)
 class SlotDied:
-    """A slot's process is gone; for what reason, as far as its host knows.
+    """A slot's process is gone, for a reason as far as its host knows.
 
     Attributes:
-        is_own: whether code inside it has ended it, as the reason says.
+        is_own: whether code inside the process has ended it, as the reason says.
     """
 
     slot: str
@@ -70,7 +70,12 @@ class SlotDied:
 
 @dataclass(frozen=True, slots=True)
 class HostSilent:
-    """A node's host does not answer any more: {id of the node}, and what is wrong with it."""
+    """A node's host no longer answers.
+
+    Attributes:
+        node_id: id of the node.
+        reason: what is wrong with the host.
+    """
 
     node_id: str
     reason: str
@@ -81,18 +86,18 @@ class HostSilent:
 
 @dataclass(frozen=True)
 class DeadNodes:
-    """The answer to `AskForDead`: {id of a node: why it is known to be gone}; perhaps none."""
+    """Answer to `AskForDead`: {id of a dead node: why}; may be empty."""
 
     reasons: Mapping[str, str] = field(default_factory=dict)
 
     def __str__(self) -> str:
-        said = "; ".join(f"{one:.12}: {_short(why)}" for one, why in self.reasons.items())
+        said = "; ".join(f"{node_id:.12}: {_short(why)}" for node_id, why in self.reasons.items())
         return f"nodes known to be gone: {said or 'none'}"
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterGone:
-    """Who starts and ends slots is gone; what it was, and why."""
+    """The cluster is gone; what it was, and why."""
 
     what: str
 
@@ -102,7 +107,7 @@ class ClusterGone:
 
 @dataclass(frozen=True, slots=True)
 class ClusterThere:
-    """The answer to `CheckCluster`, unless it is `ClusterGone`."""
+    """Answer to `CheckCluster`, unless it is `ClusterGone`."""
 
     def __str__(self) -> str:
         return "the cluster answers"
@@ -110,7 +115,7 @@ class ClusterThere:
 
 @dataclass(frozen=True, slots=True)
 class StopAsked:
-    """The user wants the end."""
+    """The user stops the job."""
 
     def __str__(self) -> str:
         return "a stop was asked for"
@@ -118,7 +123,7 @@ class StopAsked:
 
 @dataclass(frozen=True, slots=True)
 class ResultsFetched:
-    """The answer to `FetchResults`."""
+    """Answer to `FetchResults`."""
 
     def __str__(self) -> str:
         return "the results were fetched"
@@ -126,7 +131,7 @@ class ResultsFetched:
 
 @dataclass(frozen=True, slots=True)
 class FinalReportsCollected:
-    """The answer to `CollectFinalReports`; who ended in time was told by `SlotEnded` before."""
+    """Answer to `CollectFinalReports`, after a `SlotEnded` of each slot that ended in time."""
 
     def __str__(self) -> str:
         return "the final reports came"
@@ -134,7 +139,7 @@ class FinalReportsCollected:
 
 @dataclass(frozen=True, slots=True)
 class TimePassed:
-    """Nothing was heard; it is later."""
+    """Time has passed without a stimulus."""
 
 
 Stimulus: TypeAlias = (

@@ -1,4 +1,4 @@
-"""How long a job waits for what, and why so long."""
+"""Time limits of a job's phases, and why they are so long."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ __all__ = ["TimeLimits"]
 
 @dataclass(frozen=True, kw_only=True)
 class TimeLimits:
-    """What a job's life waits for, in seconds, each above 0."""
+    """Time limits of the phases of a job's life, in seconds, each above 0."""
 
     settle_s: float = 2.0
-    """After the first failure, for its cause: a slot often notices that its peer is gone before
-    anybody says which worker died."""
+    """Wait after the first failure for its cause: a slot often notices that its peer is gone
+    before the cluster says which worker died."""
 
     check_s: float = 3.0
-    """For a word whether the cluster is there: a call to its head and to a raylet, of which each
-    kernel answers within a millisecond. A second is what is given to them, and two to us."""
+    """Wait for an answer whether the cluster is there: a call to its head and to a raylet, whose
+    kernels answer within a millisecond. They get one second of this, and our own code two."""
 
     dead_s: float = 2.0
-    """For a word which nodes are gone. It only adds a reason, so it is not worth more."""
+    """Wait for an answer which nodes are gone. It only adds a reason, so it is worth no more."""
 
     stop_s: float = 10.0
-    """For slots to end once they are told to: their sinks write and sync what they have, a slice
-    may take a second. What is silent then hangs, and is killed."""
+    """Wait for slots to end once they are told to: their sinks write and sync their rows, and a
+    slice may take a second. A slot that is silent for longer hangs, and is killed."""
 
     cut_off_s: float = 3.0
-    """For all that is left to be heard of slots whose cluster is gone: nothing can be waited for
-    that may never come, and a user at a terminal waits for us."""
+    """Wait for the last reports of slots whose cluster is gone: they may never come, and a user
+    at a terminal waits for us."""
 
     def __post_init__(self) -> None:
-        for one in fields(self):
-            if not getattr(self, one.name) > 0:
-                raise SettingError(f"{one.name}={getattr(self, one.name)} must be above 0")
+        for limit in fields(self):
+            if not getattr(self, limit.name) > 0:
+                raise SettingError(f"{limit.name}={getattr(self, limit.name)} must be above 0")

@@ -1,4 +1,4 @@
-"""What a run measures: latencies, stages, channels, and the ledger that must balance."""
+"""Measurements of a run: latencies, stages, channels, and the ledger, which must balance."""
 
 from slackwater.runtime.measure.balance import Ledger
 from slackwater.runtime.measure.histogram import LatencyHistogram

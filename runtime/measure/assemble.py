@@ -1,4 +1,4 @@
-"""One report out of the parts that the slots keep."""
+"""Report of a job, assembled from the parts that its slots keep."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ _ROWS_AT_ONCE, _BATCHES_AT_ONCE = 4_096, 64
 
 
 class SinkMeter:
-    """Latency of what leaves at one sink. Source: [mace] Def. 3.
+    """Latency of rows that leave at one sink. Source: [mace] Def. 3.
 
-    Rows are counted some batches at a time: for one row, counting takes as long as joining.
+    Rows are counted several batches at a time: counting a single row takes as long as joining it.
     """
 
     def __init__(self, name: str, node: str, *, deadline_ns: int | None = None) -> None:
@@ -62,7 +62,7 @@ class SinkMeter:
 
     @property
     def report(self) -> SinkReport:
-        """The report, with everything that has left so far."""
+        """Report of all rows that have left so far."""
         if self._waiting:
             self._count()
         return self._report
@@ -110,7 +110,7 @@ def merge_channels(parts: Iterable[ChannelReport]) -> list[ChannelReport]:
         whole.bytes_sent += part.bytes_sent
         whole.messages += part.messages
         whole.link_ns += part.link_ns
-        if part.least_link_ns is not None:  # of the two ends, the receiver knows it
+        if part.least_link_ns is not None:  # of the two ends, the receiver measures it
             whole.least_link_ns = part.least_link_ns
     return list(merged.values())
 
@@ -134,8 +134,8 @@ def job_report(  # noqa: PLR0913 - a report has that many parts, each by name
 ) -> JobReport:
     """Return the report of a run, stages and channels in the order of the plan.
 
-    `clocks` is {slot: what it says of its clock}; there are none in virtual time. `tuning` is
-    what the tuner knows, if there is one; `prediction` what was predicted, if anything was.
+    `clocks` is {slot: report of its clock}, empty in virtual time. `tuning` is the tuner's report;
+    None if the job has no tuner. `prediction` is None if nothing was predicted.
     """
     errors, of_nodes = _ClockErrors(plan, clocks or {}), _of_nodes(clocks or {})
     by_name = {stage.name: stage for stage in stages}
@@ -150,7 +150,7 @@ def job_report(  # noqa: PLR0913 - a report has that many parts, each by name
     unheard = [_unheard(plan, stage) for stage in plan.stages if stage.name not in by_name]
     still_ns = plan.limits.still_ns
     still = _standstills(ordered, carried, state=state, elapsed_s=elapsed_s, still_ns=still_ns)
-    old_s = {name: one.still_s for one in still for name in one.sinks}
+    old_s = {name: standstill.still_s for standstill in still for name in standstill.sinks}
     return JobReport(
         flow=plan.flow,
         state=state,
@@ -187,13 +187,13 @@ def job_report(  # noqa: PLR0913 - a report has that many parts, each by name
 
 
 def _unheard(plan: Plan, stage: Stage) -> StageReport:
-    """Return the report of a stage that died before it was heard: no rows, as far as it told."""
+    # It died before its first report, so it has no rows.
     passes_on, kind = stage.step.traits.passes_on, stage.kind
     return StageReport(stage.name, kind, node="", slot=plan.slots[stage.name], passes_on=passes_on)
 
 
 def _untold_notes(state: str, channels: Sequence[ChannelReport]) -> list[str]:
-    """Return for each sender of a job that was cut off how much later than its report it sent."""
+    """Return notes on rows that senders of a cut-off job sent after their last report."""
     if state not in ("failed", "stopped"):
         return []
     return [
@@ -217,7 +217,7 @@ def _standstills(
 
 
 class _ClockErrors:
-    """What the clocks leave open in a time that begins in one slot and ends in another."""
+    """Errors of times that begin by one slot's clock and end by another's."""
 
     def __init__(self, plan: Plan, clocks: Mapping[str, ClockReport]) -> None:
         self._plan, self._clocks = plan, clocks
@@ -230,7 +230,7 @@ class _ClockErrors:
         return sum(self._clocks[s].largest_error_ns for s in slots if s in self._clocks)
 
     def of_latency(self, sink: str) -> int:
-        """Return the error of a latency at a sink, ns: its stimulus is one of its sources'."""
+        """Return the error of a latency at a sink, ns: the largest over its sources."""
         upstream = {sink}
         for stage in reversed(self._plan.stages):  # in topological order
             if any(channel.target in upstream for channel in stage.outputs):
@@ -240,7 +240,7 @@ class _ClockErrors:
 
 
 def _of_nodes(clocks: Mapping[str, ClockReport]) -> list[ClockReport]:
-    """Return one report for each node: of its slots, the one with most to tell."""
+    """Return one clock report for each node: its slot with the most steps and error."""
     worst: dict[str, ClockReport] = {}
     refused: dict[str, int] = {}
     for clock in clocks.values():

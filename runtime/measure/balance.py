@@ -1,4 +1,4 @@
-"""The sum of a job's ledger: what entered, and every outcome of it."""
+"""Sum of a job's ledger: the events that entered, and every outcome."""
 
 from __future__ import annotations
 
@@ -23,26 +23,26 @@ from slackwater.runtime.measure.outcomes import (
 
 @dataclass(frozen=True)
 class Ledger:
-    """in = out + late + filtered + in flight, over all events that entered.
+    """Ledger of a job: in = out + late + filtered + in flight.
 
-    `entered` counts rows at the sources; `out` those that reached an operator with state or a
+    `entered` counts rows at the sources; `out` counts rows that reached an operator with state or a
     sink; a stream that feeds two stages is followed into each (`copies` more rows). `counts` has
-    every outcome that there is (runtime/measure/outcomes.py). `results`, beside the sum, are the
-    rows that sinks took: what joins, windows and patterns make of events are new rows.
+    every outcome (runtime/measure/outcomes.py). `results`, beside the sum, are the rows that sinks
+    took: joins, windows and patterns make new rows of events.
     """
 
     entered: int
     copies: int
     counts: Counts
-    """{outcome: rows}. What went on, as late or slack-ready rows did, is of all gates: twice at two
-    gates ([ssg] Eq. 5). All else stands in the balance."""
+    """{outcome: rows}. Rows that went on late or slack-ready are counted at each gate: twice at two
+    gates ([ssg] Eq. 5). All other outcomes stand in the balance."""
     is_final: bool = False
-    """Whether the job is done: then nothing may be in flight."""
+    """Whether the job is done: then no row may be in flight."""
     results: int | None = None
-    """Rows that sinks took; None: not known, as in a report of an older version."""
+    """Rows that sinks took; None if unknown, as in a report of an older version."""
     untold: int = 0
-    """Rows that stages took and their senders had not reported, since they died or hang. Then what
-    entered is the least that must have, and nothing says whether it is all."""
+    """Rows that stages took and their senders had not reported, since they died or hang. Then
+    `entered` is a lower bound."""
 
     out = Counted(OUT)
     late = Counted(LATE_DROPPED)
@@ -53,17 +53,17 @@ class Ledger:
 
     @property
     def missing(self) -> int:
-        """Events that entered and are not accounted for; below zero: more than entered."""
+        """Events that entered without an outcome; below zero: more outcomes than events."""
         return self.entered + self.copies - self.counts.at(*OF_JOB)
 
     @property
     def here(self) -> int:
-        """Events that are still on their way."""
+        """Events that are still in the flow."""
         return self.counts.at(LedgerPlace.HERE)
 
     @property
     def is_balanced(self) -> bool:
-        """Whether every event that entered is accounted for; once done, with none on the way.
+        """Whether every event has an outcome; once done, none in flight.
 
         False while rows are untold, because the number of rows that entered is not known.
         """
@@ -71,12 +71,12 @@ class Ledger:
 
     @property
     def balance(self) -> str:
-        """The sum, and what sinks took."""
+        """Text of the sum, and of the rows that sinks took."""
         copies = f" + {self.copies:,} copied" if self.copies else ""
         terms = (
-            f"{self.counts[one]:,} {one.term}"
-            for one in of_jobs(*OF_JOB)
-            if one.is_usual or self.counts[one]
+            f"{self.counts[outcome]:,} {outcome.term}"
+            for outcome in of_jobs(*OF_JOB)
+            if outcome.is_usual or self.counts[outcome]
         )
         results = "" if self.results is None else f"; {self.results:,} results"
         least = "at least " if self.untold else ""
@@ -87,7 +87,7 @@ class Ledger:
         return self.balance + late
 
     def to_plain(self) -> dict[str, Any]:
-        """Return everything as plain values, each outcome under its name."""
+        """Return all fields as plain values, each outcome under its name."""
         own = {"entered": self.entered, "copies": self.copies}
         more = {"is_final": self.is_final, "results": self.results, "untold": self.untold}
         return {**own, **self.counts.of_job(), **more}
@@ -97,7 +97,7 @@ class Ledger:
         """Return the ledger that `to_plain` described.
 
         Raises:
-            KeyError: it does not say what entered.
+            KeyError: `entered` is missing.
         """
         counts = Counts.from_job(plain)
         is_final, results = plain.get("is_final", False), plain.get("results")

@@ -1,6 +1,6 @@
-"""Log-linear buckets: every power of two of nanoseconds, cut into equal parts.
+"""Log-linear buckets: every power of two of nanoseconds in equal parts.
 
-A float64 is such a bucket number already: its exponent is the power of two, the first bits
+A float64 already is such a bucket number: its exponent is the power of two, the first bits
 of its mantissa are the part. So one conversion and one shift find a whole batch's buckets.
 
 ```
@@ -46,7 +46,7 @@ def bucket_middle_ns(bucket: int, *, bits: int) -> int:
 
 
 def bucket_at(counts: Int64Array, q: float) -> int:
-    """Return the bucket that holds the value of rank ⌈q · count⌉ (at least the first).
+    """Return the bucket of the value of rank ⌈q · count⌉, at least 1.
 
     Args:
         counts: shape (buckets,), rows in each; not all zero.

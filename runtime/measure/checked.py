@@ -1,4 +1,4 @@
-"""Whether what was read from JSON has the types that its dataclass says; it may be anybody's."""
+"""Check that fields read from JSON have their dataclass's types: JSON is untrusted."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_
 from slackwater.runtime.measure.outcomes import Counts
 
 _MOST_BITS = 100
-"""Of a number: sums of times over rows may need more than 64."""
+"""Most bits of a number: sums of times over rows may need more than 64."""
 
 Made = TypeVar("Made")
 
 
 def checked(made: Made) -> Made:
-    """Return a dataclass made of JSON, all of whose fields have the types that it declares.
+    """Return a dataclass made of JSON, once its fields have their declared types.
 
-    Numbers must be finite, and no longer than ours ever are.
+    Numbers must be finite, and of at most 100 bits.
 
     Raises:
         TypeError, ValueError: a field has another type, or such a number.
@@ -37,7 +37,7 @@ def _hints(kind: Any) -> dict[str, Any]:
     return {one.name: hints[one.name] for one in fields(kind)}
 
 
-def _check(where: str, value: object, hint: Any) -> None:  # noqa: PLR0912 - one for each kind
+def _check(where: str, value: object, hint: Any) -> None:  # noqa: PLR0912 - a branch for each kind
     origin, inside = get_origin(hint), get_args(hint)
     if hint is Any or (value is None and NoneType in inside):
         return

@@ -1,4 +1,4 @@
-"""One clock for all slots: how far ours is from the reference's, and the reference's time.
+"""Reference clock of all slots: the offset of a host's clock, with its error.
 
 ```
 ours        t1 ───────────────────── t4        round trip  (t4 − t1) − (t3 − t2)
@@ -6,8 +6,7 @@ ours        t1 ───────────────────── t
 reference      t2 ─────────────── t3           error       half the round trip, and 100 ppm of age
 ```
 
-`actors/slot/clock_sync.py` carries the four times; `actors/slot/host.py` reads its time here, only
-here.
+`actors/slot/clock_sync.py` carries the four times; `actors/slot/host.py` reads its time only here.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from dataclasses import dataclass
 from slackwater.runtime.measure.report import ClockReport
 
 DRIFT_PPM = 100
-"""How fast two clocks may drift apart. Quartz is within 20 to 50 ppm, each of them."""
+"""Largest drift between two clocks. Quartz is within 20 to 50 ppm, each of them."""
 SLEW_BITS = 8
 """A correction is made at 2^-8 (0.4 %) of the passing time, 4 ms in a second: so a time span
 within one slot is off by less than a histogram's bucket is wide (0.8 %)."""
@@ -26,19 +25,19 @@ within one slot is off by less than a histogram's bucket is wide (0.8 %)."""
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """A question to the reference: sent and answered by our clock, got and left by its own (ns).
+    """Exchange with the reference: four times of a question and its answer, ns.
 
     Source: [thesis] §3.2.2, Fig. 3.2.
     """
 
     t1_ns: int
-    """Ours, when the question left."""
+    """Our time when the question left."""
     t2_ns: int
-    """The reference's, when it arrived."""
+    """The reference's time when the question arrived."""
     t3_ns: int
-    """The reference's, when the answer left."""
+    """The reference's time when the answer left."""
     t4_ns: int
-    """Ours, when it arrived."""
+    """Our time when the answer arrived."""
 
     @property
     def round_trip_ns(self) -> int:
@@ -47,30 +46,30 @@ class Exchange:
 
     @property
     def offset_ns(self) -> int:
-        """What to add to our time to have the reference's. Source: [thesis] Eq. 3.13."""
+        """Reference's time less ours. Source: [thesis] Eq. 3.13."""
         return ((self.t2_ns - self.t1_ns) + (self.t3_ns - self.t4_ns)) // 2
 
     @property
     def is_sound(self) -> bool:
-        """Whether no time ran backwards: else a clock was set in the midst of it."""
+        """Whether no time ran backwards: else a clock was set meanwhile."""
         return self.t1_ns <= self.t4_ns and self.t2_ns <= self.t3_ns and self.round_trip_ns >= 0
 
     def error_ns(self, now_ns: int) -> int:
-        """Return how far off the offset can be at `now_ns` of our clock, whatever the delays.
+        """Return the largest error of the offset at `now_ns`, whatever the delays.
 
         Source: [thesis] Eq. 3.14. Differs: clocks drift, so it grows with age, from t1 on:
         with d for the drift, |offset − true| ≤ round trip / 2 + d · (now − t2), and t1 ≤ t2.
         """
         aged_ns = max(0, now_ns - self.t1_ns) * DRIFT_PPM // 1_000_000
-        return self.round_trip_ns // 2 + aged_ns + 4  # 4: what the roundings may lose
+        return self.round_trip_ns // 2 + aged_ns + 4  # 4: the roundings
 
 
 class OffsetEstimate:
-    """The best of all exchanges: the one with the least error by now.
+    """Best of all exchanges: the one with the least error now.
 
-    It takes the memory of one. All errors grow alike with age, so of two exchanges the better
-    one stays the better one; a window of a minute would only forget it for a worse one. After
-    a minute it has 6 ms of age in its error, and any usual exchange is better.
+    Only the best exchange is kept. All errors grow equally with age, so of two exchanges the better
+    one stays better; a window of a minute would only replace it by a worse one. After a minute its
+    error includes 6 ms for its age, and any usual exchange is better.
 
     Source: [thesis] §3.2.2, minimum filter. Differs: weighted by age.
     """
@@ -81,23 +80,23 @@ class OffsetEstimate:
 
     @property
     def offset_ns(self) -> int:
-        """What to add to our time; 0 before the first exchange."""
+        """Reference's time less ours; 0 before the first exchange."""
         return 0 if self.best is None else self.best.offset_ns
 
     @property
     def round_trip_ns(self) -> int:
-        """The round trip of the best exchange; 0 before the first."""
+        """Round trip of the best exchange; 0 before the first."""
         return 0 if self.best is None else self.best.round_trip_ns
 
     def error_ns(self, now_ns: int) -> int:
-        """Return how far off `offset_ns` can be at `now_ns` of our clock; 0 before the first."""
+        """Return the largest error of `offset_ns` at `now_ns`; 0 before the first exchange."""
         return 0 if self.best is None else self.best.error_ns(now_ns)
 
     def add(self, exchange: Exchange) -> bool:
-        """Take in a sound exchange; return whether it can be true together with the best.
+        """Add a sound exchange; return whether it agrees with the best.
 
-        If it cannot, a clock has been set (or drifts faster than `DRIFT_PPM`), and what was
-        known before is forgotten.
+        If not, a clock has been set (or drifts faster than `DRIFT_PPM`), and the earlier best is
+        forgotten.
         """
         self.exchanges += 1
         best, now_ns = self.best, exchange.t4_ns
@@ -112,15 +111,15 @@ class OffsetEstimate:
 
 
 class ReferenceClock:
-    """The reference's time, by our clock and what we know of its offset.
+    """Reference's time, computed from our clock and its estimated offset.
 
-    Without exchanges it is our own time: right where ours is the reference's clock. It is
-    read by one thread while another one may make it `learn`.
+    Without exchanges it is our own time: right where ours is the reference's clock. One thread
+    reads it while another one may call `learn`.
 
     A better estimate is *slewed* to (`SLEW_BITS`): a step back would give negative latencies
-    within one slot, a step forward would lengthen them, and neither has happened to anybody.
-    Only an exchange that contradicts the estimate is stepped to: then a clock has been set,
-    and times are already wrong by as much.
+    within one slot, a step forward would lengthen them, and both would be wrong. Only an exchange
+    that contradicts the estimate is stepped to: then a clock has been set, and times are already
+    wrong by as much.
 
     Args:
         local_ns: our own clock.
@@ -144,11 +143,11 @@ class ReferenceClock:
 
     @property
     def largest_error_ns(self) -> int:
-        """How far off any time can be that has been read so far."""
+        """Largest error of any time read so far."""
         return max(self._largest_error_ns, self.error_ns())
 
     def error_ns(self) -> int:
-        """Return how far off the time can be now: the estimate's error, and what is left to slew.
+        """Return the largest error of the time now: the estimate's, and the rest to slew.
 
         0 before the first exchange.
         """
@@ -156,11 +155,11 @@ class ReferenceClock:
         return self._estimate.error_ns(local_ns) + abs(_left_ns(self._course, local_ns))
 
     def learn(self, exchange: Exchange, *, at_once: bool = False) -> None:
-        """Take in a sound exchange.
+        """Use a sound exchange.
 
         Args:
             exchange: with t1 and t4 of our clock.
-            at_once: nobody has read the time yet, so the clock may be set.
+            at_once: the time has not been read yet, so the clock may be stepped.
         """
         local_ns = self._local_ns()
         in_use_ns = self._course[1] - _left_ns(self._course, local_ns)
@@ -173,13 +172,13 @@ class ReferenceClock:
         else:
             self._course = (local_ns, offset_ns, 0)
         if not at_once:
-            # What was read until now was off by less than either bound, old or new; but the old
-            # one is void if a clock was set.
+            # Times read until now were off by less than either bound, old or new; but the old
+            # bound is void if a clock was set.
             after_ns = self._estimate.error_ns(local_ns) + abs(left_ns)
             self._largest_error_ns = max(self._largest_error_ns, before_ns, after_ns)
 
     def report(self, node: str, *, refused: int = 0) -> ClockReport:
-        """Return what there is to say of the clock of a node."""
+        """Return the report of a node's clock."""
         estimate = self._estimate
         return ClockReport(
             node=node,
@@ -194,7 +193,7 @@ class ReferenceClock:
 
 
 def _left_ns(course: tuple[int, int, int], local_ns: int) -> int:
-    """Return by how much the offset in use is still short of the one it goes to."""
+    """Return the rest of a correction: offset aimed at, less the offset in use."""
     until_ns, _, whole_ns = course
     if local_ns >= until_ns:
         return 0

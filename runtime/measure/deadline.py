@@ -1,4 +1,4 @@
-"""What a job's report adds to that of its tuner: totals of the gates, and notes."""
+"""Totals of gates and notes on the deadline, for a job's report."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NO_DEADLINE = "no deadline: gates release only what is ready, however long that 
 
 
 def with_totals(tuning: TuningReport, stages: Iterable[StageReport]) -> TuningReport:
-    """Return the report with what its gates' stages have counted since the start."""
+    """Return the report with the counts of its gates' stages since the start."""
     counted = {stage.name: stage for stage in stages}
     gates = [
         replace(
@@ -32,14 +32,14 @@ def with_totals(tuning: TuningReport, stages: Iterable[StageReport]) -> TuningRe
 
 
 def deadline_notes(plan: Plan, tuning: TuningReport | None) -> list[str]:
-    """Return what was said of a plan at submit, and of its deadline, or of having none."""
+    """Return the notes of a plan at submit, and notes on its deadline."""
     notes = [*plan.verdict.notes]
     gates = [s for s in plan.stages if s.is_gated and s.replica is None]
     if plan.deadline_ns is None:
         waits = any(stage.rule.lead_ns is None for stage in gates)
         return [*notes, NO_DEADLINE] if waits else notes
     if not plan.tuned and any(stage.step.traits.close is not None for stage in plan.stages):
-        return notes  # which say what it sets there
+        return notes  # they already say what the deadline sets
     if not plan.tuned:
         why = "each has a slack of its own" if gates else "it has none"
         return [

@@ -1,4 +1,4 @@
-"""How latencies are spread, in 32 KiB, however many there are."""
+"""Histogram of any number of latencies, in 32 KiB."""
 
 from __future__ import annotations
 
@@ -48,12 +48,12 @@ class LatencyHistogram:
 
     @property
     def min_ns(self) -> int:
-        """The least latency; 0 when there is none."""
+        """Least latency; 0 without latencies."""
         return self._min_ns if self.count else 0
 
     @property
     def max_ns(self) -> int:
-        """The greatest latency; 0 when there is none."""
+        """Greatest latency; 0 without latencies."""
         return self._max_ns
 
     def add(self, values_ns: Int64Array) -> None:
@@ -72,15 +72,15 @@ class LatencyHistogram:
         self.count += rows
         if most <= _LARGEST_NS // rows:
             self.sum_ns += int(np.add.reduce(values_ns))
-        else:  # would overflow int64: a clock is off by years
+        else:  # the sum would overflow int64: a clock is off by years
             self.sum_ns += sum(values_ns.tolist())
-        found = np.bincount(
+        counts = np.bincount(
             buckets_of(values_ns if least else np.maximum(values_ns, 1), bits=_BITS)
         )
-        self._counts[: len(found)] += found
+        self._counts[: len(counts)] += counts
 
     def quantile(self, q: float) -> int:
-        """Return the latency of rank ⌈q · count⌉ in nanoseconds; 0 when there is none.
+        """Return the latency of rank ⌈q · count⌉ in nanoseconds; 0 without latencies.
 
         Raises:
             ValueError: q is not in 0 … 1.
@@ -95,7 +95,7 @@ class LatencyHistogram:
         return min(max(middle, self._min_ns), self._max_ns)
 
     def merge(self, other: LatencyHistogram) -> None:
-        """Count all that the other histogram counted, too."""
+        """Add all counts of the other histogram."""
         self._counts += other._counts
         self._min_ns = min(self._min_ns, other._min_ns)
         self._max_ns = max(self._max_ns, other._max_ns)
@@ -104,7 +104,7 @@ class LatencyHistogram:
         self.below_zero += other.below_zero
 
     def since(self, earlier: LatencyHistogram) -> LatencyHistogram:
-        """Return what was added after `earlier`, an older state of this histogram.
+        """Return the latencies added after `earlier`, an older state of this histogram.
 
         Minimum and maximum are then only as good as a bucket (2 %).
         """
@@ -123,7 +123,7 @@ class LatencyHistogram:
         return recent
 
     def to_json(self) -> dict[str, Any]:
-        """Return all of it as plain JSON values, and some quantiles for people.
+        """Return the histogram as plain JSON values, and some quantiles for people.
 
         `buckets` is [bucket, rows, bucket, rows, …] for the buckets that hold any.
         """
@@ -145,7 +145,7 @@ class LatencyHistogram:
         """Return the histogram that `to_json` described.
 
         Raises:
-            KeyError, TypeError, ValueError: it was not.
+            KeyError, TypeError, ValueError: `plain` is not such a histogram.
         """
         made = cls()
         flat = np.asarray(plain["buckets"], dtype=np.int64)

@@ -1,4 +1,4 @@
-"""What a report says of steps that may have missed rows: too late, let go, or never kept."""
+"""Notes on steps that may have missed rows: late, dropped, or never kept."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from slackwater.runtime.plan.traits import Keep
 
 
 def kept_notes(plan: Plan, stages: Mapping[str, StageReport]) -> list[str]:
-    """Return a sentence for each step that let rows go too soon, or was sent rows too late.
+    """Return a note for each step that dropped rows early, or got rows late.
 
-    And for each join that goes by its slack behind a source that promises nothing.
+    And for each join that keeps rows by its slack and has a source that promises nothing.
 
     Args:
         plan: of the run.
-        stages: {stage: its report}; a stage that died unheard is not in it.
+        stages: {stage: its report}; without stages that died before their first report.
     """
     notes: list[str] = []
     for stage in plan.stages:
@@ -39,29 +39,27 @@ def _by_slack(stage: Stage, plan: Plan) -> Iterable[str]:
     if silent:
         yield (
             f"{stage.name!r} keeps its rows by what was released, so that late ones may miss "
-            f"partners: by what is promised it would keep all of them, for {silent} can promise "
+            f"partners: by promises it would keep all of them, for {silent} can promise "
             "nothing before its end; let it promise, with idle=, disorder= or promise=, or write "
             "keep='promise', which keeps all, up to most_kept_rows"
         )
 
 
 def _silent_above(stage: Stage, plan: Plan) -> list[str]:
-    """Return the sources above a stage that promise nothing before their end."""
     return [step.name for step in _sources_above(stage, plan) if step.source.promises_nothing]
 
 
 def _sources_above(stage: Stage, plan: Plan) -> list[SourceStep]:
-    by_name = {one.name: one for one in plan.stages}
+    by_name = {other.name: other for other in plan.stages}
     above = list(dict.fromkeys(channel.source for channel in stage.inputs))
-    for name in above:  # grows while we go
+    for name in above:  # the list grows in the loop
         new = dict.fromkeys(channel.source for channel in by_name[name].inputs)
-        above += [one for one in new if one not in above]
+        above += [other for other in new if other not in above]
     return [step for name in above if isinstance(step := by_name[name].step, SourceStep)]
 
 
 def _named(name: str, plan: Plan) -> str:
-    """Return what feeds a gate, by its name: with the sources behind it, if it is none itself."""
-    (stage,) = [one for one in plan.stages if one.name == name]
+    (stage,) = [candidate for candidate in plan.stages if candidate.name == name]
     above = sorted(repr(step.name) for step in _sources_above(stage, plan))
     return f"{name!r} (fed by {', '.join(above)})" if above else repr(name)
 
@@ -74,9 +72,9 @@ def _let_go(stage: Stage, stages: Mapping[str, StageReport], plan: Plan) -> Iter
     waits = sorted(gate.held_back.items(), key=lambda one: -one[1])
     waited_for = ", ".join(_named(source, plan) for source, _ in waits) or "an input"
     yield (
-        f"{stage.name!r} let {report.let_go:,} rows go before all that belongs with them had been "
-        "promised to be there, for it held more than most_kept_rows; it waited for the promise of "
-        f"{waited_for}. What came late behind them may have missed {_what(stage)}: let that source "
+        f"{stage.name!r} dropped {report.let_go:,} rows before all their partners were promised "
+        "to be there, for it held more than most_kept_rows; it waited for the promise of "
+        f"{waited_for}. Rows that came after that may have missed {_what(stage)}: let that source "
         "promise, with idle=, disorder= or promise=, or give the job Limits(most_kept_rows=…)"
     )
 
@@ -84,14 +82,13 @@ def _let_go(stage: Stage, stages: Mapping[str, StageReport], plan: Plan) -> Iter
 def _behind(stage: Stage, report: StageReport, plan: Plan) -> Iterable[str]:
     if not report.behind_promise:
         return
-    behind = report.behind_promise.items()
-    rows = ", ".join(f"{count:,} of {_named(source, plan)}" for source, count in behind)
+    late = report.behind_promise.items()
+    rows = ", ".join(f"{count:,} of {_named(source, plan)}" for source, count in late)
     yield (
         f"{stage.name!r} had gone on without writers that were silent for their idle=; rows that "
-        f"came behind that and may have missed {_what(stage)}: {rows}"
+        f"came late for that and may have missed {_what(stage)}: {rows}"
     )
 
 
 def _what(stage: Stage) -> str:
-    """Return what rows may miss there; a gate says it of the step behind it."""
     return stage.step.traits.misses

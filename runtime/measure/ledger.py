@@ -1,7 +1,7 @@
-"""The ledger of a run: every event that entered, and what became of it.
+"""Ledger of a run: every event that entered, and its outcome.
 
-What a join or an aggregate makes are new events, so the ledger follows the channels from the
-sources only as far as the first stage with state, or a sink. There an event has come out.
+Joins and aggregates make new events, so the ledger follows the channels from the sources only as
+far as the first stage with state, or a sink. There an event has come out.
 
 ```
 buses ──▶ clean ──┬──▶ jams (join) ──▶ alerts (sink)     entered  rows into buses and loops
@@ -38,22 +38,22 @@ def ledger_of(stages: list[StageReport], channels: list[ChannelReport]) -> Ledge
 
     An event is in flight while it is queued, held by a gate, on the wire, or has left its
     stage but waits for a channel's credit; so are rows of a slice that broke off. Rows that a
-    merge passes on are still source events; a stage with state counts a row as out once its
-    gate has handed it over, whatever its own results are filtered by.
+    merge passes on are still source events. A stage with state counts a row as out once its
+    gate has released it, whatever filters then do to its results.
 
     A stage that takes source events beside rows made by a stage with state ends the source
     side too, a merge included. It cannot tell which of them were late, so its late rows and
     then its rows in flight count as source events, as far as there were any: the ledger may
     blame too much, never too little.
 
-    A gate and the replicas behind it count as one stage (runtime/measure/shared.py), so an event
-    counts once, however many replicas get it.
+    A gate and the replicas that it feeds count as one stage (runtime/measure/shared.py), so an
+    event counts once, however many replicas get it.
 
-    What a stage took was sent, though its sender may have died before it could report it. Such
+    Rows that a stage took were sent, though the sender may have died before it reported them. Such
     rows are `untold`: they enter the sum, at the sources if nothing upstream accounts for them.
     """
-    told = channels
-    stages, channels = as_one_stage(*_sent_as_received(stages, told))
+    received = channels
+    stages, channels = as_one_stage(*_sent_as_received(stages, received))
     by_name = {stage.name: stage for stage in stages}
     side = _source_side(stages, channels)
     tally = _Tally(entered=sum(stage.rows_in for stage in stages if stage.kind == "source"))
@@ -68,7 +68,7 @@ def ledger_of(stages: list[StageReport], channels: list[ChannelReport]) -> Ledge
         is_mixed = any(channel not in side.channels for channel in arriving)
         tally.come_out(by_name[name], arrived=arrived, is_mixed=is_mixed)
     followed = {channel.name for channel in side.channels}
-    parts = [c for c in told if c.name in followed or c.source in side.ends]
+    parts = [c for c in received if c.name in followed or c.source in side.ends]
     of_sources = {stage.name for stage in stages if stage.kind == "source"}
     for name, rows in untold_rows(parts).items():
         tally.untold += rows
@@ -77,9 +77,9 @@ def ledger_of(stages: list[StageReport], channels: list[ChannelReport]) -> Ledge
 
 
 def untold_rows(channels: Iterable[ChannelReport]) -> dict[str, int]:
-    """Return the rows that were taken and that their senders had not reported, {sender: rows}.
+    """Return the rows that receivers took and senders had not reported, {sender: rows}.
 
-    Its report is older than that of a receiver: it died, hangs, or reported a moment earlier.
+    The sender's report is older than the receiver's: it died, hangs, or reported a moment earlier.
     """
     rows: dict[str, int] = {}
     for channel in channels:
@@ -91,7 +91,7 @@ def untold_rows(channels: Iterable[ChannelReport]) -> dict[str, int]:
 def _sent_as_received(
     stages: Sequence[StageReport], channels: Sequence[ChannelReport]
 ) -> tuple[list[StageReport], list[ChannelReport]]:
-    """Return the reports, with all that a receiver took as sent by its sender."""
+    """Return the reports, with all rows that a receiver took as sent by its sender."""
     if not untold_rows(channels):
         return list(stages), list(channels)
     channels = [replace(c, rows_sent=max(c.rows_sent, c.rows_received)) for c in channels]
@@ -105,42 +105,44 @@ def _sent_as_received(
 
 
 def imbalances(report: JobReport) -> list[str]:
-    """Return what does not add up in a run, one sentence each; none when all rows are known.
+    """Return each imbalance of a run in a sentence; empty if it balances.
 
-    While a job runs, its stages report at slightly different moments; only what a stage says
-    of itself is judged then. Of a job that is done, nothing may be in flight, and every
-    channel must have delivered what it was sent.
+    While a job runs, its stages report at slightly different moments; only each stage's own
+    balance is judged then. Of a job that is done, no row may be in flight, and every channel must
+    have delivered all its rows.
     """
-    found = [
+    problems = [
         f"stage {stage.name!r} took {stage.rows_in:,} rows and accounts for "
         f"{stage.rows_in - stage.missing:,}{_named(stage)}"
         for stage in report.stages
         if not stage.is_balanced
     ]
     if report.state != "done":
-        return found
-    found += [
+        return problems
+    problems += [
         f"channel {channel.name!r} was sent {channel.rows_sent:,} rows and delivered "
         f"{channel.rows_received:,}"
         for channel in report.channels
         if channel.in_flight
     ]
-    found += [
-        f"{rows:,} events are {one.term} after the end"
-        for one in of_jobs(LedgerPlace.HERE)
-        if (rows := report.ledger.counts[one])
+    problems += [
+        f"{rows:,} events are {outcome.term} after the end"
+        for outcome in of_jobs(LedgerPlace.HERE)
+        if (rows := report.ledger.counts[outcome])
     ]
     if report.ledger.missing:
-        found.append(f"{report.ledger.missing:,} events entered and are not accounted for")
-    return found
+        problems.append(f"{report.ledger.missing:,} events entered and are not accounted for")
+    return problems
 
 
 def _named(stage: StageReport) -> str:
-    """Return the outcomes that a stage accounts for: ' (7 in order, 2 late, dropped)'."""
-    told = [
-        f"{rows:,} {one.heading}" for one in at_stages(*AT_STAGE) if (rows := stage.counts[one])
+    # Such as ' (7 in order, 2 late, dropped)'.
+    counts = [
+        f"{rows:,} {outcome.heading}"
+        for outcome in at_stages(*AT_STAGE)
+        if (rows := stage.counts[outcome])
     ]
-    return f" ({'; '.join(told)})" if told else ""
+    return f" ({'; '.join(counts)})" if counts else ""
 
 
 def refuse_imbalance(report: JobReport) -> JobReport:
@@ -161,15 +163,15 @@ def refuse_imbalance(report: JobReport) -> JobReport:
 
 @dataclass
 class _SourceSide:
-    """The part of the graph where rows are still the events that entered."""
+    """Part of the graph in which rows are still the events that entered."""
 
-    passing: list[str] = field(default_factory=list)  # stages that pass on nothing but them
-    ends: list[str] = field(default_factory=list)  # where they meet state, new events, or a sink
+    passing: list[str] = field(default_factory=list)  # stages that pass on only such events
+    ends: list[str] = field(default_factory=list)  # stages with state, new events, or a sink
     channels: list[ChannelReport] = field(default_factory=list)
 
 
 def _source_side(stages: Sequence[StageReport], channels: Sequence[ChannelReport]) -> _SourceSide:
-    known = {stage.name for stage in stages}  # a stage that died unheard is not in it
+    known = {stage.name for stage in stages}  # without stages that died before a report
     stateful = [stage.name for stage in stages if not stage.passes_on]
     made_of_new = set(_and_behind(stateful, channels))
     sources = [stage.name for stage in stages if stage.kind == "source"]
@@ -185,9 +187,9 @@ def _source_side(stages: Sequence[StageReport], channels: Sequence[ChannelReport
 
 
 def _and_behind(names: Iterable[str], channels: Sequence[ChannelReport]) -> list[str]:
-    """Return these stages and all that their rows reach, in the order of reaching them."""
+    """Return these stages and all stages downstream, breadth first."""
     reached = list(names)
-    for name in reached:  # grows while we go: breadth first
+    for name in reached:  # the list grows in the loop: breadth first
         for channel in channels:
             if channel.source == name and channel.target not in reached:
                 reached.append(channel.target)
@@ -200,27 +202,27 @@ class _Tally:
     copies: int = 0
     counts: Counts = field(default_factory=Counts)
     untold: int = 0
-    untold_upstream: int = 0  # of stages that took them before: told of as in flight up there
+    untold_upstream: int = 0  # untold rows that a stage upstream counts as in flight
 
     def pass_on(self, stage: StageReport, *, sent: int) -> None:
-        for one in of_jobs():
-            self.counts[one] += stage.counts[one]
+        for outcome in of_jobs():
+            self.counts[outcome] += stage.counts[outcome]
         self.copies += max(sent - stage.rows_out, 0)
         self.counts[IN_FLIGHT] += max(stage.rows_out - sent, 0)
         self.counts[IN_FLIGHT] += max(stage.used - stage.counts[FILTERED] - stage.rows_out, 0)
 
     def come_out(self, stage: StageReport, *, arrived: int, is_mixed: bool) -> None:
         out = arrived if is_mixed else stage.counts.at(*AT_STAGE)
-        for one in (*at_stages(LedgerPlace.LEFT_OUT, LedgerPlace.HERE), SHED):
-            rows = stage.counts[one]
+        for outcome in (*at_stages(LedgerPlace.LEFT_OUT, LedgerPlace.HERE), SHED):
+            rows = stage.counts[outcome]
             rows = min(rows, out) if is_mixed else rows
-            self.counts[one] += rows
+            self.counts[outcome] += rows
             out -= rows
         self.counts[OUT] += out
-        for one in reversed(at_stages(LedgerPlace.WENT_ON)):
-            rows = min(stage.counts[one], out)
-            if one.note:
-                self.counts[one] += rows
+        for outcome in reversed(at_stages(LedgerPlace.WENT_ON)):
+            rows = min(stage.counts[outcome], out)
+            if outcome.note:
+                self.counts[outcome] += rows
             out -= rows
 
     def ledger(self) -> Ledger:

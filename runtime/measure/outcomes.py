@@ -1,20 +1,20 @@
-"""What becomes of rows: each outcome is a word, registered here with its place in the balance.
+"""Outcomes of rows: each is a word, registered here with its place in the balance.
 
-A stage and a job count `{outcome: rows}`, and one rule holds for both: what came in is the sum over
-all outcomes that stand in the balance.
+A stage and a job count `{outcome: rows}`, and one rule holds for both: the rows that came in are
+the sum over all outcomes that stand in the balance.
 
 ```
 place         in a stage's balance            in the job's
 WENT_ON       yes                             no: how many at all gates, told beside it
 CAME_OUT      –                               yes
 LEFT_OUT      yes                             yes
-LEFT_BEHIND   no: a part of what went on      yes
+LEFT_BEHIND   no: a part of WENT_ON           yes
 BESIDE        no: never was a row             no: told beside it
 HERE          yes                             yes, and none once it is done
 ```
 
-A new word is one line below, and `report.counts[WORD] += rows` where it happens. Balances, JSON and
-printed reports take it from here.
+A new outcome is one line below, and `report.counts[WORD] += rows` where it happens. Balances, JSON
+and printed reports take it from here.
 """
 
 from __future__ import annotations
@@ -48,40 +48,40 @@ __all__ = [
 
 
 class LedgerPlace(Enum):
-    """Where the rows of an outcome stand in the balance."""
+    """Place in the balance of an outcome's rows."""
 
     WENT_ON = "went on"
-    """Into the operator, or to the next stage."""
+    """Rows went into the operator, or to the next stage."""
     CAME_OUT = "came out"
-    """Of a job: reached an operator with state, or a sink."""
+    """Events of a job reached an operator with state, or a sink."""
     LEFT_OUT = "left out"
-    """Did not go on, and will not."""
+    """Rows did not go on, and will not."""
     LEFT_BEHIND = "left behind"
-    """Went on, and was left out by what stands behind in the same stage."""
+    """Rows went on, and a later step of the same stage left them out."""
     BESIDE = "beside"
-    """Was expected and never came: no row."""
+    """Events were expected and never came: no rows."""
     HERE = "here"
-    """Has not gone on yet."""
+    """Rows have not gone on yet."""
 
 
 AT_STAGE = (LedgerPlace.WENT_ON, LedgerPlace.LEFT_OUT, LedgerPlace.HERE)
-"""The places whose sum is what came into a stage."""
+"""Places whose sum is the rows that came into a stage."""
 OF_JOB = (LedgerPlace.CAME_OUT, LedgerPlace.LEFT_OUT, LedgerPlace.LEFT_BEHIND, LedgerPlace.HERE)
-"""The places whose sum is what entered a job, copies included."""
+"""Places whose sum is the events that entered a job, copies included."""
 
 
 class Outcome:
-    """One word for what became of rows; of each name there is one, registered.
+    """Outcome of rows; each name is registered once.
 
     Attributes:
         name: its key in a stage's JSON.
-        place: where its rows stand in the balance.
-        meaning: what it says of a row, a sentence for people.
-        heading: of its column in the table of stages.
+        place: place of its rows in the balance.
+        meaning: what happened to a row, a sentence for people.
+        heading: its column in the table of stages.
         of_job: its key in the JSON of the job's ledger.
-        term: in the job's sum, as in "3 late".
-        note: what is said of it beside the job's sum, of what went on or was no row; "": nothing.
-        is_usual: told where there are none, too.
+        term: its word in the job's sum, as in "3 late".
+        note: text beside the job's sum, for places outside it; "": no text.
+        is_usual: whether it is printed even with 0 rows.
     """
 
     __slots__ = ("heading", "is_usual", "meaning", "name", "note", "of_job", "place", "term")
@@ -108,18 +108,18 @@ class Outcome:
         return self.name
 
     def __reduce__(self) -> tuple[Callable[[str], Outcome], tuple[str]]:
-        # A count that comes from another process is one of the word that is known here.
+        # A count from another process must use the outcome that is registered in this one.
         return _named, (self.name,)
 
 
-_known: dict[str, Outcome] = {}  # in the order in which they are told
+_known: dict[str, Outcome] = {}  # in the order of printing
 
 
 def registered(one: Outcome) -> Outcome:
-    """Register a word, and return it.
+    """Register an outcome, and return it.
 
     Raises:
-        ValueError: there is one of this name, or one that a job's ledger has under its name there.
+        ValueError: its name, or its name in a job's ledger, is registered already.
     """
     is_taken = one.name in _known or one.of_job in {other.of_job for other in of_jobs()}
     if is_taken:
@@ -133,26 +133,26 @@ def _named(name: str) -> Outcome:
 
 
 def at_stages(*places: LedgerPlace) -> list[Outcome]:
-    """Return the words that stages count, at these places or at all, in the order of telling."""
+    """Return the outcomes that stages count, at these places or at all places, in order."""
     return _at(places or (*AT_STAGE, LedgerPlace.LEFT_BEHIND, LedgerPlace.BESIDE))
 
 
 def of_jobs(*places: LedgerPlace) -> list[Outcome]:
-    """Return the words that a job's ledger counts, at these places or at all.
+    """Return the outcomes that a job's ledger counts, at these places or at all places.
 
-    At all places: those of its sum, then what is told beside it.
+    At all places: outcomes of its sum, then those printed beside it.
     """
-    # What is furthest from in order is told first.
-    noted = [one for one in reversed(_at([LedgerPlace.WENT_ON])) if one.note]
+    # The outcome furthest from "in order" is printed first.
+    noted = [outcome for outcome in reversed(_at([LedgerPlace.WENT_ON])) if outcome.note]
     return _at(places) if places else [*_at(OF_JOB), *noted, *_at([LedgerPlace.BESIDE])]
 
 
 def _at(places: Iterable[LedgerPlace]) -> list[Outcome]:
-    return [one for place in places for one in _known.values() if one.place is place]
+    return [outcome for place in places for outcome in _known.values() if outcome.place is place]
 
 
 class Counts(dict[Outcome, int]):
-    """{outcome: rows}; 0 of what was never counted."""
+    """Counts of rows by outcome, {outcome: rows}; 0 where none was counted."""
 
     def __missing__(self, key: Outcome) -> int:
         if not isinstance(key, Outcome):
@@ -162,47 +162,47 @@ class Counts(dict[Outcome, int]):
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Counts):
             return NotImplemented
-        return all(self[one] == other[one] for one in {*self, *other})
+        return all(self[outcome] == other[outcome] for outcome in {*self, *other})
 
     __hash__ = None
 
     def copy(self) -> Counts:
-        """Return the same counts, apart from these."""
+        """Return a copy of the counts."""
         return Counts(self)
 
     def at(self, *places: LedgerPlace) -> int:
-        """Return how many rows have an outcome at these places."""
-        return sum([rows for one, rows in self.items() if one.place in places])
+        """Return the number of rows with an outcome at these places."""
+        return sum([rows for outcome, rows in self.items() if outcome.place in places])
 
     def added(self, more: Iterable[tuple[Outcome, int]]) -> Counts:
         """Return the counts with more rows."""
-        made = Counts(self)
-        for one, rows in more:
-            made[one] += rows
-        return made
+        counts = Counts(self)
+        for outcome, rows in more:
+            counts[outcome] += rows
+        return counts
 
     def by_name(self) -> dict[str, int]:
-        """Return {name: rows} of all words that stages count."""
-        return {one.name: self[one] for one in at_stages()}
+        """Return {name: rows} of all outcomes that stages count."""
+        return {outcome.name: self[outcome] for outcome in at_stages()}
 
     def of_job(self) -> dict[str, int]:
-        """Return the same of all words that a job's ledger counts, under their names there."""
-        return {one.of_job: self[one] for one in of_jobs()}
+        """Return {name in a job's ledger: rows} of all outcomes that it counts."""
+        return {outcome.of_job: self[outcome] for outcome in of_jobs()}
 
     @classmethod
     def of_stage(cls) -> Counts:
-        """Return the counts of a stage that has taken nothing yet."""
+        """Return the counts of a stage that has taken no row yet."""
         return cls.from_names({})
 
     @classmethod
     def from_names(cls, plain: Mapping[str, Any]) -> Counts:
-        """Return what `by_name` gave; all else in `plain` is not looked at."""
-        return cls({one: plain.get(one.name, 0) for one in at_stages()})
+        """Return counts from the output of `by_name`; other keys are ignored."""
+        return cls({outcome: plain.get(outcome.name, 0) for outcome in at_stages()})
 
     @classmethod
     def from_job(cls, plain: Mapping[str, Any]) -> Counts:
-        """Return what `of_job` gave; all else in `plain` is not looked at."""
-        return cls({one: plain.get(one.of_job, 0) for one in of_jobs()})
+        """Return counts from the output of `of_job`; other keys are ignored."""
+        return cls({outcome: plain.get(outcome.of_job, 0) for outcome in of_jobs()})
 
 
 class _Counting(Protocol):
@@ -256,7 +256,7 @@ LATE = registered(
     Outcome(
         "late",
         LedgerPlace.WENT_ON,
-        "Came behind what was already released, and was still used.",
+        "Came after newer rows had been released, and was still used.",
         heading="late, used",
         of_job="late_used",
         note="came late and still counted",
@@ -267,7 +267,7 @@ LATE_DROPPED = registered(
     Outcome(
         "late_dropped",
         LedgerPlace.LEFT_OUT,
-        "Came too late to be used, or behind its source's promise.",
+        "Came too late to be used, or older than its source's promise.",
         heading="late, dropped",
         of_job="late",
         is_usual=True,

@@ -1,4 +1,4 @@
-"""Predicted beside measured latency, subinterval by subinterval, and what has shifted since."""
+"""Predicted and measured latency of each subinterval, and shifts of statistics."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ MOST_SPANS = 512
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PredictedSpan:
-    """The events whose stimulus fell in a stretch of time.
+    """Latencies of the events whose stimulus fell in a span of time.
 
     Attributes:
-        start_ns: when it begins, a multiple of its width.
-        width_ns: how long it is.
-        events: that arrived at the sources in it.
-        planned_ns: their worst latency, as it was predicted before the flow ran; None: the
-            prediction did not look so far ahead.
-        estimated_ns: the same, from what has arrived and what rows have cost by then; None: not
-            known yet, an interval not being over.
-        measured_ns: what it was; None: nothing has left yet.
+        start_ns: start of the span, a multiple of its width.
+        width_ns: width of the span.
+        events: events that arrived at the sources in the span.
+        planned_ns: their worst latency, predicted before the flow ran; None if the prediction
+            ends earlier.
+        estimated_ns: the same, from arrivals and costs measured since; None if the interval is
+            not over yet.
+        measured_ns: their worst measured latency; None if no row has left yet.
     """
 
     start_ns: int
@@ -49,15 +49,15 @@ class PredictedSpan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shift:
-    """A statistic that is far from what was predicted with.
+    """Shift of a statistic, far from the value that the prediction used.
 
     Attributes:
-        of: a stage; of a rate its source.
+        of: the stage; of a rate the source.
         what: "cost", "results" or "rate".
-        was: what was predicted with: seconds a row, rows out for a row in, or events a second.
-        now: what it has been of late.
-        at_s: how long after the start of the sources that was seen first.
-        last_s: and last.
+        was: value in the prediction: seconds a row, rows out for a row in, or events a second.
+        now: recent value.
+        at_s: seconds from the start of the sources until it was first seen.
+        last_s: seconds until it was last seen.
     """
 
     of: str
@@ -69,11 +69,11 @@ class Shift:
 
     @property
     def text(self) -> str:
-        """What a person reads."""
+        """Text of the shift, for people."""
         when = f"from {self.at_s:.0f} s to {self.last_s:.0f} s"
         match self.what:
             case "cost":
-                was, now = (format_ns(round(one * 1e9)) for one in (self.was, self.now))
+                was, now = (format_ns(round(cost_s * 1e9)) for cost_s in (self.was, self.now))
                 return f"{self.of}: a row costs {now}, not {was}, {when}"
             case "results":
                 return f"{self.of}: {self.now:.3g} rows come of one, not {self.was:.3g}, {when}"
@@ -83,22 +83,23 @@ class Shift:
 
 @dataclass
 class PredictionReport:
-    """What was predicted of a run, and what became of it.
+    """Predicted latency of a run, and latency estimated and measured while it runs.
 
     Attributes:
-        worst_ns: worst latency as it was predicted before the flow ran.
-        p99_ns: over the subintervals, likewise.
-        mean_ns: likewise.
-        is_unbounded: whether a slot was to fall behind for ever.
-        load: {slot: share of its core that was predicted}.
-        seen_load: {slot: share that it needed of late}; above 1 it falls behind.
-        spans: over time, at most `MOST_SPANS`.
-        origin_ns: when the interval began in which the sources did; None: nothing has come yet.
-        shifts: what has shifted so much that the flow should be planned again.
-        restarts: how often the process died that it is made in, and another took its place.
-        is_cut_short: it was dead or silent as the job ended: the last seconds are missing.
-        errors: how often the estimate itself went wrong; the run goes on without.
-        last_error: the last time, in a line.
+        worst_ns: worst latency, predicted before the flow ran.
+        p99_ns: 99th percentile over the subintervals, predicted as well.
+        mean_ns: mean over the subintervals, predicted as well.
+        is_unbounded: whether the backlog of a slot was predicted to grow for ever.
+        load: {slot: predicted share of its core}.
+        seen_load: {slot: share that it needed recently}; above 1 its backlog grows.
+        spans: latencies over time, at most `MOST_SPANS` spans.
+        origin_ns: start of the interval in which the sources began; None if no event has come yet.
+        shifts: statistics that shifted so far that the flow should be planned again.
+        restarts: how often the estimating process died and was replaced.
+        is_cut_short: whether that process was dead or silent as the job ended: then the last
+            seconds are missing.
+        errors: how often the estimate raised an error; the run goes on without it.
+        last_error: the last such error, in a line.
     """
 
     worst_ns: int
@@ -117,7 +118,7 @@ class PredictionReport:
 
     @classmethod
     def of(cls, expected: ExpectedLatency) -> PredictionReport:
-        """Return what was predicted, before anything has become of it."""
+        """Return the report of a prediction, before the run."""
         return cls(
             worst_ns=round(expected.worst_s * NS_PER_SECOND),
             p99_ns=round(expected.p99_s * NS_PER_SECOND),
@@ -128,18 +129,18 @@ class PredictionReport:
 
     @property
     def estimated_worst_ns(self) -> int | None:
-        """The worst of what was estimated while it ran; None: nothing was."""
-        found = [one.estimated_ns for one in self.spans if one.estimated_ns is not None]
-        return max(found, default=None)
+        """Worst latency estimated during the run; None if none was."""
+        estimated = [span.estimated_ns for span in self.spans if span.estimated_ns is not None]
+        return max(estimated, default=None)
 
     @property
     def measured_worst_ns(self) -> int | None:
-        """The worst of what was measured; None: nothing was."""
-        found = [one.measured_ns for one in self.spans if one.measured_ns is not None]
-        return max(found, default=None)
+        """Worst measured latency; None if none was measured."""
+        measured = [span.measured_ns for span in self.spans if span.measured_ns is not None]
+        return max(measured, default=None)
 
     def to_json(self) -> dict[str, Any]:
-        """Return all of it as plain JSON values, with what was derived."""
+        """Return the report as plain JSON values, with derived values."""
         return {
             **asdict(self),
             "estimated_worst_ns": self.estimated_worst_ns,
@@ -151,7 +152,7 @@ class PredictionReport:
         """Return the report that `to_json` described.
 
         Raises:
-            KeyError, TypeError, AttributeError: it was not.
+            KeyError, TypeError, AttributeError: `plain` is not such a report.
         """
         known = {one.name: plain[one.name] for one in fields(cls) if one.name in plain}
         known["spans"] = [PredictedSpan(**one) for one in plain["spans"]]
@@ -160,11 +161,11 @@ class PredictionReport:
 
 
 def coarser(spans: Sequence[PredictedSpan], width_ns: int) -> list[PredictedSpan]:
-    """Return spans of a width that is a multiple of theirs: sums of events, else the largest."""
+    """Merge spans to a multiple of their width: sums of events, else maxima."""
     merged: dict[int, PredictedSpan] = {}
-    for one in spans:
-        start_ns = one.start_ns // width_ns * width_ns
-        wide = replace(one, start_ns=start_ns, width_ns=max(width_ns, one.width_ns))
+    for span in spans:
+        start_ns = span.start_ns // width_ns * width_ns
+        wide = replace(span, start_ns=start_ns, width_ns=max(width_ns, span.width_ns))
         before = merged.get(start_ns)
         merged[start_ns] = wide if before is None else _both(before, wide)
     return [merged[start_ns] for start_ns in sorted(merged)]
@@ -187,9 +188,9 @@ def _larger(one: int | None, other: int | None) -> int | None:
 def with_measured(
     prediction: PredictionReport, series: Iterable[LatencySeries]
 ) -> PredictionReport:
-    """Return the report with what sinks have measured: the worst of all of them in each span.
+    """Return the report with measured latency: the worst over all sinks in each span.
 
-    Spans get as wide as the series' bins are, where those are wider.
+    Spans get as wide as the bins of the series, where those are wider.
     """
     of_sinks = list(series)
     bins = [one for each in of_sinks for one in each.bins()]
@@ -207,12 +208,12 @@ def with_measured(
 
 
 def prediction_notes(prediction: PredictionReport | None) -> list[str]:
-    """Return what is to be said of a prediction that no longer fits."""
+    """Return notes on a prediction that no longer fits."""
     if prediction is None:
         return []
     notes = []
     if prediction.shifts:
-        what = "; ".join(one.text for one in prediction.shifts)
+        what = "; ".join(shift.text for shift in prediction.shifts)
         notes.append(
             f"the flow is not what was predicted with ({what}): plan it again, `slackwater plan` "
             "with these rates and a new sample"

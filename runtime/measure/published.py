@@ -1,4 +1,4 @@
-"""What a report says of output that readers cannot see (yet)."""
+"""Notes on output that readers cannot see, or not yet."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ __all__ = ["published_notes"]
 
 
 def published_notes(state: str, sinks: Iterable[SinkReport]) -> list[str]:
-    """Return what the sinks have to say, and which rows a job that has ended kept from readers.
+    """Return the sinks' notes, and notes on rows that readers cannot see.
 
-    Of a sink whose worker died, it is what was heard of it last.
+    Of a sink whose worker died, its last report counts.
     """
     notes = []
     for sink in sinks:
@@ -22,12 +22,12 @@ def published_notes(state: str, sinks: Iterable[SinkReport]) -> list[str]:
                 f"sink {sink.name!r}: {sink.already_committed:,} rows were already committed by an "
                 "earlier run and left out"
             )
-        # A stop publishes everything, but for what was to replace an older output as a whole, and
-        # unless a slot that did not answer had to be killed for it.
+        # A stop publishes everything, except rows that were to replace an older output as a whole,
+        # and except where a slot did not answer and was killed.
         is_cut_off = state in ("failed", "lost") or (state == "stopped" and sink.waiting > 0)
         if is_cut_off and sink.published is not None:
             notes.append(
                 f"sink {sink.name!r}: when last heard of, {sink.published:,} rows of this job were "
-                f"published, and {sink.waiting:,} behind them were written and not visible"
+                f"published, and {sink.waiting:,} after them were written and not visible"
             )
     return notes

@@ -1,4 +1,4 @@
-"""What a re-placement of a running flow did, for the report."""
+"""Re-placements of a running flow, for the report."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["MovedStage", "Replaced"]
 
 @dataclass(frozen=True)
 class MovedStage:
-    """A stage that goes on in another slot."""
+    """Stage that moved to another slot."""
 
     stage: str
     origin: str
@@ -23,22 +23,22 @@ class MovedStage:
 
 @dataclass
 class Replaced:
-    """One re-placement of a running flow, done or given up."""
+    """Re-placement of a running flow, done or given up."""
 
     at_s: float
-    """When the slots concerned were told to hold still, in seconds since the sources began."""
+    """Seconds from the start of the sources until the slots concerned were told to hold still."""
     gap_s: float = 0.0
-    """From then until they went on; the other slots worked all the while."""
+    """Seconds for which they held still; the other slots worked meanwhile."""
     moves: list[MovedStage] = field(default_factory=list)
-    """What has moved, or was to."""
+    """Moves that were done, or were to be done."""
     state_bytes: int = 0
-    """What went along: queues, gates, operators' states, as they were carried."""
+    """Bytes of state that moved: queues, gates, operators' states, as they were sent."""
     problem: str | None = None
-    """Why nothing has moved; None: it has."""
+    """Why no stage has moved; None if stages have."""
 
     @property
     def text(self) -> str:
-        """Say it in a line."""
+        """One-line text of the re-placement."""
         moved = ", ".join(map(str, self.moves))
         if self.problem is not None:
             return f"at {self.at_s:.1f} s not re-placed ({moved}): {self.problem}"
@@ -49,9 +49,9 @@ class Replaced:
 
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any]) -> Replaced:
-        """Return what was written as plain values.
+        """Return the re-placement that was written as plain values.
 
         Raises:
-            KeyError, TypeError: it was not.
+            KeyError, TypeError: `plain` is not a re-placement.
         """
-        return cls(**{**plain, "moves": [MovedStage(**one) for one in plain["moves"]]})
+        return cls(**{**plain, "moves": [MovedStage(**move) for move in plain["moves"]]})

@@ -1,4 +1,4 @@
-"""What a run says of itself: stages, channels, sinks and the ledger. Plain data, JSON-ready."""
+"""Report of a run: stages, channels, sinks and the ledger. Plain data, JSON-ready."""
 
 from __future__ import annotations
 
@@ -32,82 +32,82 @@ from slackwater.runtime.shedding.counts import SheddingCounts
 
 @dataclass
 class StageReport:
-    """What one stage did so far.
+    """Report of one stage so far.
 
     The stage's ledger: `rows_in` is the sum of `counts` over the outcomes that stand in a stage's
-    balance (runtime/measure/outcomes.py). What went on was then left out behind, as `filtered`, or
-    consumed: by the operator, or the next stage. `is_balanced` checks the first.
+    balance (runtime/measure/outcomes.py). Rows that went on were then left out by a later step, as
+    `filtered`, or consumed by the operator or the next stage. `is_balanced` checks the sum.
     """
 
     name: str
     kind: str
-    """source, stateless, gate, sink; or that of an operator, such as join."""
+    """source, stateless, gate, sink; or an operator's kind, such as join."""
     node: str
     slot: str
     has_gate: bool = False
-    """Whether it has a gate, or is a replica whose gate is another stage."""
+    """Whether the stage has a gate, or is a replica whose gate is another stage."""
     passes_on: bool = False
-    """Whether its rows leave as the events that they came in as; else they are new ones."""
+    """Whether rows leave as the events that came in; else they are new events."""
     rows_in: int = 0
     rows_out: int = 0
     counts: Counts = field(default_factory=Counts.of_stage)
-    """{outcome: rows}, of those that came in."""
+    """{outcome: rows}, of the rows that came in."""
     early: int = 0
-    """Had an event time that its arrival could not have seen yet, and were held until then."""
+    """Rows held since their event time was too far ahead of their arrival."""
     source_clock: dict[str, int] = field(default_factory=dict)
-    """Of a source with `clock=`: {what: number, or ns}: writers; smallest_offset_ns and
+    """Figures of a source with `clock=`, {name: number, or ns}: writers; smallest_offset_ns and
     largest_offset_ns; with a bound largest_bound_ns, half of [thesis] Eq. 3.16's T_a, and jumps;
     of an input that compares clocks unanswered_rounds, answers refused, and contradictions."""
     late_ready: int = 0
-    """Of those that came late, how many were ready by the time they left: [ssg] Algorithm 3, 7."""
+    """Late rows that were ready by the time they left: [ssg] Algorithm 3, 7."""
     results_filtered: int = 0
-    """Results that filters behind it dropped: new events, in no balance of those that came in."""
+    """Results dropped by filters after the operator: new events, outside the balance of rows in."""
     held: int = 0
-    """Rows in the operator's state (windows, join sides)."""
+    """Rows in the operator's state: windows, join sides."""
     let_go: int = 0
-    """Rows that its join let go before it had been promised all their partners: there were more
-    than `most_kept_rows`."""
+    """Rows that the join dropped before all their partners were promised, since it held more than
+    `most_kept_rows`."""
     comparisons: int = 0
-    """Pairs of rows with equal keys and close times that a join compared."""
+    """Pairs of rows with equal keys and close times that the join compared."""
     counted: dict[str, int] = field(default_factory=dict)
-    """{what else its operator counts: how many}."""
+    """Further counts of the operator, {name: count}."""
     closing: ClosingCounts | None = None
-    """Of one whose windows close in time: what that has come to."""
+    """Counts of closing, where windows close by arrivals."""
     shedding: SheddingCounts | None = None
-    """Of one that sheds: what that has come to."""
+    """Counts of shedding, where the stage sheds."""
     steps: list[StepReport] = field(default_factory=list)
-    """Its own step, then those fused behind it."""
+    """Its own step, then the steps of its chain."""
     share: str = ""
-    """Of a gate: what each of the replicas behind it gets, "keys" or "all"."""
+    """Share of each replica of a gate, "keys" or "all"."""
     batches: int = 0
     service_ns: int = 0
     """Busy time, summed."""
     queue_wait_ns: int = 0
-    """Time messages waited for the stage's turn, summed over rows."""
+    """Time for which messages waited for the stage's turn, summed over rows."""
     gate_wait_ns: int = 0
-    """Time rows were held back by the gate, summed over rows."""
+    """Time for which the gate held rows, summed over rows."""
     max_gate_rows: int = 0
-    """The most rows that queue and gate held at once."""
+    """Most rows that queue and gate held at once."""
     waiting_for: list[str] = field(default_factory=list)
-    """The inputs that hold the frontier back now; of a source with `idle=`, the writer."""
+    """Inputs that hold the frontier back now; of a source with `idle=`, the writer."""
     idle_marks: dict[str, int] = field(default_factory=dict)
-    """{source: how often the gate went on without it, since it had been silent for its `idle`}."""
+    """{source: how often the gate went on without it, as it was silent for its `idle`}."""
     behind_promise: dict[str, int] = field(default_factory=dict)
-    """{source: its rows that came behind what all had promised, the idle ones left out}: they may
+    """{source: its rows older than the frontier of all sources that are not idle}: such rows may
     have missed partners."""
     held_back: dict[str, int] = field(default_factory=dict)
-    """{source: after how many reads a join kept rows beyond its window, since this source had not
-    promised more}."""
+    """{source: number of reads after which a join kept rows beyond its window, as this source had
+    not promised more}."""
     frontier_ns: int | None = None
-    """Everything older has been seen; None before the first promise."""
+    """Frontier: all older events have been seen; None before the first promise."""
     newest_ns: int | None = None
-    """The newest event time seen."""
+    """Newest event time seen."""
     still_ns: int | None = None
-    """How long ago it let anything go, a row or a promise; None: it has ended, or is not known."""
+    """Time since the last row or promise left; None if the stage has ended, or it is unknown."""
     due_in_ns: int | None = None
-    """Of a paced source: how long until its next row is due, none being so now; None: not known."""
+    """Time until the next row of a paced source, if no row is due now; None if unknown."""
     is_stuck: bool = False
-    """Whether it has been at one slice of work ever since: a user's function, or a sink."""
+    """Whether one slice has lasted since then: a user's function or a sink does not return."""
 
     ready = Counted(READY)
     slack_ready = Counted(SLACK_READY)
@@ -128,35 +128,35 @@ class StageReport:
 
     @property
     def used(self) -> int:
-        """Rows that went on: released in order or late, and not left out."""
+        """Rows that went on, in order or late."""
         return self.counts.at(LedgerPlace.WENT_ON)
 
     @property
     def unready(self) -> int:
-        """Rows that left before they were ready, in order or late: slrTuples of [ssg] Eq. 4."""
+        """Rows that left before they were ready, in order or late: slrTuples, [ssg] Eq. 4."""
         return self.slack_ready + max(self.late + self.late_dropped - self.late_ready, 0)
 
     @property
     def missing(self) -> int:
-        """Rows that came in and are not accounted for; below zero: more than came in."""
+        """Rows that came in without an outcome; below zero: more outcomes than rows."""
         return self.rows_in - self.counts.at(*AT_STAGE)
 
     @property
     def is_balanced(self) -> bool:
-        """Whether every row that came in is accounted for."""
+        """Whether every row that came in has an outcome."""
         return self.missing == 0
 
     def copy(self) -> StageReport:
-        """Return the report as it stands: its stage goes on counting in the other one."""
+        """Return a copy of the report: the stage goes on counting in the original."""
         made = replace(self)
-        for name, one in vars(self).items():
-            if isinstance(one, dict | list):
-                setattr(made, name, one.copy())
+        for name, value in vars(self).items():
+            if isinstance(value, dict | list):
+                setattr(made, name, value.copy())
         made.steps = [step.copy() for step in self.steps]
         return made
 
     def to_plain(self) -> dict[str, Any]:
-        """Return everything as plain values, each outcome under its name."""
+        """Return all fields as plain values, each outcome under its name."""
         plain = asdict(self)
         del plain["counts"]
         if (closing := self.closing) is not None:
@@ -165,10 +165,10 @@ class StageReport:
 
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any]) -> StageReport:
-        """Return the report that `to_plain` described; what it lacks is as in a new one.
+        """Return the report that `to_plain` described, with defaults for missing fields.
 
         Raises:
-            TypeError: it has no name, kind, node or slot.
+            TypeError: name, kind, node or slot is missing.
         """
         steps = [_made(StepReport, step) for step in plain.get("steps", [])]
         parts: dict[str, Any] = {"counts": Counts.from_names(plain), "steps": steps}
@@ -181,7 +181,7 @@ class StageReport:
 
 @dataclass
 class ChannelReport:
-    """What one channel carried: rows sent by its stage, rows taken in by the other."""
+    """Report of one channel: rows sent at one end, rows received at the other."""
 
     name: str
     source: str
@@ -191,13 +191,13 @@ class ChannelReport:
     bytes_sent: int = 0
     messages: int = 0
     link_ns: int = 0
-    """Time on the wire, summed over messages; two clocks on two hosts."""
+    """Time on the wire, summed over messages; by two clocks between two hosts."""
     least_link_ns: int | None = None
-    """That of the quickest message: the link's own delay. What others took beyond it, they waited
-    for a busy link or a busy core."""
+    """Time of the quickest message: the link's own delay. Other messages waited for the rest of
+    their time, for a busy link or a busy core."""
     error_ns: int = 0
-    """How far off the time on the wire can be, of each message: the error of the sender's clock
-    and that of the receiver's. 0 within one clock."""
+    """Largest error of each message's time on the wire: that of the sender's clock plus that of
+    the receiver's. 0 within one clock."""
 
     @property
     def in_flight(self) -> int:
@@ -207,7 +207,7 @@ class ChannelReport:
 
 @dataclass
 class SinkReport:
-    """What left the flow at one sink, and how long after its stimulus."""
+    """Report of one sink: rows that left the flow there, and their latency."""
 
     name: str
     node: str
@@ -216,73 +216,74 @@ class SinkReport:
     latency: LatencyHistogram = field(default_factory=LatencyHistogram)
     series: LatencySeries = field(default_factory=LatencySeries)
     old_s: float | None = None
-    """Of a sink that stands still: for how long; its latencies are as old as that, at least."""
+    """Seconds for which the sink has stood still: the least age of its latencies; None if it
+    does not."""
     error_ns: int = 0
-    """How far off any latency can be: the error of this slot's clock and that of a source's, the
-    largest over the sources upstream. 0 within one clock."""
+    """Largest error of a latency: that of this slot's clock plus that of a source's, the largest
+    over the sources upstream. 0 within one clock."""
     published: int | None = None
-    """Of `rows`, those in files that readers see; None: it publishes none."""
+    """Of `rows`, those in files that readers see; None if the sink publishes no files."""
     waiting: int = 0
     """Of `rows`, those written to a file that no reader sees yet."""
     parts: int = 0
-    """Files that readers see, those of earlier runs of the same output too."""
+    """Files that readers see, also those of earlier runs of the same output."""
     already_committed: int = 0
-    """Rows that reached the sink and were left out: an earlier run had committed them. They are
-    neither in `rows` nor in `latency`."""
+    """Rows that reached the sink and were left out, as an earlier run had committed them. They
+    are neither in `rows` nor in `latency`."""
     notes: list[str] = field(default_factory=list)
     deadline_ns: int | None = None
-    """Of the flow; None: it has none."""
+    """Deadline of the flow; None if it has none."""
     in_time: int = 0
     """Rows that left within the deadline of their stimulus, counted one by one."""
     marked: dict[str, int] = field(default_factory=dict)
-    """{mark: rows that have it}, of `rows`: how many were revisions of an earlier result."""
+    """{mark: rows that have it}, of `rows`, such as revisions of an earlier result."""
 
 
 @dataclass
 class ClockReport:
-    """The clock of a node, and what is known of its distance to the reference's.
+    """Clock of a node, and its offset from the reference's.
 
     Source: [thesis] §3.2.2.
     """
 
     node: str
     offset_ns: int = 0
-    """What is added to its time to have the reference's."""
+    """Reference's time less its own."""
     error_ns: int = 0
-    """How far off that can be now."""
+    """Largest error of the offset now."""
     largest_error_ns: int = 0
-    """The same, the largest since the start: no time that was measured is off by more."""
+    """Largest error since the start: no measured time is off by more."""
     round_trip_ns: int = 0
-    """Of the exchange that the offset is from."""
+    """Round trip of the exchange that gave the offset."""
     exchanges: int = 0
     is_reference: bool = True
-    """Whether it is the reference's own clock: then all else is 0."""
+    """Whether it is the reference's own clock: then all other fields are 0."""
     refused: int = 0
     """Messages of the exchange that were malformed or out of turn."""
     steps: int = 0
-    """How often the host's own clock was set since the start. No slot goes by it."""
+    """How often the host's wall clock was set since the start. No slot uses it."""
     stepped_ns: int = 0
-    """By how much in all: forward, less back."""
+    """Sum of those steps: forward, less back."""
 
 
 @dataclass
 class Standstill:
-    """Sinks that have had nothing for a while, and for want of whom."""
+    """Standstill: sinks without a row for a while, and the stages they wait for."""
 
     sinks: list[str]
     still_s: float
-    """For how long, so far."""
+    """Seconds for which they have stood still so far."""
     since_s: float
-    """How long after the start of the job that was."""
+    """Seconds from the start of the job to the start of the standstill."""
     waits_for: list[str]
-    """The sources, or the stages that are stuck."""
+    """Sources, or stages that are stuck."""
     why: str
     do: str
 
 
 @dataclass
 class JobReport:
-    """One run, as it stands."""
+    """Report of a run, running or ended."""
 
     flow: str
     state: str
@@ -297,29 +298,29 @@ class JobReport:
     ledger: Ledger
     error: str | None = None
     notes: list[str] = field(default_factory=list)
-    """Such as: three nodes simulated on one machine share its clock and its 2 cores."""
+    """Sentences such as: three nodes simulated on one machine share its clock and its 2 cores."""
     clocks: list[ClockReport] = field(default_factory=list)
-    """One for each node; none in virtual time."""
+    """Clock of each node; empty in virtual time."""
     refused_peers: int = 0
     """Connections that the job's sockets refused: they did not show its keys."""
     tuning: TuningReport | None = None
-    """How the deadline was kept; None: the flow has none, or no gate to be tuned."""
+    """How the deadline was kept; None if the flow has no deadline, or no gate to tune."""
     prediction: PredictionReport | None = None
-    """What was predicted, beside what was measured; None: nothing was."""
+    """Predicted and measured latency; None if nothing was predicted."""
     standstills: list[Standstill] = field(default_factory=list)
-    """What stands still now, or did when the job was stopped."""
+    """Standstills now, or at the time when the job was stopped."""
     replaced: list[Replaced] = field(default_factory=list)
-    """How stages were moved while it ran."""
+    """Re-placements during the run."""
     job_events: list[str] = field(default_factory=list)
-    """Of a job that failed: what it heard last, the latest last; each with its second."""
+    """Last stimuli of a job that failed, each with its second, the latest last."""
     slot_events: list[str] = field(default_factory=list)
-    """Of a job that a slot has failed: what that slot was given last, as far as it was heard."""
+    """Last stimuli of the slot that made the job fail, as far as the slot reported them."""
 
     @property
     def results_in_time(self) -> tuple[int, int] | None:
-        """(results that left within the deadline, all), of all sinks; None: there is no deadline.
+        """Results of all sinks, (within the deadline, all); None without a deadline.
 
-        Each counts from its own stimulus to its own egress, unlike the seconds of `tuning`.
+        Each result counts from its own stimulus to its own egress, unlike the seconds of `tuning`.
         """
         counted = [sink for sink in self.sinks if sink.deadline_ns is not None]
         if not counted:
@@ -327,7 +328,7 @@ class JobReport:
         return sum(sink.in_time for sink in counted), sum(sink.rows for sink in counted)
 
     def to_json(self) -> dict[str, Any]:
-        """Return everything as plain JSON values; histograms as their quantiles and buckets."""
+        """Return the report as plain JSON values; histograms as quantiles and buckets."""
         plain = asdict(
             self,
             dict_factory=lambda pairs: {
@@ -356,7 +357,8 @@ class JobReport:
         """Return the report that `to_json` described.
 
         Raises:
-            KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError: it was not.
+            KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError: `plain` is
+                not such a report.
         """
         sinks = [
             {
@@ -396,5 +398,5 @@ _Part = TypeVar(
 
 
 def _made(kind: type[_Part], plain: Mapping[str, Any]) -> _Part:
-    """Return a dataclass from its fields in `plain`; what was derived from them is left out."""
-    return kind(**{one.name: plain[one.name] for one in fields(kind) if one.name in plain})
+    # Values that were derived from the fields are left out.
+    return kind(**{part.name: plain[part.name] for part in fields(kind) if part.name in plain})

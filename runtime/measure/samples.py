@@ -1,7 +1,7 @@
-"""What a stage did in one interval, a second unless told: the statistics that slack is tuned by.
+"""Samples of a stage, one an interval, a second by default: statistics for tuning slacks.
 
-The monitor thread of [ssg] §4.2 (MThread), without the thread: the stage's own slot counts, and
-whoever tunes takes the samples of the seconds that are over. Eq. 1, 4 and 6 say what is counted.
+The monitor thread of [ssg] §4.2 (MThread), without the thread: the stage's own slot counts, and the
+tuner takes the samples of past seconds. Eq. 1, 4 and 6 define the figures.
 """
 
 from __future__ import annotations
@@ -24,50 +24,50 @@ from slackwater.runtime.model import (
 )
 
 KEPT = 120
-"""Seconds that wait to be taken; when nobody takes them, the oldest go."""
+"""Samples that wait to be taken; when none is taken, the oldest is dropped."""
 
 PARTS = 10
-"""An interval's arrivals are counted by tenths of it: what comes at once makes rows wait."""
+"""Parts of an interval in which arrivals are counted: rows that come at once make others wait."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageSample:
-    """One second of one stage.
+    """Sample of one stage in one second.
 
     Attributes:
         stage: its name.
-        second: which interval, from the start of the sources on.
-        interval_ns: how long it is; a second here is one of these.
+        second: number of the interval, from the start of the sources on.
+        interval_ns: length of the interval; a second here is one of these.
         latency_ns: latency_op of [ssg] Eq. 1: the longest time from the arrival of a row at the
-            stage to the end of the work on it, of the rows worked off in this second; of a
-            source how late it handed over. 0 where none were.
+            stage to the end of the work on it, over the rows processed in this second; of a
+            source how late it handed over. 0 without rows.
         comm_ns: comm of Eq. 2: the longest time that a message travelled to the stage.
-        rows: rows worked off.
+        rows: rows processed.
         slack_ready: slrTuples of Eq. 4, of all readers: rows that left before they were ready, in
             order or late (Algorithm 3, 10).
-        late: rows that came behind what had been released.
-        rule: of its gate at the end of the second; ready-only too if it has none.
-        readers: |PThreads| of Eq. 6, those that share the gate.
+        late: rows that came after newer rows had been released.
+        rule: of its gate at the end of the second; ready-only if it has no gate.
+        readers: |PThreads| of Eq. 6, the stages that share the gate.
         window_ns: SW of Eq. 6, of event time; 0 for stages without state.
-        last_event_ns: the newest event time worked off so far; START_NS before the first.
+        last_event_ns: the newest event time processed so far; START_NS before the first.
         newest_ns: max_ts of Def. 3.1; of a stage without a gate as `last_event_ns`.
         frontier_ns: merge_ts of Def. 2.1, but not before the first event.
         held: rows in queue and gate at the end of the second.
-        held_ns: how long the one that has waited longest has waited then.
-        peak_ns: the largest newest − frontier after a read in the second: of a feed that is polled
+        held_ns: longest wait among these rows.
+        peak_ns: the largest newest − frontier after a read in the second: with a polled feed,
             event time jumps and is level again before the second ends.
-        tried: what the trials of the gate would have done; see `slackwater.runtime.measure.trials`.
-        busy_ns: how long it worked.
-        came: rows that came to it.
+        tried: results of the gate's trials; see `slackwater.runtime.measure.trials`.
+        busy_ns: time at work.
+        came: rows that came to the stage.
         handed: rows that it handed on.
         arrived: of a source, ((number, rows), …) of the rows handed over, by their stimulus time,
             in tenths (`PARTS`) of intervals: number n is of interval n // PARTS, which begins at
             (n // PARTS) · interval_ns.
-        slices: how often it worked.
-        promised_ns: of a source: nothing older follows what it has handed over so far; START_NS
-            before it has promised anything.
-        stimulus_ns: of a source: the newest stimulus time of what it has handed over so far.
-        ended: of a source: whether it has said that nothing follows any more.
+        slices: number of its slices.
+        promised_ns: of a source: its promise after the rows handed over so far; START_NS before
+            its first promise.
+        stimulus_ns: of a source: the newest stimulus time of the rows handed over so far.
+        ended: of a source: whether it has promised the end of the stream.
     """
 
     stage: str
@@ -104,7 +104,7 @@ class StageSample:
 
     @property
     def skew_ns(self) -> int:
-        """max_ts − merge_ts, how far the slowest writer is behind; ≥ 0, 0 at the end."""
+        """Lag of the slowest writer, max_ts − merge_ts; ≥ 0, 0 at the end."""
         return max(self.newest_ns - self.frontier_ns, 0)
 
     def to_json(self) -> dict[str, Any]:
@@ -113,14 +113,14 @@ class StageSample:
 
     @classmethod
     def from_json(cls, plain: Mapping[str, Any]) -> StageSample:
-        """Return the sample that `to_json` described; fields that it does not know are left out.
+        """Return the sample that `to_json` described; unknown fields are ignored.
 
         Raises:
             KeyError, TypeError, ValueError: stage or second is missing, or a trial or the rule is
-                none.
+                not valid.
         """
         known = {one.name: plain[one.name] for one in fields(cls) if one.name in plain}
-        # Of an earlier release its slack and hold are among the fields.
+        # Samples of an earlier release have slack and hold among the fields.
         known["rule"] = ReleaseRule.from_plain(plain.get("rule", plain))
         known["tried"] = tuple(Tried(*one) for one in plain.get("tried", ()))
         known["arrived"] = tuple((n, rows) for n, rows in plain.get("arrived", ()))
@@ -129,10 +129,10 @@ class StageSample:
 
 @dataclass(slots=True)
 class GateState:
-    """What a sample says of the stage as it stands at the end of its second."""
+    """State of a stage at the end of a second, for its sample."""
 
     slack_ready: int = 0
-    """Counters since the start, as the next four: samples are their differences."""
+    """Counter since the start, as the next four: samples are their differences."""
     late: int = 0
     busy_ns: int = 0
     came: int = 0
@@ -142,19 +142,19 @@ class GateState:
     frontier_ns: int = START_NS
     held: int = 0
     held_since_ns: int | None = None
-    """When the row that has waited longest came; None: nothing is held."""
+    """Arrival of the row that has waited longest; None if no row is held."""
     tried: tuple[Tried, ...] = ()
-    """Of the seconds that are over: of the first of them."""
+    """Results of the trials; if several seconds are over, they belong to the first."""
 
 
 class StageMeter:
-    """Counts one stage interval by interval.
+    """Counts a stage's work, interval by interval.
 
     Args:
         stage: its name.
-        start_ns: of the first second.
+        start_ns: start of the first second.
         readers, window_ns: as in a sample.
-        interval_ns: how long what is called a second here is, > 0.
+        interval_ns: length of a second here, > 0.
     """
 
     def __init__(
@@ -179,46 +179,46 @@ class StageMeter:
         self._over: deque[StageSample] = deque(maxlen=KEPT)
 
     def is_over(self, now_ns: int) -> bool:
-        """Whether the second that is counted has ended: then `close` it before counting on."""
+        """Whether the current second has ended: then `close` it before counting on."""
         return now_ns >= self._ends_ns
 
     def end_of_seconds_ns(self, now_ns: int) -> int:
-        """Return when the last second ended that is over by now."""
+        """Return the end of the last second that is over by now."""
         interval_ns = self._interval_ns
         return self._ends_ns + (now_ns - self._ends_ns) // interval_ns * interval_ns
 
     def travelled(self, link_ns: int) -> None:
-        """Count a message that came so long after it had been sent."""
+        """Count a message that travelled for `link_ns`."""
         self._comm_ns = max(self._comm_ns, link_ns)
 
     def came(self, event_time_ns: int) -> None:
-        """Count the oldest event of a message, while there is no frontier yet."""
+        """Count the oldest event of a message, before the first frontier."""
         if self._first_event_ns is None or event_time_ns < self._first_event_ns:
             self._first_event_ns = event_time_ns
 
     def worked(self, latency_ns: int, *, rows: int, last_event_ns: int = START_NS) -> None:
-        """Count rows that were worked off, and the longest that one of them took."""
+        """Count processed rows, and the longest latency among them."""
         self._latency_ns = max(self._latency_ns, latency_ns)
         self._rows += rows
         self._last_event_ns = max(self._last_event_ns, last_event_ns)
 
     def sliced(self) -> None:
-        """Count a slice."""
+        """Count one slice."""
         self._slices += 1
 
     def promised(self, promise_ns: int) -> None:
-        """Take note of what a source promises; that it has ended is no time."""
+        """Note a source's promise; the end of the stream is not an event time."""
         if promise_ns == END_NS:
             self._ended = True
         else:
             self._promised_ns = max(self._promised_ns, promise_ns)
 
     def ahead(self, skew_ns: int) -> None:
-        """Count how far the newest is ahead of the frontier after a read."""
+        """Note the newest event time less the frontier after a read."""
         self._peak_ns = max(self._peak_ns, skew_ns)
 
     def arrived(self, stimulus_ns: Int64Array) -> None:
-        """Count rows that a source hands over, by their stimulus times, ascending or not."""
+        """Count rows that a source hands over, by stimulus time, in any order."""
         interval_ns = self._interval_ns
         newest_ns = int(np.maximum.reduce(stimulus_ns))
         self._stimulus_ns = max(self._stimulus_ns, newest_ns)
@@ -234,13 +234,13 @@ class StageMeter:
             self._arrived[part] = self._arrived.get(part, 0) + count
 
     def close(self, now_ns: int, state: GateState) -> None:
-        """End every second that is over by now; one in which nothing happened has a sample too."""
+        """End every second that is over by now, with a sample each, idle or not."""
         frontier_ns = state.frontier_ns
         if frontier_ns == START_NS and self._first_event_ns is not None:
             frontier_ns = self._first_event_ns
         newest_ns = max(state.newest_ns, self._last_event_ns)
         missed = (now_ns - self._ends_ns) // self._interval_ns + 1 - KEPT
-        if missed > 0:  # nobody could take so many
+        if missed > 0:  # more than are kept
             self._second += missed
             self._ends_ns += missed * self._interval_ns
         counters = (state.slack_ready, state.late, state.busy_ns, state.came, state.handed)
@@ -287,7 +287,7 @@ class StageMeter:
             self._ends_ns += self._interval_ns
 
     def restart(self, state: GateState) -> None:
-        """Count on from these counters: what they count was done before."""
+        """Continue from these counters: their rows belong to earlier samples."""
         self._counters = (
             state.slack_ready,
             state.late,
@@ -297,7 +297,7 @@ class StageMeter:
         )
 
     def snapshot(self) -> dict[str, Any]:
-        """Return the second as it is counted, and the samples that nobody has taken."""
+        """Return the current second, and the samples that were not taken yet."""
         return {
             "second": self._second,
             "interval_ns": self._interval_ns,
@@ -330,7 +330,7 @@ class StageMeter:
         self._over = deque(map(StageSample.from_json, state["over"]), maxlen=KEPT)
 
     def take(self) -> list[StageSample]:
-        """Return the samples of the seconds that are over, once."""
-        taken = list(self._over)
+        """Return each sample of a past second once."""
+        samples = list(self._over)
         self._over.clear()
-        return taken
+        return samples

@@ -1,4 +1,4 @@
-"""Latency over stimulus time: what the picture of a run is drawn from."""
+"""Series of latency over stimulus time, for the picture of a run."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from slackwater.runtime.model import NS_PER_SECOND, Int64Array
 MAX_BINS = 512
 
 _BITS = 3
-_LEAST_NS = 1 << 10  # 1 µs; what is below counts as this in the quantiles
-_MOST_NS = (1 << 46) - 1  # 19.5 h; what is above, as this
+_LEAST_NS = 1 << 10  # 1 µs; lower latencies count as this in the quantiles
+_MOST_NS = (1 << 46) - 1  # 19.5 h; higher latencies count as this
 _FIRST_BUCKET = 10 << _BITS
 _BUCKETS = 36 << _BITS
 
 
 @dataclass(frozen=True)
 class SeriesBin:
-    """The latencies of the events whose stimulus fell in [start_ns, start_ns + width_ns).
+    """Latencies of the events whose stimulus fell in [start_ns, start_ns + width_ns).
 
     The quantiles are within 7 %, and between 1 µs and 19.5 h; the maximum is exact.
     """
@@ -90,7 +90,7 @@ class LatencySeries:
         return made
 
     def merge(self, other: LatencySeries) -> None:
-        """Count all that the other series counted, too; the other stays as it is."""
+        """Add all counts of the other series, which stays as it is."""
         if len(other._max_ns) == 0:
             return
         added = other._copy()
@@ -109,21 +109,21 @@ class LatencySeries:
         self._max_ns[rows] = np.maximum(self._max_ns[rows], added._max_ns)
 
     def to_json(self) -> dict[str, Any]:
-        """Return all of it as plain JSON values, each bin with its quantiles for people.
+        """Return the series as plain JSON values, each bin with quantiles for people.
 
         `buckets` is [bucket, rows, bucket, rows, …] for the buckets that hold any.
         """
         described = []
-        for found in self.bins():
-            counts = self._counts[found.start_ns // self.width_ns - self._first]
+        for one_bin in self.bins():
+            counts = self._counts[one_bin.start_ns // self.width_ns - self._first]
             filled = np.flatnonzero(counts)
             described.append(
                 {
-                    "start_ns": found.start_ns,
-                    "count": found.count,
-                    "p50_ns": found.p50_ns,
-                    "p99_ns": found.p99_ns,
-                    "max_ns": found.max_ns,
+                    "start_ns": one_bin.start_ns,
+                    "count": one_bin.count,
+                    "p50_ns": one_bin.p50_ns,
+                    "p99_ns": one_bin.p99_ns,
+                    "max_ns": one_bin.max_ns,
                     "buckets": np.stack([filled, counts[filled]], axis=1).ravel().tolist(),
                 }
             )
@@ -134,7 +134,7 @@ class LatencySeries:
         """Return the series that `to_json` described.
 
         Raises:
-            KeyError, TypeError, ValueError: it was not.
+            KeyError, TypeError, ValueError: `plain` is not such a series.
         """
         made = cls()
         made.width_ns = int(plain["width_ns"])
@@ -159,7 +159,7 @@ class LatencySeries:
         return made
 
     def _cover(self, earliest_ns: int, latest_ns: int) -> None:
-        """Make room for bins from one stimulus time to the other, widening bins if need be."""
+        """Make room for bins between two stimulus times; widen bins if necessary."""
         first, last = earliest_ns // self.width_ns, latest_ns // self.width_ns
         held = len(self._max_ns)
         if held and self._first <= first and last < self._first + held:

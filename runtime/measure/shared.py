@@ -1,12 +1,12 @@
-"""A gate and the replicas behind it, as the one stage that they are to whoever counts events.
+"""Reports of a gate and its replicas, merged into one stage's for counting events.
 
 ```
 buses ─▶ join.gate ─▶ join.1 ─▶ out             buses ─▶ join.gate ─▶ out
               └─────▶ join.2 ─────┘        ⇒
 ```
 
-Of replicas that get all rows the first one speaks for all, since all decide alike on what is too
-late. Of those that share by keys the counts add up.
+Of replicas that get all rows the first one's counts stand for all, since all decide equally which
+rows are late. Of replicas that share by keys the counts add up.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from slackwater.runtime.measure.report import ChannelReport, StageReport
 def as_one_stage(
     stages: Sequence[StageReport], channels: Sequence[ChannelReport]
 ) -> tuple[list[StageReport], list[ChannelReport]]:
-    """Return the reports with each gate and its replicas as one, under the gate's name."""
+    """Return the reports, each gate and its replicas as one under the gate's name."""
     gates = {stage.name: stage for stage in stages if stage.kind == "gate"}
     if not gates:
         return list(stages), list(channels)
@@ -54,23 +54,23 @@ def _whole(
 ) -> StageReport:
     names = list(dict.fromkeys(channel.target for channel in parts))
     counted = names[:1] if gate.share == "all" else names
-    replicas = [by_name[name] for name in counted if name in by_name]  # one may have died unheard
+    replicas = [by_name[name] for name in counted if name in by_name]  # without a report if it died
     on_the_wire = sum(channel.in_flight for channel in parts if channel.target in counted)
     counts = gate.counts.added(
-        (one, replica.counts[one])
-        for one in at_stages(LedgerPlace.LEFT_OUT, LedgerPlace.HERE)
+        (outcome, replica.counts[outcome])
+        for outcome in at_stages(LedgerPlace.LEFT_OUT, LedgerPlace.HERE)
         for replica in replicas
     )
     counts[IN_FLIGHT] += on_the_wire
-    for one in (FILTERED, SHED):
-        counts[one] = sum(replica.counts[one] for replica in replicas)
-    # How they went on says the gate. Those that are then left out as late were late there; if more
-    # went on there than here, what is furthest from in order is the first to count.
+    for outcome in (FILTERED, SHED):
+        counts[outcome] = sum(replica.counts[outcome] for replica in replicas)
+    # The gate knows how rows went on. Rows that replicas then left out as late were late at the
+    # gate; if more rows went on at the gate than here, those furthest from "in order" count first.
     counts[LATE] = max(counts[LATE] - sum(replica.late_dropped for replica in replicas), 0)
     used = sum(replica.used for replica in replicas)
-    for one in reversed(at_stages(LedgerPlace.WENT_ON)):
-        counts[one] = min(counts[one], used)
-        used -= counts[one]
+    for outcome in reversed(at_stages(LedgerPlace.WENT_ON)):
+        counts[outcome] = min(counts[outcome], used)
+        used -= counts[outcome]
     counts[READY] += used
     return replace(
         gate,

@@ -1,14 +1,14 @@
-"""Who a job that stands still waits for: read off its stages' reports, from the sinks upstream.
+"""Standstills of a job: what its sinks wait for, read off the stages' reports.
 
 ```
-talks ──────────▶ both ──▶ sink     sink: nothing for 42 s   both: nothing let go, waits for …
+talks ──────────▶ both ──▶ sink     sink: nothing for 42 s   both: nothing left, waits for …
 falls-silent ──▶  (gate)            falls-silent: nothing    so it is that source, since 42 s
 ```
 
-A stage stands still that has let nothing go, neither a row nor a promise, for `Limits.still_ns`.
-A sink that gets nothing since everything before it is filtered, or in a window that is still
-open, does not: what is before it moves. Nor does one behind a paced source of whose history nothing
-is due for a while: it gives all that it should, and who waits for it will not wait for ever.
+A stage stands still that has sent neither a row nor a promise for `Limits.still_ns`. A sink without
+rows does not stand still while stages upstream move: their rows are filtered, or in an open window.
+Nor does a sink of a paced source whose next row is due later: the source gives all that it should,
+and the wait ends.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _NAMED = 3
 
 @dataclass(frozen=True)
 class _Cause:
-    """Why a stage gives nothing; `who` is a stage, `at` the gate that waits for it."""
+    """Cause of a standstill: `who` is a stage, `at` the gate that waits."""
 
     kind: str
     who: str
@@ -41,20 +41,20 @@ def standstills(
     elapsed_s: float,
     still_ns: int,
 ) -> list[Standstill]:
-    """Return what stands still, and for want of whom: sinks that wait for the same together.
+    """Return the standstills, sinks with the same cause together.
 
     Args:
-        stages: all that have said something.
-        channels: all between them.
+        stages: reports of all stages that have one.
+        channels: all channels between them.
         elapsed_s: since the start of the job.
-        still_ns: for how long nothing may move before it is told.
+        still_ns: time without a row or promise that makes a standstill.
     """
     walk = _Walk({stage.name: stage for stage in stages}, channels, still_ns)
-    found: dict[tuple[_Cause, ...], list[StageReport]] = {}
+    waiting: dict[tuple[_Cause, ...], list[StageReport]] = {}
     for stage in stages:
         if stage.kind == "sink" and (causes := walk.causes(stage.name)):
-            found.setdefault(tuple(causes), []).append(stage)
-    return [_told(causes, sinks, elapsed_s) for causes, sinks in found.items()]
+            waiting.setdefault(tuple(causes), []).append(stage)
+    return [_standstill(causes, sinks, elapsed_s) for causes, sinks in waiting.items()]
 
 
 class _Walk:
@@ -68,11 +68,11 @@ class _Walk:
             self._inputs.setdefault(channel.target, []).append(channel.source)
 
     def causes(self, name: str) -> list[_Cause]:
-        """Return why a stage gives nothing; nothing, if it moves, has ended or is merely quiet."""
+        """Return why a stage stands still; empty if it does not, or has ended."""
         stage = self._stages.get(name)
         if stage is None or not self._stands(stage):
             return []
-        if (stuck := self._stuck.get(stage.slot)) is not None:  # nothing else of its slot can run
+        if (stuck := self._stuck.get(stage.slot)) is not None:  # no other stage of the slot can run
             return [_Cause("stuck", stuck)]
         if stage.kind == "source":
             if stage.due_in_ns is not None:
@@ -82,25 +82,25 @@ class _Walk:
 
     def _of_inputs(self, stage: StageReport) -> list[_Cause]:
         inputs = self._inputs.get(stage.name, [])
-        found = _union([self.causes(one) for one in inputs])
-        if not found and stage.in_flight:
+        causes = _union([self.causes(name) for name in inputs])
+        if not causes and stage.in_flight:
             return [_Cause("full", stage.name)]
-        # Filtered, or in an open window: what is before it goes on.
-        return [] if any(self._moves(one) for one in inputs) else found
+        # Rows are filtered, or in an open window, while stages upstream move.
+        return [] if any(self._moves(name) for name in inputs) else causes
 
     def _of_gate(self, stage: StageReport) -> list[_Cause]:
-        found: list[list[_Cause]] = []
+        causes: list[list[_Cause]] = []
         for name in stage.waiting_for:
             holder = self._stages.get(name)
             if holder is None:
                 continue
             if holder.kind == "source" and not self._stands(holder):
                 writers = ", ".join(holder.waiting_for)
-                found.append([_Cause("unpromised", name, stage.name, writers)])
+                causes.append([_Cause("unpromised", name, stage.name, writers)])
                 continue
-            behind = self.causes(name)
-            found.append([_Cause(c.kind, c.who, c.at or stage.name, c.words) for c in behind])
-        return _union(found)
+            upstream = self.causes(name)
+            causes.append([_Cause(c.kind, c.who, c.at or stage.name, c.words) for c in upstream])
+        return _union(causes)
 
     def _stands(self, stage: StageReport) -> bool:
         return stage.still_ns is not None and stage.still_ns >= self._still_ns
@@ -112,11 +112,13 @@ class _Walk:
         return stage.due_in_ns is not None or not self._stands(stage)
 
 
-def _union(found: Collection[list[_Cause]]) -> list[_Cause]:
-    return list(dict.fromkeys(cause for some in found for cause in some))
+def _union(lists: Collection[list[_Cause]]) -> list[_Cause]:
+    return list(dict.fromkeys(cause for causes in lists for cause in causes))
 
 
-def _told(causes: Sequence[_Cause], sinks: Sequence[StageReport], elapsed_s: float) -> Standstill:
+def _standstill(
+    causes: Sequence[_Cause], sinks: Sequence[StageReport], elapsed_s: float
+) -> Standstill:
     still_s = min(sink.still_ns or 0 for sink in sinks) / 1e9
     kinds = list(dict.fromkeys(cause.kind for cause in causes))
     why = "; ".join(_why(kind, [c for c in causes if c.kind == kind]) for kind in kinds)
@@ -146,7 +148,7 @@ def _why(kind: str, causes: Sequence[_Cause]) -> str:
         return f"{waits}source {who}{of_whom}, which sends rows and promises nothing new"
     if kind == "stuck":
         return f"{waits}stage {who}, whose function or sink does not return"
-    return f"{waits}stage {who}, which has rows and can hand on none: what is behind it is full"
+    return f"{waits}stage {who}, which has rows and can hand on none: the stages after it are full"
 
 
 def _way_out(kind: str, *, is_gated: bool) -> str:
@@ -157,12 +159,12 @@ def _way_out(kind: str, *, is_gated: bool) -> str:
         )
     return {
         "silent": "see whether its input is alive, or stop the job",
-        "early": "raise `ahead=`, or put the clock of that source right",
+        "early": "raise `ahead=`, or correct the clock of that source",
         "unpromised": (
             "give that source `idle=`, `disorder=` or `promise=`; or a slack to the step that waits"
         ),
         "stuck": "see `slackwater logs`, and give what it calls a time limit",
-        "full": "see what the stages behind it wait for",
+        "full": "see what the stages after it wait for",
     }[kind]
 
 
@@ -172,7 +174,7 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def standing(one: Standstill) -> str:
-    """Return what a reader is told of it, in one sentence and the way out."""
+    """Return a standstill's text: a sentence, and what to do."""
     sinks = f"sink {_listed(one.sinks)}"
     return (
         f"stands still: {sinks} has had nothing for {format_ns(one.still_s * 1e9)} (since "

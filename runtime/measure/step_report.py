@@ -1,4 +1,4 @@
-"""What each step did of a stage's work: several stateless ones may share a stage."""
+"""Reports of the steps of a stage: several stateless ones may share a stage."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Any
 
 @dataclass
 class StepReport:
-    """What one step of a stage did so far.
+    """Report of one step of a stage so far.
 
     Attributes:
-        name: of the step; of a replica that of its stage.
+        name: name of the step; of a replica that of its stage.
         kind: such as filter or join.
-        rows_in: for each of its ports the rows that it was given; late ones too. A source has none.
-        rows_out: rows that it gave to the next step, or to the stages behind.
+        rows_in: rows into each of its ports, late ones too; empty for a source.
+        rows_out: rows that it gave to the next step, or to the next stages.
     """
 
     name: str
@@ -23,15 +23,15 @@ class StepReport:
     rows_out: int = 0
 
     def copy(self) -> StepReport:
-        """Return the counts as they stand."""
+        """Return a copy of the counts."""
         return replace(self, rows_in=[*self.rows_in])
 
     def to_plain(self) -> dict[str, Any]:
-        """Return everything as plain values, and what follows from it."""
+        """Return all fields as plain values, with the selectivity."""
         return asdict(self) | {"selectivity": self.selectivity}
 
     @property
     def selectivity(self) -> float:
         """Rows out for each row in."""
-        taken = sum(self.rows_in)
-        return self.rows_out / taken if taken else 0.0
+        rows_in = sum(self.rows_in)
+        return self.rows_out / rows_in if rows_in else 0.0

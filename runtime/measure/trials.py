@@ -1,15 +1,15 @@
-"""What other settings of a gate would have let go: rules that run along in the accounts.
+"""Trials of a gate: counts of the rows that other rules would have released.
 
 ```
-event time   newest N ─────────────────────────────  N(now − hold): what came by then is let go
+event time   newest N ─────────────────────────────  N(now − hold): rows up to then are released
              cut of a trial = max(newest − slack, N(now − hold))
-             frontier ── what is older is ready: was it older than the cut before that?
+             frontier ── older rows are ready: were they older than the cut before that?
 ```
 
-A row leaves a gate as slack-ready ([ssg] Eq. 4) if the cut by slack or hold has passed it before
-the frontier does, whether it was there by then or came behind it. So a row counts for a trial when
-it gets ready, by comparing it with the trial's cut: one comparison of sorted rows for all rows of
-a slice. Rows that are ready as they come count for nobody.
+A row leaves a gate as slack-ready ([ssg] Eq. 4) if the cut by slack or hold passes it before the
+frontier does, whether it was there by then or came later. So a row counts for a trial when it gets
+ready, by comparing it with the trial's cut: one comparison of sorted rows for all rows of a slice.
+Rows that are ready on arrival count for no trial.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ import numpy as np
 from slackwater.runtime.model import END_NS, START_NS, Int64Array, ReleaseRule
 
 MOST_ROWS, MOST_MARKS = 1 << 18, 1 << 16
-"""Of more rows that wait, or times at which the newest grew, every second one is left out."""
+"""Most waiting rows, and most times at which the newest grew; beyond, every second is dropped."""
 
 
 class Trial(NamedTuple):
-    """A rule of a gate that is only tried in the accounts; see SetRelease.
+    """Rule that is counted for a gate, and does not release; see SetRelease.
 
     Attributes:
-        name: whose.
-        rule: which; one that waits in full is counted as its slack.
+        name: of the trial.
+        rule: the rule; a rule that waits in full is counted as its slack.
     """
 
     name: str
@@ -39,13 +39,13 @@ class Trial(NamedTuple):
 
 
 class Tried(NamedTuple):
-    """What a trial would have done in a second.
+    """Result of a trial in a second.
 
     Attributes:
         name: of the trial.
-        slack_ready: rows that got ready, or were let go by all trials, in this second, and would
-            have left before they were ready.
-        wait_ns: the longest that a row would have waited that would have left.
+        slack_ready: rows that would have left before they were ready, among those that got ready,
+            or were released by all trials, in this second.
+        wait_ns: longest wait of a row that would have left in this second.
     """
 
     name: str
@@ -56,8 +56,8 @@ class Tried(NamedTuple):
 @dataclass
 class _Account:
     trial: Trial
-    cut_ns: int = START_NS  # what is older was let go, by slack or hold
-    left_ns: int = START_NS  # or was ready
+    cut_ns: int = START_NS  # older rows were released, by slack or hold
+    left_ns: int = START_NS  # older rows were released so, or were ready
     most_hold_ns: int | None = 0  # in this second
     slack_ready: int = 0
     wait_ns: int = 0
@@ -65,7 +65,7 @@ class _Account:
 
 @dataclass
 class _Slice:
-    """What a gate was after a read; and of rows that came before it, which bound makes ready."""
+    """State of a gate after a read, and the rows that came before it."""
 
     now_ns: int
     newest_ns: int
@@ -74,22 +74,22 @@ class _Slice:
 
 
 class GateTrials:
-    """The trials of one gate. Exact, but for rows of one event time and very many rows."""
+    """Trials of one gate; exact except for equal event times and very many rows."""
 
     def __init__(self) -> None:
         self._accounts: dict[str, _Account] = {}
         self._slices: list[_Slice] = []
         self._pieces: list[tuple[int, Int64Array]] = []  # (writer's place, rows) of this slice
-        self._marks: list[tuple[int, int]] = []  # (when it came, newest of it), not yet counted
+        self._marks: list[tuple[int, int]] = []  # (arrival, newest event time), not yet counted
         self._came_ns = np.empty(0, dtype=np.int64)  # when the newest grew, ascending
-        self._newest_ns = np.empty(0, dtype=np.int64)  # and to what
+        self._newest_ns = np.empty(0, dtype=np.int64)  # its event time after each growth
         self._rows_ns = np.empty(0, dtype=np.int64)  # event times of rows that are not ready
-        self._weight = 1  # rows that each of them stands for
+        self._weight = 1  # rows that each kept row stands for
         self._frontier_ns = START_NS  # rows before it are counted
         self._last_newest_ns = START_NS
 
     def set(self, trials: Sequence[Trial]) -> None:
-        """Try these from now on; those that had a name before go on from where they were."""
+        """Count these trials from now on; trials of a known name continue."""
         self._count()
         accounts = self._accounts
         self._accounts = {}
@@ -100,33 +100,41 @@ class GateTrials:
             self._accounts[trial.name] = known
 
     def came(self, place: int, times_ns: Int64Array, newest_ns: int, came_ns: int) -> None:
-        """Take rows of a writer, by its place in the tie order; the newest is of that time."""
+        """Add rows of a writer.
+
+        Args:
+            place: of the writer, in the tie order.
+            times_ns: event times of the rows.
+            newest_ns: newest event time so far.
+            came_ns: arrival of the rows.
+        """
         self._pieces.append((place, times_ns))
         self._marks.append((came_ns, newest_ns))
 
     def read(self, now_ns: int, newest_ns: int, ready: tuple[int, int], *, writers: int) -> None:
-        """Take note of a read of the gate, by which all before `ready` is."""
+        """Note a read of the gate, after which all rows before `ready` are ready."""
         ready_ns, ties = ready
         frontier_ns = ready_ns + (ties >= writers and ready_ns < END_NS)
-        bounds_ns = ready_ns, min(ready_ns + 1, END_NS)  # of rows of that very time the first ties
+        # Of rows of exactly that time, those of the first `ties` writers are ready.
+        bounds_ns = ready_ns, min(ready_ns + 1, END_NS)
         pieces = [(times_ns, bounds_ns[place < ties]) for place, times_ns in self._pieces]
         self._pieces.clear()
         self._slices.append(_Slice(now_ns, newest_ns, frontier_ns, pieces))
 
     def close(self, end_ns: int) -> tuple[Tried, ...]:
-        """Return what each trial did until now, once; a second ends."""
+        """End a second and return each trial's result in it."""
         self._slices.append(_Slice(end_ns, self._last(), START_NS))
         self._count()
-        tried = []
-        for name, one in self._accounts.items():
-            tried.append(Tried(name, one.slack_ready * self._weight, one.wait_ns))
-            one.slack_ready = one.wait_ns = 0
-            one.most_hold_ns = one.trial.rule.hold_ns
+        results = []
+        for name, account in self._accounts.items():
+            results.append(Tried(name, account.slack_ready * self._weight, account.wait_ns))
+            account.slack_ready = account.wait_ns = 0
+            account.most_hold_ns = account.trial.rule.hold_ns
         self._forget(end_ns)
-        return tuple(tried)
+        return tuple(results)
 
     def snapshot(self) -> dict[str, Any]:
-        """Return the accounts, and all rows and times that are still to be counted by them."""
+        """Return the accounts, and the rows and times that are not counted yet."""
         return {
             "accounts": [astuple(one) for one in self._accounts.values()],
             "slices": [
@@ -157,7 +165,7 @@ class GateTrials:
         return self._slices[-1].newest_ns if self._slices else self._last_newest_ns
 
     def _count(self) -> None:
-        """Work off the slices since the last time."""
+        """Count the slices since the last count."""
         slices, self._slices = self._slices, []
         if not slices:
             return
@@ -179,7 +187,7 @@ class GateTrials:
         self._drop()
 
     def _take(self, slices: Sequence[_Slice]) -> None:
-        pieces = [piece for one in slices for piece in one.pieces]
+        pieces = [piece for read in slices for piece in read.pieces]
         if not pieces:
             return
         times_ns = np.concatenate([times_ns for times_ns, _ in pieces])
@@ -187,13 +195,13 @@ class GateTrials:
         waiting_ns = times_ns[times_ns >= bounds_ns]
         if self._weight > 1:
             waiting_ns = waiting_ns[:: self._weight]
-        gone = waiting_ns < self._frontier_ns  # behind what all trials have let go
-        for one in self._accounts.values():
-            one.slack_ready += int(np.count_nonzero(gone))
+        gone = waiting_ns < self._frontier_ns  # older than rows that all trials have released
+        for account in self._accounts.values():
+            account.slack_ready += int(np.count_nonzero(gone))
         waiting_ns = waiting_ns[~gone]
         if len(waiting_ns):
             self._rows_ns = np.concatenate((self._rows_ns, waiting_ns))
-            self._rows_ns.sort(kind="stable")  # of runs that are sorted already
+            self._rows_ns.sort(kind="stable")  # fast on runs that are sorted already
 
     def _mark(self) -> None:
         if not self._marks:
@@ -207,7 +215,7 @@ class GateTrials:
         self._newest_ns = np.concatenate((self._newest_ns, newest_ns[grows]))
 
     def _cuts(self, one: _Account, now_ns: Int64Array, newest_ns: Int64Array) -> Int64Array:
-        """Return what a trial has let go before each slice: rows older than that, shape (m,)."""
+        """Return a trial's cut before each slice, shape (m,): older rows are released."""
         lead_ns, hold_ns = one.trial.rule.lead_ns, one.trial.rule.hold_ns
         cut_ns = np.full(len(now_ns), one.cut_ns)
         if lead_ns is not None:
@@ -222,7 +230,7 @@ class GateTrials:
         return cut_ns
 
     def _wait(self, one: _Account, now_ns: Int64Array, left_ns: Int64Array) -> None:
-        """Count how long the first row had waited of those that left with each slice."""
+        """Count the wait of the first row that left with each slice."""
         left_ns = np.maximum.accumulate(np.maximum(left_ns, one.left_ns))
         before_ns = np.concatenate(([one.left_ns], left_ns[:-1]))
         one.left_ns = int(left_ns[-1])
@@ -234,35 +242,37 @@ class GateTrials:
         is_there &= self._newest_ns[place] < left_ns
         if is_there.any():
             wait_ns = int((now_ns - self._came_ns[place])[is_there].max())
-            if one.most_hold_ns is not None:  # the gate wakes up for it; slices are only seen
+            if one.most_hold_ns is not None:  # a gate wakes up for the hold; slices come later
                 wait_ns = min(wait_ns, one.most_hold_ns)
             one.wait_ns = max(one.wait_ns, wait_ns)
 
     def _drop(self) -> None:
-        """Forget rows that are ready, or that all trials have let go, which count for all."""
+        """Forget rows that are ready; count and forget rows that all trials released."""
         gone_ns = self._frontier_ns
         if self._accounts:
-            gone_ns = max(gone_ns, min(one.cut_ns for one in self._accounts.values()))
+            gone_ns = max(gone_ns, min(account.cut_ns for account in self._accounts.values()))
             self._let_go(gone_ns)
         self._frontier_ns = gone_ns
         self._rows_ns = self._rows_ns[np.searchsorted(self._rows_ns, gone_ns) :]
 
     def _let_go(self, until_ns: int) -> None:
         at, to = np.searchsorted(self._rows_ns, (self._frontier_ns, until_ns))
-        for one in self._accounts.values():
-            one.slack_ready += int(max(to - at, 0))
+        for account in self._accounts.values():
+            account.slack_ready += int(max(to - at, 0))
 
     def _forget(self, end_ns: int) -> None:
-        """Forget times at which the newest grew that nobody will ask for; thin out what is much."""
+        """Forget times of growth that are no longer needed; thin out long arrays."""
         if not self._accounts:
             self._rows_ns = self._rows_ns[:0]
         if len(self._came_ns):
             holds = [one.trial.rule.hold_ns or 0 for one in self._accounts.values()]
-            asked = np.searchsorted(self._came_ns, end_ns - max(holds, default=0), side="right") - 1
+            needed = (
+                np.searchsorted(self._came_ns, end_ns - max(holds, default=0), side="right") - 1
+            )
             left_ns = min([one.left_ns for one in self._accounts.values()], default=END_NS)
-            first = max(min(int(asked), int(np.searchsorted(self._newest_ns, left_ns))), 0)
+            first = max(min(int(needed), int(np.searchsorted(self._newest_ns, left_ns))), 0)
             thin = 2 if len(self._came_ns) - first > MOST_MARKS else 1
-            # Of a pair that is thinned out the later one stays: what came first, with its own time.
+            # Of each pair the later one stays, so that the newest is kept exactly.
             self._came_ns = self._came_ns[first:][::-1][::thin][::-1].copy()
             self._newest_ns = self._newest_ns[first:][::-1][::thin][::-1].copy()
         while len(self._rows_ns) > MOST_ROWS:

@@ -1,4 +1,4 @@
-"""What a run says of its deadline: how well it was kept, and what that cost in order."""
+"""Report of a run's deadline: how well it was kept, and the cost in order."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from slackwater.runtime.model import NS_PER_SECOND, READY_ONLY, ReleaseRule
 
 @dataclass
 class GateTuning:
-    """One gate whose rule is tuned, as it stands."""
+    """Gate whose rule is tuned: its rule and counts."""
 
     stage: str
     rule: ReleaseRule = READY_ONLY
-    """Now."""
+    """Current rule."""
     by: str = ""
-    """Who set it: a policy, or which of its rules; "": nobody yet."""
+    """Name of the policy that set it, or of one of its rules; "" before the first setting."""
     slack_ready: int = 0
-    """Left before they were ready, in order or late ([ssg] Eq. 4). Since the start, as the next
-    three; see StageReport."""
+    """Rows that left before they were ready, in order or late ([ssg] Eq. 4). Since the start, as
+    the next three; see StageReport."""
     late: int = 0
     late_ready: int = 0
     late_dropped: int = 0
@@ -38,7 +38,7 @@ class GateTuning:
 
     @classmethod
     def from_json(cls, plain: Mapping[str, Any]) -> GateTuning:
-        """Return the gate that `to_json` described; in earlier releases it had no rule."""
+        """Return the gate that `to_json` described; earlier releases wrote no rule."""
         known = {one.name: plain[one.name] for one in fields(cls) if one.name in plain}
         known["rule"] = ReleaseRule.from_plain(plain.get("rule", plain))
         return cls(**known)
@@ -46,43 +46,43 @@ class GateTuning:
 
 @dataclass
 class TuningReport:
-    """How a flow kept its deadline, in the seconds that the tuner has seen.
+    """Report of how a flow kept its deadline in the sampled seconds.
 
-    The latency of a second is that of [ssg] Eq. 2: the largest sum, over the paths, of the
-    longest that anything took at each stage and to it. So it is an upper bound.
+    The latency of a second is that of [ssg] Eq. 2: along each path the longest times at each stage
+    and to it are summed, and the largest sum counts. So it is an upper bound.
     """
 
     deadline_ns: int
     policy: str
     seconds: int = 0
     over: int = 0
-    """Of those, how many had a latency over the deadline."""
+    """Seconds whose latency was over the deadline."""
     latency: LatencyHistogram = field(default_factory=LatencyHistogram)
-    """One for each second."""
+    """Latency of each second."""
     gates: list[GateTuning] = field(default_factory=list)
     restarts: int = 0
-    """How often the tuner died and another took its place."""
+    """How often the tuner died and was replaced."""
     is_cut_short: bool = False
-    """The tuner was dead or silent as the job ended: the last seconds are missing."""
+    """Whether the tuner was dead or silent as the job ended: then the last seconds are missing."""
     errors: int = 0
-    """What the policy did wrong: it raised, or asked for what cannot be done."""
+    """Errors of the policy: it raised, or its command could not be carried out."""
     last_error: str | None = None
     warnings: dict[str, int] = field(default_factory=dict)
-    """What was warned of: {"stage: text": how often}."""
+    """Warnings, {"stage: text": how often}."""
     interval_ns: int = NS_PER_SECOND
-    """What is called a second here is one of these: samples are of that length."""
+    """Length of a sample; what is called a second here is one of these."""
     status: dict[str, Any] = field(default_factory=dict)
-    """What the policy says of itself."""
+    """Status that the policy reports of itself."""
     series: TuningSeries = field(default_factory=TuningSeries)
 
     @property
     def laxity_ns(self) -> int | None:
-        """Deadline − latency, of the last second; None: none was seen. Source: [ssg] §5.2.2."""
+        """Deadline − latency of the last second; None before it. Source: [ssg] §5.2.2."""
         spans = self.series.spans
         return self.deadline_ns - spans[-1].latency_ns if spans else None
 
     def to_json(self) -> dict[str, Any]:
-        """Return all of it as plain JSON values, with what was derived."""
+        """Return the report as plain JSON values, with derived values."""
         return {
             **{one.name: getattr(self, one.name) for one in fields(self)},
             "latency": self.latency.to_json(),
@@ -96,7 +96,7 @@ class TuningReport:
         """Return the report that `to_json` described.
 
         Raises:
-            KeyError, TypeError, ValueError, AttributeError: it was not.
+            KeyError, TypeError, ValueError, AttributeError: `plain` is not such a report.
         """
         known = {one.name: plain[one.name] for one in fields(cls) if one.name in plain}
         known["latency"] = LatencyHistogram.from_json(plain["latency"])

@@ -1,4 +1,4 @@
-"""A run under a deadline, second by second: what the paper's panels are drawn from.
+"""Series of a run under a deadline, by seconds, for pictures as in the paper.
 
 Source: [ssg] Fig. 12, 13: latency, slack, slack-ready events and results over time.
 """
@@ -10,25 +10,25 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 MOST_SPANS = 720
-"""When more would be needed neighbours merge: a picture has no more pixels, and a coordinator
-writes all of it every few seconds."""
+"""Most spans of a series; beyond, neighbours merge: a picture has no more pixels, and a coordinator
+writes the whole series every few seconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class GateSpan:
-    """One gate in a span. Of several seconds: sums, the largest times, the last slack."""
+    """Figures of one gate in a span: sums, the largest times, the last slack."""
 
     slack_ns: int | None = None
-    """Or, where there is none, the hold."""
+    """Slack; without one, the hold."""
     slack_ready: int = 0
     late: int = 0
     latency_ns: int = 0
     skew_ns: int = 0
     by: str = ""
-    """Who had set the slack; "": nobody."""
+    """Name of the policy or rule that had set the slack; "" if it was not set."""
 
     def then(self, other: GateSpan) -> GateSpan:
-        """Return this span and the one behind it as one."""
+        """Return this span merged with the next one."""
         return GateSpan(
             slack_ns=other.slack_ns,
             slack_ready=self.slack_ready + other.slack_ready,
@@ -41,13 +41,13 @@ class GateSpan:
 
 @dataclass(frozen=True, slots=True)
 class TuningSpan:
-    """One second of a flow under a deadline, or a few that were merged.
+    """Span of a flow under a deadline: one second, or several merged.
 
     Attributes:
-        second: the first one, from the start of the sources on.
-        seconds: how many of them were seen.
-        latency_ns: the largest by [ssg] Eq. 2.
-        over: how many were over the deadline.
+        second: number of the first second, from the start of the sources on.
+        seconds: number of seconds seen.
+        latency_ns: largest latency by [ssg] Eq. 2.
+        over: number of seconds over the deadline.
         results: rows that reached a sink.
         gates: {tuned stage: its gate}.
     """
@@ -60,7 +60,7 @@ class TuningSpan:
     gates: Mapping[str, GateSpan]
 
     def then(self, other: TuningSpan) -> TuningSpan:
-        """Return this span and the one behind it as one."""
+        """Return this span merged with the next one."""
         return TuningSpan(
             second=self.second,
             seconds=self.seconds + other.seconds,
@@ -72,7 +72,7 @@ class TuningSpan:
 
 
 class TuningSeries:
-    """Spans in time order, 1 s wide, at most `MOST_SPANS`; then the width doubles.
+    """Series of spans in time order, 1 s wide; beyond `MOST_SPANS` the width doubles.
 
     Spans lie at multiples of their width. All have the same gates.
 
@@ -98,11 +98,11 @@ class TuningSeries:
 
     @property
     def spans(self) -> Sequence[TuningSpan]:
-        """The spans, in time order; one in which nobody was heard is missing."""
+        """Spans in time order; a span without samples is missing."""
         return self._spans
 
     def add(self, span: TuningSpan) -> None:
-        """Add a second that is later than all that are here."""
+        """Add a second later than all others."""
         spans = self._spans
         if spans and spans[-1].second // self.width_s == span.second // self.width_s:
             spans[-1] = spans[-1].then(span)
@@ -111,11 +111,11 @@ class TuningSeries:
         if len(spans) > MOST_SPANS:
             self.width_s *= 2
             self._spans = []
-            for one in spans:
-                self.add(one)
+            for earlier in spans:
+                self.add(earlier)
 
     def to_json(self) -> dict[str, Any]:
-        """Return all of it as plain JSON values, column by column."""
+        """Return the series as plain JSON values, column by column."""
         spans = self._spans
         columns = {name: [getattr(one, name) for one in spans] for name in _SPAN}
         gates = {
@@ -129,7 +129,7 @@ class TuningSeries:
         """Return the series that `to_json` described.
 
         Raises:
-            KeyError, TypeError, ValueError: it was not.
+            KeyError, TypeError, ValueError: `plain` is not such a series.
         """
         gates = {
             gate: [GateSpan(*row) for row in zip(*(columns[name] for name in _GATE), strict=True)]

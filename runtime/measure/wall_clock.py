@@ -1,9 +1,9 @@
-"""A wall clock that was set while a job ran: noticed, and said. No wait goes by it.
+"""Steps of a wall clock while a job runs: reported, and without effect on waits.
 
 ```
 wall    12:00:00 ── 12:00:07 ║ 11:00:07 ── 11:00:08     set back by an hour
-steady        +0 ──       +7 ║       +7 ──       +8     nobody can set it: all slots go by this one
-ahead          a            a ║   a − 1 h                what is looked at
+steady        +0 ──       +7 ║       +7 ──       +8     cannot be set: all slots use this one
+ahead          a            a ║   a − 1 h                the difference that is watched
 ```
 """
 
@@ -17,20 +17,20 @@ from slackwater.runtime.model import format_ns
 __all__ = ["STEP_NS", "WallClock", "clock_notes"]
 
 STEP_NS = 100_000_000
-"""A change by more than this is a step. What keeps clocks right (chrony, ntpd) turns smaller
-errors into a slightly different speed, of both clocks alike; and two clocks that are read one
-after the other on a busy machine may look some milliseconds apart."""
+"""A change by more than this is a step. Clock daemons (chrony, ntpd) turn smaller errors into a
+slightly different speed of both clocks; and two clocks that are read one after the other on a busy
+machine may look some milliseconds apart."""
 
 
 class WallClock:
-    """How often a wall clock was set since the start, and by how much in all.
+    """Counts how often a wall clock was set since the start, and how far.
 
     Args:
-        ahead_ns: the wall clock's time less the steady one's, at the start.
+        ahead_ns: the wall clock's time less the steady clock's, at the start.
 
     Attributes:
-        steps: how often.
-        stepped_ns: forward, less back.
+        steps: number of steps.
+        stepped_ns: sum of the steps, forward less back.
     """
 
     def __init__(self, ahead_ns: int) -> None:
@@ -39,9 +39,13 @@ class WallClock:
         self.stepped_ns = 0
 
     def look(self, ahead_ns: int, *, error_ns: int = 0) -> None:
-        """Compare with now: the same difference, and how far off reading two clocks may be.
+        """Compare the clocks now.
 
-        Always with the last step, so small ones add up until they are one.
+        The comparison is with the last step, so small changes add up until they are one.
+
+        Args:
+            ahead_ns: the wall clock's time less the steady clock's, now.
+            error_ns: largest error of reading the two clocks one after the other.
         """
         by_ns = ahead_ns - self._ahead_ns
         if abs(by_ns) > STEP_NS + error_ns:
@@ -51,7 +55,7 @@ class WallClock:
 
 
 def clock_notes(clocks: Iterable[ClockReport]) -> list[str]:
-    """Return what a report says of clocks that were set; nodes of one host, in one sentence."""
+    """Return a note on each clock that was set; nodes of one host together."""
     together: list[list[ClockReport]] = []
     for clock in clocks:
         if not clock.steps:
@@ -71,6 +75,6 @@ def _note(nodes: list[str], clock: ClockReport) -> str:
     often = "" if clock.steps == 1 else f" in {clock.steps:,} steps"
     return (
         f"the clock of {', '.join(nodes)} was set {what}{often} while the job ran, or its host "
-        "slept. No wait and no latency changed: slots go by the time of the start, and by a clock "
-        "that nobody can set from there on"
+        "slept. No wait and no latency changed: slots use the time of the start, and from there on "
+        "a clock that cannot be set"
     )

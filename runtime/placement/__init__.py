@@ -1,8 +1,8 @@
-"""Which slot each stage of a plan runs in, and why: a rule today, Mace's search to come.
+"""Placement of a plan's stages in slots, by a rule or by the user.
 
-| page | what it has |
+| file | content |
 | --- | --- |
-| `place.py` | the simple rule, and the user's own word |
-| `moved.py` | the user's word for a flow that runs: what may move, and what stays |
-| `placement_text.py` | where each stage runs and with whom, as text |
+| `place.py` | the simple rule, and the user's `placement=` |
+| `moved.py` | another placement of a running flow: which stages may move |
+| `placement_text.py` | the placement as text |
 """

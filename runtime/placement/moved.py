@@ -1,4 +1,4 @@
-"""Another placement for a flow that runs: what its user says of some stages; all others stay."""
+"""New placement of a running flow: the user moves some stages, all others stay."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ def moved_plan(plan: Plan, placement: Mapping[str, str], slots: Sequence[SlotPla
     """Return the plan with some stages in other slots.
 
     Args:
-        plan: as the flow runs.
-        placement: {stage: slot or node}, or {"*": slot or node} for all that can move. The name of
-            a step with replicas means its gate and all of them. On a node of several cores a stage
-            takes the slot with the fewest stages, or stays in one of that node.
-        slots: those there are.
+        plan: of the running flow.
+        placement: {stage: slot or node}, or {"*": slot or node} for all stages that can move. The
+            name of a step with replicas means its gate and all replicas. On a node of several cores
+            a stage takes the slot with the fewest stages, or stays in its slot of that node.
+        slots: all slots.
 
     Raises:
-        FlowError: a stage, slot or node that is not there; or a stage that cannot move.
+        FlowError: a stage, slot or node does not exist, or a stage cannot move.
     """
     there = SlotsThere(slots, None)
     said = by_stage(placement, plan.stages)
@@ -58,10 +58,10 @@ def moved_plan(plan: Plan, placement: Mapping[str, str], slots: Sequence[SlotPla
 
 
 def why_it_stays(stage: Stage) -> str | None:
-    """Return why a stage cannot move while it runs; None: it can.
+    """Return why a stage cannot move while it runs; None if it can.
 
-    A source can if its input can be opened again, from the start. A sink holds open what it writes,
-    or is the user's: only one that collects can hand over what it has.
+    A source can move if its input can be opened again, from the start. A sink keeps its files open,
+    or is custom: only a collect sink can hand over its rows.
     """
     if isinstance(stage.step, SourceStep):
         source = stage.step.source
@@ -72,11 +72,11 @@ def why_it_stays(stage: Stage) -> str | None:
         if traits.commits is not None:
             return "it holds the lock and the open part of its files"
         if not traits.collects:
-            return "what it has written to is open in that slot, and known to your code alone"
+            return "its output is open in that slot, and only your code can hand it over"
     return None
 
 
 def _of_these(slots: Sequence[SlotPlace], stage: Stage, chosen: Mapping[str, str]) -> SlotPlace:
     own = [slot for slot in slots if slot.name == chosen[stage.name]]
-    taken = Counter(chosen.values())
-    return own[0] if own else min(slots, key=lambda slot: taken[slot.name])
+    counts = Counter(chosen.values())
+    return own[0] if own else min(slots, key=lambda slot: counts[slot.name])

@@ -1,14 +1,13 @@
-"""Which slot each stage runs in: the simple rule, and the user's own word.
+"""Placement of stages in slots: the simple rule, and the user's `placement=`.
 
 ```
 two nodes of two cores     node-1/1  a               sources: the first core of each node, then the
 a, b, pairs (2 replicas),  node-1/2  pairs.1, out    second, and so on, the last slot left out;
-out                        node-2/1  b, pairs.2      operators: from the last node on backwards,
-                           node-2/2  pairs.gate      where there is least already
+out                        node-2/1  b, pairs.2      operators: from the last node backwards,
+                           node-2/2  pairs.gate      in the slots with the fewest stages
 ```
 
-Where rates are known, what a search for the least latency finds takes the place of the rule:
-`slackwater/flow_host.py`.
+Where rates are known, a search for the least latency replaces the rule: `slackwater/flow_host.py`.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from slackwater.runtime.plan.plan import PlacedBy, Plan, Stage
 from slackwater.runtime.plan.slots import SlotPlace, places_by_name
 
 ALL = "*"
-"""In a placement: every stage that it does not name."""
+"""Key of a placement for all stages that it does not name."""
 
 
 def place(
@@ -37,19 +36,19 @@ def place(
     """Return the plan: every stage in a slot.
 
     Args:
-        flow: the flow's name.
+        flow: name of the flow.
         stages: in topological order.
-        slots: those there are, node by node, at least one; a plain name is a node with one core.
-        placement: {stage: slot or node}, the user's word for some stages, or {"*": slot or node}.
-            The name of a step with replicas means its gate and all of them. On a node of several
-            cores the rule chooses among its slots.
+        slots: all slots, node by node, at least one; a plain name is a node with one core.
+        placement: {stage: slot or node} for some stages, or {"*": slot or node}. The name of a step
+            with replicas means its gate and all replicas. On a node of several cores the rule
+            chooses among its slots.
         deadline_ns: of the flow.
-        free: {node: how many CPUs are free there}. Slots beyond that are not taken, unless
-            `placement` names them or none is free at all. None: all are free.
+        free: {node: free CPUs}. Slots beyond that are not used, unless `placement` names them or no
+            CPU is free at all. None: all are free.
 
     Raises:
-        FlowError: a stage, slot or node that is not there.
-        SettingError: no slot, or two of one name.
+        FlowError: a stage, slot or node does not exist.
+        SettingError: there is no slot, or two have one name.
     """
     there = SlotsThere(list(places_by_name(slots).values()), free)
     said = by_stage(placement or {}, stages)
@@ -84,35 +83,35 @@ def open_slots(
     placement: Mapping[str, str] | None = None,
     free: Mapping[str, int] | None = None,
 ) -> list[SlotPlace]:
-    """Return the slots that are open to a stage of which nothing is said by name.
+    """Return the slots that are open to a stage that `placement` does not name.
 
     Args:
-        slots: those there are.
-        placement: as of `place`; with {"*": …} only the slots named there are open.
+        slots: all slots.
+        placement: as of `place`; with {"*": …} only the slots of "*" are open.
         free: as of `place`.
 
     Raises:
-        FlowError: "*" names a slot or node that is not there.
+        FlowError: "*" names a slot or node that does not exist.
     """
     there = SlotsThere(list(places_by_name(slots).values()), free)
     return list(there.named(placement[ALL]) if placement and ALL in placement else there.usable)
 
 
 def default_slots(stages: Sequence[Stage], slots: Sequence[SlotPlace]) -> dict[str, SlotPlace]:
-    """Return {stage: slot}: work is spread, and no event changes slots more often than it must.
+    """Return {stage: slot}: work is spread, and events rarely change slots.
 
-    Sources and operators, gates and replicas each by itself, take the slot with the fewest of
-    their kind; of those the one with the fewest of both; of those sources the first from the
-    first node on, operators from the last backwards, over the nodes before over the cores.
-    Sources leave the last slot to the operators; stateless stages and sinks stay with what feeds
-    them. With two sources, a join and a sink on three nodes of one core each source has one to
-    itself, and an event goes from slot to slot once.
+    Each source, operator, gate and replica takes the slot with the fewest stages of its kind; among
+    these the slot with the fewest of both kinds. Among these, sources take the first slot from the
+    first node on, operators the first from the last node backwards, nodes before cores. Sources
+    leave the last slot to the operators; stateless stages and sinks stay with the stage that feeds
+    them. With two sources, a join and a sink on three nodes of one core, each source has its own
+    node, and an event goes from slot to slot once.
     """
     number = {node: n for n, node in enumerate(dict.fromkeys(slot.node for slot in slots))}
     forward = sorted(slots, key=lambda slot: (slot.core, number[slot.node]))
     backward = sorted(slots, key=lambda slot: (slot.core, -number[slot.node]))
     chosen: dict[str, SlotPlace] = {}
-    sources: Counter[str] = Counter()  # {slot: how many are there}
+    sources: Counter[str] = Counter()  # {slot: number of sources}
     operators: Counter[str] = Counter()
     for stage in stages:
         if _stays(stage):
@@ -129,7 +128,6 @@ def default_slots(stages: Sequence[Stage], slots: Sequence[SlotPlace]) -> dict[s
 
 
 def _stays(stage: Stage) -> bool:
-    """Whether it runs where what feeds it runs."""
     return stage.kind in ("sink", "stateless")
 
 
@@ -145,20 +143,22 @@ def _of_these(
     chosen: Mapping[str, SlotPlace],
     stages: Sequence[Stage],
 ) -> SlotPlace:
-    """Return the slot that a stage takes of those that its placement leaves open."""
+    """Return the slot that a stage takes among those that its placement leaves open."""
     feeding = [chosen[stage.inputs[0].source]] if _stays(stage) else []
     for here in (*feeding, chosen[stage.name]):
         if here in slots:
             return here
-    taken = Counter(chosen[one.name].name for one in stages if one is not stage and not _stays(one))
-    return min(slots, key=lambda slot: taken[slot.name])
+    counts = Counter(
+        chosen[one.name].name for one in stages if one is not stage and not _stays(one)
+    )
+    return min(slots, key=lambda slot: counts[slot.name])
 
 
 class SlotsThere:
-    """The slots there are, and which of them have a free CPU.
+    """Slots of a cluster, and those with a free CPU.
 
     Attributes:
-        usable: those that the rule may take, at least one.
+        usable: slots that the rule may use, at least one.
     """
 
     def __init__(self, slots: Sequence[SlotPlace], free: Mapping[str, int] | None) -> None:
@@ -171,14 +171,14 @@ class SlotsThere:
         free = self._free
         if free is None:
             return slots
-        # Where none is free the job waits a moment for what is let go, or is refused by name.
+        # Without a free CPU the job waits a moment for one, or is refused with the node's name.
         return [slot for slot in slots if slot.core <= free.get(slot.node, 0)] or slots
 
     def named(self, wish: str) -> Sequence[SlotPlace]:
-        """Return the slot of this name, or those of the node of this name.
+        """Return the slot of this name, or the slots of the node of this name.
 
         Raises:
-            FlowError: there is neither.
+            FlowError: neither exists.
         """
         own = [slot for slot in self._slots if slot.name == wish]
         if own:
@@ -201,23 +201,23 @@ class SlotsThere:
 
 
 def by_stage(placement: Mapping[str, str], stages: Sequence[Stage]) -> dict[str, str]:
-    """Return a placement of stages; what is said of one part of a step prevails.
+    """Return a placement by stage names; the name of a part prevails over its step.
 
     Raises:
-        FlowError: it names what is neither a stage nor a step with parts.
+        FlowError: a name is neither a stage nor a step with parts.
     """
     names = [stage.name for stage in stages]
-    found: dict[str, str] = {}
+    placed: dict[str, str] = {}
     for name, wish in placement.items():
         if name == ALL or name in names:
-            found[name] = wish
+            placed[name] = wish
             continue
         parts = [stage.name for stage in stages if stage.origin == name]
         if not parts:
             steps = dict.fromkeys(stage.origin for stage in stages)
             raise FlowError(_unknown("stage", name, [*names, *steps], names))
-        found |= {part: placement.get(part, wish) for part in parts}
-    return found
+        placed |= {part: placement.get(part, wish) for part in parts}
+    return placed
 
 
 def _unknown(what: str, name: str, known: Sequence[str], listed: Sequence[str]) -> str:

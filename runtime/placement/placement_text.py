@@ -1,4 +1,4 @@
-"""Where each stage runs, and why it shares a slot, as text: what `explain` shows of a plan."""
+"""Placement of a plan as text, for `explain`: slots, and why stages share them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SAID = {
 
 
 def placement_lines(plan: Plan) -> Iterator[str]:
-    """Yield a line for each stage: its slot, and with which stages before it shares that, and why.
+    """Yield a line for each stage: its slot, earlier stages in it, and why.
 
     `  jams  node-1/2  with congestion: stays with what feeds it`
     """
@@ -50,6 +50,6 @@ def _reason(plan: Plan, stage: Stage, others: Sequence[Stage]) -> str:
     spread = [one for one in plan.stages if plan.placed_by.get(one.name) != "feed"]
     sources = sum(one.kind == "source" for one in spread)
     slots = f"{plan.offered} slot{'s' if plan.offered != 1 else ''}"
-    if len(spread) <= plan.offered:  # sources, and all slots but the one left to operators
+    if len(spread) <= plan.offered:  # sources share the slots except the one left to operators
         return f"{sources} sources leave the last of {slots} to the operators"
     return f"{len(spread)} sources and operators for {slots}"

@@ -1,8 +1,8 @@
-"""From a flow to a plan that may run, or may not: the same for all who take flows.
+"""Preparation of a flow: from a flow to its plan and verdict, on both hosts.
 
-| page | what it says |
+| file | content |
 | --- | --- |
-| `prepare.py` | the one way there: checks, placement, fingerprints, settings, verdict |
+| `prepare.py` | all steps: checks, placement, fingerprints, settings, verdict |
 """
 
 from slackwater.runtime.prepare.prepare import admit, prepare

@@ -1,11 +1,11 @@
-"""From a flow to its plan, for the cluster and the simulator alike.
+"""Prepare a flow's plan, for the cluster and the simulator.
 
 ```
 flow ─ checked ─▶ stages ─ placed ─▶ plan ─ settings ─▶ fingerprints, tuning ─▶ verdict ─▶ admit
 ```
 
-What is wrong with the flow, its placement or its settings is an error here. A plan that is right
-and yet must not run has a verdict that says so: it can still be looked at.
+A fault in the flow, its placement or its settings is an error here. A plan that is correct and yet
+must not run has a verdict that says so: it can still be inspected.
 """
 
 from __future__ import annotations
@@ -40,16 +40,16 @@ def prepare(
 
     Args:
         flow: checked here once more.
-        slots: those there are, node by node, at least one.
+        slots: all slots, node by node, at least one.
         placement: {stage: slot or node} for some stages, or {"*": slot or node} for all.
-        free: {node: how many CPUs are free there}; None: all are.
-        limits: what bounds memory and slices; None: the defaults.
-        tuning: how the deadline of the flow is kept; None: as well as we can.
-        hop_ns: what a message between two slots takes at least.
+        free: {node: free CPUs}; None: all are free.
+        limits: bounds of memory and slices; None: the defaults.
+        tuning: how the deadline of the flow is kept; None: the defaults.
+        hop_ns: least time of a message between two slots.
 
     Raises:
         FlowError: the flow or the placement is wrong.
-        SettingError: `tuning` is wrong, or the flow has no deadline for it; or there is no slot.
+        SettingError: `tuning` is wrong, the flow has no deadline for it, or there is no slot.
     """
     limits = limits or Limits()
     stages = plan_stages(flow.graph, fuse=limits.fuse)
@@ -66,7 +66,7 @@ def admit(plan: Plan) -> Plan:
     """Return a plan that may run.
 
     Raises:
-        FlowError: it must not: no slack can keep its deadline.
+        FlowError: the plan must not run, as no slack can keep its deadline.
     """
     if plan.verdict.refusal is not None:
         raise FlowError(plan.verdict.refusal)

@@ -1,4 +1,4 @@
-"""What a rewrite must not change at a gate: what it releases, and in which order."""
+"""Checks that a rewrite changes neither the rows of a gate nor their order."""
 
 from __future__ import annotations
 
@@ -16,39 +16,37 @@ __all__ = ["check_gate", "check_orders"]
 
 
 def check_gate(graph: StepGraph, step: GatedStep, *, who: str) -> None:
-    """Check that fewer rows may come to a gate without changing what becomes of the others.
+    """Check that fewer rows into a gate do not change the outcome of the others.
 
     Raises:
-        FlowError: they may not; says why, and who asked.
+        FlowError: they may change it; says why, with `who`.
     """
     stage = _gates(graph)[step.name]
     reason = ""
     if step.traits.release != READY_ONLY:
         reason = (
-            f"its gate releases by {step.traits.release.text}, so what is late there depends on "
-            "which rows have come"
+            f"its gate releases by {step.traits.release.text}, so which rows are late there depends "
+            "on which rows have come"
         )
     elif any(channel.may_be_late for channel in stage.inputs):
         reason = "rows may come too late there (idle=, or a slack further up), and are counted"
     elif step.traits.uses_clock or step.traits.revises:
-        reason = "it goes by the clock, or lets rows leave again"
+        reason = "it uses the clock, or releases rows again"
     elif step.traits.sharing.replicas > 1 and step.traits.sharing.share == "all":
         reason = "its replicas share rows by their number (share='all')"
-    elif any(one.has_writers for one in stage.inputs) and len(set(step.traits.ports)) < len(
-        step.inputs
-    ):
-        reason = "its inputs have writers, whose order would change; merge behind the filter"
+    elif any(other.has_writers for other in stage.inputs) and _puts_together(step):
+        reason = "its inputs have writers, whose order would change; merge after the filter"
     if reason:
         raise FlowError(f"{who} may not go before {step.name!r}: {reason}")
 
 
 def check_orders(before: StepGraph, after: StepGraph, *, what: str) -> None:
-    """Check that rows of one time still stand in the same order behind every gate.
+    """Check that rows of one time leave every gate in the same order as before.
 
     It is the order of the stages that they come from, whether steps are fused or not.
 
     Raises:
-        FlowError: they do not.
+        FlowError: the order differs.
     """
     if not _has_ties(before.steps.values()):
         return
@@ -63,7 +61,7 @@ def check_orders(before: StepGraph, after: StepGraph, *, what: str) -> None:
 
 
 class _Same:
-    """A graph, known by who it is: none is ever changed."""
+    """Graph as a key of a cache, by identity: graphs are never changed."""
 
     def __init__(self, graph: StepGraph) -> None:
         self.graph = graph
@@ -78,16 +76,15 @@ class _Same:
 @lru_cache(maxsize=64)
 def _gates_of(same: _Same, *, fuse: bool) -> dict[str, Stage]:
     stages = plan_stages(same.graph, fuse=fuse)
-    return {one.origin: one for one in stages if one.is_gated and one.part != "replica"}
+    return {stage.origin: stage for stage in stages if stage.is_gated and stage.part != "replica"}
 
 
 def _gates(graph: StepGraph, *, fuse: bool = True) -> dict[str, Stage]:
-    """Return {step behind a gate: the stage that has it}."""
     return _gates_of(_Same(graph), fuse=fuse)
 
 
 def _has_ties(steps: Iterable[Step]) -> bool:
-    """Return whether several writers come to one port of some gate."""
+    """Return whether a gate has several writers at one port."""
     for step in steps:
         if isinstance(step, GatedStep):
             if _puts_together(step) or step.traits.sharing.replicas > 1:
@@ -103,9 +100,8 @@ def _puts_together(step: GatedStep) -> bool:
 
 
 def _order(stage: Stage) -> tuple[object, ...]:
-    """Return the inputs of a gate by rank, each by its place; and whose ranks rows carry."""
-    came = stage.inputs
-    order = sorted(range(len(came)), key=lambda at: (came[at].port, came[at].rank))
-    has_writers = any(one.has_writers for one in came)
-    marks = [(one.has_writers, one.shares_writers) for one in came] if has_writers else []
+    inputs = stage.inputs
+    order = sorted(range(len(inputs)), key=lambda at: (inputs[at].port, inputs[at].rank))
+    has_writers = any(channel.has_writers for channel in inputs)
+    marks = [(c.has_writers, c.shares_writers) for c in inputs] if has_writers else []
     return (*order, *marks)

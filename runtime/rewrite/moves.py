@@ -1,4 +1,4 @@
-"""Rewrites that keep a flow's results: what each does, and when it may be done.
+"""Rewrites that keep a flow's results: their effects and conditions.
 
 ```
 ticks ─ falling ─ pairs ─ good ─ out                 good = a & b, of the left row and of the right
@@ -9,11 +9,10 @@ ticks ─ falling ─ good.1 ═ pairs ─ out               share good.1, good.
 ticks ─ good.1 ─ falling ═ pairs ─ out               good.1 before falling
 ```
 
-Which rows leave, what is in them and their order stay as they are (where replicas feed a sink
-straight there is none to keep). What a rewrite may change: what
-work is done for them, how many rows each stage counts, and rows that fail: where a row is let go
-before what could not compute it, there is no error any more. Never the other way round.
-Source: [mace] §IX-A, "query rewriting".
+The rows that leave, their values and their order stay the same (where replicas feed a sink directly
+they have no order to keep). A rewrite may change the work for them, the number of rows that each
+stage counts, and errors: where a row is dropped before the step that could not compute it, the
+error disappears. A rewrite never adds an error. Source: [mace] §IX-A, "query rewriting".
 """
 
 from __future__ import annotations
@@ -50,13 +49,13 @@ Steps = dict[str, Step]
 
 @dataclass(frozen=True)
 class FlowPlan:
-    """The steps of a flow, as written or rewritten.
+    """Steps of a flow, as written or rewritten.
 
     Attributes:
         graph: its steps.
-        rewrites: what has been done to it, in order, as texts.
-        atoms: {filter: the filters of the flow as it was that it stands for}; one that is not in
-            it stands for itself.
+        rewrites: texts of the rewrites done, in order.
+        atoms: {filter: the filters of the original flow that it stands for}; a missing filter
+            stands for itself.
     """
 
     graph: StepGraph
@@ -64,14 +63,14 @@ class FlowPlan:
     atoms: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def atoms_of(self, step: str) -> tuple[str, ...]:
-        """Return which filters of the flow as it was a filter stands for."""
+        """Return the filters of the original flow that a filter stands for."""
         return self.atoms.get(step, (step,))
 
     def done(self, rewrite: Rewrite) -> FlowPlan:
-        """Return the plan behind a rewrite.
+        """Return the plan after a rewrite.
 
         Raises:
-            FlowError: it is not allowed here; says why.
+            FlowError: the rewrite is not allowed here; says why.
         """
         steps, atoms = rewrite.steps(self)
         graph = replace(self.graph, steps=steps)
@@ -80,54 +79,54 @@ class FlowPlan:
 
 
 class Rewrite(Protocol):
-    """One way to write a flow otherwise."""
+    """Rewrite of a flow."""
 
     @property
     def text(self) -> str:
-        """What it is called: `rewritten(flow, text)` does it."""
+        """Text of the rewrite: `rewritten(flow, text)` does it."""
         ...
 
     @property
     def filters(self) -> tuple[str, ...]:
-        """Which filters it is done to."""
+        """Filters that it changes."""
         ...
 
     @property
     def past(self) -> str:
-        """Which step they are moved past; where none is, the first of them."""
+        """Step that the filters are moved past; without one, the first filter."""
         ...
 
     def steps(self, plan: FlowPlan) -> tuple[Steps, dict[str, tuple[str, ...]]]:
-        """Return the steps behind it, and {new filter: what it stands for}.
+        """Return the steps after the rewrite, and {new filter: filters it stands for}.
 
         Raises:
-            FlowError: it would change results, or may.
+            FlowError: the rewrite would change results, or might.
         """
         ...
 
 
 @dataclass(frozen=True)
 class Split:
-    """A filter by `a & b` becomes one by a, and one by b behind it.
+    """Split a filter by `a & b` into one by a, then one by b.
 
-    Always allowed: rows for which both are true go on. b is asked of fewer rows.
+    Always allowed: the same rows pass, and b is tested on fewer rows.
     """
 
     filter: str
 
     @property
     def text(self) -> str:
-        """`split late`."""
+        """Text such as `split late`."""
         return f"split {self.filter}"
 
     @property
     def filters(self) -> tuple[str, ...]:
-        """The one."""
+        """Filter that is split."""
         return (self.filter,)
 
     @property
     def past(self) -> str:
-        """Itself."""
+        """The filter itself."""
         return self.filter
 
     def steps(self, plan: FlowPlan) -> tuple[Steps, dict[str, tuple[str, ...]]]:
@@ -145,33 +144,33 @@ class Split:
         made: Steps = {}
         for step in there.values():
             if step is whole:
-                made.update({one.name: one for one in chain})
+                made.update({link.name: link for link in chain})
             else:
                 made[step.name] = _fed(step, {whole.name: chain[-1].name})
-        return made, {one.name: (one.name,) for one in chain}
+        return made, {link.name: (link.name,) for link in chain}
 
 
 @dataclass(frozen=True)
 class Before:
-    """A filter goes before the step that feeds it: a map, another filter, a join, a window.
+    """Move a filter before the step that feeds it: a map, filter, join or window.
 
     Allowed if
 
-    - nothing else takes what leaves that step, late rows included;
-    - the filter reads only columns that the step passes on as they came: none that it makes; of a
-      window and a dedupe only keys. When a row happened, only where that is the row's own time;
-    - its condition has a value for whatever comes, where it now sees more rows: behind another
-      filter, a join or a window some had gone;
-    - at a gate: it releases only what is ready, and no row can come too late there, so what it
-      releases does not depend on which rows come; and it does not deal rows out by their number.
+    - no other step reads that step's output, late rows included;
+    - the filter reads only columns that the step passes on unchanged: none that it makes; of a
+      window and a dedupe only keys; and the event time only if rows keep theirs;
+    - its condition has a value for every row, where it now sees more rows: another filter, a join
+      or a window had dropped some before;
+    - at a gate: it releases only ready rows, and no row can be late there, so its releases do not
+      depend on which rows come; and it does not share rows by their number.
 
     Through a join it goes to each side that has all of its columns, through a merge to all inputs.
 
     Attributes:
-        filter: which.
-        step: the one that feeds it.
-        port: of a step with several that have its columns, only before this one, from 0; None:
-            before all of them.
+        filter: name of the filter.
+        step: the step that feeds it.
+        port: from 0, to move it before one port only, if several have its columns; None: before
+            all of them.
     """
 
     filter: str
@@ -180,18 +179,18 @@ class Before:
 
     @property
     def text(self) -> str:
-        """`late before jams`; `late before jams:1`, its left side only."""
+        """Text such as `late before jams`, or `late before jams:1` for its left side only."""
         port = "" if self.port is None else f":{self.port + 1}"
         return f"{self.filter} before {self.step}{port}"
 
     @property
     def filters(self) -> tuple[str, ...]:
-        """The one."""
+        """Filter that is moved."""
         return (self.filter,)
 
     @property
     def past(self) -> str:
-        """That one."""
+        """Step that it is moved before."""
         return self.step
 
     def steps(self, plan: FlowPlan) -> tuple[Steps, dict[str, tuple[str, ...]]]:
@@ -221,7 +220,7 @@ class Before:
         order = list(there)
         for one in there.values():
             if one is step:
-                # In the order of what feeds them, so that ties behind them break as before.
+                # In the order of their inputs, so that ties after them break as before.
                 for copy in sorted(copies.values(), key=lambda c: order.index(c.inputs[0])):
                     made[copy.name] = copy
                 made[step.name] = replace(step, inputs=tuple(inputs))
@@ -253,7 +252,7 @@ class Before:
     def _positions(
         self, there: Mapping[str, Step], moved: ChoosingStep, step: Step
     ) -> dict[int, dict[str, str]]:
-        """Return {input: {column: its name there}} of those that it goes to."""
+        """Return {input: {column: its name there}} of the inputs that it moves to."""
         ports = step.traits.ports if isinstance(step, GatedStep) else (0,) * len(step.inputs)
         read = sorted(moved.predicate.columns())
         if not read:
@@ -261,13 +260,13 @@ class Before:
         known: dict[int, dict[str, str]] = {}
         for position, feeds in enumerate(step.inputs):
             names = {column: step.names_before(column)[position] for column in read}
-            found = {column: name for column, name in names.items() if name is not None}
-            if len(found) == len(read) and _same_types(moved, there[feeds], found):
-                known[position] = found
+            there_names = {column: name for column, name in names.items() if name is not None}
+            if len(there_names) == len(read) and _same_types(moved, there[feeds], there_names):
+                known[position] = there_names
         able = {
             port
             for port in dict.fromkeys(ports)
-            if all(at in known for at, one in enumerate(ports) if one == port)
+            if all(at in known for at, other in enumerate(ports) if other == port)
         }
         wanted = able if self.port is None else able & {self.port}
         if not wanted or (self.port is not None and len(able) == 1):
@@ -286,21 +285,21 @@ class Before:
 
 @dataclass(frozen=True)
 class Share:
-    """Filters alike, which are all that takes what a step sends, become one.
+    """Merge equal filters into one, where they are all readers of a step.
 
-    Always allowed then: each of its rows goes on to all of them, or to none.
+    Always allowed then: each row of the step passes all of them, or none.
     """
 
     filters: tuple[str, ...]
 
     @property
     def text(self) -> str:
-        """`share late.1, late.2`."""
+        """Text such as `share late.1, late.2`."""
         return f"share {', '.join(self.filters)}"
 
     @property
     def past(self) -> str:
-        """The first."""
+        """First of the filters."""
         return self.filters[0]
 
     def steps(self, plan: FlowPlan) -> tuple[Steps, dict[str, tuple[str, ...]]]:
@@ -326,11 +325,11 @@ class Share:
 def rewrites_of(
     plan: FlowPlan, *, of: Callable[[str], bool] | None = None
 ) -> Iterator[tuple[Rewrite, FlowPlan]]:
-    """Yield each rewrite that is allowed, and what it makes of a plan.
+    """Yield each allowed rewrite of a plan, and the plan after it.
 
     Args:
-        plan: is not changed.
-        of: (filter) -> whether rewrites of it are wanted; None: all are.
+        plan: the plan; it is not changed.
+        of: (filter) -> whether rewrites of it are wanted; None: of all filters.
     """
     for rewrite in thinkable(plan.graph.steps):
         if of is not None and not any(map(of, rewrite.filters)):
@@ -342,7 +341,7 @@ def rewrites_of(
 
 
 def split_all(plan: FlowPlan) -> FlowPlan:
-    """Return a plan all of whose filters are by one condition."""
+    """Return a plan in which every filter has one condition."""
     for step in plan.graph.steps.values():
         if isinstance(step, ChoosingStep) and len(conjuncts(step.predicate)) > 1:
             plan = plan.done(Split(step.name))
@@ -350,19 +349,19 @@ def split_all(plan: FlowPlan) -> FlowPlan:
 
 
 def thinkable(steps: Mapping[str, Step]) -> Iterator[Rewrite]:
-    """Yield rewrites that have something to be done to, allowed or not."""
+    """Yield all rewrites of existing filters, allowed or not."""
     filters = [step for step in steps.values() if isinstance(step, ChoosingStep)]
-    for one in filters:
-        if len(conjuncts(one.predicate)) > 1:
-            yield Split(one.name)
-        feeds = steps[one.inputs[0]]
-        yield Before(one.name, feeds.name)
+    for moved in filters:
+        if len(conjuncts(moved.predicate)) > 1:
+            yield Split(moved.name)
+        feeds = steps[moved.inputs[0]]
+        yield Before(moved.name, feeds.name)
         if not feeds.traits.has_one_port:
             yield from (
-                Before(one.name, feeds.name, port) for port in sorted(set(feeds.traits.ports))
+                Before(moved.name, feeds.name, port) for port in sorted(set(feeds.traits.ports))
             )
-        same = [each.name for each in filters if each.inputs == one.inputs]
-        if len(same) > 1 and same[0] == one.name:
+        same = [each.name for each in filters if each.inputs == moved.inputs]
+        if len(same) > 1 and same[0] == moved.name:
             yield Share(tuple(same))
 
 
@@ -381,7 +380,6 @@ def _free(steps: Mapping[str, Step], name: str) -> str:
 
 
 def _fed(step: Step, known: Mapping[str, str]) -> Step:
-    """Return a step whose inputs have these new names."""
     if not any(name in known for name in step.inputs):
         return step
     return replace(step, inputs=tuple(known.get(name, name) for name in step.inputs))

@@ -1,15 +1,15 @@
-"""Branch and bound among the plans that rewrites make: filter by filter, cheapest hope first.
+"""Branch and bound among rewritten plans: filter by filter, the lowest bound first.
 
 ```
                       bound 3.1: late, busy undecided
           ┌──────────────────┼──────────────────┐
    late at its place   late before jams   late before loops      a child for each place of `late`
-      bound 4.0           bound 3.1          bound 5.2           5.2: cut, there is a plan of 4.8
+      bound 4.0           bound 3.1          bound 5.2           5.2: cut, as a plan costs 4.8
 ```
 
-A node of the tree has decided where some filters stand. Its bound is the cost of the plan in which
-all others stand as far up as they can, and cost nothing: no plan below it costs less, if a row
-less never costs more. Source: [mace] §IX-A; branch and bound, its [27].
+A node of the tree has decided the places of some filters. Its bound is the cost of the plan in
+which all other filters stand as far upstream as they can, and cost nothing: no plan below it costs
+less, if fewer rows never cost more. Source: [mace] §IX-A; branch and bound, its [27].
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ from slackwater.runtime.rewrite.moves import FlowPlan, Share, rewrites_of, split
 __all__ = ["Cost", "Found", "Price", "far_up", "search_plans"]
 
 Cost = tuple[float, ...]
-"""Compared from the first number on; the less the better."""
+"""Cost of a plan: numbers compared from the first on; less is better."""
 Price = Callable[[FlowPlan, Collection[str]], Cost]
-"""(plan, filters that are to cost nothing) -> its cost."""
+"""(plan, filters that cost nothing) -> cost of the plan."""
 
 
 @dataclass(frozen=True)
 class Found:
-    """What a search has found.
+    """Result of a search.
 
     Attributes:
-        plans: the best ones, the best first, each with its cost.
-        priced: how many plans were computed through.
-        cut: how many nodes of the tree were left out, for no plan below them could be better.
-        is_whole: whether all plans were looked at or cut; False: the budget was spent.
+        plans: the best plans, the best first, each with its cost.
+        priced: number of plans that were priced.
+        cut: number of nodes that were cut, as no plan below them could be better.
+        is_whole: whether all plans were priced or cut; False if the budget was spent.
     """
 
     plans: tuple[tuple[Cost, FlowPlan], ...]
@@ -49,10 +49,10 @@ class Found:
 
 
 def far_up(plan: FlowPlan) -> FlowPlan:
-    """Return a plan all of whose filters are split, and stand as near to the sources as they can.
+    """Return a plan with all filters split and moved as far upstream as possible.
 
-    Not the best one: a dear filter costs most there. But it is where filters see the most rows;
-    those most that saw the fewest where they stood, furthest from the sources.
+    It is not the best plan: an expensive filter costs most there. But there filters see the most
+    rows, above all the filters that saw the fewest, furthest from the sources.
     """
     plan = split_all(plan)
     for atom in _in_order(plan):
@@ -62,7 +62,7 @@ def far_up(plan: FlowPlan) -> FlowPlan:
 
 
 def _rewrites_up(plan: FlowPlan, atom: str) -> Iterator[FlowPlan]:
-    """Yield what one more rewrite of a filter makes, those apart that only divide it by sides."""
+    # A rewrite that merely divides the filter by sides does not move it up.
     for rewrite, made in rewrites_of(plan, of=_standing_for(plan, (atom,))):
         own = [name for name in rewrite.filters if atom in plan.atoms_of(name)]
         feeds = plan.graph.steps[own[0]].inputs[0]
@@ -75,13 +75,13 @@ def _in_order(plan: FlowPlan) -> list[str]:
 
 
 def search_plans(start: FlowPlan, price: Price, *, keep: int = 3, budget: int = 2_000) -> Found:
-    """Return the cheapest plans that rewrites make of a flow; ties go to fewer rewrites.
+    """Return the cheapest rewritten plans of a flow; ties go to fewer rewrites.
 
     Args:
         start: the flow; its filters are split first.
-        price: a row less must never cost more, or better plans may be cut.
-        keep: how many plans to return, >= 1.
-        budget: how many plans to compute through at most.
+        price: fewer rows must never cost more, or better plans may be cut.
+        keep: number of plans to return, >= 1.
+        budget: most plans to price.
     """
     search = _Search(price, keep, budget)
     begin = split_all(start)
@@ -99,12 +99,12 @@ class _Search:
         self._priced = 0
 
     def grow(self, begin: FlowPlan, atoms: tuple[str, ...]) -> None:
-        """Walk the tree; `atoms` are the filters to be decided, in this order."""
+        """Search the tree; `atoms` are the filters to place, in this order."""
         self._waiting = [(self._bound(begin, atoms), next(self._number), begin, atoms)]
         while self._waiting and self._priced < self._budget:
             bound, _, plan, undecided = heapq.heappop(self._waiting)
             if self._is_hopeless(bound):
-                self._cut += 1 + len(self._waiting)  # the others' bounds are no less
+                self._cut += 1 + len(self._waiting)  # no other node has a lower bound
                 self._waiting.clear()
             elif not undecided:
                 self._take(bound, plan)
@@ -139,41 +139,40 @@ class _Search:
         del self._best[self._keep :]
 
     def found(self) -> Found:
-        """Return what there is."""
+        """Return the best plans so far."""
         plans = tuple((cost, plan) for cost, _, plan in self._best)
         return Found(plans, self._priced, self._cut, is_whole=not self._waiting)
 
 
-def _first_two(found: tuple[Cost, int, FlowPlan]) -> tuple[Cost, int]:
-    return found[0], found[1]
+def _first_two(entry: tuple[Cost, int, FlowPlan]) -> tuple[Cost, int]:
+    return entry[0], entry[1]
 
 
 def _order_of(plan: FlowPlan) -> tuple[str, ...]:
-    """Return the filters in the order in which they are decided.
+    """Return the filters in the order in which they are placed.
 
-    What may be refused of some rows passes no other filter; so such filters go first, while the
-    others are out of their way. Then from the sources on.
+    A filter that may refuse a row's value never moves before another filter; so such filters come
+    first, while the others are out of their way. Then in order from the sources.
     """
     filters = [step for step in plan.graph.steps.values() if isinstance(step, ChoosingStep)]
     return tuple(
         step.name
-        for step in sorted(filters, key=lambda one: never_fails(one.predicate, one.schema))
+        for step in sorted(filters, key=lambda step: never_fails(step.predicate, step.schema))
     )
 
 
 def _places(plan: FlowPlan, atom: str) -> Iterator[FlowPlan]:
-    """Yield the plan, and all others that moving this filter alone makes of it."""
+    """Yield the plan, and all plans that differ by moving this filter alone."""
     seen, waiting = {_key(plan)}, [plan]
-    for one in waiting:  # grows while we go
-        yield one
-        for _, made in rewrites_of(one, of=_standing_for(one, (atom,))):
+    for reached in waiting:  # the list grows in the loop
+        yield reached
+        for _, made in rewrites_of(reached, of=_standing_for(reached, (atom,))):
             if _key(made) not in seen:
                 seen.add(_key(made))
                 waiting.append(made)
 
 
 def _far_up(plan: FlowPlan, atoms: Collection[str]) -> tuple[FlowPlan, frozenset[str]]:
-    """Return the plan with these filters as far up as they can, and their names there."""
     while (further := _further_up(plan, atoms)) is not None:
         plan = further
     is_theirs = _standing_for(plan, atoms)
@@ -181,9 +180,9 @@ def _far_up(plan: FlowPlan, atoms: Collection[str]) -> tuple[FlowPlan, frozenset
 
 
 def _further_up(plan: FlowPlan, atoms: Collection[str]) -> FlowPlan | None:
-    """Return the plan with one of these filters past a step that is none of them; None: none can.
+    """Return the plan with one of these filters further upstream; None if none can move.
 
-    It may have to pass others of them on its way.
+    On its way it may pass others of these filters.
     """
     is_theirs = _standing_for(plan, atoms)
     for name in filter(is_theirs, plan.graph.steps):
@@ -199,12 +198,12 @@ def _further_up(plan: FlowPlan, atoms: Collection[str]) -> FlowPlan | None:
 
 
 def _standing_for(plan: FlowPlan, atoms: Collection[str]) -> Callable[[str], bool]:
-    """Return whether a step is a filter that stands for one of these."""
+    """Return a test whether a step is a filter that stands for one of these."""
     steps = plan.graph.steps
 
     def is_theirs(name: str) -> bool:
         own = plan.atoms_of(name)
-        return isinstance(steps[name], ChoosingStep) and any(one in atoms for one in own)
+        return isinstance(steps[name], ChoosingStep) and any(atom in atoms for atom in own)
 
     return is_theirs
 

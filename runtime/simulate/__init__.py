@@ -1,4 +1,4 @@
-"""The simulator: the same machines in virtual time, with costs, link delays, faults and a seed."""
+"""Simulator: the same machines in virtual time, with costs, links, faults and a seed."""
 
 from slackwater.runtime.simulate.faults import (
     ClusterGoes,

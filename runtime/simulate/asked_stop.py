@@ -1,4 +1,4 @@
-"""A stop that the user of a simulated job asks for while it runs, between two slices or in one."""
+"""Stop of a simulated job by its user, between two slices or in one."""
 
 from __future__ import annotations
 
@@ -11,41 +11,41 @@ __all__ = ["AskedStop"]
 
 
 class AskedStop:
-    """Remembers what was asked until the run looks; `ask` and `interrupt` suit signal handlers.
+    """Remembers a request to stop until the run looks; safe in signal handlers.
 
     Attributes:
-        is_stepping: whether a slot is at its `step` now, and no sink at what leaves.
+        is_stepping: whether a slot runs its `step` now, and no sink writes.
     """
 
     def __init__(self) -> None:
         self.is_stepping = self._is_asked = self._has_broken = False
 
     def ask(self) -> None:
-        """Let the job end as its user's, once the slice that runs is over."""
+        """Stop the job, once the current slice is over."""
         self._is_asked = True
 
     def interrupt(self) -> bool:
-        """Ask; return whether users' code of a step runs now, which is to be broken off.
+        """Stop the job; return whether to interrupt a step's user code, which runs now.
 
-        That of a sink is not: what readers see of its output is whole.
+        A sink is not interrupted: readers see whole parts of its output.
         """
         self.ask()
         self._has_broken = self.is_stepping and RUNNING.get() is not None
         return self._has_broken
 
     def tell(self, life: SimulatedLife) -> None:
-        """Tell the job's life what was asked."""
+        """Pass a request to stop to the job's life."""
         if self._is_asked:
             self._is_asked = self._has_broken = False
             life.tell(StopAsked())
 
     def broke(self, life: SimulatedLife, slot: str, problem: BaseException) -> None:
-        """End a slot whose slice broke off: as failed, or, interrupted, as stopped.
+        """End a slot whose slice broke off: as failed, or, if interrupted, as stopped.
 
         Raises:
-            BaseException: it is no error of ours, nor was the slice interrupted.
+            BaseException: `problem` is no error of ours, and the slice was not interrupted.
         """
-        if self._has_broken:  # whatever the user's code has made of that
+        if self._has_broken:  # user code may have turned the interrupt into any error
             self._has_broken = False
             self.tell(life)
             life.leave_slice(slot)

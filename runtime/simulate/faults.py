@@ -1,4 +1,4 @@
-"""What may go wrong in a simulated job, and when: named one by one, or drawn by a seed."""
+"""Faults of a simulated job at virtual times, given or drawn by a seed."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ __all__ = [
 @dataclass(frozen=True, kw_only=True)
 class _At:
     at_ns: int
-    """Since the start of the job, in virtual time."""
+    """Virtual time since the start of the job."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SlotDies(_At):
-    """The process of a slot is gone from one moment to the next."""
+    """The process of a slot dies at once."""
 
     slot: str
     reason: str = "its process was killed"
@@ -38,7 +38,7 @@ class SlotDies(_At):
 
 @dataclass(frozen=True, kw_only=True)
 class HostFallsSilent(_At):
-    """Nothing comes from a node any more, and nobody is told."""
+    """A node falls silent, and the cluster does not report it."""
 
     node: str
 
@@ -53,42 +53,44 @@ class SlotRaises(_At):
 
 @dataclass(frozen=True, kw_only=True)
 class SlotHangs(_At):
-    """A user's function in a slot does not return any more, not even for a stop."""
+    """A user's function in a slot never returns, not even for a stop."""
 
     slot: str
 
 
 @dataclass(frozen=True, kw_only=True)
 class ClusterGoes(_At):
-    """Who starts and ends slots is gone; slots that live do not notice."""
+    """The cluster is gone; living slots do not notice."""
 
     what: str = "the head of the cluster is gone"
 
 
 @dataclass(frozen=True, kw_only=True)
 class UserStops(_At):
-    """The user asks for the end."""
+    """The user stops the job."""
 
 
 Fault: TypeAlias = SlotDies | HostFallsSilent | SlotRaises | SlotHangs | ClusterGoes | UserStops
 
 
 def check_faults(plan: Plan, faults: tuple[Fault, ...]) -> None:
-    """Check that these can happen to a plan.
+    """Check that faults can happen to a plan.
 
     Raises:
-        SettingError: one names a slot or a node that the plan does not use, or a time before 0.
+        SettingError: a fault names a slot or a node that the plan does not use, or a time < 0.
     """
-    for one in faults:
-        name = getattr(one, "slot", getattr(one, "node", None))
+    for fault in faults:
+        name = getattr(fault, "slot", getattr(fault, "node", None))
         if name is not None and name not in plan.slot_names:
-            raise SettingError(f"{one}: the plan has only {', '.join(plan.slot_names)}")
-        if one.at_ns < 0:
-            raise SettingError(f"{one}: at_ns counts from the start of the job, and is at least 0")
+            raise SettingError(f"{fault}: the plan has only {', '.join(plan.slot_names)}")
+        if fault.at_ns < 0:
+            raise SettingError(
+                f"{fault}: at_ns counts from the start of the job, and is at least 0"
+            )
 
 
 def any_faults(plan: Plan, *, seed: int, within_ns: int) -> tuple[Fault, ...]:
-    """Return one to three things that go wrong within this time, the same for the same seed."""
+    """Return one to three faults within a time, equal for equal seeds."""
     chance = Random(seed)  # noqa: S311 - a draw, not a secret
     faults: list[Fault] = []
     for _ in range(chance.choice([1, 1, 2, 3])):
@@ -100,6 +102,6 @@ def any_faults(plan: Plan, *, seed: int, within_ns: int) -> tuple[Fault, ...]:
             faults.append(HostFallsSilent(node=slot, at_ns=at_ns))
         else:
             faults.append(kind(slot=slot, at_ns=at_ns))  # type: ignore[call-arg]
-    # Who hangs is heard of by nobody: without a wish to stop such a job stands still for ever.
-    last_ns = max(one.at_ns for one in faults)
+    # A slot that hangs is not reported: without a stop such a job stands still for ever.
+    last_ns = max(fault.at_ns for fault in faults)
     return (*faults, UserStops(at_ns=last_ns + within_ns))

@@ -1,8 +1,8 @@
-"""The second host: the same slots in virtual time, one seed, one thread.
+"""Second host: the same slots in virtual time, one seed, one thread.
 
-What a Ray cluster does in real time (deliver, grant, run the next slice, write results) happens
-here at moments that the models give; how a job ends, and what may go wrong before, is in
-`runtime/simulate/life.py`. A run is repeated exactly by its seed.
+The work of a Ray cluster in real time (deliver, grant, run the next slice, write results) happens
+here at times that the models give. `runtime/simulate/life.py` has the end of a job, and its faults.
+Equal seeds give equal runs.
 """
 
 from __future__ import annotations
@@ -51,29 +51,29 @@ if TYPE_CHECKING:
     from slackwater.runtime.simulate.tuner import SimulatedTuner
 
 GIVE_UP_POLLS = 10_000
-"""A source that has nothing and cannot say when is asked so often in a row, there being nothing
-else to do; then the run is called stalled."""
+"""Polls in a row, without other work, of a source that has no rows and no time for its next one;
+then the run is stalled."""
 
 
 class Simulation:
-    """One run of a plan in virtual time.
+    """Run of a plan in virtual time.
 
     Args:
         plan: every stage in a slot.
-        egress: its sinks; or a function that takes results, where that is all there is to do.
-        seed: of what is drawn.
-        cost: what work costs.
-        link: what distance costs.
-        start_ns: when it begins.
-        policy: sets the rules of the plan's tuned gates; several, of whom the first prevails; None:
-            nobody does.
-        tuner: how far off the policy is, and how it fares; None: it is told and obeyed at once.
-        faults: what goes wrong, and when.
+        egress: its sinks; or a function that takes results, if no more is to be done.
+        seed: of random draws.
+        cost: costs of work.
+        link: delays and capacities of links.
+        start_ns: virtual time of the start.
+        policy: sets the rules of the plan's tuned gates; of several the first prevails; None:
+            rules stay.
+        tuner: model of the policy's distance and deaths; None: samples and commands take no time.
+        faults: faults and their times.
         weighs: whether reports have the bytes that each channel carried.
 
     Attributes:
-        replacing: moves stages while it runs; tell it before.
-        asked_stop: ends it as its user's.
+        replacing: moves stages during the run; add moves before it.
+        asked_stop: ends the run as stopped by its user.
     """
 
     def __init__(  # noqa: PLR0913 - each by name
@@ -111,7 +111,7 @@ class Simulation:
                 self,
                 expected=plan.expected,
                 model=tuner or TunerModel(),
-                rng=np.random.default_rng([seed, 2]),  # apart, so that all else stays as it was
+                rng=np.random.default_rng([seed, 2]),  # its own, so that other draws stay equal
             )
         self._events: list[tuple[int, int, Callable[[], None]]] = []
         self._order = 0
@@ -131,16 +131,16 @@ class Simulation:
 
     @property
     def samples(self) -> list[StageSample]:
-        """What every stage did in every interval; none without a policy."""
+        """Samples of all stages and intervals; empty without a policy."""
         return [] if self._tuner is None else self._tuner.samples
 
     @property
     def settings(self) -> list[tuple[int, SetRelease]]:
-        """The rules that the policy has wanted: (in which interval, what)."""
+        """Rules wanted by the policy: (interval, rule)."""
         return [] if self._tuner is None else self._tuner.settings
 
     def restart(self, carry: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
-        """Let every slot go on in a new one, from its snapshot as `carry` hands it over."""
+        """Replace every slot by a new one, from its snapshot passed through `carry`."""
         for name, old in self._slots.items():
             state = carry(old.snapshot())
             old.close()
@@ -158,8 +158,8 @@ class Simulation:
         """Run to the end, or until a virtual time, and report.
 
         Raises:
-            SlackwaterError: what failed the job; JobStopped: nothing can move any more; says who
-                waits for whom.
+            SlackwaterError: the cause of a failed job.
+            JobStopped: no stage can go on; says which waits for which.
         """
         self._life.begin()
         self.replacing.begin()
@@ -185,7 +185,7 @@ class Simulation:
         return self.report()
 
     def report(self, *, error: str | None = None) -> JobReport:
-        """Return what has happened so far; `error` is what has ended it."""
+        """Return the report so far; `error` is the cause of a failure."""
         stages, channels = [], []
         for name, slot in self._slots.items():
             own, carried = slot.reports(self.now_ns)
@@ -234,12 +234,12 @@ class Simulation:
         return slot in self._busy
 
     def logs(self) -> dict[str, dict[str, Any]]:
-        """Return what each slot was given, {slot: its log}; none without `Limits.log`."""
+        """Return the stimulus log of each slot; empty without `Limits.log`."""
         slots = self._slots.items()
         return {name: slot.log() for name, slot in slots if isinstance(slot, LoggedSlot)}
 
     def recent(self, slot: str) -> list[str]:
-        """Return what a slot was given last, in words."""
+        """Return the last stimuli of a slot as text."""
         return self._slots[slot].recent()
 
     def has_carried_all(self, channel: Channel) -> bool:
@@ -247,18 +247,18 @@ class Simulation:
         return channel.name in self._carried
 
     def at(self, at_ns: int, happen: Callable[[], None]) -> None:
-        """Let something happen at a virtual time; behind what happens then already."""
+        """Schedule a call at a virtual time, after earlier calls for that time."""
         self._order += 1
         heapq.heappush(self._events, (at_ns, self._order, happen))
 
     def _try(self, name: str) -> None:
-        """Let a slot that is not busy do its next slice, or wake it when a source is due."""
+        """Run a free slot's next slice, or wake it when a source is due."""
         if name in self._busy or not self._life.may_work(name) or self.replacing.holds(name):
             return
         slot = self._slots[name]
         while True:
             try:
-                if self._results[name].due_ns is not None:  # asked before each slice
+                if self._results[name].due_ns is not None:  # checked before each slice
                     self._do(name, self._results[name].due(self.now_ns))
                 self._cost.begin()
                 self.asked_stop.is_stepping = True
@@ -274,7 +274,7 @@ class Simulation:
                 self._idle_polls = 0
             took_ns = self._cost.slice_ns(done, self._rng, now_ns=self.now_ns)
             slot.charge(done, took_ns)
-            if took_ns:  # to read takes no time, unless it is measured
+            if took_ns:  # reading takes no time, unless it is measured
                 break
         self._busy.add(name)
         self.at(self.now_ns + took_ns, lambda: self._complete(name, done))
@@ -297,13 +297,13 @@ class Simulation:
 
     def _complete(self, name: str, done: Slice) -> None:
         self._busy.discard(name)
-        if not self._life.may_work(name):  # it is gone, and what it was at with it
+        if not self._life.may_work(name):  # the slot is gone, and its slice with it
             self.replacing.look()
             return
         try:
             for action in done.actions:
                 self._perform(action)
-        except SlackwaterError as problem:  # of a sink
+        except SlackwaterError as problem:  # raised by a sink
             self._life.fail(name, problem)
             return
         self._life.rest(name, is_finished=self._slots[name].is_finished)
@@ -332,7 +332,7 @@ class Simulation:
         return self._do(slot, self._results[slot].ends(state, failure))
 
     def abandon(self, error: str) -> None:
-        """End the sinks of slots that have not ended: one that hung, or a run that broke off."""
+        """End the sinks of slots that hang, or of a run that broke off."""
         for slot in self._slots:
             self._end_sinks(slot, "failed", error)
 
@@ -342,7 +342,7 @@ class Simulation:
         def deliver() -> None:
             if not self._life.may_work(target):
                 self.replacing.arrived(channel)
-                return  # it is lost with its reader
+                return  # the message is lost with its reader
             if message.is_end:
                 self._carried.add(channel)
             link_ns = self.now_ns - sent_ns
@@ -357,39 +357,39 @@ class Simulation:
         self.replacing.arrived(channel)
         self._try(slot)
 
-    # -- what the tuner asks of the slots --------------------------------------------------------
+    # -- for the tuner ---------------------------------------------------------------------------
 
     @property
     def pending(self) -> int:
-        """How much is still to happen."""
+        """Number of scheduled calls."""
         return len(self._events)
 
     def answers(self, slot: str) -> bool:
-        """Whether a slot can be asked, and told what to do."""
+        """Whether a slot answers questions and commands."""
         return self._life.answers(slot)
 
     def samples_of(self, slot: str) -> list[StageSample]:
-        """Return what a slot's stages did in the intervals that are over, once."""
+        """Return each sample of a slot's past intervals once."""
         return self._slots[slot].samples(self.now_ns)
 
     def apply(self, slot: str, command: Command, number: tuple[int, int]) -> None:
-        """Let a slot carry out a command; its stage may have moved since it was sent."""
+        """Apply a command to a slot; its stage may have moved since it was sent."""
         slot = self._plan.slots.get(command.stage, slot)
         self._slots[slot].apply(command, number=number)
         self._try(slot)
 
-    # -- what a re-placement asks of the slots -----------------------------------------------------
+    # -- for re-placements -------------------------------------------------------------------------
 
     def why_still(self, slot: str) -> str | None:
-        """Return why a slot does nothing any more; None: it works."""
+        """Return why a slot no longer works; None if it works."""
         return self._life.why_still(slot)
 
     def has_ended(self, slot: str) -> bool:
-        """Whether a slot has ended, its stages being finished."""
+        """Whether a slot has ended, with all its stages finished."""
         return self._life.has_ended(slot)
 
     def relocate(self, relocation: Relocation) -> int:
-        """Move stages between slots that hold still; return how many bytes of state went along."""
+        """Move stages between slots that hold still; return the bytes of state moved."""
         self._plan = relocation.new
         size, finished = relocated(
             relocation, self._slots, self._results, self._new_slot, self._new_results
@@ -402,7 +402,7 @@ class Simulation:
         return size
 
     def wake(self, slots: Sequence[str]) -> None:
-        """Let slots go on."""
+        """Wake slots."""
         for name in slots:
-            if name in self._slots:  # else one that was to be new
+            if name in self._slots:  # else a new slot that was not made
                 self._try(name)

@@ -1,9 +1,9 @@
-"""Carries a job's life in virtual time, as `actors/jobs/carrier.py` does on Ray.
+"""Life of a job in virtual time, as `actors/jobs/carrier.py` carries it on Ray.
 
-The same machine decides. What differs is who brings the news, and how late: here a seed says.
+The same machine decides. The difference is the delay of each stimulus: here it is drawn by a seed.
 
 ```
-fault ─▶ the slot does no more ─┬─ its peers miss it   ─┐ each a while later, in any order
+fault ─▶ the slot stops working ┬─ its peers miss it   ─┐ each a while later, in any order
                                 └─ the cluster says so ─┴▶ JobLife ─▶ stop · fetch · end
 ```
 """
@@ -56,26 +56,26 @@ __all__ = ["CloseSlot", "SimulatedLife", "World"]
 
 HOST = "simulator"
 ORDER_NS = 20_000_000
-"""An order to stop is with its slot within this time."""
+"""Longest delay of an order to stop."""
 MISSED_NS = 300_000_000
-"""A peer that is gone is missed within this time: its kernel closes what it had open."""
+"""Longest time until peers miss a dead slot: its kernel closes its sockets."""
 TOLD_NS = 2 * NS_PER_SECOND
-"""A death is told by the cluster within this time: before or behind what the peers say."""
+"""Longest time until the cluster reports a death, before or after the peers."""
 SILENT_NS = (4 * NS_PER_SECOND, 8 * NS_PER_SECOND)
-"""A silent host is noticed, by whoever waits for an answer of it, after a time in this range."""
+"""Range of the time after which a silent host is noticed, by a caller without an answer."""
 
 CloseSlot = Callable[[str, str, str | None], str]
-"""(slot, "done", "stopped" or "failed", why the job or the slot failed): end its sinks; return
-what went wrong with that behind a failure, else raise it."""
+"""(slot, "done", "stopped" or "failed", why the job or the slot failed): end the slot's sinks. An
+error of that is returned after a failure, else raised."""
 
 
 class World(Protocol):
-    """What the simulator is for the life of its job."""
+    """Simulator, as the life of its job sees it."""
 
     now_ns: int
 
     def at(self, at_ns: int, happen: Callable[[], None]) -> None:
-        """Let something happen at a virtual time."""
+        """Schedule a call at a virtual time."""
         ...
 
     def is_busy(self, slot: str) -> bool:
@@ -83,7 +83,7 @@ class World(Protocol):
         ...
 
     def recent(self, slot: str) -> list[str]:
-        """Return what a slot was given last, in words."""
+        """Return the last stimuli of a slot as text."""
         ...
 
     def has_carried_all(self, channel: Channel) -> bool:
@@ -92,20 +92,20 @@ class World(Protocol):
 
 
 class SimulatedLife:
-    """The life of one simulated job: tell it what slots do; it says which of them still may.
+    """Life of one simulated job, which says which slots may work.
 
     Args:
-        plan: the job's.
-        world: where it runs.
+        plan: of the job.
+        world: the simulator.
         close: ends the sinks of a slot.
-        seed: of how late news are.
-        faults: what goes wrong.
+        seed: of the delays of stimuli.
+        faults: faults and their times.
 
     Attributes:
-        machine: what decides.
-        ended_ns: when the last slot ended; None: none has.
+        machine: the machine that decides.
+        ended_ns: end of the last slot; None before any slot has ended.
         error: why the job has failed.
-        given: what the slot was given last that failed it.
+        given: last stimuli of the slot that failed the job.
     """
 
     def __init__(
@@ -115,39 +115,39 @@ class SimulatedLife:
         self.machine = JobLife(plan, homes)
         self.ended_ns: int | None = None
         self._plan, self._world, self._close, self._faults = plan, world, close, faults
-        self._rng = np.random.default_rng([seed, 1])  # not that of costs: healthy runs stay
-        self._idle: set[str] = set()  # slots that do no more: over, gone, or they hang
-        self._over: set[str] = set()  # those that have ended by themselves
+        self._rng = np.random.default_rng([seed, 1])  # its own, so that draws of costs stay equal
+        self._idle: set[str] = set()  # slots that no longer work: over, gone, or hanging
+        self._over: set[str] = set()  # slots that have ended by themselves
         self._vanished: set[str] = set()
         self._silent: set[str] = set()  # nodes
-        self._stopping: dict[str, str | None] = {}  # {slot that is to end: why}
-        self._gone: str | None = None  # the cluster
+        self._stopping: dict[str, str | None] = {}  # {slot to end: reason}
+        self._gone: str | None = None  # why the cluster is gone
         self._raised: dict[str, SlackwaterError] = {}
         self._due_ns: int | None = None
         self.error: SlackwaterError | None = None
         self.given: list[str] = []
 
     def begin(self) -> None:
-        """Start to count; let the faults happen when it is time."""
+        """Begin the job's life, and schedule its faults."""
         began_ns = self._world.now_ns
         self.machine.begin(began_ns)
         for fault in self._faults:
             self._at(fault.at_ns, partial(self._strike, fault))
 
     def may_work(self, slot: str) -> bool:
-        """Whether a slot still does anything."""
+        """Whether a slot may still work."""
         return slot not in self._idle
 
     def answers(self, slot: str) -> bool:
-        """Whether a slot can be asked, and told what to do: it works, or has ended."""
+        """Whether a slot answers: it works, or has ended."""
         return slot not in self._idle or slot in self._over
 
     def has_ended(self, slot: str) -> bool:
-        """Whether a slot has ended by itself, its stages being finished."""
+        """Whether a slot has ended by itself, with all its stages finished."""
         return slot in self._over and slot not in self._raised and slot not in self._stopping
 
     def why_still(self, slot: str) -> str | None:
-        """Return why a slot does nothing any more; None: it works."""
+        """Return why a slot no longer works; None if it works."""
         if self.may_work(slot):
             return None
         if slot in self._over:
@@ -155,7 +155,7 @@ class SimulatedLife:
         return "died" if slot in self._vanished else "does not answer"
 
     def moved(self, plan: Plan) -> None:
-        """Go on with the same stages in other slots; see `JobLife.moved`."""
+        """Use a new plan of the same stages; see `JobLife.moved`."""
         again = {slot for slot in plan.slot_names if not self._plan.stages_of(slot)}
         self._over -= again
         self._idle -= again - self._vanished
@@ -165,7 +165,7 @@ class SimulatedLife:
     # -- what slots do ---------------------------------------------------------------------
 
     def rest(self, slot: str, *, is_finished: bool) -> None:
-        """Take note that a slot is between two slices; finished, or told to stop, it ends."""
+        """Note that a slot is between two slices; it ends if finished or stopped."""
         if not self.may_work(slot):
             return
         if slot in self._stopping:
@@ -174,14 +174,14 @@ class SimulatedLife:
             self._end(slot, "done", None)
 
     def fail(self, slot: str, problem: SlackwaterError) -> None:
-        """Let a slot end with an error."""
+        """End a slot with an error."""
         said = f"{problem}{self._close(slot, 'failed', str(problem))}"
         self._raised[slot] = problem
         self._leave(slot)
         self.tell(SlotEnded(slot, "failed", said, kind_of(problem), self._lost_by(slot)))
 
     def leave_slice(self, slot: str) -> None:
-        """Let a slot end in the middle of a slice, which its user has interrupted."""
+        """End a slot in the middle of a slice, which its user has interrupted."""
         self._end(slot, "stopped", None)
 
     def _end(self, slot: str, state: str, failure: str | None) -> None:
@@ -221,12 +221,12 @@ class SimulatedLife:
                 self.fail(slot, OperatorError(said))
 
     def _vanish(self, slot: str, missed_ns: tuple[int, int]) -> None:
-        """Let a slot be gone, and its peers miss it when they find no end of its stream."""
+        """Remove a slot; its peers miss it when they find no end of its stream."""
         if slot in self._over | self._vanished:
             return
         self._idle.add(slot)
         self._vanished.add(slot)
-        self._close(slot, "failed", "its process is gone")  # what is not published never will be
+        self._close(slot, "failed", "its process is gone")  # unpublished rows stay so
         for peer, channel in self._peers(slot):
             self._at(self._draw(missed_ns), partial(self._miss, peer, channel))
 
@@ -235,7 +235,6 @@ class SimulatedLife:
             self.fail(peer, WorkerDied.at_other_end(peer, channel.name))
 
     def _lost_by(self, slot: str) -> tuple[str, ...]:
-        """The channels of a slot whose other end is gone, and had more to say or to hear."""
         return tuple(
             channel.name
             for peer, channel in self._peers(slot)
@@ -243,19 +242,19 @@ class SimulatedLife:
         )
 
     def _peers(self, slot: str) -> list[tuple[str, Channel]]:
-        """The channels of a slot to others, each with the slot at its other end."""
-        found = []
+        """Return a slot's channels to other slots, each with the other slot."""
+        peers = []
         for channel in self._plan.channels:
             sides = {self._plan.slots[channel.source], self._plan.slots[channel.target]}
             if slot in sides and len(sides) == 2:
                 (peer,) = sides - {slot}
-                found.append((peer, channel))
-        return found
+                peers.append((peer, channel))
+        return peers
 
     # -- what the machine wants ------------------------------------------------------------
 
     def tell(self, news: Stimulus) -> None:
-        """Do what the machine makes of this, and of what comes of that, until it wants no more."""
+        """Handle a stimulus, and those that its actions cause, until no action is left."""
         now_ns = self._world.now_ns
         actions = deque(self.machine.handle(news, now_ns))
         while actions:
@@ -272,8 +271,8 @@ class SimulatedLife:
                 return [ClusterThere() if self._gone is None else ClusterGone(self._gone)]
             case AskForDead(node_ids):
                 known = [node for node in node_ids if node in self._silent]
-                told = [node for node in known if self._rng.random() < 1 / 2]
-                return [DeadNodes(dict.fromkeys(told, "its node is gone (lost)"))]
+                dead = [node for node in known if self._rng.random() < 1 / 2]
+                return [DeadNodes(dict.fromkeys(dead, "its node is gone (lost)"))]
             case StopSlots(slots, failure):
                 for slot in slots:
                     self._at(self._draw((0, ORDER_NS)), partial(self._stop, slot, failure))

@@ -1,4 +1,4 @@
-"""What work and distance cost in the simulator: seeded, in virtual time."""
+"""Models of costs, links and tuners in the simulator: seeded, in virtual time."""
 
 from __future__ import annotations
 
@@ -17,29 +17,28 @@ from slackwater.runtime.schedule import Slice
 _T = TypeVar("_T")
 
 _SAVED = 0.9
-"""Of what a row costs, what is saved if it is passed over."""
+"""Share of a row's cost that is saved if the row is passed over."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class CostModel:
-    """How long a slice of work takes: per slice, per row and per comparison, varied at random.
+    """Cost of a slice of work, by slices, rows and comparisons, varied at random.
 
     Attributes:
         per_slice_ns: fixed cost of a slice, >= 0.
-        per_row_ns: cost of a row, >= 0, when it is worked on: when a source hands it over, or when
-            it goes on to a stage's operator, which a gate may let it do long after it came.
-            `stages` sets it for single stages: {stage: ns}; that of a step with replicas is that
-            of each replica, here and in all other settings. A row that a pattern passes over under
-            load costs a tenth of it.
+        per_row_ns: cost of a row, >= 0, when it is processed: when a source hands it over, or when
+            it goes on to a stage's operator, which may be long after it came to the gate.
+            `stages` sets it for single stages: {stage: ns}; the cost of a step with replicas is
+            that of each replica, here and in all other settings. A row that a pattern passes over
+            under load costs a tenth of it.
         slices: the same for `per_slice_ns`: {stage: ns}.
         per_comparison_ns: cost of each pair that a join compares, or, in a pattern that sheds, of
-            an event and a window that it is not dropped of, >= 0; counted in `per_row_ns` as long
-            as this is 0.
+            an event and a window that keeps it, >= 0; included in `per_row_ns` while this is 0.
         jitter: each slice takes between 1 and 1 + jitter times as long, >= 0.
         compared: the same for `per_comparison_ns`: {stage: ns}.
-        results: what a row that leaves costs besides: {stage: ns}.
-        load: what a stage's slices take changes over time: {stage: (virtual ns) -> how many times
-            as long, >= 0}.
+        results: additional cost of a row that leaves: {stage: ns}.
+        load: factor on the cost of a stage's slices over time: {stage: (virtual ns) -> factor,
+            >= 0}.
     """
 
     per_slice_ns: float = 50_000
@@ -60,8 +59,8 @@ class CostModel:
             raise SettingError(f"costs cannot be negative: {self}")
 
     def for_stages(self, stages: Iterable[Stage]) -> CostModel:
-        """Return the model in which what is given of a step is given of its replicas, too."""
-        replicas = [(one.name, one.origin) for one in stages if one.replica is not None]
+        """Return the model with the settings of each step for its replicas, too."""
+        replicas = [(stage.name, stage.origin) for stage in stages if stage.replica is not None]
 
         def with_replicas(given: Mapping[str, _T]) -> dict[str, _T]:
             own = {name: given[step] for name, step in replicas if step in given}
@@ -77,14 +76,14 @@ class CostModel:
         )
 
     def begin(self) -> None:
-        """Nothing is measured."""
+        """Do nothing: this model does not measure."""
 
     def slice_ns(self, done: Slice, rng: np.random.Generator, *, now_ns: int = 0) -> int:
-        """Return how long a slice that begins now takes in virtual time."""
+        """Return the virtual time of a slice that begins now."""
         return sum(self._part_ns(part, rng, now_ns=now_ns) for part in done.parts)
 
     def _part_ns(self, done: Slice, rng: np.random.Generator, *, now_ns: int) -> int:
-        if done.has_read:  # a row costs what it does, its reading included
+        if done.has_read:  # a row's cost includes its reading
             return 0
         stage = done.stage
         cost = self.slices.get(stage, self.per_slice_ns)
@@ -99,13 +98,13 @@ class CostModel:
 
 @dataclass(frozen=True, slots=True)
 class MeasuredSlice:
-    """What a slice did, and how long that took.
+    """Measurement of a slice.
 
     Attributes:
-        stage: that ran.
-        rows: that it took in; a message without rows counts as one.
-        took_ns: by the clock that was given.
-        released: rows that went on to its operator; a gate may let rows go with a later slice.
+        stage: the stage that ran.
+        rows: rows that it took in; a message without rows counts as one.
+        took_ns: time by the given clock.
+        released: rows that went on to its operator; a gate may release rows in a later slice.
         results: rows that left.
         comparisons: pairs that a join compared.
     """
@@ -119,18 +118,18 @@ class MeasuredSlice:
 
     @classmethod
     def of(cls, done: Slice, took_ns: int) -> MeasuredSlice:
-        """Return what a slice did."""
+        """Return the measurement of a slice."""
         return cls(done.stage, done.rows, took_ns, done.released, done.results, done.comparisons)
 
 
 class MeasuredCost:
-    """Costs that are what the work takes in truth: virtual time goes by a real clock.
+    """Costs measured by a real clock, which virtual time then follows.
 
     Args:
-        clock_ns: of the CPU, or of the wall.
+        clock_ns: clock of the CPU, or of the wall.
 
     Attributes:
-        slices: all there were, in their order.
+        slices: measurements of all slices, in order.
     """
 
     def __init__(self, clock_ns: Callable[[], int]) -> None:
@@ -139,16 +138,16 @@ class MeasuredCost:
         self.slices: list[MeasuredSlice] = []
 
     def for_stages(self, stages: Iterable[Stage]) -> MeasuredCost:
-        """Return this: nothing is told of stages."""
+        """Return this model: it has no settings by stage."""
         del stages
         return self
 
     def begin(self) -> None:
-        """Note when a slice begins."""
+        """Note the begin of a slice."""
         self._since_ns = self._clock_ns()
 
     def slice_ns(self, done: Slice, rng: np.random.Generator, *, now_ns: int = 0) -> int:
-        """Return how long the slice has taken."""
+        """Return the measured time of a slice."""
         del rng, now_ns
         took_ns = max(1, self._clock_ns() - self._since_ns)
         self.slices += [MeasuredSlice.of(*share) for share in done.shares(took_ns)]
@@ -156,20 +155,20 @@ class MeasuredCost:
 
 
 class NotedCost(MeasuredCost):
-    """Costs of a model, which are noted as if they had been measured."""
+    """Costs of a model, recorded like measured ones."""
 
     def __init__(self, model: CostModel) -> None:
         super().__init__(lambda: 0)
         self._model = model
 
     def for_stages(self, stages: Iterable[Stage]) -> NotedCost:
-        """Return costs by the model of these stages, noted in the same list."""
+        """Return the costs of these stages, recorded in the same list."""
         made = NotedCost(self._model.for_stages(stages))
         made.slices = self.slices
         return made
 
     def slice_ns(self, done: Slice, rng: np.random.Generator, *, now_ns: int = 0) -> int:
-        """Return how long the model says."""
+        """Return the model's time of a slice."""
         took_ns = self._model.slice_ns(done, rng, now_ns=now_ns)
         self.slices += [MeasuredSlice.of(*share) for share in done.shares(took_ns)]
         return took_ns
@@ -177,21 +176,21 @@ class NotedCost(MeasuredCost):
 
 @dataclass(frozen=True, kw_only=True)
 class LinkModel:
-    """How long a message travels between slots; messages of one channel never overtake.
+    """Link between nodes, with delay and capacity; messages of a channel never overtake.
 
     ```
-    slot ──▶ queue ──▶ so many bytes a second ──▶ delay, jitter ──▶ slot of another node
+    slot ──▶ queue ──▶ bytes_per_s ──▶ delay, jitter ──▶ slot of another node
     ```
 
-    From each node to each other goes a link. Where it has a capacity, what waits for it goes in
-    stimulus order, as [mace] §VII-B takes it. Rows alone weigh anything (`Batch.nbytes`): neither
-    the header of a message nor credit does. Between slots of one node there is only the delay.
+    A link goes from each node to each other. If it has a capacity, waiting messages go in stimulus
+    order, as in [mace] §VII-B. Only rows have a size (`Batch.nbytes`), headers of messages and
+    credit have none. Between slots of one node there is only the delay.
 
     Attributes:
-        delay_ns: the least, >= 0.
-        jitter_ns: up to this much more, drawn per message, >= 0.
-        bytes_per_s: what the link from one node to another carries, > 0; None: any number.
-        between: another model for some links: {(from node, to node): its model}.
+        delay_ns: least delay, >= 0.
+        jitter_ns: largest further delay, drawn per message, >= 0.
+        bytes_per_s: capacity of the link from one node to another, > 0; None: unlimited.
+        between: other models for some links: {(from node, to node): its model}.
     """
 
     delay_ns: int = 100_000
@@ -205,25 +204,25 @@ class LinkModel:
         if self.bytes_per_s is not None and not 0 < self.bytes_per_s < float("inf"):
             raise SettingError(
                 f"a link of bytes_per_s={self.bytes_per_s} carries nothing or anything; give a "
-                "finite number above 0, or None for a link that carries any number"
+                "finite number above 0, or None for a link without a limit"
             )
         if any(one.between for one in self.between.values()):
             raise SettingError("a model in `between` is of one link: it has no `between` itself")
 
     @property
     def least_delay_ns(self) -> int:
-        """The least that a message travels, over all links."""
-        return min([self.delay_ns, *(one.delay_ns for one in self.between.values())])
+        """Least delay over all links."""
+        return min([self.delay_ns, *(link.delay_ns for link in self.between.values())])
 
     def of(self, source: str, target: str) -> LinkModel:
         """Return the link from one node to another."""
         return self.between.get((source, target), self)
 
     def check_nodes(self, nodes: Sequence[str]) -> None:
-        """Refuse a link of nodes that are not there.
+        """Check that the nodes of all links exist.
 
         Raises:
-            SettingError: one is not.
+            SettingError: a node of a link does not exist.
         """
         odd = [name for pair in self.between for name in pair if name not in nodes]
         if odd:
@@ -239,15 +238,15 @@ class LinkModel:
 
 @dataclass(frozen=True, kw_only=True)
 class TunerModel:
-    """How a tuner fares: by itself beside the slots it is told at once, and never dies.
+    """Model of a tuner; by default beside the slots, without delay and deaths.
 
     Attributes:
-        link: how long what is asked, answered and told travels; these may overtake each other, and
-            weigh nothing. None: no time.
-        takes_ns: how long a decision takes, >= 0.
-        deaths_ns: when it dies, and when another takes its place: ((from, until), …), ascending.
-        successor: makes the policy of one that takes its place, of the samples that were heard.
-            None: a copy of the first, as it was before it began.
+        link: delay of questions, answers and commands, which may overtake each other and have no
+            size. None: no delay.
+        takes_ns: time of a decision, >= 0.
+        deaths_ns: times of deaths and of successors: ((from, until), …), ascending.
+        successor: makes a successor's policy from the samples so far. None: a copy of the first
+            policy, as it was before it began.
     """
 
     link: LinkModel | None = None

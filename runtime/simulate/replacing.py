@@ -1,7 +1,7 @@
-"""A running flow is placed anew, in virtual time, as `actors/jobs/replacing.py` does it on Ray.
+"""Re-placement of a running flow in virtual time, as on Ray in `actors/jobs/replacing.py`.
 
 ```
-Replace ─▶ slots concerned hold ─▶ nothing is on its way ─▶ states are carried ─▶ they go on
+Replace ─▶ slots concerned hold ─▶ nothing is on its way ─▶ states are moved ─▶ they go on
                   │                 between them                │
                   └── one of them dies, hangs, or ends: nothing moves, and the job ends as ever
 ```
@@ -25,17 +25,17 @@ from slackwater.runtime.schedule import Slot, SlotResults, bytes_of, rearranged,
 __all__ = ["Replace", "SimulatedReplacing", "relocated"]
 
 CARRY_NS = 50_000_000
-"""What a hand-over takes once all hold still: a handful of calls of a job to its slots. On Ray so
-much where cores are free and states small (docs/benchmarks/placement.md); here for any size."""
+"""Time to hand over once all slots hold still: a few calls of a job to its slots. Measured on Ray
+with free cores and small states (docs/benchmarks/placement.md); here for states of any size."""
 
 
 @dataclass(frozen=True)
 class Replace:
-    """At a time, place a running flow anew.
+    """Order to place a running flow again at a virtual time.
 
     Attributes:
-        at_ns: since the start of the job, in virtual time, >= 0.
-        plan: the same stages; what differs in their slots moves.
+        at_ns: virtual time since the start of the job, >= 0.
+        plan: the same stages; those with another slot move.
     """
 
     at_ns: int
@@ -47,12 +47,12 @@ class Replace:
 
 
 class World(Protocol):
-    """What a re-placement needs of the simulator."""
+    """Simulator, as a re-placement sees it."""
 
     now_ns: int
 
     def at(self, at_ns: int, happen: Callable[[], None]) -> None:
-        """Let something happen at a virtual time."""
+        """Schedule a call at a virtual time."""
         ...
 
     def is_busy(self, slot: str) -> bool:
@@ -60,19 +60,19 @@ class World(Protocol):
         ...
 
     def why_still(self, slot: str) -> str | None:
-        """Return why a slot does nothing any more; None: it works."""
+        """Return why a slot no longer works; None if it works."""
         ...
 
     def has_ended(self, slot: str) -> bool:
-        """Whether all stages of a slot have finished, and it has ended by itself."""
+        """Whether a slot has ended by itself, with all its stages finished."""
         ...
 
     def relocate(self, relocation: Relocation) -> int:
-        """Move the stages; return how many bytes of state went along."""
+        """Move the stages; return the bytes of state moved."""
         ...
 
     def wake(self, slots: Sequence[str]) -> None:
-        """Let slots go on."""
+        """Wake slots."""
         ...
 
 
@@ -80,18 +80,18 @@ class SimulatedReplacing:
     """Carries out re-placements, one after the other.
 
     Args:
-        plan: as the flow begins.
-        world: where it runs.
+        plan: plan at the start of the flow.
+        world: the simulator.
 
     Attributes:
-        done: what was made of each so far.
+        done: results of the re-placements so far.
     """
 
     def __init__(self, plan: Plan, world: World) -> None:
         self._plan, self._world = plan, world
         self._wanted: list[Replace] = []
         self._waiting: deque[Plan] = deque()
-        self._now: Relocation | None = None  # under way
+        self._now: Relocation | None = None  # the current one
         self._began_ns = self._start_ns = 0
         self._held: frozenset[str] = frozenset()
         self._is_carrying = False
@@ -99,30 +99,30 @@ class SimulatedReplacing:
         self.done: list[Replaced] = []
 
     def add(self, wanted: Replace) -> None:
-        """Let this be done, too; before the run begins."""
+        """Add a re-placement, before the run begins."""
         self._wanted.append(wanted)
 
     def begin(self) -> None:
-        """Let each happen when it is time, by the world's clock from now on."""
+        """Schedule all re-placements, by the world's clock from now on."""
         self._start_ns = self._world.now_ns
-        for one in self._wanted:
-            self._world.at(self._start_ns + one.at_ns, partial(self._ask, one.plan))
+        for order in self._wanted:
+            self._world.at(self._start_ns + order.at_ns, partial(self._ask, order.plan))
 
     def holds(self, slot: str) -> bool:
-        """Whether a slot is to begin no slice."""
+        """Whether a slot may not begin a slice."""
         return slot in self._held
 
     def left(self, channel: str) -> None:
-        """Take note that a message or a grant is on its way between two slots."""
+        """Note that a message or a grant is on its way between two slots."""
         self._travelling[channel] += 1
 
     def arrived(self, channel: str) -> None:
-        """Take note that one has arrived, or is lost with who was to have it."""
+        """Note that a message or a grant has arrived, or is lost with its receiver."""
         self._travelling[channel] -= 1
         self.look()
 
     def look(self) -> None:
-        """A slot is between two slices, or something has arrived: go on if all is still."""
+        """Move the stages if all slots concerned are still, after a slice or an arrival."""
         if self._now is None or self._is_carrying:
             return
         if any(self._world.is_busy(slot) for slot in self._held):
@@ -145,39 +145,39 @@ class SimulatedReplacing:
         self._began_ns = self._world.now_ns
         ended = [slot for slot in self._plan.slot_names if self._world.has_ended(slot)]
         try:
-            found = Relocation.between(self._plan, wanted, ended=ended)
+            current = Relocation.between(self._plan, wanted, ended=ended)
         except FlowError as problem:
             self._note(Relocation(self._plan, wanted), problem=str(problem))
             return
-        if not found.moves:
+        if not current.moves:
             self._note(Relocation(self._plan, wanted), problem="no stage is left to move")
             return
-        self._now, self._held = found, frozenset(found.slots)
+        self._now, self._held = current, frozenset(current.slots)
         self.look()
 
     def _move(self) -> None:
-        found = self._now
-        assert found is not None, "it is being carried"
-        held, self._held = found.slots, frozenset()
+        current = self._now
+        assert current is not None, "a re-placement is under way"
+        held, self._held = current.slots, frozenset()
         self._now, self._is_carrying = None, False
-        there = [slot for slot in held if slot not in found.new_slots]
+        there = [slot for slot in held if slot not in current.new_slots]
         if any(self._world.has_ended(slot) for slot in there):
-            self._waiting.appendleft(found.new)  # its stages have finished: the others move
+            self._waiting.appendleft(current.new)  # its stages have finished: the others move
         elif still := {slot: why for slot in there if (why := self._world.why_still(slot))}:
-            slot, why = min(still.items(), key=lambda one: one[1] != "died")  # others miss it
-            self._note(found, problem=f"slot {slot!r} {why} meanwhile")
+            slot, why = min(still.items(), key=lambda pair: pair[1] != "died")  # others miss it
+            self._note(current, problem=f"slot {slot!r} {why} meanwhile")
         else:
-            self._note(found, state_bytes=self._world.relocate(found))
-            self._plan = found.new
+            self._note(current, state_bytes=self._world.relocate(current))
+            self._plan = current.new
         self._world.wake(held)
         self._next()
 
-    def _note(self, found: Relocation, *, state_bytes: int = 0, problem: str | None = None) -> None:
+    def _note(self, done: Relocation, *, state_bytes: int = 0, problem: str | None = None) -> None:
         self.done.append(
             Replaced(
                 at_s=(self._began_ns - self._start_ns) / NS_PER_SECOND,
                 gap_s=(self._world.now_ns - self._began_ns) / NS_PER_SECOND,
-                moves=[MovedStage(*one) for one in found.moves],
+                moves=[MovedStage(*move) for move in done.moves],
                 state_bytes=state_bytes,
                 problem=problem,
             )
@@ -191,26 +191,26 @@ def relocated(
     new_slot: Callable[[str], Slot],
     new_results: Callable[[str], SlotResults],
 ) -> tuple[int, frozenset[str]]:
-    """Let slots that hold still go on as new ones, with the stages of the new plan.
+    """Replace slots that hold still by new ones, with the stages of the new plan.
 
     Args:
-        relocation: what moves.
+        relocation: the stages that move.
         slots: {slot: its machine}, of the whole job; changed.
-        results: the same of its sinks; changed.
+        results: {slot: the machine of its sinks}; changed.
         new_slot: makes the machine of a slot of the new plan.
-        new_results: makes that of its sinks.
+        new_results: makes the machine of its sinks.
 
     Returns:
-        How many bytes of state went along; the channels that join other slots now, and whose
-        stream is over: nothing will come on them.
+        The bytes of state moved; the channels that connect other slots now, and whose stream has
+        ended: no message will come on them.
     """
     known = [slot for slot in relocation.slots if slot not in relocation.new_slots]
     states = rearranged(
         {slot: slots[slot].snapshot(relocation.leaving(slot)) for slot in known}, relocation
     )
     sinks = rearranged_results({slot: results[slot].snapshot() for slot in known}, relocation)
-    # Not in there: those of slots that have ended, which are finished.
-    machines = {name: one for slot in known for name, one in slots[slot].stages.items()}
+    # Without stages of slots that have ended, which are finished.
+    machines = {name: machine for slot in known for name, machine in slots[slot].stages.items()}
     over = {
         channel.name
         for channel in relocation.old.channels

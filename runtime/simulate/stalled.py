@@ -1,4 +1,4 @@
-"""A run in which nothing can happen any more, and nothing has ended: who waits for whom."""
+"""Error text of a stalled run, in which no stage can go on."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["why_stalled"]
 
 
 def why_stalled(flow: str, slots: Iterable[Slot], now_ns: int) -> str:
-    """Return why a run of a flow in these slots cannot go on, and what to do."""
+    """Return why a flow's run in these slots cannot go on, with a hint."""
     waits = [
         f"{stage.name} waits for {', '.join(stage.waiting_for)}"
         for slot in slots

@@ -1,4 +1,4 @@
-"""Sinks of which each is a call: for runs that only want to see what leaves."""
+"""Sinks that pass results to a function, for runs that only look at results."""
 
 from __future__ import annotations
 
@@ -10,29 +10,29 @@ from slackwater.runtime.schedule import Written
 __all__ = ["Egressed", "Taken"]
 
 Egressed = Callable[[str, Batch | None, bool], object]
-"""(sink stage, rows or None, whether its stream has ended): take the results, and nothing else."""
+"""(sink stage, rows or None, whether its stream has ended): take results."""
 
 
 class Taken:
-    """Hands over what leaves, and the end of each sink's stream."""
+    """Sink port that passes results and ends of streams to a function."""
 
     def __init__(self, egress: Egressed) -> None:
         self._egress = egress
 
     def write(self, sink: str, batch: Batch) -> Written:
-        """Hand over rows."""
+        """Pass rows to the function."""
         self._egress(sink, batch, False)
         return Written()
 
     def publish(self, sink: str) -> int | None:
-        """Nothing waits."""
+        """Do nothing: no row waits."""
         del sink
         return None
 
     def close(self, sink: str, state: str) -> None:
-        """Tell the end, if it is one."""
+        """Pass the end of the stream, if it has ended."""
         if state == "done":
             self._egress(sink, None, True)
 
     def abort(self, sink: str, error: str) -> None:
-        """Nothing to finish."""
+        """Do nothing: no output is open."""

@@ -1,9 +1,9 @@
-"""The tuner in virtual time: the same loop as on Ray, told at once, or as far off as a model says.
+"""Tuner in virtual time: the same control loop as on Ray, with a model's delays.
 
 ```
 ControlLoop ── Ask, Tell ──▶ (link) ──▶ Slot.samples, Slot.apply
      ▲                                        │
-     └── heard ◀── (link) ◀───────────────────┘      dies, and another goes on with what it knew
+     └── heard ◀── (link) ◀───────────────────┘      dies, and a successor goes on with its state
 ```
 """
 
@@ -43,50 +43,50 @@ from slackwater.runtime.simulate.models import TunerModel
 from slackwater.runtime.tune import TuningRecord
 
 KEEPS = 1_000
-"""Intervals whose samples a tuner keeps for the one that may have to take its place."""
+"""Intervals whose samples a tuner keeps for a successor."""
 
 
 class TunerHost(Protocol):
-    """What a tuner needs of the simulator."""
+    """Simulator, as a tuner sees it."""
 
     now_ns: int
 
     def at(self, at_ns: int, happen: Callable[[], None]) -> None:
-        """Let something happen then."""
+        """Schedule a call at a virtual time."""
         ...
 
     @property
     def pending(self) -> int:
-        """How much is still to happen."""
+        """Number of scheduled calls."""
         ...
 
     def answers(self, slot: str) -> bool:
-        """Whether a slot can be asked, and told what to do."""
+        """Whether a slot answers questions and commands."""
         ...
 
     def samples_of(self, slot: str) -> list[StageSample]:
-        """Return what a slot's stages did in the intervals that are over, once."""
+        """Return each sample of a slot's past intervals once."""
         ...
 
     def apply(self, slot: str, command: Command, number: tuple[int, int]) -> None:
-        """Let a slot carry out a command."""
+        """Apply a command to a slot."""
         ...
 
 
 class SimulatedTuner:
-    """The tuner of one run. What is on its way to it as the run ends is lost.
+    """Tuner of one run; messages still under way at the end are lost.
 
     Args:
         graph: of a flow with a deadline.
-        policies: decide; where they want different things, the first in the list prevails.
+        policies: decide; where their commands differ, the first in the list prevails.
         host: the simulator.
-        expected: what was predicted of the flow, to be held against it; None: nothing.
-        model: how it fares.
-        rng: draws what its messages take.
+        expected: predicted latency of the flow, to compare with; None if not predicted.
+        model: its delays and deaths.
+        rng: draws the delays of its messages.
 
     Attributes:
-        samples: all that it has heard, as it came.
-        settings: the rules that policies have wanted: (in which interval, what).
+        samples: all samples, in the order of arrival.
+        settings: rules wanted by the policies: (interval, rule).
     """
 
     def __init__(
@@ -105,12 +105,12 @@ class SimulatedTuner:
         self._pristine = copy.deepcopy(policies) if model.deaths_ns else policies
         self.samples: list[StageSample] = []
         self.settings: list[tuple[int, SetRelease]] = []
-        self._lives = 0  # how many tuners there were before this one
+        self._lives = 0  # number of earlier tuners
         self._is_alive = True
-        self._fetched: LoopState | None = None  # what the job knows of it: of a round ago
-        self._mine = 0  # of what is still to happen
+        self._fetched: LoopState | None = None  # the state that the job has, a round old
+        self._mine = 0  # scheduled calls of this tuner
         self._wake_ns: int | None = None
-        self._is_asleep = False  # nothing but us would happen
+        self._is_asleep = False  # only calls of this tuner are scheduled
         self._loop, self._policy = self._made(policies, None)
 
     def _made(
@@ -137,7 +137,7 @@ class SimulatedTuner:
         return loop, deciders
 
     def begin(self) -> None:
-        """Begin, the slots being there, at the start of the first interval."""
+        """Begin at the start of the first interval, once the slots run."""
         for dies_ns, back_ns in self._model.deaths_ns:
             self._at(dies_ns, self._die)
             self._at(back_ns, self._come_back)
@@ -146,27 +146,27 @@ class SimulatedTuner:
     def _start(self, *, left_ns: int | None) -> None:
         first, now_ns = self._policy.begin(), self._host.now_ns
         self._note((now_ns - self._start_ns) // self._interval_ns, first)
-        # A run begins before anything is to happen.
+        # A run begins before any other call is scheduled.
         self._perform(self._loop.begin(now_ns, first, left_ns=left_ns), is_first=True)
 
     def moved(self, graph: FlowGraph) -> None:
-        """Go on with the same stages in other slots."""
+        """Use the slots of a new graph of the same stages."""
         self._graph = graph
         self._loop.moved(graph)
         self._policy.moved(graph)
 
     def report(self) -> TuningReport | None:
-        """Return how the deadline was kept so far; None: nobody sets anything."""
+        """Return the tuning report so far; None without a tuner."""
         if not self._pristine:
             return None
         known = self._policy.noted(self._loop.state(is_last=True).report)
         return replace(known, restarts=self._lives)
 
     def prediction(self, *, is_last: bool) -> PredictionReport | None:
-        """Return what was predicted and what became of it; None: nothing was.
+        """Return predicted and measured latency; None if nothing was predicted.
 
         Args:
-            is_last: the run is over: what the slots have not told yet counts, too.
+            is_last: whether the run is over: then samples still in the slots count, too.
         """
         if is_last:
             for slot in self._graph.slot_names:
@@ -174,7 +174,7 @@ class SimulatedTuner:
             self._policy.heard([], is_last=True)
         return self._policy.prediction()
 
-    # -- what the loop wants --------------------------------------------------------------------
+    # -- actions of the loop --------------------------------------------------------------------
 
     def _perform(self, actions: Sequence[Action], *, is_first: bool = False) -> None:
         todo, wake_ns = deque(actions), None
@@ -213,7 +213,7 @@ class SimulatedTuner:
             return self._hear(slot, self._host.samples_of(slot), self._left_ns())
         turn = self._lives
 
-        def answer() -> None:  # a slot answers also who is dead by now, to whom it is lost
+        def answer() -> None:  # a slot answers even if the tuner is dead by then: it is lost
             if not self._host.answers(slot):
                 return
             samples = self._host.samples_of(slot)
@@ -264,7 +264,7 @@ class SimulatedTuner:
         self._host.at(at_ns, mine)
 
     def _living(self, after_ns: int, happen: Callable[[], list[Action]]) -> None:
-        """Let something happen to the tuner, unless it is dead by then."""
+        """Schedule a call of the tuner, unless it is dead by then."""
         turn = self._lives
 
         def living() -> None:
@@ -274,14 +274,14 @@ class SimulatedTuner:
         self._at(self._host.now_ns + after_ns, living)
 
     def _sleep(self, *, is_first: bool = False) -> None:
-        """Wake when the loop wants to; where nothing else can move we are no reason to go on."""
+        """Wake at the loop's time; a tuner alone does not keep a run going."""
         wake_ns = self._wake_ns
         self._is_asleep = not is_first and self._host.pending <= self._mine
         if wake_ns is None or self._is_asleep:
             return
 
         def wake() -> list[Action]:
-            if self._wake_ns != wake_ns:  # it was told to wake at another time meanwhile
+            if self._wake_ns != wake_ns:  # the loop has chosen another time meanwhile
                 return []
             self._wake_ns = None
             if self._model.deaths_ns:
@@ -309,5 +309,4 @@ class SimulatedTuner:
 
 
 def _same(policy: Decider) -> Decider:
-    """Return a policy that is made already."""
     return policy

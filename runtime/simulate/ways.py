@@ -1,4 +1,4 @@
-"""What is between two slots: messages and credit on their way, in virtual time.
+"""Ways between slots: messages and credit under way, in virtual time.
 
 ```
 send ──▶ [queue of the link, stimulus order] ──▶ bytes / bytes_per_s ──▶ delay, jitter ──▶ arrive
@@ -22,16 +22,16 @@ from slackwater.runtime.simulate.models import LinkModel
 
 Arrive = Callable[[], None]
 Wire = Callable[[Message], Message]
-"""Makes of a message what arrives."""
+"""Function from a message as sent to the message as received."""
 
 
 class Timeline(Protocol):
-    """Virtual time, and what is to happen in it."""
+    """Virtual time, with scheduled calls."""
 
     now_ns: int
 
     def at(self, at_ns: int, happen: Callable[[], None]) -> None:
-        """Let something happen at a virtual time."""
+        """Schedule a call at a virtual time."""
         ...
 
 
@@ -40,7 +40,7 @@ class Ways:
 
     Attributes:
         wire: makes the wire of a channel. None: messages arrive as they were sent. Tests set it for
-            all simulations, to a cluster's frames: so what would fail there fails here.
+            all simulations, to a cluster's frames: a message that fails there fails here too.
     """
 
     wire: ClassVar[Callable[[Channel], Wire] | None] = None
@@ -52,19 +52,19 @@ class Ways:
         self._node = {stage: plan.places[slot].node for stage, slot in plan.slots.items()}
         self._free_ns: dict[tuple[str, str], int] = {}  # {(channel, what): its last arrival}
         self._names = [channel.name for channel in plan.channels]
-        self._links: dict[tuple[str, str], _Link] = {}  # {(from node, to node): in use so far}
-        self._wires: dict[str, Wire] = {}  # {channel: in use so far}
+        self._links: dict[tuple[str, str], _Link] = {}  # {(from node, to node): link}, once used
+        self._wires: dict[str, Wire] = {}  # {channel: wire}, once used
 
     def moved(self, plan: Plan) -> None:
-        """Stages go on in other slots, and channels on other wires."""
+        """Use a new plan: channels get new wires."""
         self._node = {stage: plan.places[slot].node for stage, slot in plan.slots.items()}
         self._wires.clear()
 
     def through_wire(self, channel: Channel, message: Message) -> Message:
-        """Return the message as the other slot will see it.
+        """Return the message as the other slot will receive it.
 
         Raises:
-            FrameError: it cannot travel.
+            FrameError: the message does not fit a frame.
         """
         make = type(self).wire
         if make is None:
@@ -84,7 +84,7 @@ class Ways:
             link.send(channel.name, message, travel)
 
     def give_back(self, channel: Channel, arrive: Arrive) -> None:
-        """Carry credit back to a channel's sender; it weighs nothing."""
+        """Carry credit back to a channel's sender; it takes no capacity."""
         source, target = self._nodes(channel)
         self._travel((channel.name, "credit"), (target, source), arrive)
 
@@ -95,7 +95,7 @@ class Ways:
         self._time.at(at_ns, arrive)
 
     def _link(self, nodes: tuple[str, str]) -> _Link | None:
-        """Return the link between two nodes; None: it carries any number, or they are one."""
+        """Return the link between two nodes; None without a limit, or within one node."""
         capacity = self._model.of(*nodes).bytes_per_s
         if nodes[0] == nodes[1] or capacity is None:
             return None
@@ -108,7 +108,7 @@ class Ways:
 
 
 class _Link:
-    """The link from one node to another: a message at a time, the earliest stimulus first."""
+    """Link from one node to another: one message at a time, the earliest stimulus first."""
 
     def __init__(self, bytes_per_s: float, channels: Iterable[str], time: Timeline) -> None:
         self._bytes_per_s, self._time = bytes_per_s, time
@@ -124,11 +124,11 @@ class _Link:
             self._next()
 
     def _next(self) -> None:
-        found = self._waiting.pop(self._time.now_ns)
-        self._is_busy = found is not None
-        if found is None:
+        waiting = self._waiting.pop(self._time.now_ns)
+        self._is_busy = waiting is not None
+        if waiting is None:
             return
-        channel, message, _ = found
+        channel, message, _ = waiting
         size = 0 if message.batch is None else message.batch.nbytes
         took_ns = round(size / self._bytes_per_s * NS_PER_SECOND)
         leave = self._leaves[channel].popleft()

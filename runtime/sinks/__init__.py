@@ -1,4 +1,4 @@
-"""What an output is; how one is committed: what is whole, who may write, who may go on."""
+"""Outputs and their commits: whole parts, locks, and whether a run may continue one."""
 
 from slackwater.runtime.sinks.fingerprint import Fingerprint, InputPrint, SinkRun, differing
 from slackwater.runtime.sinks.output import (

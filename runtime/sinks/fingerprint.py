@@ -1,4 +1,4 @@
-"""What two runs must share for the second to go on behind the first."""
+"""Fingerprint that two runs must share for the second to continue the first."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["Fingerprint", "InputPrint", "SinkRun", "differing"]
 
 
 class InputPrint(NamedTuple):
-    """What an input is, told without reading all of it: in words, and a digest."""
+    """Print of an input, made without reading all of it: words and a digest."""
 
     words: str
     digest: str
@@ -18,11 +18,11 @@ class InputPrint(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Fingerprint:
-    """The flow up to a sink, what its sources read, and the versions that ran it.
+    """Fingerprint of the flow up to a sink, its inputs and versions.
 
     Attributes:
-        flow: a digest of the steps.
-        inputs: {source: what it reads}.
+        flow: digest of the steps.
+        inputs: {source: print of its input}.
         release: {package: version}.
     """
 
@@ -32,10 +32,10 @@ class Fingerprint:
 
     @classmethod
     def from_json(cls, plain: Mapping[str, Any]) -> Fingerprint:
-        """Return what its fields, as JSON, described.
+        """Return the fingerprint whose fields were written as JSON.
 
         Raises:
-            ValueError, KeyError, TypeError: they did not.
+            ValueError, KeyError, TypeError: `plain` is no fingerprint.
         """
         inputs = {str(name): InputPrint(*map(_text, one)) for name, one in plain["inputs"].items()}
         release = {str(name): _text(one) for name, one in plain["release"].items()}
@@ -44,12 +44,12 @@ class Fingerprint:
 
 @dataclass(frozen=True, kw_only=True)
 class SinkRun:
-    """The run that a sink writes for.
+    """Run that a sink writes for.
 
     Attributes:
         job, flow: their names.
-        fingerprint: None: no run can go on behind this one.
-        why_not: why.
+        fingerprint: of the run; None if no run can continue this one.
+        why_not: reason of that.
     """
 
     job: str
@@ -59,7 +59,7 @@ class SinkRun:
 
 
 def differing(then: Fingerprint, now: Fingerprint) -> str | None:
-    """Return what is not the same, in words; None if all is."""
+    """Return the first difference in words; None if they are equal."""
     for package in sorted({*then.release, *now.release}):
         had, has = then.release.get(package), now.release.get(package)
         if had != has:

@@ -1,4 +1,4 @@
-"""Whose folder it is: what a lock says of its holder, and when another may take it over."""
+"""Locks of result folders: their holder, and when another job may take one over."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ __all__ = ["Holder", "Verdict", "judged"]
 
 @dataclass(frozen=True, kw_only=True)
 class Holder:
-    """A job that writes, and the process that does.
+    """Holder of a lock: the job that writes, and its process.
 
     Attributes:
-        job, flow, sink: who writes.
+        job, flow, sink: names of the writer.
         host: its name, for people.
-        machine: what stays the same when the host starts anew; "" if it does not say.
-        boot: what all processes have in common until then; "" if it does not say.
-        pid_space: whose process ids these are: of the host, or of a container on it.
-        pid, pid_start: the process, and when it began in the clock of that boot, so that a
-            later process of the same id is told from it.
+        machine: id of the host that survives restarts; "" if the host has none.
+        boot: id of the host's current boot; "" if the host has none.
+        pid_space: id of the space of process ids: of the host, or of a container on it.
+        pid, pid_start: the process, and its start in the clock of that boot, to distinguish a
+            later process with the same id.
         since_ns: wall clock.
-        token: of this lock alone.
+        token: unique to this lock.
     """
 
     job: str
@@ -38,15 +38,15 @@ class Holder:
     token: str
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as plain JSON values."""
+        """Return the holder as plain JSON values."""
         return {"slackwater_lock": 1, **asdict(self)}
 
     @classmethod
     def from_json(cls, plain: Mapping[str, Any]) -> Holder:
-        """Return what `to_json` described.
+        """Return the holder that `to_json` described.
 
         Raises:
-            ValueError, KeyError, TypeError: it is no lock of this format.
+            ValueError, KeyError, TypeError: `plain` is no lock of this format.
         """
         if plain["slackwater_lock"] != 1:
             raise ValueError("it is no lock of format 1")
@@ -63,20 +63,20 @@ class Holder:
 
 @dataclass(frozen=True)
 class Verdict:
-    """Whether a lock may be taken over, and why, or why not."""
+    """Verdict on a lock: whether it may be taken over, and why."""
 
     is_free: bool
     reason: str
 
 
 def judged(holder: Holder, here: Holder, *, start_of_pid: int | None, has_ended: bool) -> Verdict:
-    """Return whether we may take a lock over.
+    """Return whether a lock may be taken over.
 
     Args:
-        holder: who has it.
-        here: who asks.
-        start_of_pid: when the process that now has the holder's id began, on our host and in our
-            space of process ids; None: there is none.
+        holder: the lock's holder.
+        here: the process that wants the lock.
+        start_of_pid: start of the process that now has the holder's id, on this host and in this
+            space of process ids; None if no process has it.
         has_ended: whether the end of the holder's job is on record.
     """
     if has_ended:
@@ -87,5 +87,5 @@ def judged(holder: Holder, here: Holder, *, start_of_pid: int | None, has_ended:
         return Verdict(True, "that process is gone")
     is_same = bool(holder.machine) and (holder.machine, holder.host) == (here.machine, here.host)
     if is_same and holder.boot and here.boot and holder.boot != here.boot:
-        return Verdict(True, "its host was started anew since")
+        return Verdict(True, "its host was restarted since")
     return Verdict(False, f"whether its process lives cannot be seen from {here.host}")

@@ -1,12 +1,12 @@
-"""What a folder of results says of itself: which parts are whole, of which run, in which order.
+"""Manifest of a folder of results: its whole parts in order, and their run.
 
-The manifest is the commit. A part belongs to the output from the moment when a manifest that
-names it lies in the folder; it gets its own name right afterwards, and if the writer dies between
-the two, the next one gives it that name.
+The manifest is the commit. A part belongs to the output as soon as a manifest that names it lies in
+the folder. Then the part is renamed to its final name; if the writer dies between the two, the next
+writer renames it.
 
 ```
 .part-00000003.parquet.4f1c….incomplete   written, synced
-.slackwater.json                          names part 3: from here on it belongs to the output
+.slackwater.json                          names part 3: from now on it belongs to the output
 part-00000003.parquet                     renamed: readers of *.parquet see it
 ```
 """
@@ -27,12 +27,12 @@ _STATES = frozenset({"writing", "done", "stopped", "failed"})
 
 @dataclass(frozen=True)
 class Part:
-    """A file that is whole.
+    """Part of an output: a whole file.
 
     Attributes:
-        name: that readers see, without its folder.
-        rows, bytes: how many it has.
-        last_event_time_ns: of its last row; None: it has none, or the sink was not told.
+        name: name for readers, without its folder.
+        rows, bytes: size of the file.
+        last_event_time_ns: of its last row; None if it has no rows, or the sink does not know.
     """
 
     name: str
@@ -43,13 +43,13 @@ class Part:
 
 @dataclass(frozen=True)
 class RunRecord:
-    """One run that wrote here. Times are wall clock, ns.
+    """Record of a run that wrote to the folder. Times are wall clock, ns.
 
     Attributes:
         job: its id.
-        token: in the hidden names of what it writes, so that two runs never share one.
-        state: writing, done, stopped (by its user: what there is, is whole) or failed.
-        error: what ended it.
+        token: part of the hidden names of its files, so that two runs never share one.
+        state: writing, done, stopped (by its user: all parts are whole) or failed.
+        error: error that ended it.
     """
 
     job: str
@@ -64,19 +64,19 @@ class RunRecord:
 
 @dataclass(frozen=True, kw_only=True)
 class Manifest:
-    """All that is known of an output.
+    """Manifest of an output.
 
     Attributes:
         kind: "parquet" or "jsonl".
         schema: (column, type) of all rows.
-        run: the one whose parts these are, the last one if several went on behind each other.
+        run: the run that wrote the parts; the last one, if runs continued each other.
         parts: in the order of the output: its rows are those of part 1, then part 2, …
-        removing: older parts that `parts` replace; they go as soon as this manifest lies there.
-        fingerprint: what a run must share with this one to go on behind it; None: nobody can.
-        why_not: why nobody can.
-        failed: a run that was to replace this, and failed or was stopped before it did.
-        epoch, offsets: for recovery by snapshots, not written yet: the last snapshot that these
-            parts belong to, and {source: where it goes on}.
+        removing: older parts that `parts` replace; removed once this manifest is written.
+        fingerprint: that a run must share to continue this one; None if no run can.
+        why_not: reason why no run can.
+        failed: a run that was to replace this one, and failed or was stopped before it did.
+        epoch, offsets: for recovery by snapshots, not written yet: the last snapshot of these
+            parts, and {source: position to continue from}.
     """
 
     kind: str
@@ -92,16 +92,16 @@ class Manifest:
 
     @property
     def rows(self) -> int:
-        """How far the parts go in the order of the output: its first so many rows."""
+        """Rows of all parts: the first rows of the output."""
         return sum(part.rows for part in self.parts)
 
     def ended(self, state: str, *, at_ns: int, error: str | None = None) -> Manifest:
-        """Return it with its run's end."""
+        """Return the manifest with the end of its run."""
         run = replace(self.run, state=state, ended_ns=at_ns, error=error)
         return replace(self, run=run)
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as plain JSON values; parts as lists, since there may be many."""
+        """Return the manifest as plain JSON values; parts as lists, as there may be many."""
         return {
             "slackwater_manifest": FORMAT,
             "kind": self.kind,
@@ -121,10 +121,10 @@ class Manifest:
 
     @classmethod
     def from_json(cls, plain: Any) -> Manifest:
-        """Return what `to_json` described.
+        """Return the manifest that `to_json` described.
 
         Raises:
-            ValueError, KeyError, TypeError: it is no manifest, or one of another format.
+            ValueError, KeyError, TypeError: `plain` is no manifest, or one of another format.
         """
         if not isinstance(plain, dict) or plain["slackwater_manifest"] != FORMAT:
             raise ValueError(f"it is no manifest of format {FORMAT}")
@@ -171,7 +171,7 @@ def _text(value: Any) -> str:
 
 
 def _file_name(value: Any) -> str:
-    """Return a name in this very folder: what it names may be removed."""
+    # Such a file may be removed, so it must lie in this folder.
     if _text(value) in ("", ".", "..") or "/" in value or "\0" in value:
         raise ValueError(f"{value!r} is no name of a file in this folder")
     return str(value)

@@ -1,4 +1,4 @@
-"""An output of the user's own being written to, with errors that say whose it is."""
+"""Writer of a custom output, whose errors name the sink and the class."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ class NamedWriter:
     """Opens an output, and writes to it.
 
     Args:
-        output: whose `open` is called.
+        output: the output to open.
         schema: of its rows.
-        context: for which sink, and where.
+        context: its sink and folder.
 
     Raises:
-        SinkError: opening it raised, or returned no writer; with the sink, the class, the line,
-            and the user's own traceback.
+        SinkError: `open` raised, or returned no writer; names the sink, the class and the line,
+            with the user's traceback.
     """
 
     def __init__(self, output: Output, schema: pa.Schema, context: OutputContext) -> None:
@@ -41,10 +41,10 @@ class NamedWriter:
             )
 
     def write(self, rows: pa.RecordBatch) -> None:
-        """Hand over rows.
+        """Write rows.
 
         Raises:
-            SinkError: as when it was opened, with the first of the rows.
+            SinkError: `write` raised; as for opening, with the first of the rows.
         """
         try:
             called_by_name(self._sink, self._writer, "write", rows)
@@ -53,33 +53,33 @@ class NamedWriter:
             raise SinkError(f"{problem}\nsample of the batch: {sample}") from problem.__cause__
 
     def close(self) -> None:
-        """Finish.
+        """Close the writer.
 
         Raises:
-            SinkError: as when it was opened.
+            SinkError: `close` raised; as for opening.
         """
         called_by_name(self._sink, self._writer, "close")
 
     def abort(self, error: str) -> None:
-        """Finish behind a failure.
+        """Abort the writer after a failure.
 
         Raises:
-            SinkError: as when it was opened.
+            SinkError: `abort` raised; as for opening.
         """
         called_by_name(self._sink, self._writer, "abort", error)
 
 
 def called_by_name(sink: str, of: object, method: str, *given: Any) -> Any:
-    """Return what a method of an output, or of its writer, returns.
+    """Call a method of an output or its writer; errors name the sink.
 
     Args:
-        sink: whose it is.
+        sink: name of the sink.
         of: the output or the writer.
-        method: its name.
+        method: name of the method.
         given: its arguments.
 
     Raises:
-        SinkError: it raised; `sys.exit()` too.
+        SinkError: the method raised, `sys.exit()` included.
     """
     token = RUNNING.set(sink)
     try:

@@ -1,4 +1,4 @@
-"""What a run may do with the place that it is to write to: begin, replace, go on, or nothing."""
+"""Decision how a run opens its output's path: begin, replace, continue or refuse."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ __all__ = ["ExistingOutput", "OpenDecision", "open_decision"]
 
 @dataclass(frozen=True, kw_only=True)
 class ExistingOutput:
-    """What lies at a sink's path.
+    """Existing files at a sink's path.
 
     Attributes:
         sink, path: for the errors.
-        manifest: None: there is none.
-        shown: {name: bytes} of the files that its readers see.
-        hidden: {name of the part: bytes} of the manifest's run that have not their name yet.
+        manifest: of the folder; None if it has no manifest.
+        shown: {name: bytes} of the files that readers see.
+        hidden: {name of the part: bytes} of files of the manifest's run that are not renamed yet.
     """
 
     sink: str
@@ -32,19 +32,19 @@ class ExistingOutput:
 
 @dataclass(frozen=True)
 class OpenDecision:
-    """What a run has before it: parts that it goes on behind, or names that it will replace."""
+    """Decision for a run: the parts that it continues, or the names that it replaces."""
 
     parts: tuple[Part, ...] = ()
     replaces: tuple[str, ...] = ()
 
     @property
     def rows(self) -> int:
-        """How many rows of the output are committed."""
+        """Rows of the output that are committed."""
         return sum(part.rows for part in self.parts)
 
 
 def open_decision(
-    found: ExistingOutput,
+    existing: ExistingOutput,
     run: SinkRun,
     *,
     schema: tuple[tuple[str, str], ...],
@@ -53,29 +53,29 @@ def open_decision(
     overwrite: bool,
     resume: bool,
 ) -> OpenDecision:
-    """Return what a run may do with what lies at its path.
+    """Return how a run may open its path.
 
     Raises:
-        SinkError: nothing; says why, and what to do.
+        SinkError: the run may not write there; says why, and what to do.
     """
-    manifest = found.manifest
-    who = f"sink {found.sink!r}: {found.path}"
+    manifest = existing.manifest
+    who = f"sink {existing.sink!r}: {existing.path}"
     if manifest is None or not manifest.parts:
-        if found.shown and (manifest is None or not overwrite):
-            first = min(found.shown)
+        if existing.shown and (manifest is None or not overwrite):
+            first = min(existing.shown)
             raise SinkError(
-                f"{who}: {first} is there already, and no manifest of ours names it, so that it "
-                "may be anybody's, and nothing touches it, overwrite=True neither; choose another "
+                f"{who}: {first} is there already, and no manifest of ours names it, so it may "
+                "belong to others, and overwrite=True does not touch it either; choose another "
                 "path, or move it away"
             )
         return OpenDecision()
     if overwrite:
         names = {part.name for part in manifest.parts} | set(manifest.removing)
-        changed = _changed(manifest, found, must_be_there=False)
+        changed = _changed(manifest, existing, must_be_there=False)
         if changed is not None:
             raise SinkError(
-                f"{who}: {changed}, so somebody else wrote there, and overwrite=True touches only "
-                "what is as our manifest says; choose another path, or move it away"
+                f"{who}: {changed}, so another program wrote there, and overwrite=True touches "
+                "only files that are as our manifest says; choose another path, or move it away"
             )
         return OpenDecision(replaces=tuple(sorted(names)))
     wrote = f"{manifest.rows:,} rows of job {manifest.run.job!r} ({manifest.run.state})"
@@ -83,13 +83,13 @@ def open_decision(
         raise SinkError(
             f"{who} is there already, with {wrote}, and two runs must not mix; choose another "
             "path, remove it, pass overwrite=True to replace what its manifest names, or "
-            "resume=True to go on behind it"
+            "resume=True to continue it"
         )
-    rule = f"{who} has {wrote}, and resume=True cannot go on behind them"
+    rule = f"{who} has {wrote}, and resume=True cannot continue them"
     way_out = "choose another path, or pass overwrite=True"
     if manifest.fingerprint is None or run.fingerprint is None:
         reason = manifest.why_not if manifest.fingerprint is None else run.why_not
-        raise SinkError(f"{rule}: {reason or 'nobody said what they depend on'}; {way_out}")
+        raise SinkError(f"{rule}: {reason or 'they have no fingerprint'}; {way_out}")
     if manifest.kind != kind or manifest.schema != schema:
         raise SinkError(f"{rule}: they have other columns; {way_out}")
     if is_file and manifest.run.state != "done":
@@ -97,16 +97,16 @@ def open_decision(
     other = differing(manifest.fingerprint, run.fingerprint)
     if other is not None:
         raise SinkError(f"{rule}: {other}; {way_out}")
-    changed = _changed(manifest, found, must_be_there=True)
+    changed = _changed(manifest, existing, must_be_there=True)
     if changed is not None:
         raise SinkError(f"{rule}: {changed}; put it back as it was, or {way_out}")
     return OpenDecision(parts=manifest.parts)
 
 
-def _changed(manifest: Manifest, found: ExistingOutput, *, must_be_there: bool) -> str | None:
-    """Return which part is not as the manifest says; None: all are."""
+def _changed(manifest: Manifest, existing: ExistingOutput, *, must_be_there: bool) -> str | None:
+    """Return the first part that is not as the manifest says; None if all are."""
     for part in manifest.parts:
-        size = found.hidden.get(part.name, found.shown.get(part.name))
+        size = existing.hidden.get(part.name, existing.shown.get(part.name))
         if size is None and not must_be_there:
             continue
         if size is None:

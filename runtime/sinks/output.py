@@ -1,7 +1,7 @@
-"""What an output is: it opens itself, on whichever node the plan puts it, as an input does.
+"""Protocol of an output, which is opened on the node of its sink.
 
-Writing is I/O: the outputs of ours are in `actors/sinks/`, a user's own wherever they like. What a
-flow must know of one before it runs are its traits; a user's own need not have any.
+Writing is I/O: our outputs are in `actors/sinks/`, custom ones in user code. A flow must know an
+output's traits before it runs; a custom output need not have any.
 """
 
 from __future__ import annotations
@@ -32,52 +32,52 @@ HasEnded = Callable[["Holder"], bool]
 
 
 class SinkWriter(Protocol):
-    """An open output. Called from one thread, the one that opened it.
+    """Open output, called from the one thread that opened it.
 
-    After its last `write` comes one `close`, or one `abort`; behind a `close` that has raised,
-    `abort` comes too. None of them come if the process is killed.
+    After the last `write` comes one `close` or one `abort`; after a `close` that raised, `abort`
+    comes too. Neither comes if the process is killed.
     """
 
     def write(self, rows: pa.RecordBatch) -> None:
-        """Take results. They have left the flow when this returns."""
+        """Write results. They have left the flow when this returns."""
         ...
 
     def close(self) -> None:
-        """Finish: the stream has ended, or its user has stopped the job."""
+        """Close: the stream has ended, or its user has stopped the job."""
         ...
 
     def abort(self, error: str) -> None:
-        """Finish behind a failure, of this output or of anything else in the job."""
+        """Close after a failure, of this output or elsewhere in the job."""
         ...
 
 
 class Output(Protocol):
-    """Where results go. Must pickle: it is opened where its sink runs."""
+    """Output of a sink. Must pickle: it is opened where its sink runs."""
 
     def describe(self) -> str:
-        """Return what it is in a few words, such as `parquet out/jams`; options in a line more."""
+        """Return a short text such as `parquet out/jams`; options on a second line."""
         ...
 
     def open(self, schema: pa.Schema, context: OutputContext) -> SinkWriter:
-        """Open it for writing.
+        """Open the output for writing.
 
         Args:
             schema: of the rows that will come.
-            context: for which sink, and where.
+            context: its sink and folder.
         """
         ...
 
 
 @dataclass(frozen=True, kw_only=True)
 class OutputContext:
-    """What an output is told when it is opened.
+    """Context in which an output is opened.
 
     Attributes:
         sink: the name of the sink.
-        folder: where relative paths start; "" is the working folder of this process.
+        folder: base of relative paths; "" is the working folder of this process.
         run: the run that writes.
         has_ended: see `HasEnded`.
-        clock_ns: tells when rows are due to be published; it does not run back.
+        clock_ns: clock by which rows are due to be published; it does not run back.
     """
 
     sink: str
@@ -89,15 +89,15 @@ class OutputContext:
 
 @dataclass(frozen=True, kw_only=True)
 class CommitTraits:
-    """Of an output that commits its rows, so that a later run can go on behind them.
+    """Traits of an output that commits rows, which later runs can continue.
 
     Attributes:
-        path: where to.
+        path: path of the output.
         format: of its files, which is also their ending.
         is_file: whether the path is one file, and not a folder of parts.
-        overwrite: whether it replaces what an earlier run has committed.
-        resume: whether it goes on behind that.
-        rows: after how many rows a part ends; None: after as many as make a good file.
+        overwrite: whether it replaces rows committed by an earlier run.
+        resume: whether it continues them.
+        rows: rows of a part; None: as many as make a good file.
     """
 
     path: str
@@ -110,12 +110,12 @@ class CommitTraits:
 
 @dataclass(frozen=True, kw_only=True)
 class SinkTraits:
-    """What a flow must know of an output before it runs.
+    """Traits of an output, for a flow before it runs.
 
     Attributes:
         collects: whether the job hands its rows over at the end.
-        commits: what it commits, and where; None: nothing.
-        runs_users_code: whether what it does is the user's own code, which may print.
+        commits: traits of its commits; None if it does not commit.
+        runs_users_code: whether it runs custom code, which may print.
     """
 
     collects: bool = False
@@ -124,7 +124,7 @@ class SinkTraits:
 
     @property
     def sees_again(self) -> bool:
-        """Whether a rerun gives it rows that it has seen, and cannot take back."""
+        """Whether a rerun writes rows again that it cannot take back."""
         return self.commits is None and not self.collects
 
 
@@ -132,6 +132,6 @@ _USERS = SinkTraits()
 
 
 def traits_of(output: Output) -> SinkTraits:
-    """Return the traits of an output; of one that has none, those of a user's own."""
-    found = getattr(output, "traits", None)
-    return found if isinstance(found, SinkTraits) else _USERS
+    """Return the traits of an output; without traits, those of a custom one."""
+    traits = getattr(output, "traits", None)
+    return traits if isinstance(traits, SinkTraits) else _USERS

@@ -1,6 +1,6 @@
-"""Where a part of the output ends: by rows alone, or by rows and time.
+"""Rolling policy: a part of an output ends by rows, or by rows and time.
 
-By rows alone, borders depend on nothing but the rows, so that two runs write the same files.
+By rows alone, the ends depend only on the rows, so that two runs write the same files.
 """
 
 from __future__ import annotations
@@ -10,17 +10,17 @@ from slackwater.runtime.errors import SettingError
 __all__ = ["GROUP_ROWS", "PART_ROWS", "RollingPolicy"]
 
 GROUP_ROWS = 65_536
-"""Rows of a row group: a megabyte or so of each column, what a reader takes at a time."""
+"""Rows of a row group: about a megabyte of each column, which a reader takes at a time."""
 PART_ROWS = 4_000_000
-"""Rows of a part unless told: files of some hundred megabytes."""
+"""Rows of a part by default: files of some hundred megabytes."""
 
 
 class RollingPolicy:
     """Counts the rows of the part that is being written.
 
     Args:
-        part_rows: after how many rows a part ends; None: never, the output is one file.
-        every_ns: how long a row may wait for its part to end; None: for as long as it takes.
+        part_rows: rows of a part; None: no limit, the output is one file.
+        every_ns: longest wait of a row for the end of its part; None: no limit.
     """
 
     def __init__(self, part_rows: int | None, every_ns: int | None = None) -> None:
@@ -33,31 +33,28 @@ class RollingPolicy:
 
     @property
     def rows(self) -> int:
-        """How many rows the part has so far."""
+        """Rows of the part so far."""
         return self._rows
 
     @property
     def due_ns(self) -> int | None:
-        """When the part ends whatever comes; None: it waits for rows."""
+        """Time at which the part ends without further rows; None if it waits."""
         if self._first_ns is None or self._every_ns is None:
             return None
         return self._first_ns + self._every_ns
 
     def is_due(self, now_ns: int) -> bool:
-        """Whether the oldest row of the part has waited for long enough."""
+        """Whether the oldest row of the part has waited long enough."""
         due_ns = self.due_ns
         return due_ns is not None and now_ns >= due_ns
 
     def take(self, rows: int, now_ns: int) -> tuple[int, bool]:
-        """Return how many of these rows go into this part, and whether it then is full.
-
-        They count as written now.
-        """
-        taken = rows if self._most is None else min(rows, self._most - self._rows)
-        if taken and self._first_ns is None:
+        """Count rows as written; return how many fit this part, and whether it is full."""
+        rows_taken = rows if self._most is None else min(rows, self._most - self._rows)
+        if rows_taken and self._first_ns is None:
             self._first_ns = now_ns
-        self._rows += taken
-        return taken, self._rows == self._most
+        self._rows += rows_taken
+        return rows_taken, self._rows == self._most
 
     def cut(self) -> None:
         """Begin the next part."""

@@ -1,7 +1,7 @@
-"""Setting slacks by a deadline: policies, predictors, trigger, hill climbing ([ssg] §5.2).
+"""Tuning of slacks by a deadline: policies, predictors, trigger, hill climbing ([ssg] §5.2).
 
-Three rooms, each on those before it: `record` (what is told, answered and kept), `predict` (what a
-slack would bring), `decide` (which slack is set). What a host needs of them is here.
+Three rooms, each on those before it: `record` (samples, settings and their record), `predict` (what
+a slack would bring), `decide` (which slack is set). Names that a host needs are exported here.
 """
 
 from slackwater.runtime.control.commands import SetRelease

@@ -1,12 +1,12 @@
-"""The command line: what a person types, what is shown meanwhile, and the exit codes.
+"""Command line: commands, progress and exit codes.
 
-| file | what it does |
+| file | content |
 | --- | --- |
 | `main.py` | run, explain, status, report, version; `slackwater` starts here |
 | `cluster_commands.py` | submit, jobs, status JOB, logs, stop, latency |
-| `doctor_command.py` | doctor: asks `slackwater/doctor`, and prints what it found |
-| `shell.py` | what all commands share: the app, options, errors told, printing |
+| `doctor_command.py` | doctor: runs the checks of `slackwater/doctor`, and prints them |
+| `shell.py` | parts of all commands: the app, options, error messages, printing |
 | `userfile.py` | the user's file, and the flow in it |
-| `follow.py`, `progress.py` | a job watched to its end, and how it is going |
-| `versions.py` | what runs here |
+| `follow.py`, `progress.py` | a job followed to its end, and its progress |
+| `versions.py` | versions here |
 """

@@ -1,4 +1,4 @@
-"""`slackwater doctor`: says in plain words what is wrong here or with a cluster, or will be."""
+"""Command `slackwater doctor`: finds problems of this machine or a cluster."""
 
 from __future__ import annotations
 
@@ -30,16 +30,21 @@ def doctor(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Say what is wrong with this machine, a cluster, or the file that it is to come from."""
+    """Find problems of this machine, of a cluster, or of its launcher file."""
     if file is not None and address is not None:
         raise typer.BadParameter("give a launcher file (cluster.yaml) or --address, not both")
     with errors_told(as_json=as_json):
-        found = _examine(file, address, None if as_json else Progress(console_of(sys.stderr)))
+        findings = _examine(file, address, None if as_json else Progress(console_of(sys.stderr)))
         if as_json:
-            print_json({"findings": [asdict(one) for one in found], "well": not has_problem(found)})
+            print_json(
+                {
+                    "findings": [asdict(finding) for finding in findings],
+                    "well": not has_problem(findings),
+                }
+            )
         else:
-            _print(found)
-    if has_problem(found):
+            _print(findings)
+    if has_problem(findings):
         raise typer.Exit(1)
 
 
@@ -63,12 +68,12 @@ def _examine(file: Path | None, address: str | None, progress: Progress | None) 
 
 
 def _print(found: Sequence[Finding]) -> None:
-    width = max(len(one.about) for one in found)
-    for one in found:
-        line = one.line(width)
-        # Without colours where stdout is no terminal.
-        typer.echo(typer.style(line[:8], fg=COLOURS[one.level]) + sanitized(line[8:]))
-    problems = sum(one.level == "problem" for one in found)
-    warnings = sum(one.level == "warning" for one in found)
-    told = f"{problems} to mend, {warnings} to know of, {len(found)} checks"
-    echo(f"\n{told if problems or warnings else f'all is well: {len(found)} checks'}")
+    width = max(len(finding.about) for finding in found)
+    for finding in found:
+        line = finding.line(width)
+        # stdout without a terminal gets no colours.
+        typer.echo(typer.style(line[:8], fg=COLOURS[finding.level]) + sanitized(line[8:]))
+    problems = sum(finding.level == "problem" for finding in found)
+    warnings = sum(finding.level == "warning" for finding in found)
+    summary = f"{problems} to mend, {warnings} to know of, {len(found)} checks"
+    echo(f"\n{summary if problems or warnings else f'all is well: {len(found)} checks'}")

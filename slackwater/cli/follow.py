@@ -1,4 +1,4 @@
-"""One job, watched to its end: progress on the way, and files that outlast it."""
+"""Follow a job to its end: progress, and files that outlast it."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ STATUS_EVERY_S = 1.0
 
 
 class Job(Protocol):
-    """A flow that has been submitted."""
+    """Job of a submitted flow."""
 
     @property
     def status(self) -> str:
-        """starting, running, done, stopped or failed."""
+        """State: starting, running, done, stopped or failed."""
         ...
 
     @property
     def latency(self) -> Mapping[str, Mapping[str, float]]:
-        """{sink: {"p50_ms": …}}."""
+        """Latencies of each sink, {sink: {"p50_ms": …}}."""
         ...
 
     def report(self) -> JobReport:
-        """Return what has happened so far."""
+        """Return the report so far."""
         ...
 
     def wait(
@@ -54,7 +54,7 @@ class Job(Protocol):
 
 
 class Host(Protocol):
-    """Where flows run: a cluster, or the simulator."""
+    """Host of flows: a cluster, or the simulator."""
 
     def submit(
         self, flow: Any, *, rates: Any = None, sample: Any = 1_000, admission: Any = None
@@ -65,10 +65,10 @@ class Host(Protocol):
 
 @contextmanager
 def starting(flow: str, out: Path, *, host: str) -> Iterator[None]:
-    """Leave in `status.json` that a run starts; or how it ended, if it never began.
+    """Write to `status.json` that a run starts, or why it could not.
 
     Args:
-        flow: its name.
+        flow: name of the flow.
         out: the run's folder.
         host: "ray" or "simulator".
     """
@@ -79,7 +79,7 @@ def starting(flow: str, out: Path, *, host: str) -> Iterator[None]:
     except BaseException as problem:
         is_ctrl_c = isinstance(problem, KeyboardInterrupt)
         error = "interrupted" if is_ctrl_c else str(problem) or type(problem).__name__
-        with suppress(SlackwaterError):  # must not hide what ended it
+        with suppress(SlackwaterError):  # must not hide the cause
             if load_report(out / STATUS_FILE).state == "starting":
                 state = "stopped" if is_ctrl_c else "failed"
                 save_report(replace(begun, state=state, error=error), out / STATUS_FILE)
@@ -96,12 +96,13 @@ def follow(
 ) -> JobReport:
     """Wait for a job and return its last report.
 
-    Leaves `status.json` while it runs, then also `report.json`, in `out`; and if it `draws`,
-    `latency.png`, and `deadline.png` of a flow that has one. All in whatever way the job ends.
+    Writes `status.json` to `out` while it runs, then `report.json`; and if it `draws`,
+    `latency.png`, and `deadline.png` for a flow with a deadline. All files are written however the
+    job ends.
 
     Raises:
-        SlackwaterError: what ended the job.
-        KeyboardInterrupt: the user did; the job has been stopped.
+        SlackwaterError: the cause of the job's end.
+        KeyboardInterrupt: the user has stopped the job.
     """
     seen = _Seen(out, show, now_s)
     try:
@@ -114,7 +115,7 @@ def follow(
         try:
             _keep(_last_of(job, seen, state="failed", error=str(problem)), out, draws=draws)
             problem.add_note(f"(what had been done until then is in {out / REPORT_FILE})")
-        except SinkError as unwritten:  # must not hide what ended the job
+        except SinkError as unwritten:  # must not hide the cause of the job's end
             problem.add_note(f"({unwritten})")
         raise
     _keep(last, out, draws=draws)
@@ -122,7 +123,7 @@ def follow(
 
 
 class _Seen:
-    """Shows each report and writes one a second to `status.json`."""
+    """Shows each report, and writes one a second to `status.json`."""
 
     def __init__(
         self, out: Path, show: Callable[[JobReport], None], now_s: Callable[[], float]
@@ -143,10 +144,10 @@ class _Seen:
 
 
 def _last_of(job: Job, seen: _Seen, *, state: str, error: str) -> JobReport | None:
-    """Return the job's last report, saying how it ended; None when nothing was ever heard."""
+    """Return the job's last report with its end; None if the job has none."""
     try:
         last: JobReport | None = job.report()
-    except SlackwaterError:  # whatever ended the job may keep it from answering, too
+    except SlackwaterError:  # the cause of the job's end may also keep it from answering
         last = seen.last
     if last is None:
         return None

@@ -1,4 +1,4 @@
-"""`slackwater plan` and `slackwater provision`: latency known before a flow runs."""
+"""Commands `slackwater plan` and `provision`: latency predicted before a flow runs."""
 
 from __future__ import annotations
 
@@ -49,23 +49,25 @@ def plan(  # noqa: PLR0913 - each by name
     speed: Speed = None,
     as_json: AsJson = False,
 ) -> None:
-    """Predict a flow's latency on so many nodes; nothing is run but a sample, here."""
+    """Predict a flow's latency on a number of nodes; only a sample is run, here."""
     with errors_told(as_json=as_json):
         from slackwater.plan_choice import Ahead  # noqa: PLC0415 (slow to import)
         from slackwater.simulation import Simulation  # noqa: PLC0415
 
-        found = cast("Dataflow", load(flow).flow)
+        flow_of_user = cast("Dataflow", load(flow).flow)
         place = Simulation(nodes, cores=cores, link=link_of(link_capacity, link_delay))
         rates = known_rates(rate, history)
         ahead = Ahead(placement=placed(placement), speed=speed)
         if horizon is not None:
             ahead["horizon"] = horizon
-        if cost or rates is None or history is not None:  # of other plans they say nothing
+        if cost or rates is None or history is not None:  # they do not apply to other plans
             costs = costs_of(cost)
-            made = place.predict(found, rates, sample=sample, history=history, costs=costs, **ahead)
+            made = place.predict(
+                flow_of_user, rates, sample=sample, history=history, costs=costs, **ahead
+            )
             plain, said = made.to_json(), made.text()
         else:
-            choice = place.choose_plan(found, rates, sample=sample, **ahead)
+            choice = place.choose_plan(flow_of_user, rates, sample=sample, **ahead)
             made = choice.written.prediction
             plain = {**made.to_json(), "plans": choice.to_json()}
             said = f"{made.text()}\n{choice.text()}"
@@ -93,18 +95,21 @@ def provision(  # noqa: PLR0913 - each by name
     speed: Speed = None,
     as_json: AsJson = False,
 ) -> None:
-    """Say how few nodes keep a deadline, and what one fewer would do; exit with 1 if none does."""
+    """Find the fewest nodes that keep a deadline; exit with 1 if no number does.
+
+    Also prints the latency with one node fewer.
+    """
     with errors_told(as_json=as_json):
         from slackwater.provisioning import fewest_nodes  # noqa: PLC0415 (as above)
 
-        found = cast("Dataflow", load(flow).flow)
-        limit_ns = duration_ns(deadline, what="deadline") if deadline else found.deadline_ns
+        flow_of_user = cast("Dataflow", load(flow).flow)
+        limit_ns = duration_ns(deadline, what="deadline") if deadline else flow_of_user.deadline_ns
         if limit_ns is None:
             raise SettingError(
-                f"flow {found.name!r} has no deadline; say which one to keep: --deadline 2s"
+                f"flow {flow_of_user.name!r} has no deadline; say which one to keep: --deadline 2s"
             )
         answer = fewest_nodes(
-            found,
+            flow_of_user,
             known_rates(rate, history),
             deadline_s=limit_ns / NS_PER_SECOND,
             cores=cores,

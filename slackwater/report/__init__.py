@@ -1,9 +1,9 @@
-"""A run's report for people: on a terminal, as a file, as pictures. Nothing here runs anything.
+"""Report of a run for people: on a terminal, as a file, as pictures.
 
-| file | what it does |
+| file | content |
 | --- | --- |
-| `render.py`, `latency_table.py` | tables: the report; where latency comes from |
+| `render.py`, `latency_table.py` | tables: the report; the parts of latency |
 | `picture.py`, `deadline_picture.py` | latency over time; a run under a deadline |
-| `report_file.py` | `report.json` and `status.json`, replaced whole and read with care |
-| `sanitize.py` | text of others, so that no terminal obeys it |
+| `report_file.py` | `report.json` and `status.json`, replaced whole and checked when read |
+| `sanitize.py` | text from outside, made safe for a terminal |
 """

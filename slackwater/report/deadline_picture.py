@@ -1,6 +1,6 @@
-"""A run under a deadline as the paper draws it: latency, slack, slack-ready, results by second.
+"""Picture of a run under a deadline: latency, slack, slack-ready, late rows, results.
 
-Source: [ssg] Fig. 12 and 13, their four panels; late rows have one besides.
+Source: [ssg] Fig. 12 and 13, their four panels, and one more for late rows.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ _Values = npt.NDArray[np.float64]
 
 
 _HEADROOM = 1.08
-"""How much higher a panel is than what is in it: a steady line must not lie on its edge."""
+"""Height of a panel over its largest value: a steady line must not lie on its edge."""
 
 
 def draw_deadline(tuning: TuningReport, path: Path, *, flow: str) -> None:
-    """Write a PNG of five panels over the seconds of a run.
+    """Write a PNG with five panels over the seconds of a run.
 
     Raises:
         SinkError: the file cannot be written.
@@ -87,9 +87,8 @@ def _steps(panel: Axes, at_s: _Values, values: _Values, colour: str, label: str)
 
 
 def _slacks(spans: Sequence[TuningSpan], stage: str) -> _Values:
-    """Return the slacks in seconds, shape (spans,); NaN where there was none."""
     slacks = [span.gates[stage].slack_ns for span in spans]
-    return np.array([np.nan if one is None else max(one, 0) / NS_PER_SECOND for one in slacks])
+    return np.array([np.nan if each is None else max(each, 0) / NS_PER_SECOND for each in slacks])
 
 
 def _seconds(values_ns: Sequence[int]) -> _Values:

@@ -1,7 +1,7 @@
-"""Where a job's latency comes from: sinks by quantile, stages by part, links by delay.
+"""Parts of a job's latency: sinks by quantile, stages by part, links by delay.
 
-Each figure that spans two clocks comes with what the clocks leave uncertain in it (±): they were
-compared as in [thesis] §3.2.2, and within one clock that is nothing.
+Each figure that spans two clocks has their error beside it (±). Clocks are compared as in [thesis]
+§3.2.2; within one clock the error is 0.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _MS = 1e6
 
 
 def render_latency(report: JobReport, console: Console) -> None:
-    """Print the three tables."""
+    """Print the tables of sinks, stages and links."""
     say(console, Text(f"{report.flow}  {report.state}  {report.elapsed_s:.1f} s", style="bold"))
     if report.error:
         say(console, Text(report.error, style="bold red"))
@@ -62,14 +62,14 @@ def render_latency(report: JobReport, console: Console) -> None:
 
 
 def latency_text(report: JobReport) -> str:
-    """Return the same as plain text."""
+    """Return the tables as plain text."""
     written = io.StringIO()
     render_latency(report, plain_console(written))
     return "".join(line.rstrip() + "\n" for line in written.getvalue().splitlines())
 
 
 def latency_json(report: JobReport) -> dict[str, Any]:
-    """Return the same figures as plain values, in milliseconds; None: nothing was measured."""
+    """Return the figures as plain values, in milliseconds; None if not measured."""
     return {
         "flow": report.flow,
         "state": report.state,
@@ -119,9 +119,13 @@ def _parts(stage: StageReport, channels: Sequence[ChannelReport]) -> dict[str, f
 
 
 def _links(report: JobReport) -> list[ChannelReport]:
-    """Return the channels between slots: what stays in a slot has no way to go."""
+    # A channel within a slot has no delay.
     slots = {stage.name: stage.slot for stage in report.stages}
-    return [one for one in report.channels if slots.get(one.source) != slots.get(one.target)]
+    return [
+        channel
+        for channel in report.channels
+        if slots.get(channel.source) != slots.get(channel.target)
+    ]
 
 
 def _delay_ms(channel: ChannelReport) -> float | None:
@@ -145,4 +149,4 @@ def _ns(ms: float | None) -> str:
 
 
 def _node_of(report: JobReport, stage: str) -> str:
-    return next((one.node for one in report.stages if one.name == stage), "–")
+    return next((candidate.node for candidate in report.stages if candidate.name == stage), "–")

@@ -1,4 +1,4 @@
-"""Tables of what single operators have come to."""
+"""Tables of closing and shedding, for the operators that do it."""
 
 from __future__ import annotations
 
@@ -11,46 +11,46 @@ from slackwater.runtime.shedding.counts import SheddingCounts
 
 
 def closing_columns(stages: Sequence[StageReport]) -> list[Column]:
-    """Return what closing has come to, of each stage whose windows close in time."""
-    told = [(stage.name, stage.closing) for stage in stages if stage.closing is not None]
-    promised = ["–" if one.promised is None else f"at most {one.promised:.3g}" for _, one in told]
+    """Return the counts of closing, for each stage whose windows close by arrivals."""
+    closed = [(stage.name, stage.closing) for stage in stages if stage.closing is not None]
+    promised = ["–" if one.promised is None else f"at most {one.promised:.3g}" for _, one in closed]
     return [
-        ("stage", [name for name, _ in told]),
-        ("windows", [format_count(one.windows) for _, one in told]),
-        ("without\na row", [format_count(one.empty) for _, one in told]),
-        ("closed\nearly", [format_count(one.early) for _, one in told]),
-        ("missed\nsomething", [format_count(one.missed) for _, one in told]),
-        ("share", [f"{one.missed_share:.3g}" for _, one in told]),
+        ("stage", [name for name, _ in closed]),
+        ("windows", [format_count(one.windows) for _, one in closed]),
+        ("without\na row", [format_count(one.empty) for _, one in closed]),
+        ("closed\nearly", [format_count(one.early) for _, one in closed]),
+        ("missed\nsomething", [format_count(one.missed) for _, one in closed]),
+        ("share", [f"{one.missed_share:.3g}" for _, one in closed]),
         ("promised", promised),
-        ("mean slack", [format_ns(one.mean_slack_ns) for _, one in told]),
+        ("mean slack", [format_ns(one.mean_slack_ns) for _, one in closed]),
     ]
 
 
 def shedding_columns(stages: Sequence[StageReport]) -> list[Column]:
-    """Return what shedding has come to, of each stage that sheds."""
-    told = [(stage, stage.shedding) for stage in stages if stage.shedding is not None]
-    false = [one.false_share for _, one in told]
-    spells_ns = [sum(to - since for since, to, _ in one.spells) for _, one in told]
+    """Return the counts of shedding, for each stage that sheds."""
+    shed = [(stage, stage.shedding) for stage in stages if stage.shedding is not None]
+    false = [one.false_share for _, one in shed]
+    spells_ns = [sum(to - since for since, to, _ in one.spells) for _, one in shed]
     return [
-        ("stage", [stage.name for stage, _ in told]),
-        ("bound", [format_ns(one.latency_ns) for _, one in told]),
-        ("slowest\nevent", [format_ns(one.slowest_ns) for _, one in told]),
-        ("times", [format_count(one.starts) for _, one in told]),
+        ("stage", [stage.name for stage, _ in shed]),
+        ("bound", [format_ns(one.latency_ns) for _, one in shed]),
+        ("slowest\nevent", [format_ns(one.slowest_ns) for _, one in shed]),
+        ("times", [format_count(one.starts) for _, one in shed]),
         ("in all", [format_ns(one) for one in spells_ns]),
-        ("events\nshed", [format_count(one.shed) for _, one in told]),
-        ("of events", [_share_text(one.shed, stage.used) for stage, one in told]),
-        ("of these not\nlooked at", [format_count(one.passed_over) for _, one in told]),
-        ("event, window\npairs dropped", [format_count(one.dropped) for _, one in told]),
-        ("of pairs", [_share_text(one.dropped, one.pairs) for _, one in told]),
-        ("matches lost,\nestimated", [_lost_text(one) for _, one in told]),
+        ("events\nshed", [format_count(one.shed) for _, one in shed]),
+        ("of events", [_share_text(one.shed, stage.used) for stage, one in shed]),
+        ("of these not\nlooked at", [format_count(one.passed_over) for _, one in shed]),
+        ("event, window\npairs dropped", [format_count(one.dropped) for _, one in shed]),
+        ("of pairs", [_share_text(one.dropped, one.pairs) for _, one in shed]),
+        ("matches lost,\nestimated", [_lost_text(one) for _, one in shed]),
         ("false ones", ["–" if s is None else percent(s) for s in false]),
-        ("from\nmatches", [format_count(one.judged_matches) for _, one in told]),
-        ("ranked by", [_ranked_text(one) for _, one in told]),
+        ("from\nmatches", [format_count(one.judged_matches) for _, one in shed]),
+        ("ranked by", [_ranked_text(one) for _, one in shed]),
     ]
 
 
 def feature_text(counts: SheddingCounts) -> str | None:
-    """Return whether a feature is used, and why; None: there is none, or it was not tried yet."""
+    """Return whether a feature is used, and why; None if no feature was tried yet."""
     if counts.compared_lost is None:
         return None
     without, with_it = (percent(share) for share in counts.compared_lost)
@@ -62,7 +62,7 @@ def feature_text(counts: SheddingCounts) -> str | None:
 
 
 def _ranked_text(counts: SheddingCounts) -> str:
-    """Return what events were ranked by while some were dropped, else what they would be."""
+    # Before any drop: the features that would rank events.
     if len(counts.ranked) < 2:
         return next(iter(counts.ranked), counts.ranked_by)
     pairs = sum(counts.ranked.values())

@@ -1,6 +1,6 @@
-"""A run's report, for reading: tables, the ledger with its verdict, and notes.
+"""Report of a run as text: tables, the ledger with its verdict, and notes.
 
-On a terminal with colour and rules; elsewhere as plain text of at most 100 columns.
+A terminal gets colour and rules; other outputs plain text of at most 100 columns.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _NAMES = frozenset(
     {"stage", "kind", "gate", "set by", "node", "slot", "channel", "sink", "to"}
     | {"source", "link", "from", "job", "flow", "state", "submitted by", "nodes"}
 )
-_WHOLE = frozenset({"job", "state", "at"})  # to be copied, or too short to break
+_WHOLE = frozenset({"job", "state", "at"})  # columns that never break: for copying, or short
 
 
 def render_report(report: JobReport, console: Console) -> None:
@@ -61,8 +61,8 @@ def render_report(report: JobReport, console: Console) -> None:
     for stage in report.stages:
         if stage.shedding is not None and stage.shedding.reason:
             say(console, Text(f"{stage.name}: shedding did not suffice: {stage.shedding.reason}"))
-        if stage.shedding is not None and (told := feature_text(stage.shedding)) is not None:
-            say(console, Text(f"{stage.name}: {told}"))
+        if stage.shedding is not None and (feature := feature_text(stage.shedding)) is not None:
+            say(console, Text(f"{stage.name}: {feature}"))
     tabulate(console, "Channels", _channel_columns(report.channels))
     tabulate(console, "Sinks (latency: egress − stimulus)", _sink_columns(report.sinks))
     tabulate(console, "Clocks", _clock_columns(report.clocks))
@@ -93,7 +93,7 @@ def report_text(report: JobReport) -> str:
 
 
 def plain_console(file: io.TextIOBase) -> Console:
-    """Return a console that writes plain lines, whatever the environment asks for."""
+    """Return a console that writes plain lines, whatever the environment."""
     return Console(
         file=file,  # type: ignore[arg-type]
         width=PLAIN_COLUMNS,
@@ -122,7 +122,7 @@ def _header(report: JobReport) -> Text:
 
 
 def _stage_columns(stages: Sequence[StageReport]) -> tuple[list[Column], list[Column]]:
-    """Return where each stage is and what passed it, and what its work and waiting took."""
+    """Return the columns of stages' places and rows, and those of their times."""
     where: list[Column] = [
         ("stage", [stage.name for stage in stages]),
         ("kind", [stage.kind for stage in stages]),
@@ -146,8 +146,8 @@ def _stage_columns(stages: Sequence[StageReport]) -> tuple[list[Column], list[Co
 
 
 def _gate_columns(stages: Sequence[StageReport]) -> list[Column]:
-    """Return the stages that did not simply release every row in order, and what they did."""
-    told = [
+    """Return the outcomes of rows at stages that did not release all in order."""
+    shown = [
         stage
         for stage in stages
         if stage.ready != stage.rows_in
@@ -158,17 +158,19 @@ def _gate_columns(stages: Sequence[StageReport]) -> list[Column]:
         or stage.let_go
     ]
     columns: list[Column] = [
-        ("stage", [stage.name for stage in told]),
-        *_outcome_columns(told, LedgerPlace.WENT_ON, LedgerPlace.LEFT_OUT, LedgerPlace.LEFT_BEHIND),
-        ("results\nfiltered", [format_count(stage.results_filtered) for stage in told]),
-        *_outcome_columns(told, LedgerPlace.HERE),
+        ("stage", [stage.name for stage in shown]),
+        *_outcome_columns(
+            shown, LedgerPlace.WENT_ON, LedgerPlace.LEFT_OUT, LedgerPlace.LEFT_BEHIND
+        ),
+        ("results\nfiltered", [format_count(stage.results_filtered) for stage in shown]),
+        *_outcome_columns(shown, LedgerPlace.HERE),
     ]
-    if any(stage.early for stage in told):
-        columns.append(("held as\nearly", [format_count(stage.early) for stage in told]))
-    if any(stage.let_go for stage in told):
-        columns.append(("let go\ntoo soon", [format_count(stage.let_go) for stage in told]))
-    if any(stage.idle_marks for stage in told):
-        marks = [stage.idle_marks.items() for stage in told]
+    if any(stage.early for stage in shown):
+        columns.append(("held as\nearly", [format_count(stage.early) for stage in shown]))
+    if any(stage.let_go for stage in shown):
+        columns.append(("dropped\ntoo soon", [format_count(stage.let_go) for stage in shown]))
+    if any(stage.idle_marks for stage in shown):
+        marks = [stage.idle_marks.items() for stage in shown]
         named = [", ".join(f"{name} ×{format_count(n)}" for name, n in own) for own in marks]
         columns.append(("went on without", named))
     return columns
@@ -176,22 +178,22 @@ def _gate_columns(stages: Sequence[StageReport]) -> list[Column]:
 
 def _outcome_columns(stages: Sequence[StageReport], *places: LedgerPlace) -> list[Column]:
     return [
-        (one.heading, [format_count(stage.counts[one]) for stage in stages])
-        for one in at_stages(*places)
-        if one.is_usual or any(stage.counts[one] for stage in stages)
+        (outcome.heading, [format_count(stage.counts[outcome]) for stage in stages])
+        for outcome in at_stages(*places)
+        if outcome.is_usual or any(stage.counts[outcome] for stage in stages)
     ]
 
 
 def _channel_columns(channels: Sequence[ChannelReport]) -> list[Column]:
     return [
-        ("channel", [one.name for one in channels]),
-        ("rows sent", [format_count(one.rows_sent) for one in channels]),
-        ("received", [format_count(one.rows_received) for one in channels]),
-        ("messages", [format_count(one.messages) for one in channels]),
-        ("rows/message", [_ratio(one.rows_sent, one.messages) for one in channels]),
-        ("bytes/row", [_ratio(one.bytes_sent, one.rows_sent) for one in channels]),
-        ("on the wire", [_each(one.link_ns, one.messages) for one in channels]),
-        *_error_columns([one.error_ns for one in channels]),
+        ("channel", [channel.name for channel in channels]),
+        ("rows sent", [format_count(channel.rows_sent) for channel in channels]),
+        ("received", [format_count(channel.rows_received) for channel in channels]),
+        ("messages", [format_count(channel.messages) for channel in channels]),
+        ("rows/message", [_ratio(channel.rows_sent, channel.messages) for channel in channels]),
+        ("bytes/row", [_ratio(channel.bytes_sent, channel.rows_sent) for channel in channels]),
+        ("on the wire", [_each(channel.link_ns, channel.messages) for channel in channels]),
+        *_error_columns([channel.error_ns for channel in channels]),
     ]
 
 
@@ -229,35 +231,35 @@ def _sink_columns(sinks: Sequence[SinkReport]) -> list[Column]:
 
 
 def old_columns(sinks: Sequence[SinkReport]) -> list[Column]:
-    """Return how old latencies are of sinks that stand still; nothing where none does."""
-    cells = ["" if one.old_s is None else f"{format_ns(one.old_s * 1e9)} old" for one in sinks]
+    """Return the age of latencies at sinks that stand still; empty if none does."""
+    cells = ["" if sink.old_s is None else f"{format_ns(sink.old_s * 1e9)} old" for sink in sinks]
     return [("still", cells)] if any(cells) else []
 
 
 def _clock_columns(clocks: Sequence[ClockReport]) -> list[Column]:
-    """Return the nodes' clocks, unless all have one."""
-    told = clocks if any(not clock.is_reference for clock in clocks) else []
+    """Return the nodes' clocks; empty if all nodes share one."""
+    shown = clocks if any(not clock.is_reference for clock in clocks) else []
     return [
-        ("node", [clock.node for clock in told]),
-        ("ahead by", ["reference" if c.is_reference else format_ns(-c.offset_ns) for c in told]),
-        *_error_columns([clock.error_ns for clock in told]),
-        ("± at most", ["–" if c.is_reference else format_ns(c.largest_error_ns) for c in told]),
-        ("round trip", ["–" if c.is_reference else format_ns(c.round_trip_ns) for c in told]),
-        ("exchanges", [format_count(clock.exchanges) for clock in told]),
-        ("refused", [format_count(clock.refused) for clock in told]),
+        ("node", [clock.node for clock in shown]),
+        ("ahead by", ["reference" if c.is_reference else format_ns(-c.offset_ns) for c in shown]),
+        *_error_columns([clock.error_ns for clock in shown]),
+        ("± at most", ["–" if c.is_reference else format_ns(c.largest_error_ns) for c in shown]),
+        ("round trip", ["–" if c.is_reference else format_ns(c.round_trip_ns) for c in shown]),
+        ("exchanges", [format_count(clock.exchanges) for clock in shown]),
+        ("refused", [format_count(clock.refused) for clock in shown]),
     ]
 
 
 def _source_clock_columns(stages: Sequence[StageReport]) -> list[Column]:
-    """Return how far off the clocks of sources were that are put right."""
-    told = [(stage.name, stage.source_clock) for stage in stages if stage.source_clock]
-    clocks = [clock for _, clock in told]
+    """Return the offsets of corrected clocks of sources."""
+    shown = [(stage.name, stage.source_clock) for stage in stages if stage.source_clock]
+    clocks = [clock for _, clock in shown]
 
     def told_as(name: str, text: Callable[[int], str] = format_ns) -> list[str]:
         return [text(clock[name]) if name in clock else "–" for clock in clocks]
 
     return [
-        ("source", [name for name, _ in told]),
+        ("source", [name for name, _ in shown]),
         ("writers", told_as("writers", format_count)),
         ("offset\nfrom", told_as("smallest_offset_ns")),
         ("offset\nto", told_as("largest_offset_ns")),
@@ -272,13 +274,13 @@ def _source_clock_columns(stages: Sequence[StageReport]) -> list[Column]:
 
 
 def _render_tuning(report: JobReport, tuning: TuningReport, console: Console) -> None:
-    """Print how the deadline was kept, and what that cost in order."""
+    """Print how the deadline was kept, and its cost in order."""
     rows_in = {stage.name: stage.rows_in for stage in report.stages}
     gates = tuning.gates
     columns: list[Column] = [
         ("gate", [gate.stage for gate in gates]),
         ("slack now", [slack_words(gate.rule) for gate in gates]),
-        ("set by", [gate.by or "nobody yet" for gate in gates]),
+        ("set by", [gate.by or "not set yet" for gate in gates]),
         ("slack-ready", [format_count(gate.slack_ready) for gate in gates]),
         ("of all", [_share(gate.slack_ready, rows_in.get(gate.stage, 0)) for gate in gates]),
         ("late, used", [format_count(gate.late) for gate in gates]),
@@ -296,7 +298,6 @@ def _render_tuning(report: JobReport, tuning: TuningReport, console: Console) ->
 
 
 def _error_columns(errors_ns: Sequence[int]) -> list[Column]:
-    """Return what the clocks leave open; nothing where there is one clock."""
     cells = [format_ns(error_ns) if error_ns else "–" for error_ns in errors_ns]
     return [("±", cells)] if any(errors_ns) else []
 
@@ -329,7 +330,7 @@ def _share(part: int, whole: int) -> str:
 
 
 def tabulate(console: Console, title: str, columns: Sequence[Column]) -> None:
-    """Print a table under its title; nothing, if it has no rows."""
+    """Print a table with its title, if it has rows."""
     if not columns[0][1]:
         return
     plain = not console.is_terminal
@@ -357,5 +358,5 @@ def tabulate(console: Console, title: str, columns: Sequence[Column]) -> None:
 
 
 def say(console: Console, line: Text) -> None:
-    """Print a line, broken where it must be."""
+    """Print a line, broken where necessary."""
     console.print(sanitized_line(line), soft_wrap=False, overflow="fold")

@@ -1,6 +1,6 @@
-"""A run's report on disk: `report.json` when it has ended, `status.json` while it runs.
+"""Report of a run on disk: `report.json` at its end, `status.json` while it runs.
 
-A file is replaced whole, so that whoever reads it never sees half a report.
+A file is replaced whole, so that readers never see half a report.
 """
 
 from __future__ import annotations
@@ -22,30 +22,30 @@ DEADLINE_FILE = "deadline.png"
 
 _FORMAT = 1
 MOST_BYTES = 2**26
-"""Of a report that is read; ours have tens of kilobytes."""
+"""Most bytes of a report that is read; ours have tens of kilobytes."""
 _NOT_A_REPORT = (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError)
 
 
 def save_report(report: JobReport, path: Path) -> None:
-    """Write a report as JSON, making its folder where needed.
+    """Write a report as JSON; make its folder if necessary.
 
     Raises:
-        SinkError: it cannot be written (disk full, no permission).
+        SinkError: the file cannot be written (disk full, no permission).
     """
     plain = {"format": _FORMAT, **report.to_json()}
     replace_file(path, json_text(plain).encode())
 
 
 def json_text(plain: Mapping[str, Any]) -> str:
-    """Return JSON on one line; NumPy's numbers are numbers, too."""
+    """Return JSON on one line; NumPy's numbers are allowed."""
     return json.dumps(plain, ensure_ascii=False, default=lambda number: number.item())
 
 
 def replace_file(path: Path, content: bytes) -> None:
-    """Write a file so that readers see the old one or the new one, never a part.
+    """Write a file; readers see the old one or the new one, never a part.
 
     Raises:
-        SinkError: it cannot be written; the old one is still there.
+        SinkError: the file cannot be written; the old one is still there.
     """
     half_made = path.with_name(f".{path.name}.{os.getpid()}")
     try:
@@ -64,10 +64,10 @@ def replace_file(path: Path, content: bytes) -> None:
 
 
 def load_report(path: Path) -> JobReport:
-    """Read what `save_report` wrote.
+    """Read a report that `save_report` wrote.
 
     Raises:
-        SlackwaterError: there is no such file, or it is not a report of this version.
+        SlackwaterError: the file does not exist, or is no report of this version.
     """
     try:
         plain = json.loads(read_plain(path, most_bytes=MOST_BYTES))
@@ -96,10 +96,10 @@ def load_report(path: Path) -> JobReport:
 
 
 def find_file(place: Path, name: str) -> Path:
-    """Return the file meant by `place`: itself, `name` in it, or in its newest run.
+    """Return the file at `place`: itself, `name` in it, or in its newest run.
 
     Raises:
-        SlackwaterError: nothing there, or it cannot be looked at.
+        SlackwaterError: there is no such file, or `place` cannot be read.
     """
     try:
         if place.is_file():

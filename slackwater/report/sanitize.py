@@ -1,4 +1,4 @@
-"""Text of others as our command line prints it: styled, as JSON, or plain."""
+"""Text from outside, made safe for the command line: styled, as JSON, or plain."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from slackwater.runtime.terminal_text import PICTURES, sanitized
 
 __all__ = ["echo", "sanitized", "sanitized_json", "sanitized_line"]
 
-_ESCAPES = {code: f"\\u{code:04x}" for code in PICTURES if code >= 0x7F}  # json.dumps had the rest
+_ESCAPES = {code: f"\\u{code:04x}" for code in PICTURES if code >= 0x7F}  # json.dumps does others
 
 
 def sanitized_line(line: Text) -> Text:
-    """Return the same of a text with styles."""
+    """Return a styled text, sanitized."""
     shown = sanitized(line.plain)
     if shown == line.plain:
         return line
@@ -25,10 +25,10 @@ def sanitized_line(line: Text) -> Text:
 
 
 def sanitized_json(text: str) -> str:
-    """Return JSON that means the same, and that no terminal obeys."""
+    """Return JSON with the same meaning, without control characters."""
     return text.translate(_ESCAPES)
 
 
 def echo(text: str, **how: Any) -> None:
-    """Print a text as `typer.echo` does, sanitized."""
+    """Print a sanitized text by `typer.echo`."""
     typer.echo(sanitized(text), **how)

@@ -42,7 +42,7 @@ def test_a_mismatch_names_the_step_the_expression_and_the_types() -> None:
         (col("count") & col("stopped"), "put comparisons in parentheses: (a < 1) & (b > 2)"),
         (~col("count"), "~ takes true/false columns, not int64"),
         (col("line") + "x", "+ takes numbers, not string and string"),
-        (col("seen") + col("seen"), "of a timestamp one can take another"),
+        (col("seen") + col("seen"), "from a timestamp subtract another one"),
         (col("seen") + 1.5, "not timestamp[ns, tz=UTC] and double"),
         (col("seen") + col("hash"), "not timestamp[ns, tz=UTC] and uint64"),
         (col("hash") + col("count"), "mixes uint64 with int64"),

@@ -85,7 +85,7 @@ def test_a_sink_that_does_not_return_a_source_held_as_early_and_a_full_stage() -
     stages[0].in_flight = stages[0].early = 3
     assert kind_of().startswith("s: raise `ahead=`")
     stages[0].still_ns, stages[1].in_flight = MOVES, 5
-    assert kind_of().startswith("out: see what the stages behind it")
+    assert kind_of().startswith("out: see what the stages after it")
     stages[1].is_stuck = True
     assert kind_of().startswith("out: see `slackwater logs`")
 

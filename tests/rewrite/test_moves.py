@@ -164,7 +164,7 @@ REFUSED: dict[str, tuple[Build, Any, dict[str, Any], str]] = {
         lambda a, b: joined(a, b, slack="1s"),
         LATE,
         {},
-        "its gate releases by .*, so what is late there",
+        "its gate releases by .*, so which rows are late there",
     ),
     "a gate that a deadline sets": (joined, LATE, {"deadline": "1s"}, "its gate releases by"),
     "rows that may come too late": (
@@ -183,7 +183,7 @@ REFUSED: dict[str, tuple[Build, Any, dict[str, Any], str]] = {
         lambda a, b: counted(a, b, late="correct"),
         sw.col("k") == 1,
         {},
-        "lets rows leave again",
+        "releases rows again",
     ),
     "no column at all": (joined, sw.lit(1) == 1, {}, "reads no column"),
 }

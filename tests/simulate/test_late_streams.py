@@ -130,5 +130,5 @@ def test_windows_that_are_let_go_too_soon_are_counted_and_said() -> None:
     report = job.wait()
     stage = next(stage for stage in report.stages if stage.name == "counts")
     assert stage.let_go > 0
-    assert any("'counts' let" in note and "missed windows" in note for note in report.notes)
+    assert any("'counts' dropped" in note and "missed windows" in note for note in report.notes)
     assert sum(job.result("late")["late_dropped"].to_pylist()) == stage.late_dropped > 0

@@ -244,7 +244,7 @@ def test_the_rest_of_a_move_is_done_where_a_stage_has_finished_meanwhile() -> No
     ("sink", "why"),
     [
         ("files", "it holds the lock and the open part of its files"),
-        ("calls", "what it has written to is open in that slot, and known to your code alone"),
+        ("calls", "its output is open in that slot, and only your code can hand it over"),
     ],
 )
 def test_a_sink_that_holds_something_open_stays_and_the_refusal_says_what(

@@ -74,7 +74,7 @@ def test_a_part_is_due_by_its_oldest_row() -> None:
         (HOLDER, 101, False, True, "is gone"),  # its number has another process now
         (HOLDER, 100, True, True, "on record"),
         (replace(HOLDER, pid_space="pid:2"), None, False, False, "cannot be seen"),
-        (replace(HOLDER, boot="b0"), 100, False, True, "started anew"),
+        (replace(HOLDER, boot="b0"), 100, False, True, "restarted"),
         (replace(HOLDER, boot="b0", machine=""), None, False, False, "cannot be seen"),
         (replace(HOLDER, boot="b0", host="h2"), None, False, False, "cannot be seen"),
         (replace(HOLDER, boot="", machine=""), None, False, False, "cannot be seen"),
@@ -130,11 +130,9 @@ def test_a_damaged_manifest_is_an_error_and_never_names_what_is_elsewhere(
 def test_a_report_of_a_failed_job_says_which_rows_no_reader_sees() -> None:
     sink = SinkReport("out", "n", rows=12, published=10, waiting=2, notes=["took over"])
     assert published_notes("running", [sink]) == ["sink 'out': took over"]
-    assert (
-        "10 rows of this job were published, and 2 behind" in published_notes("failed", [sink])[1]
-    )
+    assert "10 rows of this job were published, and 2 after" in published_notes("failed", [sink])[1]
     assert published_notes("failed", [SinkReport("collected", "n", rows=3)]) == []
     # Its slot did not answer, and was killed for the stop.
-    assert "2 behind" in published_notes("stopped", [sink])[1]
+    assert "2 after" in published_notes("stopped", [sink])[1]
     sink.waiting = 0
     assert published_notes("stopped", [sink]) == ["sink 'out': took over"]

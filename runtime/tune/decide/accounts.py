@@ -1,13 +1,13 @@
-"""The record of each rule: what it cost, or would have, and whether it kept the deadline.
+"""Record of each rule: its cost in rows, and whether it kept the deadline.
 
 ```
 samples ── tried ──▶ rows and latency of every rule, second by second ──▶ which one rules next
 ```
 
-All rules are judged alike, by the gates' trials (`runtime/measure/trials.py`), the one that rules
-too; what the rest of the path took is what it really took. Two are compared over the seconds in
-which both ran along. A second that the safe rule would have broken as well is held against nobody
-but the rule that ruled: what it let go, and when, is what the rest then had to work off.
+All rules are judged by the gates' trials (`runtime/measure/trials.py`), the ruling one too; the
+rest of the path counts with its measured time. Two rules are compared over the seconds in which
+both ran along. A second that the safe rule would have broken as well counts only against the rule
+that ruled: its releases are the load that the rest of the path then had.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from slackwater.runtime.tune.record.paths import Paths, measured_ns
 TRIAL_S = 30
 """Seconds that a rule must have run along before it may rule."""
 KEPT_S = 600
-"""Seconds of which those over the deadline count."""
+"""Last seconds in which breaks of the deadline count."""
 FADES = 0.99
-"""What rows of a second ago count beside those of the last one: a minute's count half."""
+"""Weight of rows a second ago against those of the last second: half after a minute."""
 WINS = 0.95
-"""A rule takes the place of another with at most this share of its rows."""
+"""A rule replaces another one if it has at most this share of its rows."""
 BENEFIT_S = 100
-"""The models keep back what they are unsure of: they begin as if they had kept so many seconds."""
+"""Seconds that the models are credited with: they keep a margin for their own uncertainty."""
 
 
 @dataclass
@@ -43,7 +43,7 @@ class _Faded:
 
     @property
     def rate(self) -> float:
-        """Slack-ready rows a second, of late."""
+        """Recent slack-ready rows a second."""
         return self.rows / self.seconds if self.seconds else 0.0
 
 
@@ -52,7 +52,7 @@ class _Record:
     over: deque[bool] = field(default_factory=lambda: deque(maxlen=KEPT_S))
     all: _Faded = field(default_factory=_Faded)
     beside: dict[str, _Faded] = field(default_factory=dict)
-    """{another rule: its own rows, of the seconds in which that one ran along, too}."""
+    """{another rule: own rows in the seconds in which that rule ran along, too}."""
 
     def add(self, rows: int, *, is_over: bool, others: Collection[str]) -> None:
         self.over.append(is_over)
@@ -62,18 +62,18 @@ class _Record:
 
 
 class RuleAccounts:
-    """Says who rules.
+    """Chooses the ruling rule by the records of all.
 
     Args:
         paths: of the flow.
-        names: of the rules, the safe one first, then from simple to not; of equals the first rules.
-        benefit: those that begin as if they had kept the deadline for `BENEFIT_S`.
+        names: of the rules, the safe one first, then by complexity; among equals the first rules.
+        benefit: rules credited with the deadline kept for `BENEFIT_S`.
         deadline_ns: of the flow.
-        probability: how likely a second must be to keep it.
+        probability: of keeping the deadline in a second, at least.
 
     Attributes:
-        ruling: who does.
-        why: in words.
+        ruling: name of the ruling rule.
+        why: reason of the choice, in words.
     """
 
     def __init__(
@@ -89,11 +89,11 @@ class RuleAccounts:
         self._benefit = frozenset(benefit)
         self._may_be_over = 1 - probability
         self._safe = names[0]
-        # What leaves a gate too soon comes late at those behind, and counts there again. A trial of
-        # those sees what the rule that rules has sent them, which is the same for all.
+        # A row that leaves a gate too soon is late at the gates downstream, and counts there again.
+        # Trials of those gates see the rows that the ruling rule sent, equal for all rules.
         self._counts = {gate: 1 + paths.gates_behind(gate) for gate in paths.tuned}
         self._records = {name: _Record() for name in names}
-        self._own_over: deque[bool] = deque(maxlen=KEPT_S)  # what really was
+        self._own_over: deque[bool] = deque(maxlen=KEPT_S)  # measured, of the ruling rule
         self.ruling = self._safe
         self.why = "nothing is known yet"
 
@@ -101,9 +101,9 @@ class RuleAccounts:
         """Count a second.
 
         Args:
-            samples: {stage: its sample}; without all gates nothing is counted.
-            is_own: of this run; what the gates' own work took is then what they took beyond the
-                wait of the rule that rules.
+            samples: {stage: its sample}; if a gate is missing the second is not counted.
+            is_own: whether the second is of this run; then the gates' own work is their time
+                beyond the wait of the ruling rule.
         """
         gates = [samples[gate] for gate in self._paths.tuned if gate in samples]
         if len(gates) < len(self._paths.tuned):
@@ -114,7 +114,7 @@ class RuleAccounts:
             gate.stage: self._work_ns(gate, tried[gate.stage]) if is_own else 0.0 for gate in gates
         }
         along = [name for name in self._records if all(name in of for of in tried.values())]
-        is_hopeless = False  # the safe rule, the first, would have been over, too
+        is_hopeless = False  # the safe rule, which is first, would have been over, too
         for name in along:
             own = {stage: of[name] for stage, of in tried.items()}
             waits_ns = {stage: one.wait_ns + work_ns[stage] for stage, one in own.items()}
@@ -137,10 +137,10 @@ class RuleAccounts:
         return self._paths.latency_ns(took_ns) > self._deadline_ns
 
     def choose(self, able: Collection[str]) -> str:
-        """Return who rules in the next second.
+        """Return the rule for the next second.
 
         Args:
-            able: the rules that say what to do then; the safe one always does.
+            able: rules that have a setting for it; the safe one always has.
         """
         fit = [name for name in self._records if name in able and self._is_fit(name)]
         best = self.ruling if self.ruling in fit else self._safe
@@ -154,15 +154,15 @@ class RuleAccounts:
         return best
 
     def _rate(self, name: str, beside: str) -> float:
-        """Return the rows a second of a rule, of the seconds in which another ran along, too.
+        """Return a rule's rows a second, over the seconds shared with another rule.
 
-        The models come later than the others. What those lost before is no merit of the models.
+        The models begin later than the other rules. Rows lost earlier are no merit of the models.
         """
         known = self._records[name].beside.get(beside)
         return known.rate if known else 0.0
 
     def _is_fit(self, name: str) -> bool:
-        """Whether a rule has run along for long enough, and was over seldom enough."""
+        """Whether a rule has run along long enough, and was over rarely enough."""
         record = self._records[name]
         seconds, over = len(record.over), sum(record.over)
         if name == self._safe:
@@ -171,9 +171,9 @@ class RuleAccounts:
             return False
         if name in self._benefit:
             return over <= self._may_be_over * (seconds + BENEFIT_S)
-        # Of gates in a row a trial sees what others let through, and a rest that their holds have
-        # spared: who was never over on trial may be as it rules. So the more gates, the sooner none
-        # of the simple rules does.
+        # With gates in a row a trial sees rows that other gates released, and a rest of the path
+        # without the load that their holds kept away: a rule that was never over on trial may be
+        # over when it rules. So with more gates fewer breaks exclude the simple rules.
         own = self._own_over
         has_left = sum(own) <= self._may_be_over / max(self._counts.values()) * len(own)
         return has_left and over <= self._may_be_over * seconds
@@ -189,7 +189,7 @@ class RuleAccounts:
         )
 
     def status(self) -> dict[str, str]:
-        """Return the record of each rule in words."""
+        """Return each rule's record as text."""
         return {
             name: f"{one.all.rate:,.0f} rows/s, over in {sum(one.over)} of {len(one.over)} s"
             for name, one in self._records.items()

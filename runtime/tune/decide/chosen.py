@@ -1,4 +1,4 @@
-"""What a user asked for, checked before anything is started."""
+"""Check of a user's `tuning=`, before the job starts."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ if TYPE_CHECKING:
     from slackwater.runtime.plan.plan import Plan
 
 LEAST_NS = 50_000_000
-"""Slots are asked 20 ms behind the end of an interval, and have half of it to answer."""
+"""Least interval: slots are asked 20 ms after its end, and have half of it to answer."""
 
 
 def chosen_tuning(plan: Plan, tuning: Tuning | None) -> Tuning | None:
-    """Return how the slacks of a plan are to be set; None: it has none to be set.
+    """Return the tuning of a plan; None if it has no slack to tune.
 
     Raises:
-        SettingError: `tuning` is none, names no policy or one that cannot go by its interval, or
-            there is no deadline for it.
+        SettingError: `tuning` is of another type, names no policy or one that its interval does
+            not fit, or the flow has no deadline.
     """
     if tuning is not None and not isinstance(tuning, Tuning):
         raise SettingError(

@@ -1,13 +1,14 @@
-"""What windows that close in time may wait, so that their flow keeps its deadline.
+"""Shares of the deadline that bound how long closing windows wait.
 
 ```
-deadline ├──── kept back ─┤                            each gate on a way that is tuned, and each
-         window closes ≤ a half │ tuned gate: the rest  step that closes in time, has a like share
+deadline ├──── kept back ─┤                            each tuned gate on a path, and each step
+         window closes ≤ a half │ tuned gate: the rest  whose windows close, has an equal share
 ```
 
-A window's wait is measured as its stage's latency, as that of rows in a gate is: what it leaves of
-its share goes to the tuned gates beside it. A window closes by the clock once its stage has heard
-how far arrivals are: so sources tell of these twenty times in a share, and that twentieth is in it.
+A window's wait is measured as its stage's latency, like the wait of rows in a gate: the unused rest
+of its share goes to the tuned gates beside it. A window closes by the clock once its stage has
+heard how far arrivals are: so sources report them twenty times in a share, which includes that
+twentieth.
 """
 
 from __future__ import annotations
@@ -26,35 +27,35 @@ if TYPE_CHECKING:
     from slackwater.runtime.plan.plan import Plan, Stage
 
 WORDS_PER_SHARE = 20
-"""So often in a share sources say how far arrivals have come, if no rows come."""
+"""Reports of arrivals that a source sends in a share, if no rows come."""
 
 
 def with_closing_shares(plan: Plan, *, hop_ns: int = HOP_NS) -> tuple[Plan, list[str]]:
-    """Return the plan with each closing policy bounded by its share of the deadline, and notes.
+    """Return the plan with closing policies bounded by their shares, and notes.
 
-    A share is that of `Paths.even_split_ns`, over tuned gates and closing steps, of the deadline
-    less what every rule keeps back and what is certain of the way: until a source looks, and what
-    hops between slots take at least. A lower bound of the user's own stays. Where sources tell of
-    arrivals, a twentieth of it at most is for how long a word of theirs may take to come.
+    `Paths.even_split_ns` gives the shares, over tuned gates and closing steps, of the deadline less
+    the margin that every rule keeps back and the certain times of a path: until a source looks, and
+    the least time of hops between slots. A user's own lower bound stays. Where sources report
+    arrivals, at most a twentieth of a share is for the time until such a report.
 
     Args:
         plan: placed, with its tuning; without a deadline it stays as it is.
-        hop_ns: what a message between two slots takes at least.
+        hop_ns: least time of a message between two slots.
     """
     closing = [stage for stage in plan.stages if _close_of(stage) is not None]
     if plan.deadline_ns is None or not closing:
         return plan, []
     graph = FlowGraph.of(plan)
     paths = Paths(graph.inputs, (*graph.tuned, *[stage.name for stage in closing]))
-    certain_ns: dict[str, float] = {}  # {stage: what is certain of it}
+    certain_ns: dict[str, float] = {}  # {stage: its least time}
     for stage in plan.stages:
-        hops = [plan.slots[one.source] != plan.slots[one.target] for one in stage.inputs]
+        hops = [plan.slots[hop.source] != plan.slots[hop.target] for hop in stage.inputs]
         certain_ns[stage.name] = hop_ns * any(hops) if hops else plan.limits.source_gap_ns
     budget_ns = plan.deadline_ns - kept_back_ns(plan.deadline_ns)
     shares = paths.even_split_ns(certain_ns, max(budget_ns, 0))
-    notes: dict[str, str] = {}  # {step: what is said of it}
+    notes: dict[str, str] = {}  # {step: its note}
     bounded: dict[str, Stage] = {}
-    words_ns: list[int] = []  # in the time of arrivals: so far they may go on without a word
+    words_ns: list[int] = []  # longest gaps between reports, in the time of arrivals
     for stage in closing:
         close = _close_of(stage)
         assert close is not None, "it is among those"
@@ -75,7 +76,7 @@ def with_closing_shares(plan: Plan, *, hop_ns: int = HOP_NS) -> tuple[Plan, list
             stage, step=replace(step, close=replace(close, policy=policy))
         )
         notes[stage.origin] = (
-            f"windows of {stage.origin!r} close at most {format_ns(share_ns)} behind their ends by "
+            f"windows of {stage.origin!r} close at most {format_ns(share_ns)} after their ends by "
             f"the clock, that they leave the rest of the way its part of the deadline of "
             f"{format_ns(plan.deadline_ns)}; what that costs in misses is counted"
         )
@@ -85,14 +86,14 @@ def with_closing_shares(plan: Plan, *, hop_ns: int = HOP_NS) -> tuple[Plan, list
 
 
 def _heard_more_often(plan: Plan, words_ns: list[int]) -> dict[str, Stage]:
-    """Return {name: source} of those that tell of arrivals, each as often as any share asks."""
-    found: dict[str, Stage] = {}
+    """Return {name: source} of sources that report arrivals, as often as all shares need."""
+    sources: dict[str, Stage] = {}
     for stage in plan.stages:
-        told = stage.arrivals
-        if told is not None and told.every_ns is not None:
-            every_ns = min([told.every_ns, *words_ns])
-            found[stage.name] = replace(stage, arrivals=replace(told, every_ns=every_ns))
-    return found
+        arrivals = stage.arrivals
+        if arrivals is not None and arrivals.every_ns is not None:
+            every_ns = min([arrivals.every_ns, *words_ns])
+            sources[stage.name] = replace(stage, arrivals=replace(arrivals, every_ns=every_ns))
+    return sources
 
 
 def _close_of(stage: Stage) -> Any:
@@ -100,7 +101,7 @@ def _close_of(stage: Stage) -> Any:
 
 
 def _within(policy: Any, at_most_ns: int) -> Any:
-    """Return a policy under which no window waits longer; None: it has no such bound."""
+    """Return a policy that bounds each window's wait; None if it cannot."""
     if isinstance(policy, Typed):
         bounded = _within(policy.policy, at_most_ns)
         return None if bounded is None else replace(policy, policy=bounded)

@@ -1,8 +1,8 @@
-"""Whether a deadline can be met at all, said before the flow runs.
+"""Check whether any slack can meet a deadline, before the flow runs.
 
-Only what is certain: until a source looks, and what each hop between slots costs at least. What
-the work itself costs is for Mace ([mace] §VI-C), a later issue; until then a deadline that passes
-here may still be broken, and the report says so.
+It counts certain times only: until a source looks, and the least time of each hop between slots.
+The cost of work is for Mace ([mace] §VI-C): a deadline that passes here may still be broken, and
+the report says so.
 """
 
 from __future__ import annotations
@@ -15,22 +15,25 @@ if TYPE_CHECKING:
     from slackwater.runtime.plan.plan import Plan
 
 HOP_NS = 200_000
-"""A message from slot to slot takes at least about this: `python -m benchmarks hop` has 0.2 ms."""
+"""Least time of a message between slots: `python -m benchmarks hop` measures 0.2 ms."""
 
 
 def deadline_refusal(plan: Plan, *, hop_ns: int = HOP_NS) -> str | None:
-    """Return why no slack can meet a deadline, the least that is possible; None: one may.
+    """Return why no slack can meet a deadline; None if one may.
 
     Args:
-        plan: placed, with its limits; without a deadline all is well.
-        hop_ns: what a message between two slots takes at least.
+        plan: placed, with its limits; without a deadline the result is None.
+        hop_ns: least time of a message between two slots.
     """
     if plan.deadline_ns is None:
         return None
     slots, source_gap_ns = plan.slots, plan.limits.source_gap_ns
-    hops: dict[str, int] = {}  # {stage: the most on a way to it}
+    hops: dict[str, int] = {}  # {stage: most hops on a path to it}
     for stage in plan.stages:
-        ways = (hops[one.source] + (slots[one.source] != slots[one.target]) for one in stage.inputs)
+        ways = (
+            hops[target.source] + (slots[target.source] != slots[target.target])
+            for target in stage.inputs
+        )
         hops[stage.name] = max(ways, default=0)
     most = max(hops.values(), default=0)
     least_ns = source_gap_ns + most * hop_ns

@@ -1,4 +1,4 @@
-"""A policy that cannot take its host down: what it does wrong is counted, and slacks stay."""
+"""Guard of a policy: its errors are counted, and its host goes on."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from slackwater.runtime.model.whose_code import in_words, let_ctrl_c_pass
 
 
 class GuardedPolicy:
-    """Calls a policy, and hands on only slacks that can be set.
+    """Calls a policy, and passes on only slacks that can be set.
 
     Args:
-        make: makes the policy; what that raises counts too, and then there is none.
-        graph: of the flow; only gates whose rule follows from the deadline are for it to set.
+        make: makes the policy; if it raises, that is an error too, and the job has no policy.
+        graph: of the flow; the policy may set only gates whose rule follows from the deadline.
 
     Attributes:
-        errors: how often it raised, or asked for what cannot be set.
-        last_error: the last time, in a line.
-        trace: the same with its traceback, for a log; None once taken away.
+        errors: how often the policy raised, or returned a command that cannot be set.
+        last_error: the last error, in a line.
+        trace: the last error with its traceback, for a log; None once taken.
     """
 
     def __init__(self, make: Callable[[], Decider], graph: FlowGraph) -> None:
@@ -46,7 +46,7 @@ class GuardedPolicy:
 
     @property
     def name(self) -> str | None:
-        """What the policy calls itself; None: there is none."""
+        """Name of the policy; None if it could not be made."""
         return None if self._policy is None else name_of(self._policy)
 
     def begin(self) -> list[Command]:
@@ -54,12 +54,12 @@ class GuardedPolicy:
         return [] if self._policy is None else self._asked(self._policy.begin)
 
     def decide(self, second: int, samples: Mapping[str, StageSample]) -> list[Command]:
-        """Return what to change now that a second is over."""
+        """Return the commands at the end of a second."""
         policy = self._policy
         return [] if policy is None else self._asked(lambda: policy.decide(second, samples))
 
     def noted(self, report: TuningReport) -> TuningReport:
-        """Return a report with what the policy is, says of itself, and did wrong."""
+        """Return a report with the policy's name, status and errors."""
         return replace(
             report,
             policy=self.name or report.policy,
@@ -69,7 +69,7 @@ class GuardedPolicy:
         )
 
     def status(self) -> dict[str, Any]:
-        """Return what the policy says of itself, as plain JSON values; nothing, if it does not."""
+        """Return the policy's status as plain JSON values; empty if it reports none."""
         status = getattr(self._policy, "status", None)
         if status is None:
             return {}
@@ -81,7 +81,7 @@ class GuardedPolicy:
             return {}
 
     def take_trace(self) -> str | None:
-        """Return the traceback of what went wrong last, once."""
+        """Return the traceback of the last error, once."""
         trace, self.trace = self.trace, None
         return trace
 
@@ -95,7 +95,7 @@ class GuardedPolicy:
                     self._count(problem)
                 else:
                     settable.append(setting)
-        except BaseException as problem:  # whatever it is, the job goes on
+        except BaseException as problem:  # the job goes on after any error
             let_ctrl_c_pass(problem)
             self._count(problem)
         return settable
@@ -106,7 +106,7 @@ class GuardedPolicy:
         if setting.stage not in self._stages:
             raise SettingError(f"the flow has no stage {setting.stage!r} for {setting!r}")
         if not isinstance(setting, SetRelease):
-            return  # a slot says whether it can do that
+            return  # its slot checks the command
         if setting.stage not in self._gates:
             raise SettingError(
                 f"stage {setting.stage!r} has no gate whose slack follows from the deadline"
@@ -127,63 +127,63 @@ class GuardedPolicy:
 
 
 class GuardedPolicies:
-    """Several policies, each guarded, as the control loop asks them.
+    """Guard of several policies, as the control loop calls them.
 
     Args:
-        make: makes each, the one whose word prevails first; at least one.
+        make: makes each policy, in order of precedence; at least one.
         graph: of the flow.
     """
 
     def __init__(self, make: Sequence[Callable[[], Decider]], graph: FlowGraph) -> None:
-        self._each = [GuardedPolicy(one, graph) for one in make]
-        errors = [one.last_error for one in self._each if one.last_error is not None]
+        self._each = [GuardedPolicy(make_policy, graph) for make_policy in make]
+        errors = [policy.last_error for policy in self._each if policy.last_error is not None]
         self._last_error = errors[-1] if errors else None
 
     def begin(self) -> list[Wanted]:
-        """Return what each wants to begin with."""
+        """Return each policy's commands to begin with."""
         return self._wanted(lambda one: one.begin())
 
     def decide(self, second: int, samples: Mapping[str, StageSample]) -> list[Wanted]:
-        """Return what each wants to change now that a second is over."""
+        """Return each policy's commands at the end of a second."""
         return self._wanted(lambda one: one.decide(second, samples))
 
     def _wanted(self, asked: Callable[[GuardedPolicy], Sequence[Command]]) -> list[Wanted]:
         wanted = []
-        for name, one in zip(self._names(), self._each, strict=True):
-            errors = one.errors
-            wanted.append(Wanted(name, asked(one)))
-            if one.errors > errors:
-                self._last_error = one.last_error
+        for name, policy in zip(self._names(), self._each, strict=True):
+            errors = policy.errors
+            wanted.append(Wanted(name, asked(policy)))
+            if policy.errors > errors:
+                self._last_error = policy.last_error
         return wanted
 
     def _names(self) -> list[str]:
-        """Return what each is called; those of one name are numbered, to be told apart."""
-        names = [one.name or "" for one in self._each]
+        # Equal names are numbered.
+        names = [policy.name or "" for policy in self._each]
         return [
             name if names.count(name) == 1 else f"{name} {names[: at + 1].count(name)}"
             for at, name in enumerate(names)
         ]
 
     def noted(self, report: TuningReport) -> TuningReport:
-        """Return a report with what they are, say of themselves, and did wrong.
+        """Return a report with the policies' names, status and errors.
 
-        Of several, `policy` has all names, and `status` {name: what it says}.
+        With several policies, `policy` has all names, and `status` is {name: status}.
         """
         if len(self._each) == 1:
             return self._each[0].noted(report)
         names = [name or "one that could not be made" for name in self._names()]
-        status = {name: one.status() for name, one in zip(names, self._each, strict=True)}
+        status = {name: policy.status() for name, policy in zip(names, self._each, strict=True)}
         return replace(
             report,
             policy=", ".join(names),
             status={name: said for name, said in status.items() if said},
-            errors=report.errors + sum(one.errors for one in self._each),
+            errors=report.errors + sum(policy.errors for policy in self._each),
             last_error=self._last_error or report.last_error,
         )
 
     def take_traces(self) -> list[str]:
-        """Return the tracebacks of what went wrong, once."""
-        traces = [one.take_trace() for one in self._each]
+        """Return the traceback of each policy's last error, once."""
+        traces = [policy.take_trace() for policy in self._each]
         return [trace for trace in traces if trace is not None]
 
 

@@ -1,4 +1,4 @@
-"""From settings to a policy."""
+"""Make a policy from settings."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ def make_policy(
 
     Args:
         graph: of a flow with a deadline.
-        tuning: what the user asked for.
+        tuning: the user's settings.
         history: samples of earlier runs, seconds ascending; of several runs one after the other.
 
     Raises:
-        SettingError: there is no such policy, it cannot go by the graph's interval, or what the
-            user's function made is none.
+        SettingError: no policy has that name, it does not fit the graph's interval, or the user's
+            function made an object that is no policy.
     """
     paths, deadline_ns = Paths.of(graph), graph.deadline_ns
     if deadline_ns is None or not paths.tuned:

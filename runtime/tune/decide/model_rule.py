@@ -1,4 +1,4 @@
-"""What the models would set: the fewest slack-ready events that the deadline allows.
+"""Slacks chosen by models: the fewest slack-ready events within the deadline.
 
 ```
 samples ─▶ Estimator ── latency and slack-ready of each gate under each slack ─┐
@@ -6,9 +6,9 @@ samples ─▶ Estimator ── latency and slack-ready of each gate under each 
               └────────▶ Trigger (laxity) ─▶ hill climbing ─▶ SetRelease ─▶ gates
 ```
 
-Source: [ssg] §4.2, §5.2. Beyond the paper: the models are trained again while it runs; what is
-unsure of a prediction is kept back, so that a second keeps the deadline with a chosen
-probability; and a hold by the clock stands behind each slack, since event time may stand still.
+Source: [ssg] §4.2, §5.2. Differs: the models are trained again while the flow runs; a margin for a
+prediction's uncertainty is kept back, so that a second keeps the deadline with a chosen
+probability; and each slack has a hold by the clock besides, since event time may stand still.
 """
 
 from __future__ import annotations
@@ -31,30 +31,31 @@ from slackwater.runtime.tune.predict.estimator import Estimator, NoPredictionErr
 from slackwater.runtime.tune.record.paths import Paths
 
 GRID, FINER = 64, 16
-"""Slacks that are compared for a gate, and then between the one chosen and the next."""
+"""Slacks compared for a gate, and then between the chosen one and the next."""
 FIRST_FIT_S = 30
 """Seconds until the first fit of a run that has no history."""
 FORESIGHT_S = 4
-"""Slack-ready rows are counted over so many seconds. A slack that is lowered lets go at once of all
-that has waited longer: with the next second alone it would look worse, with those after it alone
-better than it is, and slacks would swing."""
+"""Seconds over which slack-ready rows are predicted. A lowered slack releases at once all rows that
+have waited longer: by the next second alone it would look worse, by the seconds after it alone
+better than it is, and slacks would oscillate."""
 AGAIN = 0.5
-"""What a slack-ready row counts at a gate with another one behind it: that one can still put it in
-order, while what leaves the last gate too soon stays out of order, and its window may have gone."""
+"""Weight of a slack-ready row at a gate with another gate downstream: that gate can still put it in
+order, while a row that leaves the last gate too soon stays out of order, and its window may be
+closed."""
 WORTHLESS = 0.01
-"""A slack that shortens the latency by less than this share of the deadline is not worth it."""
+"""Least share of the deadline by which a slack must shorten the latency to be worth setting."""
 MODEL = "model"
 
 
 class ModelRule:
-    """Sets the slacks of a flow by its deadline, once it has a model of every gate.
+    """Rule that sets slacks by the deadline, once every gate has a model.
 
     Args:
         paths: of the flow.
         deadline_ns: of the flow.
-        tuning: see there.
+        tuning: settings; see `Tuning`.
         history: samples of earlier runs, to begin with a model.
-        estimator: to predict by; None: as `tuning` says.
+        estimator: for predictions; None: made by `tuning`.
     """
 
     name = "model"
@@ -83,13 +84,13 @@ class ModelRule:
         self._has_history = bool(known)
 
     def begin(self) -> Sequence[SetRelease]:
-        """Train on what there is; nothing is predicted before a second was seen."""
+        """Train on the history; no slack is set before the first second."""
         if self._has_history:
             self._estimator.fit()
         return []
 
     def decide(self, second: int, samples: Mapping[str, StageSample]) -> Sequence[SetRelease]:
-        """Predict, and set slacks anew where the laxity asks for it; nothing without a model."""
+        """Predict, and set new slacks if the laxity requires it; empty without models."""
         self._estimator.observe(second, samples)
         self._seconds += 1
         if self._seconds >= self._fit_due:
@@ -102,7 +103,7 @@ class ModelRule:
         return []
 
     def status(self) -> Mapping[str, object]:
-        """Return how often it was fitted, and failed to be."""
+        """Return the numbers of fits and of failed fits."""
         return {
             "fits": self._estimator.fits,
             "failures": dict(self._estimator.failures),
@@ -124,8 +125,8 @@ class ModelRule:
 
         soon, then = self._options({gate: self._grid(gate) for gate in gates})
         none = dict.fromkeys(gates, 0)
-        # What waits too long already leaves in the next second, whatever the slacks; and what no
-        # slack can keep must not cost the order of events that would be ready anyway.
+        # Rows that wait too long already leave in the next second, whatever the slacks; and a
+        # deadline that no slack can keep must not cost the order of events that get ready anyway.
         worthless_ns = WORTHLESS * self._deadline_ns
         limits = _Limits(
             latency_ns,
@@ -161,10 +162,10 @@ class ModelRule:
     def _setting(
         self, gate: str, slack_ns: int, expected_ns: Mapping[str, float], alone_ns: float
     ) -> SetRelease:
-        """Return a slack, and behind it the hold that all else leaves of the deadline.
+        """Return a slack, with the hold that the rest of the path leaves.
 
-        Where event time comes in jumps the hold stands in for the slack; if no other gate shares
-        the deadline there is none, and `alone_ns` is what the rest surely leaves.
+        Where event time comes in jumps the hold replaces the slack; with a single gate only the
+        hold is set, to `alone_ns`, which the rest surely leaves.
         """
         others_ns = self._paths.latency_through_ns(gate, {**expected_ns, gate: 0.0})
         hold_ns = max(self._budget_ns - others_ns, 0.0)
@@ -179,7 +180,7 @@ class ModelRule:
     def _options(
         self, grids: Mapping[str, Int64Array]
     ) -> tuple[dict[str, Options], dict[str, Options]]:
-        """Return what slacks bring in the next second, and what in those after it: {gate: …}."""
+        """Return predictions for the next second, and for those after it, {gate: …}."""
         both: tuple[dict[str, Options], dict[str, Options]] = ({}, {})
         for gate, slacks_ns in grids.items():
             soon = self._estimator.predict(gate, slacks_ns)
@@ -193,19 +194,18 @@ class ModelRule:
         return both
 
     def _grid(self, gate: str) -> Int64Array:
-        """Return the slacks to compare: from nothing to what the deadline can be worth."""
         most_ns = self._deadline_ns * max(1.0, self._estimator.speed(gate))
         return np.linspace(0, most_ns, GRID).astype(np.int64)
 
 
 @dataclass(frozen=True)
 class _Limits:
-    """What the latency may be.
+    """Limits of the latency.
 
     Attributes:
-        latency_ns: ({gate: latency}, {gate: deviation}) -> that of the flow, with its margin.
-        soon_ns: the most in the next second.
-        then_ns: the most in those after it.
+        latency_ns: ({gate: latency}, {gate: deviation}) -> latency of the flow, with its margin.
+        soon_ns: limit in the next second.
+        then_ns: limit in the seconds after it.
     """
 
     latency_ns: Callable[[Mapping[str, float], Mapping[str, float]], float]
@@ -213,7 +213,7 @@ class _Limits:
     then_ns: float
 
     def wanted(self, then: Mapping[str, Options], start: Mapping[str, int]) -> dict[str, int]:
-        """Return the places that the climb finds for the seconds after the next."""
+        """Return the places by hill climbing, for the seconds after the next."""
         return climb(then, start, latency_ns=self.latency_ns, deadline_ns=self.then_ns)
 
     def reached(
@@ -223,10 +223,10 @@ class _Limits:
         here: Mapping[str, int],
         wanted: Mapping[str, int],
     ) -> dict[str, int]:
-        """Return how far one can go from here to what is wanted in the next second.
+        """Return the places for the next second, on the way to the wanted ones.
 
-        What is lowered is so at once; what is raised, only as far as the others, which have still
-        to let go of what waits there, allow it.
+        Slacks are lowered at once, and raised only as far as the other gates allow, which still
+        have to release their waiting rows.
         """
         places = {gate: min(here[gate], wanted[gate]) for gate in then}
         for gate in then:
@@ -239,6 +239,5 @@ class _Limits:
 
 
 def _finer(slacks_ns: Int64Array, place: int) -> Int64Array:
-    """Return slacks from a place of a grid to the next one."""
     above = min(place + 1, len(slacks_ns) - 1)
     return np.linspace(slacks_ns[place], slacks_ns[above], FINER).astype(np.int64)

@@ -1,4 +1,4 @@
-"""The ways to set slacks that the tuner is measured against, and that users may pick.
+"""Simple slack policies: rivals of the tuner, which users may pick.
 
 Source: [ssg] §6, "SLTuner Evaluation": static, max timestamp (K-slack [16]), TCP adaptation [17];
 §2.2 and [8] for ready-only. The even split is ours: what an engineer would do without the paper.
@@ -21,20 +21,20 @@ RESERVE_NS, RESERVE = 150_000_000, 0.025
 
 
 def kept_back_ns(deadline_ns: int) -> int:
-    """Return what every rule that aims at the deadline keeps back: 150 ms, or 2.5 % if less.
+    """Return the margin that each rule keeps back: 150 ms, or 2.5 % if less.
 
-    For what whole seconds do not show: slack is event time, seen a little later by the clock.
+    It covers what whole seconds do not show: slack is event time, and the clock sees it later.
     """
     return round(min(RESERVE_NS, RESERVE * deadline_ns))
 
 
 class StaticSlack:
-    """The same rule throughout.
+    """Policy that never changes its rule.
 
     Args:
         paths: of the flow.
-        rule: ready-only is ScaleGate; in full a K-slack buffer, which knows no promises: [ssg] §1,
-            after C. Mutschler and M. Philippsen (IPDPS 2013).
+        rule: ready-only is ScaleGate; a rule that waits in full is a K-slack buffer, which knows no
+            promises: [ssg] §1, after C. Mutschler and M. Philippsen (IPDPS 2013).
     """
 
     def __init__(self, paths: Paths, rule: ReleaseRule) -> None:
@@ -42,7 +42,7 @@ class StaticSlack:
 
     @property
     def name(self) -> str:
-        """Its slack."""
+        """Text of its slack."""
         slack_ns = self._rule.slack_ns
         if slack_ns is None:
             return self._rule.text
@@ -50,7 +50,7 @@ class StaticSlack:
         return f"{kind} {format_ns(slack_ns)}"
 
     def begin(self) -> Sequence[SetRelease]:
-        """Set it once."""
+        """Set the rule once."""
         return [SetRelease(stage, self._rule, by=self.name) for stage in self._paths.tuned]
 
     def decide(self, second: int, samples: Mapping[str, StageSample]) -> Sequence[SetRelease]:
@@ -60,7 +60,9 @@ class StaticSlack:
 
 
 class MaxTimestamp:
-    """Slack is the largest delay that was seen: max_ts − merge_ts at the end of a second.
+    """Policy whose slack is the largest skew seen, max_ts − merge_ts.
+
+    The skew is that at the end of a second.
 
     Source: [ssg] §6, after C. Mutschler and M. Philippsen (IPDPS 2013), K of K-slack.
     """
@@ -71,11 +73,11 @@ class MaxTimestamp:
         self._largest_ns = dict.fromkeys(paths.tuned, 0)
 
     def begin(self) -> Sequence[SetRelease]:
-        """Nothing was late yet."""
+        """Set no slack before the first second."""
         return [SetRelease(stage, ReleaseRule.slack(0), by=self.name) for stage in self._largest_ns]
 
     def decide(self, second: int, samples: Mapping[str, StageSample]) -> Sequence[SetRelease]:
-        """Follow the largest delay."""
+        """Raise the slack to the largest skew."""
         del second
         changed = []
         for stage, largest_ns in self._largest_ns.items():
@@ -87,14 +89,14 @@ class MaxTimestamp:
 
 
 class TcpAdaptation:
-    """Halve the slack when the latency has grown, add a second when it has fallen.
+    """Policy that halves the slack when latency grew, and adds a second when it fell.
 
     Source: [ssg] §6, after C. Mutschler and M. Philippsen (DEBS 2013).
 
     Args:
         paths: of the flow.
-        start_ns: the slack to start with.
-        step_ns: what is added; 1,000 ms in the paper.
+        start_ns: the first slack.
+        step_ns: the step that is added; 1,000 ms in the paper.
     """
 
     name = "TCP adaptation"
@@ -109,10 +111,10 @@ class TcpAdaptation:
         return self._set()
 
     def decide(self, second: int, samples: Mapping[str, StageSample]) -> Sequence[SetRelease]:
-        """Compare the latency of the flow with that of the last second in which it had work."""
+        """Compare the flow's latency with that of the last second with work."""
         del second
         if not any(one.rows for one in samples.values()):
-            return []  # a gate that holds everything has not become faster
+            return []  # a gate that holds all its rows has not become faster
         before, self._latency_ns = self._latency_ns, self._paths.latency_ns(measured_ns(samples))
         if before is None or self._latency_ns == before:
             return []
@@ -126,41 +128,41 @@ class TcpAdaptation:
 
 
 Expects = Callable[[Sequence[float], "float | None"], float]
-"""(what a stage took in its last `SEEN` seconds with work, the newest last, what was expected after
-the one before the newest or None) -> what to expect of it next, all in ns. A module's function, or
-a part of one, so that a policy can be sent."""
+"""(latencies of a stage in its last `SEEN` seconds with work, the newest last; the expectation
+before the newest, or None) -> its next expected latency, all in ns. A module's function, or a
+`partial` of one, so that a policy can be pickled."""
 
 SEEN = STEADY_S + 1
 RISES = 4
-"""So many times its last rise is what the trend is followed by."""
+"""Factor on the last rise, for the trend."""
 STEADY_RISES = 3
-"""The same of the mean rise of two seconds: a setting is felt a second later, and what it has let
-wait in the one after; and one more, since load that rises may rise faster."""
+"""Factor on the mean rise of two seconds: a setting has its effect a second later, and on rows that
+it made wait in the second after; and one more, since rising load may rise faster."""
 FADES = 0.9
-"""What is left of a maximum after a second, however long intervals are."""
+"""Rest of a maximum after a second, whatever the interval."""
 FORGETS = 0.99
-"""The same of one that is half as large after a minute."""
+"""Rest of a slow maximum after a second: half after a minute."""
 
 
 def the_most(took_ns: Sequence[float], before_ns: float | None) -> float:
-    """Expect the most that it ever took."""
+    """Expect the largest latency so far."""
     return took_ns[-1] if before_ns is None else max(took_ns[-1], before_ns)
 
 
 def the_last(took_ns: Sequence[float], before_ns: float | None) -> float:
-    """Expect what it took last."""
+    """Expect the last latency."""
     del before_ns
     return took_ns[-1]
 
 
 def the_trend(took_ns: Sequence[float], before_ns: float | None) -> float:
-    """Expect what it took last, and `RISES` times what that was more than before."""
+    """Expect the last latency plus `RISES` times its rise."""
     del before_ns
     return took_ns[-1] + RISES * max(took_ns[-1] - took_ns[-2:][0], 0.0)
 
 
 def the_steady_trend(took_ns: Sequence[float], before_ns: float | None) -> float:
-    """Expect what it took last, and `STEADY_RISES` times its mean rise over two seconds.
+    """Expect the last latency plus `STEADY_RISES` times its mean rise over two seconds.
 
     The largest latency of a second is a matter of chance; of two seconds less so.
     """
@@ -171,20 +173,20 @@ def the_steady_trend(took_ns: Sequence[float], before_ns: float | None) -> float
 def the_fading_most(
     took_ns: Sequence[float], before_ns: float | None, *, left: float = FADES
 ) -> float:
-    """Expect the most that it took, of which so much is left after each interval."""
+    """Expect the largest latency, which fades to the share `left` in each interval."""
     return took_ns[-1] if before_ns is None else max(took_ns[-1], left * before_ns)
 
 
 class EvenSplit:
-    """The obvious rule: the deadline less what the rest of the path takes, split evenly.
+    """Policy that splits the deadline, less the rest of the path, evenly.
 
     Args:
         paths: of the flow.
         deadline_ns: of the flow.
-        name: what reports call it.
-        expects: what to expect of each stage of the rest, after each second in which it had work.
+        name: name in reports.
+        expects: expected latency of each stage of the rest, after each second in which it worked.
         holds: set the shares as holds by the clock, beyond the paper, not as slacks.
-        margin_ns: kept back besides; see `kept_back_ns`.
+        margin_ns: margin kept back besides; see `kept_back_ns`.
     """
 
     def __init__(
@@ -200,15 +202,15 @@ class EvenSplit:
         self.name = name
         self._paths, self._deadline_ns = paths, deadline_ns
         self._expects, self._holds, self._margin_ns = expects, holds, margin_ns
-        self._took_ns: dict[str, tuple[float, ...]] = {}  # {stage: what it took, newest last}
-        self._expected_ns: dict[str, float] = {}  # {stage: what is expected of it}
+        self._took_ns: dict[str, tuple[float, ...]] = {}  # {stage: latencies, the newest last}
+        self._expected_ns: dict[str, float] = {}  # {stage: expected latency}
 
     def begin(self) -> Sequence[SetRelease]:
-        """Take the rest of the path for free until it was measured."""
+        """Set slacks as if the rest of the path, not measured yet, took no time."""
         return self._set()
 
     def decide(self, second: int, samples: Mapping[str, StageSample]) -> Sequence[SetRelease]:
-        """Measure the rest, and split what it leaves."""
+        """Measure the rest of the path, and split the remaining deadline."""
         del second
         for stage, took_ns in measured_ns(samples).items():
             if samples[stage].rows:
@@ -233,17 +235,17 @@ SPLITS: Mapping[str, tuple[Expects, bool]] = {
     "decaying maximum": (the_fading_most, True),
     "slowly decaying maximum": (partial(the_fading_most, left=FORGETS), True),
 }
-"""{name: (what is expected of the rest of the path, whether the shares are holds by the clock)},
-where intervals are seconds; of others `_FADING` fades by their length."""
+"""{name: (expected latency of the rest of the path, whether the shares are holds by the clock)},
+for intervals of a second; for other intervals `_FADING` is scaled by their length."""
 _FADING = {"decaying maximum": FADES, "slowly decaying maximum": FORGETS}
 
 
 def make_split(
     paths: Paths, name: str, *, deadline_ns: int, interval_ns: int = NS_PER_SECOND
 ) -> EvenSplit:
-    """Return one of `SPLITS`, with what every rule keeps back.
+    """Return a policy of `SPLITS`, with the margin that every rule keeps back.
 
-    What is said of its last rises is of intervals: a rule is felt an interval after it was set.
+    Rises are those between intervals: a rule has its effect an interval after it was set.
     """
     expects, holds = SPLITS[name]
     if name in _FADING and interval_ns != NS_PER_SECOND:
@@ -260,12 +262,12 @@ def make_split(
 
 
 class Calibration:
-    """Slacks at random, to have samples of all of them: the calibration run of [ssg] §6.
+    """Policy of random slacks, for samples of all: the calibration run of [ssg] §6.
 
     Args:
         paths: of the flow.
         most_ns: the largest slack.
-        every_s: how long each slack stays; an interval at least.
+        every_s: seconds for which each slack stays; an interval at least.
         interval_ns: of the samples.
         seed: of the draws.
     """
@@ -282,7 +284,7 @@ class Calibration:
         seed: int = 0,
     ) -> None:
         self._paths, self._most_ns = paths, most_ns
-        self._stays = max(every_s * NS_PER_SECOND // interval_ns, 1)  # so many intervals
+        self._stays = max(every_s * NS_PER_SECOND // interval_ns, 1)  # intervals
         self._rng = np.random.default_rng(seed)
         self._next = self._stays
 
@@ -291,7 +293,7 @@ class Calibration:
         return self._draw()
 
     def decide(self, second: int, samples: Mapping[str, StageSample]) -> Sequence[SetRelease]:
-        """Draw others when it is time."""
+        """Draw new slacks when due."""
         del samples
         if second + 1 < self._next:
             return []

@@ -1,4 +1,4 @@
-"""Whether slacks must be set anew: by laxity. Source: [ssg] §5.2.2."""
+"""Trigger of a search for new slacks, by laxity. Source: [ssg] §5.2.2."""
 
 from __future__ import annotations
 
@@ -6,28 +6,28 @@ from enum import Enum
 
 
 class Search(Enum):
-    """How to search, if at all."""
+    """Kind of search, if any."""
 
     NONE = "none"
     RELAX = "relax"
-    """Too little laxity, Eq. 9: begin with small slacks, to keep the deadline soon."""
+    """Too little laxity, Eq. 9: begin with small slacks, to keep the deadline again soon."""
     RAISE = "raise"
-    """Much laxity, Eq. 10: begin with the slacks that there are."""
+    """Much laxity, Eq. 10: begin with the current slacks."""
 
 
 def triggered(
     latency_ns: float, *, deadline_ns: int, alpha: float, slack_ready: float = 0.0
 ) -> Search:
-    """Return what the laxity, deadline − latency, asks for.
+    """Return the search that the laxity, deadline − latency, requires.
 
     Args:
-        latency_ns: the latency to be expected under the slacks that there are.
+        latency_ns: the latency expected under the current slacks.
         deadline_ns: of the flow.
         alpha: in (0, 1); the smaller, the sooner slacks are raised.
-        slack_ready: rows that are expected to leave as slack-ready under them.
+        slack_ready: rows expected to leave as slack-ready under the current slacks.
 
-    Source: [ssg] Eq. 9 and 10. Differs: while rows leave as slack-ready the search begins anew,
-    too. Where gates share a deadline the laxity can be small with the slack at the wrong one.
+    Source: [ssg] Eq. 9 and 10. Differs: a search also begins while rows leave as slack-ready. Where
+    gates share a deadline the laxity can be small with the slack at the wrong gate.
     """
     laxity_ns = deadline_ns - latency_ns
     if laxity_ns <= 0 or slack_ready >= 1:

@@ -1,13 +1,13 @@
-"""SLTuner: what its models would set, or a simple rule, whichever has the better record.
+"""SLTuner: slacks by its models or a simple rule, whichever has the better record.
 
 ```
-samples ─▶ slowly decaying maximum ──┐ all run along
-        ─▶ trend-following           │ in the gates'   ─▶ RuleAccounts ─▶ SetRelease of the one
-        ─▶ decaying maximum, …       │ accounts                           that rules, trials of all
+samples ─▶ slowly decaying maximum ──┐ all are tried
+        ─▶ trend-following           │ in the gates'   ─▶ RuleAccounts ─▶ SetRelease of the
+        ─▶ decaying maximum, …       │ accounts                           ruling one, trials of all
         ─▶ models ([ssg] §5.2)  ─────┘
 ```
 
-Source: [ssg] §4.2, §5.2 for the models; that they have to earn their place is ours.
+Source: [ssg] §4.2, §5.2 for the models. Differs: models rule only while their record is better.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ SIMPLE = (
     "decaying maximum",
     "last second, by the clock",
 )
-"""Rules that need no model, the safe one first; see `policies.SPLITS`."""
+"""Rules without a model, the safe one first; see `policies.SPLITS`."""
 
 
 class SlackTuner:
-    """Sets the slacks of a flow by its deadline.
+    """Policy that sets the slacks of a flow by its deadline.
 
     Args:
         paths: of the flow.
         deadline_ns: of the flow.
-        tuning: see there.
+        tuning: settings; see `Tuning`.
         history: samples of earlier runs, to begin with models and a record.
     """
 
@@ -77,18 +77,18 @@ class SlackTuner:
             self._accounts.add({one.stage: one for one in samples}, is_own=False)
 
     def begin(self) -> Sequence[SetRelease]:
-        """Begin with a simple rule: no model can say anything before a second was seen."""
+        """Begin with the safe rule: models need a second before they predict."""
         return self._ruled({name: rule.begin() for name, rule in self._rules.items()})
 
     def decide(self, second: int, samples: Mapping[str, StageSample]) -> Sequence[SetRelease]:
-        """Ask all rules, and follow the one with the best record."""
+        """Ask all rules, and set the slacks of the rule with the best record."""
         self._accounts.add(samples)
         settings = self._ruled({n: rule.decide(second, samples) for n, rule in self._rules.items()})
         self._seconds[self._accounts.ruling] += 1
         return settings
 
     def status(self) -> Mapping[str, object]:
-        """Return what the reports say of it: seconds under each rule, and why the last one."""
+        """Return the status: seconds under each rule, and the reason of the last choice."""
         return {
             "seconds": {name: seconds for name, seconds in self._seconds.items() if seconds},
             "why": self._accounts.why,

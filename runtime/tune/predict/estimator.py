@@ -1,4 +1,4 @@
-"""The Estimator: what a slack would do in the next second, learned from the seconds before.
+"""Estimator of latency and slack-ready rows in the next second, under any slack.
 
 ```
 StageSample ─ observe ─▶ history ─ fit ─▶ for each gate two models: latency, slack-ready rows
@@ -6,8 +6,8 @@ StageSample ─ observe ─▶ history ─ fit ─▶ for each gate two models: 
 candidates ─────────── predict ─────────▶ mean and deviation of each, for the next second
 ```
 
-Source: [ssg] §5.2.1. Beyond it: trained again while running, on a bounded window, and the
-deviations are used.
+Source: [ssg] §5.2.1. Differs: models are trained again while running, on a bounded window, and
+their deviations are used.
 """
 
 from __future__ import annotations
@@ -41,15 +41,15 @@ from slackwater.runtime.tune.predict.untuned import UntunedStageModel
 from slackwater.runtime.tune.record.paths import Paths
 
 JUMP_S, JUMPY_S = 2.0, 300
-"""Event time that runs so far ahead of the clock in one second comes in jumps, and is taken to go
-on so for some minutes: between polls it stands still."""
+"""Event time that runs `JUMP_S` ahead of the clock in one second comes in jumps, and is assumed to
+do so for the next `JUMPY_S` seconds: between polls it stands still."""
 LEAST_EXAMPLES = 20
-"""Seconds that a model needs at least."""
+"""Fewest seconds to train a model with."""
 
 
 @dataclass(frozen=True)
 class Prediction:
-    """What the next second brings under m slacks. All arrays of shape (m,), ≥ 0.
+    """Prediction of the next second under m slacks. All arrays of shape (m,), ≥ 0.
 
     Attributes:
         latency_ns: latency_op of the stage and comm to it: the longest wait of a row that leaves,
@@ -66,7 +66,7 @@ class Prediction:
 
 
 class NoPredictionError(Exception):
-    """A model that was fitted does not predict."""
+    """A model that was fitted failed to predict."""
 
 
 @dataclass
@@ -77,19 +77,19 @@ class _GateModel:
 
 
 class Estimator:
-    """Learns what slacks do. Pure: the same samples and seed give the same predictions.
+    """Learns the effect of slacks. Pure: equal samples and seeds give equal predictions.
 
     Args:
         paths: of the flow.
-        predictor: one of `PREDICTORS` (`runtime/tune/predict/predictors.py`), an object to be
-            copied, or what makes one from a seed.
-        rest_predictor: the same for the stages that are not tuned; None: the same one.
-        window_s: how many seconds to learn from at most.
-        seed: of what is drawn.
+        predictor: one of `PREDICTORS` (`runtime/tune/predict/predictors.py`), an object to copy,
+            or a function that makes one from a seed.
+        rest_predictor: predictor for the stages that are not tuned; None: as `predictor`.
+        window_s: most seconds to learn from.
+        seed: of random draws.
 
     Attributes:
-        failures: {stage: why it has no model of its own since the last fit}.
-        failed_fits: {stage: how many fits have failed, or predicted nothing of use}.
+        failures: {stage: why it has no model since the last fit}.
+        failed_fits: {stage: number of fits that failed, or could not predict}.
     """
 
     def __init__(
@@ -125,20 +125,20 @@ class Estimator:
             )
             for place, stage in enumerate(others)
         }
-        # Observed, not only recalled: what comes next is predicted from these.
+        # Samples of this run, not recalled ones: predictions start from these.
         self._live: dict[str, deque[StageSample]] = {
             stage: deque(maxlen=FAR_S + 1) for stage in paths.inputs
         }
-        self._jumped: dict[str, int] = {}  # in which second event time has jumped last
+        self._jumped: dict[str, int] = {}  # {stage: last second in which event time jumped}
         self.failures: dict[str, str] = {}
         self.failed_fits: dict[str, int] = {}
         self.fits = 0
 
     def observe(self, second: int, samples: Mapping[str, StageSample]) -> None:
-        """Take the samples of a second; stages may be missing, and seconds; they may start anew.
+        """Add the samples of a second. Stages and seconds may be missing; seconds may restart.
 
         Args:
-            second: which; a sample of another one is left out.
+            second: number of the second; samples of other seconds are left out.
             samples: {stage: its sample}; stages that the flow does not have are left out.
         """
         for stage, sample in samples.items():
@@ -151,9 +151,9 @@ class Estimator:
                     self._judge(stage, self._gates[stage])
 
     def recall(self, history: Iterable[StageSample]) -> None:
-        """Take samples of earlier runs, each stage's in their order, one run after the other.
+        """Add samples of earlier runs, in order for each stage, run after run.
 
-        They are learned from; but what comes next is not predicted from them.
+        Models learn from them, but predictions do not start from them.
         """
         for sample in history:
             if sample.stage in self._history:
@@ -163,7 +163,7 @@ class Estimator:
                 self._jumped[stage] = 0
 
     def fit(self) -> None:
-        """Train all models with the seconds observed so far. May take a second or two."""
+        """Train all models with the samples so far. May take a second or two."""
         self.failures = {}
         self.fits += 1
         for stage, model in self._gates.items():
@@ -171,25 +171,25 @@ class Estimator:
         for stage, rest in self._rest.items():
             try:
                 rest.fit(self._history[stage])
-            except Exception as problem:  # whatever a predictor of the user's own raises
+            except Exception as problem:  # a custom predictor may raise any error
                 self._failed(stage, f"the model of latency does not fit: {_words(problem)}")
 
     def is_ready(self, stage: str) -> bool:
-        """Whether a tuned stage can be predicted: it has a model, and a second to go on from."""
+        """Whether a tuned stage has a model, and a second to predict from."""
         return self._gates[stage].is_fitted and bool(self._live[stage])
 
     def predict(self, stage: str, slacks_ns: Int64Array, *, settled: bool = False) -> Prediction:
-        """Return what each slack would do in the second after the last one observed, or later.
+        """Return the prediction of each slack for the second after the last observed.
 
         Args:
-            stage: a tuned one that is ready.
+            stage: a tuned stage that is ready.
             slacks_ns: shape (m,), in any order.
-            settled: of the second after that, as if each had held all along. A slack that is
-                lowered lets go at once of what has waited longer, which no slack can undo any
-                more; what it brings from then on is what one chooses it by.
+            settled: predict one second later, as if each slack had held all along. A slack that is
+                lowered releases at once all rows that have waited longer, whichever slack follows;
+                slacks are chosen by their effect from then on.
 
         Raises:
-            NoPredictionError: it has failed, and is not ready until the next fit.
+            NoPredictionError: the model failed; the stage is not ready until the next fit.
         """
         model = self._gates[stage]
         assert model.is_fitted, "ask is_ready"
@@ -206,7 +206,7 @@ class Estimator:
             raise NoPredictionError(stage) from problem
         back = np.empty(len(order), dtype=np.intp)
         back[order] = np.arange(len(order))
-        # What has waited so long already will have waited longer when it leaves.
+        # A row's wait so far is a lower bound of its wait when it leaves.
         least_s = 0.0 if settled else held_seconds(now)
         latency_s = np.maximum.accumulate(np.maximum(latency_s, least_s))
         early = np.minimum.accumulate(np.maximum(early, 0.0))
@@ -215,14 +215,14 @@ class Estimator:
         )
 
     def speed(self, stage: str) -> float:
-        """Return how fast event time runs at a tuned stage, a second of the clock."""
+        """Return the speed of event time at a tuned stage, per second of clock."""
         return speed_of(self._now(stage)) if self._live[stage] else 1.0
 
     def spread_s(self, stage: str) -> float:
-        """Return how far apart rows that come together are, in event time; 0 if they flow evenly.
+        """Return the event time between rows that arrive together; 0 in an even flow.
 
-        Of a feed that is polled event time stands still and then jumps, and brings rows of all
-        ages at once. A slack, which is age, then lets the older of them go at once.
+        Event time of a polled feed stands still and then jumps, and brings rows of all ages at
+        once. A slack, which is age, then releases the older of them at once.
         """
         run = self._run(stage)
         if not run or run[-1].second - self._jumped.get(stage, -JUMPY_S) >= JUMPY_S:
@@ -230,7 +230,7 @@ class Estimator:
         return max(max(one.skew_ns, one.peak_ns) for one in run) / 1e9
 
     def rest(self, stage: str) -> tuple[float, float]:
-        """Return mean and deviation (ns) of latency_op and comm of a stage that is not tuned."""
+        """Return mean and deviation (ns) of latency_op and comm of an untuned stage."""
         try:
             return self._rest[stage].predict(self._live[stage])
         except Exception as problem:
@@ -241,7 +241,7 @@ class Estimator:
         return state(self._run(stage))
 
     def _run(self, stage: str) -> list[StageSample]:
-        """Return the last seconds that follow each other, the newest last."""
+        """Return the last seconds without a gap, the newest last."""
         run: list[StageSample] = []
         for sample in reversed(self._live[stage]):
             if run and sample.second != run[-1].second - 1:
@@ -257,7 +257,7 @@ class Estimator:
             self._failed(stage, problem)
 
     def _judge(self, stage: str, model: _GateModel) -> None:
-        """Compare the second just observed with what its models had made of the one before."""
+        """Compare the last second with its models' predictions from the second before."""
         if not model.is_fitted:
             return
         last = examples(self._run(stage)).last()
@@ -279,7 +279,7 @@ class Estimator:
 
 
 def _train(model: _GateModel, known: Examples) -> str | None:
-    """Judge and fit both models; return why it failed, or None."""
+    """Judge and fit both models; return why one failed, None if none did."""
     if len(known.slack_s) < LEAST_EXAMPLES:
         return f"{len(known.slack_s)} seconds to learn from, {LEAST_EXAMPLES} are needed"
     x = known.ours()
@@ -290,7 +290,7 @@ def _train(model: _GateModel, known: Examples) -> str | None:
         try:
             judged.fit(x, y)
             judged.predict(x[-50:])
-        except Exception as problem:  # whatever a predictor of the user's own raises
+        except Exception as problem:  # a custom predictor may raise any error
             return f"the model of {what} does not fit: {_words(problem)}"
     return None
 

@@ -1,7 +1,7 @@
-"""What is known at the end of a second of a gate, to say what the next one brings under a slack.
+"""Features of a gate at the end of a second, to predict the next one.
 
-Two sets of features: those of [ssg] Eq. 6, and ours, which add what the gate itself shows: how far
-its writers are apart, whether that grows, and what `forecast.next_second` makes of it.
+Two sets of features: those of [ssg] Eq. 6, and ours, which add the state of the gate: how far its
+writers are apart, whether that grows, and the output of `forecast.next_second`.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ OURS = (
     *("skew", "slope over 1 s", "slope over 4 s"),
     *("excess of skew", "change of slack", "latency", "held for", "rows", "slack-ready"),
 )
-"""The names of our features, in the order of their columns; lengths in seconds."""
+"""Names of our features, in the order of their columns; times in seconds."""
 PAPERS = ("slack", "hour", "minute", "second", "readers", "window")
-"""Those of Eq. 6."""
+"""Names of the features of Eq. 6."""
 
 FAR_S, NEAR_S = 30, 4
-"""Over how many seconds the speed of event time and the slope of the skew are taken."""
+"""Seconds over which the speed of event time and the slope of the skew are measured."""
 LEAST_SPEED = 0.01
-"""Event time that stands still is taken to go on as slowly as this."""
+"""Least speed: event time that stands still is assumed to run as slowly as this."""
 MOST_S = 3_600.0
-"""Waits and slacks are cut here."""
+"""Most seconds of a wait or slack; larger ones are cut."""
 
 _COLUMNS = (
     *("skew", "slope", "far_slope", "speed", "held_s", "held", "latency", "rows", "slack_ready"),
@@ -40,10 +40,10 @@ _COLUMNS = (
 
 @dataclass(frozen=True)
 class Moments:
-    """A gate at the ends of n seconds, and the slack of the second after each.
+    """States of a gate at the ends of n seconds, each with the next slack.
 
     Attributes:
-        states: shape (n, columns), what was known.
+        states: shape (n, columns).
         slack_s: shape (n,), the slack of the next second; infinite: ready-only.
     """
 
@@ -57,7 +57,7 @@ class Moments:
         slack_s = np.minimum(self.slack_s, MOST_S)
         wait_s, early = next_second(gates, slack_s)
         ahead_s = np.maximum(of["skew"] + of["slope"], 0.0)
-        # A slack beyond the skew does as much as the skew: [ssg] §3.
+        # A slack beyond the skew has the same effect as the skew: [ssg] §3.
         felt_s = np.minimum(slack_s, np.maximum(ahead_s, of["skew"]))
         plain_s = np.where(np.isfinite(self.slack_s), slack_s, of["skew"])
         before_s = np.minimum(of["slack"], np.maximum(ahead_s, of["skew"]))
@@ -71,9 +71,10 @@ class Moments:
         )
 
     def papers(self) -> FloatArray:
-        """Return the features of Eq. 6, shape (n, len(PAPERS)); ready-only has the slack of skew.
+        """Return the features of Eq. 6, shape (n, len(PAPERS)).
 
-        Hour, minute and second are of the last event worked off by then.
+        Ready-only counts as a slack of the skew. Hour, minute and second are those of the last
+        event processed by then.
         """
         of = dict(zip(_COLUMNS, self.states.T, strict=True))
         slack_s = np.where(np.isfinite(self.slack_s), self.slack_s, of["skew"])
@@ -83,12 +84,12 @@ class Moments:
 
 @dataclass(frozen=True)
 class Examples(Moments):
-    """Moments, and what came of each.
+    """Moments, and the result of the second after each.
 
     Attributes:
-        second: shape (n,), which second followed.
-        latency_s: shape (n,), its latency_op and comm; NaN where nothing was worked off.
-        wait_s: shape (n,), the same or, if longer, how long the oldest row had waited at its end.
+        second: shape (n,), number of the next second.
+        latency_s: shape (n,), its latency_op and comm; NaN where no row was processed.
+        wait_s: shape (n,), the same or, if longer, the wait of the oldest row at its end.
         slack_ready: shape (n,), slrTuples.
     """
 
@@ -98,16 +99,16 @@ class Examples(Moments):
     slack_ready: FloatArray
 
     def last(self) -> Examples:
-        """Return the last one alone; nothing of nothing."""
-        return Examples(*(getattr(self, one.name)[-1:] for one in fields(self)))
+        """Return the last example alone; empty if there is no example."""
+        return Examples(*(getattr(self, index.name)[-1:] for index in fields(self)))
 
 
 def examples(samples: Sequence[StageSample]) -> Examples:
-    """Return every second of one gate whose second before is there too.
+    """Return an example for every two consecutive seconds of a gate.
 
     Args:
-        samples: of one stage, by seconds; where they step back, or leave one out, a new run
-            begins, or the one that goes on has a gap: nothing is learned across either.
+        samples: of one stage, by seconds; where seconds step back or are missing, a new run or a
+            gap begins, and no example spans it.
     """
     run: list[StageSample] = []
     states, after = [], []
@@ -121,19 +122,21 @@ def examples(samples: Sequence[StageSample]) -> Examples:
         after.append(now)
         run = [*run[-FAR_S:], now]
     table = np.array(states, dtype=np.float64).reshape(len(states), len(_COLUMNS))
-    wait_s = [_seconds(max(one.latency_ns, one.held_ns) + one.comm_ns) for one in after]
+    wait_s = [_seconds(max(sample.latency_ns, sample.held_ns) + sample.comm_ns) for sample in after]
     return Examples(
         table,
-        np.array([felt_slack_s(one, speed_of(s)) for one, s in zip(after, states, strict=True)]),
-        np.array([float(one.second) for one in after]),
+        np.array(
+            [felt_slack_s(sample, speed_of(s)) for sample, s in zip(after, states, strict=True)]
+        ),
+        np.array([float(sample.second) for sample in after]),
         np.array([_seconds(s.took_ns) if s.rows else np.nan for s in after]),
         np.array(wait_s),
-        np.array([float(one.slack_ready) for one in after]),
+        np.array([float(sample.slack_ready) for sample in after]),
     )
 
 
 def state(run: Sequence[StageSample]) -> list[float]:
-    """Return what is known at the end of the last of some seconds in a row, in `_COLUMNS`."""
+    """Return the state at the end of consecutive seconds, in the order of `_COLUMNS`."""
     now = run[-1]
     before = run[-2] if len(run) > 1 else now
     near, far = run[-min(len(run), NEAR_S + 1)], run[-min(len(run), FAR_S + 1)]
@@ -161,11 +164,11 @@ def state(run: Sequence[StageSample]) -> list[float]:
 
 
 def settle(states: FloatArray, slack_s: FloatArray) -> FloatArray:
-    """Return states a second later, as if the slack of each, shape (n,), had held all along.
+    """Return states a second later, as if each slack had held all along.
 
     Args:
         states: shape (n, columns).
-        slack_s: of event time.
+        slack_s: shape (n,), of event time.
     """
     at = {name: place for place, name in enumerate(_COLUMNS)}
     later = states.copy()
@@ -183,25 +186,25 @@ def settle(states: FloatArray, slack_s: FloatArray) -> FloatArray:
 
 
 def held_seconds(known: Sequence[float]) -> float:
-    """Return how long the oldest row has waited, of what `state` gave."""
+    """Return the wait of the oldest row, out of the result of `state`."""
     return known[_COLUMNS.index("held_s")]
 
 
 def speed_of(known: Sequence[float]) -> float:
-    """Return how fast event time runs, of what `state` gave."""
+    """Return the speed of event time, out of the result of `state`."""
     return known[_COLUMNS.index("speed")]
 
 
 def felt_slack_s(sample: StageSample, speed: float) -> float:
-    """Return the slack of a second, or what its hold by the clock is in event time if less."""
+    """Return the slack of a second, or its hold in event time if less."""
     slack_s, hold_ns = slack_seconds(sample.rule.lead_ns), sample.rule.hold_ns
     return slack_s if hold_ns is None else min(slack_s, _seconds(hold_ns) * speed)
 
 
 def jump_s(two: Sequence[StageSample]) -> float:
-    """Return how far event time ran ahead of the clock from a second to the one after it.
+    """Return how far event time ran ahead of the clock between two consecutive seconds.
 
-    0 where they do not follow each other, or at the first events.
+    0 if they are not consecutive, or at the first events.
     """
     if len(two) < 2 or two[1].second != two[0].second + 1 or two[0].newest_ns == START_NS:
         return 0.0
@@ -209,7 +212,7 @@ def jump_s(two: Sequence[StageSample]) -> float:
 
 
 def slack_seconds(lead_ns: int | None) -> float:
-    """Return a slack in seconds; ready-only is infinite, on arrival none."""
+    """Return a slack in seconds; infinite for ready-only, 0 for on arrival."""
     return np.inf if lead_ns is None else max(_seconds(lead_ns), 0.0)
 
 
@@ -220,7 +223,7 @@ def _speed(far: StageSample, now: StageSample) -> float:
 
 
 def _skew_s(sample: StageSample) -> float:
-    if sample.frontier_ns == START_NS:  # nothing has come yet
+    if sample.frontier_ns == START_NS:  # no event has come yet
         return 0.0
     return min(_seconds(sample.skew_ns), MOST_S)
 

@@ -1,17 +1,17 @@
-"""What a gate does in the next second if its writers go on as they did: the known half of a model.
+"""Forecast of a gate's next second, if its writers go on as they did.
 
 ```
 event time      newest ───────────────╮ moves at `speed`
                   │  slack            │
-                bound = max(frontier, newest − slack)   what is older has left
+                bound = max(frontier, newest − slack)   older rows have left
                   │
-                frontier ── catches up or falls behind by `slope`
+                frontier ── its distance to the newest grows by `slope`
 clock           now                   now + 1 s
 ```
 
 A row waits from its arrival, when it was the newest, until the bound reaches it. Rows that the
-bound of slack reaches before the frontier does are slack-ready. Source: [ssg] Def. 2.1 and 3.1;
-the forecast is ours: the paper's models have to find it in the data.
+bound of slack reaches before the frontier does are slack-ready. Source: [ssg] Def. 2.1 and 3.1.
+Differs: the paper's models have to find this forecast in the data.
 """
 
 from __future__ import annotations
@@ -25,33 +25,37 @@ import numpy.typing as npt
 FloatArray = npt.NDArray[np.float64]
 
 STEPS = 4
-"""In how many parts the second is looked at."""
+"""Parts of the second that are computed one by one."""
 
 
 FOREVER_S = 1e6
-"""An infinite slack counts as this one."""
+"""Seconds that an infinite slack counts as."""
 
 
 STEADY_S = 2
-"""Seconds over which a rise is taken: of one alone it is chance."""
+"""Seconds over which a rise is measured: over a single one it is chance."""
 
 
 def mean_rise(took: Sequence[float]) -> float:
-    """Return by how much it rose a second over the last `STEADY_S`, newest last; 0 if it fell."""
+    """Return the mean rise a second over the last `STEADY_S`; 0 if it fell.
+
+    Args:
+        took: one time for each second, the newest last.
+    """
     seen = took[-STEADY_S - 1 :]
     return max((seen[-1] - seen[0]) / max(len(seen) - 1, 1), 0.0)
 
 
 @dataclass(frozen=True)
 class GateStates:
-    """Gates as they stand at the end of a second. All arrays of one shape, (n,) or broadcast.
+    """States of gates at the end of a second; arrays of one shape.
 
     Attributes:
         skew_s: newest − frontier, ≥ 0, in event time.
-        slope: how much the skew grows a second of the clock.
-        speed: how fast the newest runs, event time a second of the clock, > 0.
-        held_s: how long the oldest row has waited, by the clock.
-        held: rows that are held.
+        slope: growth of the skew per second of the clock.
+        speed: growth of the newest per second of the clock, event time, > 0.
+        held_s: wait of the oldest row, by the clock.
+        held: number of held rows.
     """
 
     skew_s: FloatArray
@@ -62,10 +66,10 @@ class GateStates:
 
 
 def next_second(gates: GateStates, slack_s: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the longest wait (s, by the clock) and how many rows leave as slack-ready.
+    """Return the longest wait (s, by the clock) and the number of slack-ready rows.
 
-    The wait counts rows that are still held at the end of the second as well: they will wait at
-    least that long, so it grows with the slack; and the slack-ready rows fall with it.
+    The wait includes rows that are still held at the end of the second: they will wait at least
+    that long. So the wait grows with the slack, and the number of slack-ready rows falls.
 
     Args:
         gates: their states.
@@ -77,14 +81,15 @@ def next_second(gates: GateStates, slack_s: FloatArray) -> tuple[FloatArray, Flo
     slack_s = np.clip(slack_s, 0.0, FOREVER_S)
     shape = np.broadcast_shapes(skew_s.shape, slack_s.shape)
     held_from = np.broadcast_to(-oldest_s, shape)  # event time, the newest now being 0
-    longest_s, early_s = np.zeros(shape), np.zeros(shape)  # early: event time that is slack-ready
+    # early_s: event time whose rows are slack-ready
+    longest_s, early_s = np.zeros(shape), np.zeros(shape)
     before = _At(np.zeros_like(skew_s), skew_s, np.asarray(skew_s - slack_s))
     for step in range(STEPS + 1):
         newest = speed * step / STEPS
         ahead_s = np.maximum(skew_s + slope * step / STEPS, 0.0)
         after = _At(newest, ahead_s, ahead_s - slack_s)
         bound = newest - np.minimum(ahead_s, slack_s)
-        # What the bound reached since the last step waited at least until then.
+        # Rows that the bound reached since the last step waited at least until then.
         waited_s = np.where(bound > held_from, before.newest - held_from, 0.0)
         longest_s = np.maximum(longest_s, waited_s)
         early_s += np.where(bound > held_from, _early_s(before, after, held_from), 0.0)
@@ -98,11 +103,11 @@ def next_second(gates: GateStates, slack_s: FloatArray) -> tuple[FloatArray, Flo
 class _At:
     newest: FloatArray
     ahead_s: FloatArray  # newest − frontier
-    excess_s: FloatArray  # by which that is more than the slack
+    excess_s: FloatArray  # ahead_s − slack
 
 
 def _early_s(before: _At, after: _At, held_from: FloatArray) -> FloatArray:
-    """Return the event time that the slack's bound reached while it was ahead of the frontier."""
+    """Return the event time that the slack's bound reached ahead of the frontier."""
     change_s = after.excess_s - before.excess_s
     share = np.clip(-before.excess_s / np.where(change_s == 0.0, 1.0, change_s), 0.0, 1.0)
     newest = before.newest + share * (after.newest - before.newest)  # where the two cross

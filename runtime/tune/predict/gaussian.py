@@ -1,10 +1,10 @@
-"""A Gaussian process that knows where it is noisy, and that is chosen by time left out.
+"""Gaussian process with local noise, its shape chosen by blocks of time left out.
 
-Two shapes are tried. One has a length for each feature: it finds which features matter. The other
-has one length. Both have the noise of the nearest examples: counts of slack-ready rows are exactly
-0 most of the time, and anybody's guess in the second in which the skew passes the slack; a sink
-that rests is sure to, and one whose work piles up is not. The first is taken if it clearly predicts
-blocks of time better that it has not seen.
+Two shapes are tried. The first has a length for each feature: it finds which features matter. The
+second has one length. Both have the noise of the nearest examples: counts of slack-ready rows are
+exactly 0 most of the time, and hard to predict in the second in which the skew passes the slack; an
+idle sink is easy to predict, and one with a backlog is not. The first shape is chosen if it
+predicts unseen blocks of time clearly better.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ from slackwater.runtime.tune.predict.linear import LinearPredictor, Scale
 
 
 class GaussianProcess:
-    """A Gaussian process on what a linear model leaves: far from all data it is the linear one.
+    """Gaussian process on the residual of a linear model; far from data it is linear.
 
     Matérn kernels. The lengths are found by likelihood on `SHAPE_ROWS` examples at the first fit,
-    when there are half as many examples again, and at every `SHAPE_EVERY`th fit; the shape is
+    when the number of examples has grown by half, and at every `SHAPE_EVERY`th fit; the shape is
     then chosen by the error on blocks of examples left out in turn, so examples come by time.
 
     Source: [ssg] Eq. 7 and 8, after C. E. Rasmussen and C. K. I. Williams (2005), §2.7 for the
-    linear part, §5.4.2 for what is left out. Differs: the paper names no kernel, has one noise,
-    and trains once.
+    linear part, §5.4.2 for leaving examples out. Differs: the paper names no kernel, has one
+    noise, and trains once.
 
     Args:
-        seed: of which examples give the lengths.
+        seed: of the draw of examples that give the lengths.
     """
 
     SHAPE_ROWS, SHAPE_EVERY = 300, 15
     CLEARLY = 0.95
-    """A length for each feature must pay: with so many, some fit what was chance."""
+    """Error ratio below which a length for each feature pays: many lengths may fit chance."""
 
     def __init__(self, seed: int = 0) -> None:
         self._rng = np.random.default_rng(seed)
@@ -44,7 +44,7 @@ class GaussianProcess:
         self._process: _Process = _Process(is_local=False)
 
     def fit(self, x: FloatArray, y: FloatArray) -> None:
-        """Condition on all examples; find lengths and shape if it is time."""
+        """Condition on all examples; find lengths and shape when due."""
         self._x_scale = Scale(x)
         self._linear = LinearPredictor()
         self._linear.fit(x, y)
@@ -72,20 +72,20 @@ class GaussianProcess:
 
 
 class _Process:
-    """One shape.
+    """Gaussian process of one shape.
 
-    Noise is that of the nearest examples. With one length it is known before the fit: what the
-    linear model leaves of them. With a length for each feature the likelihood finds one noise for
-    all, by which it is fitted; how far off it is around a place is then what it was off by at the
-    nearest examples, nearest by these lengths, each left out.
+    Noise is that of the nearest examples. With one length it is known before the fit: the residual
+    of the linear model. With a length for each feature the likelihood finds one noise for all,
+    which the fit uses; the error around a place is then the error at the nearest examples by
+    these lengths, each left out.
 
     Args:
         is_local: one length for all features.
     """
 
     LEAST_NOISE, MOST_NOISE = 1e-3, 50.0
-    """Of the variance that the linear model leaves: nothing is foreseen without any error, and
-    one example far off is no reason to believe nothing around it."""
+    """Bounds of noise, as shares of the residual variance: no prediction is exact, and one example
+    with a large error does not make all around it worthless."""
     NEIGHBOURS, BLOCKS = 50, (2, 3, 5)
 
     def __init__(self, *, is_local: bool) -> None:
@@ -93,19 +93,19 @@ class _Process:
         self._kernel: Any = None
 
     def shape(self, at: FloatArray, left: FloatArray, some: Int64Array) -> None:
-        """Find the lengths by the likelihood of some examples."""
+        """Find the lengths by the likelihood of sampled examples."""
         from sklearn.gaussian_process import kernels  # noqa: PLC0415 (slow to import)
 
         self._learn(at, left)
         noise = self._noise(at[some]) if self._is_local else None
-        found = likeliest(at[some], left[some], noise=noise)
-        self._kernel = found.scale * kernels.Matern(found.lengths, nu=1.5)
-        self._lengths = np.asarray(found.lengths)
+        kernel = likeliest(at[some], left[some], noise=noise)
+        self._kernel = kernel.scale * kernels.Matern(kernel.lengths, nu=1.5)
+        self._lengths = np.asarray(kernel.lengths)
         if not self._is_local:
-            self._kernel += kernels.WhiteKernel(found.noise)
+            self._kernel += kernels.WhiteKernel(kernel.noise)
 
     def fit(self, at: FloatArray, left: FloatArray) -> None:
-        """Condition on examples, with the lengths as they were found."""
+        """Condition on examples, with the lengths found before."""
         from sklearn.gaussian_process import GaussianProcessRegressor  # noqa: PLC0415
 
         self._learn(at, left)
@@ -115,7 +115,8 @@ class _Process:
         half = np.linalg.inv(self._model.L_)
         self._inverse = half.T @ half
         if not self._is_local:
-            off = np.ravel(self._model.alpha_) / np.diag(self._inverse)  # each example left out
+            # errors with each example left out
+            off = np.ravel(self._model.alpha_) / np.diag(self._inverse)
             self._learn(at / self._lengths, off)
 
     def predict(self, at: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -129,8 +130,8 @@ class _Process:
     def error_on_blocks(self) -> float:
         """Return the root mean square error on blocks of examples, each left out in turn.
 
-        The blocks are long, halves, thirds and fifths: what a model learned from the seconds
-        around must not count. No fit is needed: the error on block b is (K⁻¹)_bb⁻¹ (K⁻¹ y)_b.
+        The blocks are long, halves, thirds and fifths: learning from neighbouring seconds must not
+        count. No fit is needed: the error on block b is (K⁻¹)_bb⁻¹ (K⁻¹ y)_b.
         """
         weights = np.ravel(self._model.alpha_)
         errors = [
@@ -144,7 +145,7 @@ class _Process:
         self._at, self._squares = at, np.minimum(left**2, self.MOST_NOISE)
 
     def _noise(self, at: FloatArray) -> FloatArray:
-        """Return how far off examples around some places were, squared, shape (m,)."""
+        """Return the squared errors of examples around places, shape (m,)."""
         apart = (at**2).sum(axis=1)[:, None] + (self._at**2).sum(axis=1) - 2.0 * at @ self._at.T
         count = min(self.NEIGHBOURS, len(self._at) - 1)
         nearest = np.argpartition(apart, count, axis=1)[:, :count]

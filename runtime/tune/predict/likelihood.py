@@ -1,7 +1,7 @@
-"""How likely examples are under a Gaussian process, and the lengths that make them likeliest.
+"""Likelihood of examples under a Gaussian process, and the lengths that maximize it.
 
-scikit-learn finds them too, and takes ten times as long: it builds an (n, n, features) array of
-derivatives at each step, where matrix products do.
+scikit-learn takes ten times as long: it builds an (n, n, features) array of derivatives at each
+step, where matrix products suffice.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ import numpy as np
 from slackwater.runtime.tune.predict.forecast import FloatArray
 
 STEPS = 25
-"""Of the search: the last digits of a length do not matter."""
+"""Steps of the search: the last digits of a length do not matter."""
 SCALES, LENGTHS, NOISES = (1e-3, 1e2), (0.05, 200.0), (1e-3, 2.0)
-"""Where to look, features and target being on a scale of deviation 1."""
+"""Bounds of the search, with features and target on a scale of deviation 1."""
 
 
 @dataclass(frozen=True)
 class Matern:
-    """A Matérn kernel (ν = 3/2): scale · (1 + √3 r) exp(−√3 r), and the variance of noise on it.
+    """Matérn kernel (ν = 3/2): scale · (1 + √3 r) exp(−√3 r), plus noise.
 
     Attributes:
         scale: variance.
         lengths: shape (features,); r is the distance in lengths.
-        noise: variance; 0 where each example has its own.
+        noise: variance; 0 if each example has its own.
     """
 
     scale: float
@@ -39,8 +39,8 @@ def likeliest(at: FloatArray, y: FloatArray, *, noise: FloatArray | None) -> Mat
     Args:
         at: shape (n, features).
         y: shape (n,).
-        noise: shape (n,), the variance of each: one length is then sought for all features. None:
-            one for all, sought too, and a length for each feature.
+        noise: shape (n,), the variance of each example: then one length is sought for all features.
+            None: one noise is sought for all, and a length for each feature.
 
     Source: C. E. Rasmussen and C. K. I. Williams (2005), §5.4.1.
     """
@@ -49,7 +49,7 @@ def likeliest(at: FloatArray, y: FloatArray, *, noise: FloatArray | None) -> Mat
     lengths = at.shape[1] if noise is None else 1
     bounds = [SCALES, *([LENGTHS] * lengths), *([] if noise is not None else [NOISES])]
     start = [1.0, *([3.0] * lengths), *([] if noise is not None else [0.1])]
-    found = minimize(
+    result = minimize(
         lambda logs: _unlikely(np.exp(logs), at, y, noise),
         np.log(start),
         jac=True,
@@ -57,7 +57,7 @@ def likeliest(at: FloatArray, y: FloatArray, *, noise: FloatArray | None) -> Mat
         method="L-BFGS-B",
         options={"maxiter": STEPS},
     )
-    best = np.exp(found.x)
+    best = np.exp(result.x)
     own = float(best[-1]) if noise is None else 0.0
     return Matern(float(best[0]), np.broadcast_to(best[1 : 1 + lengths], at.shape[1:]).copy(), own)
 
@@ -65,7 +65,7 @@ def likeliest(at: FloatArray, y: FloatArray, *, noise: FloatArray | None) -> Mat
 def _unlikely(
     parameters: FloatArray, at: FloatArray, y: FloatArray, noise: FloatArray | None
 ) -> tuple[float, FloatArray]:
-    """Return −log likelihood without its constant, and its gradient by the logs of parameters."""
+    """Return −log likelihood without its constant, and its gradient by log parameters."""
     from scipy.linalg import LinAlgError, cho_solve, cholesky  # noqa: PLC0415
 
     lengths = parameters[1:-1] if noise is None else parameters[1:]

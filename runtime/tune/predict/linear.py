@@ -1,4 +1,4 @@
-"""The linear predictor, and the scale that the others put features on."""
+"""Linear predictor, and the scale of features that all predictors use."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import numpy as np
 from slackwater.runtime.tune.predict.forecast import FloatArray
 
 RIDGE = 10.0
-"""So many examples count against each slope: of half a minute a model must not learn 13 of them."""
+"""Examples that count against each slope: half a minute must not teach a model 13 slopes."""
 
 
 class Scale:
-    """Shifts and stretches each column to mean 0 and deviation 1; a constant one becomes 0."""
+    """Scale of each column to mean 0 and deviation 1; a constant column becomes 0."""
 
     def __init__(self, values: FloatArray) -> None:
         self._mean = values.mean(axis=0)
@@ -23,7 +23,7 @@ class Scale:
         return np.asarray((values - self._mean) / self.deviation, dtype=np.float64)
 
     def back(self, values: FloatArray) -> FloatArray:
-        """Return values of the scale as they were."""
+        """Return values on the scale in their original units."""
         return np.asarray(values * self.deviation + self._mean, dtype=np.float64)
 
 
@@ -32,7 +32,7 @@ class LinearPredictor:
 
     Args:
         seed: not used.
-        ridge: how many examples count against each slope.
+        ridge: number of examples that count against each slope.
     """
 
     def __init__(self, seed: int = 0, *, ridge: float = RIDGE) -> None:

@@ -1,4 +1,4 @@
-"""What a stage that is not tuned takes: it has no slack to ask about, only a course to follow."""
+"""Latency of a stage that is not tuned, predicted from its course over time."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from slackwater.runtime.tune.predict.forecast import FloatArray, mean_rise
 from slackwater.runtime.tune.predict.predictors import Predictor
 
 RECENT = 5
-"""Seconds with work in them that the course is read from."""
+"""Seconds with work that the course is read from."""
 AHEAD = 2
-"""A slack that is set now is felt in the next second, and what it has let wait in the one after."""
+"""Seconds ahead: a slack set now has its effect in the next second and the one after."""
 LEAST = 20
 
 
 class UntunedStageModel:
-    """The largest latency of the next two seconds, from the last ones.
+    """Predicts the largest latency of the next two seconds, from the last ones.
 
     Args:
-        predictor: learns what it differs by from the forecast: that it rises as it did.
+        predictor: learns the residual of the forecast, which continues the last rise.
     """
 
     def __init__(self, predictor: Predictor) -> None:
@@ -32,10 +32,10 @@ class UntunedStageModel:
         self._is_fitted = False
 
     def fit(self, history: Sequence[StageSample]) -> None:
-        """Learn from samples by seconds; those without work say nothing. Several runs will do.
+        """Learn from samples by seconds, of several runs too; seconds without work are skipped.
 
         Raises:
-            ValueError, ArithmeticError: it does not fit.
+            ValueError, ArithmeticError: the predictor does not fit.
         """
         worked = [sample for sample in history if sample.rows]
         x, y = [], []
@@ -44,7 +44,7 @@ class UntunedStageModel:
             if _is_one_run(run):
                 x.append(_course(run[:RECENT]))
                 y.append(max(_took_s(one) for one in run[RECENT:]))
-        self._is_fitted = False  # nor is it after a fit that fails
+        self._is_fitted = False  # stays so if the fit fails
         if len(y) >= LEAST:
             self._predictor.fit(np.array(x), np.array(y))
             self._is_fitted = True
@@ -53,23 +53,22 @@ class UntunedStageModel:
         """Return mean and deviation (ns) of the largest latency in the next two seconds.
 
         Args:
-            history: the last seconds of this run, not of others.
+            history: the last seconds of this run, not of other runs.
 
-        0 without any work yet; without a model the forecast, and how much the latency varied.
+        0 before any work; without a model the forecast, and the deviation of the latency.
         """
-        worked = [one for one in history if one.rows][-RECENT:]
+        worked = [sample for sample in history if sample.rows][-RECENT:]
         if not worked:
             return 0.0, 0.0
         if not self._is_fitted or len(worked) < RECENT or not _is_one_run(worked):
-            took = [_took_s(one) for one in worked]
+            took = [_took_s(sample) for sample in worked]
             return _forecast_s(took) * NS_PER_SECOND, float(np.std(took)) * NS_PER_SECOND
         mean, deviation = self._predictor.predict(np.array([_course(worked)]))
         return max(float(mean[0]), 0.0) * NS_PER_SECOND, float(deviation[0]) * NS_PER_SECOND
 
 
 def _is_one_run(samples: Sequence[StageSample]) -> bool:
-    """Whether seconds go on from each other, without a long gap: another run begins anew."""
-    seconds = [one.second for one in samples]
+    seconds = [sample.second for sample in samples]
     is_rising = all(before < after for before, after in pairwise(seconds))
     return is_rising and seconds[-1] - seconds[0] <= 2 * (len(seconds) - 1)
 
@@ -79,7 +78,7 @@ def _took_s(sample: StageSample) -> float:
 
 
 def _forecast_s(took_s: Sequence[float]) -> float:
-    """Return the largest of the next two seconds if it rises as over the last two, or falls."""
+    # The last rise goes on for `AHEAD` seconds, unless it is a fall.
     return took_s[-1] + AHEAD * mean_rise(took_s)
 
 
@@ -87,10 +86,10 @@ _FORECAST = 0  # the column of `_course` with the forecast
 
 
 def _course(run: Sequence[StageSample]) -> FloatArray:
-    """Return what is known at the end of the last of `RECENT` seconds: latency, and what waits."""
-    took = [_took_s(one) for one in run]
+    """Return the features of the last `RECENT` seconds: latency, and rows that wait."""
+    took = [_took_s(sample) for sample in run]
     now = run[-1]
-    # The minute as a circle, as [ssg] Eq. 6 has its second: load that comes round is foreseen.
+    # The minute as a circle, as [ssg] Eq. 6 has its second: periodic load is predicted.
     turn = 2 * np.pi * ((now.last_event_ns / NS_PER_SECOND) % 60) / 60
     return np.array(
         [

@@ -1,10 +1,10 @@
-"""What a tuner is told, what it may answer, and what is kept of both, second by second.
+"""Contract and record of a tuner: samples in, slacks out, second by second.
 
-The ground of `runtime/tune`: nothing here predicts or chooses. A host needs this room and a policy.
+The base of `runtime/tune`: this room neither predicts nor chooses. A host needs it and a policy.
 
 | file | what it says |
 | --- | --- |
-| `contract.py` | samples of a second in, slacks out: what every policy looks like |
+| `contract.py` | the protocol of every policy: samples of a second in, slacks out |
 | `paths.py` | latency over the worst path of a flow, measured or predicted ([ssg] Eq. 2) |
 | `tuning_record.py` | samples into whole seconds, seconds into a report |
 """

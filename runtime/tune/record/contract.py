@@ -1,10 +1,10 @@
-"""What sets slacks looks like: samples of a second in, rules for the next ones out.
+"""Contract of a slack policy: samples of a second in, rules out.
 
 ```
 slots ── StageSample, one a stage and second ──▶ SlackPolicy.decide ── SetRelease ──▶ slots
 ```
 
-A host (the simulator, the SLTuner actor) carries both, once a second; the policy is pure.
+A host (the simulator, the SLTuner actor) delivers both, once a second; the policy is pure.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from slackwater.runtime.measure.samples import StageSample
 
 
 class SlackPolicy(Protocol):
-    """One way to set slacks. A machine: no clock, no I/O; seeded where it draws."""
+    """Policy that sets slacks. A machine: no clock, no I/O; seeded where it draws."""
 
     @property
     def name(self) -> str:
-        """What reports call it."""
+        """Name in reports."""
         ...
 
     def begin(self) -> Sequence[SetRelease]:
@@ -29,10 +29,10 @@ class SlackPolicy(Protocol):
         ...
 
     def decide(self, second: int, samples: Mapping[str, StageSample]) -> Sequence[SetRelease]:
-        """Return what to change now that a second is over.
+        """Return the rules to change at the end of a second.
 
         Args:
-            second: the one that has ended; each call has a later one, some may be missing.
-            samples: {stage: what it did in it}; a stage that has not reported is not there.
+            second: the second that has ended; each call has a later one, some may be missing.
+            samples: {stage: its sample}; without stages that have not reported.
         """
         ...

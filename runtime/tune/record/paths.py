@@ -20,11 +20,11 @@ from slackwater.runtime.measure.samples import StageSample
 
 @dataclass(frozen=True)
 class Paths:
-    """The stages of a flow and what feeds each.
+    """Paths of a flow: its stages, and the inputs of each.
 
     Attributes:
         inputs: {stage: the stages that feed it}, in topological order.
-        tuned: the stages whose slack is tuned, in topological order.
+        tuned: stages whose slack is tuned, in topological order.
     """
 
     inputs: Mapping[str, tuple[str, ...]]
@@ -36,18 +36,20 @@ class Paths:
         return cls(graph.inputs, graph.tuned)
 
     def gates_behind(self, stage: str) -> int:
-        """Return the largest number of tuned gates on a path from a stage on, itself apart."""
-        behind = dict.fromkeys(self.inputs, 0)
-        for one, feeds in reversed(list(self.inputs.items())):
+        """Return the most tuned gates on a path downstream of a stage, without itself."""
+        gates_after = dict.fromkeys(self.inputs, 0)
+        for target, feeds in reversed(list(self.inputs.items())):
             for feed in feeds:
-                behind[feed] = max(behind[feed], behind[one] + (one in self.tuned))
-        return behind[stage]
+                gates_after[feed] = max(
+                    gates_after[feed], gates_after[target] + (target in self.tuned)
+                )
+        return gates_after[stage]
 
     def latency_ns(self, op_ns: Mapping[str, float]) -> float:
         """Return the largest sum over the paths. Source: [ssg] Eq. 2.
 
         Args:
-            op_ns: {stage: latency_op plus comm to it}; a stage that is not there counts nothing.
+            op_ns: {stage: latency_op plus comm to it}; a missing stage counts 0.
         """
         so_far: dict[str, float] = {}
         for stage, feeds in self.inputs.items():
@@ -58,23 +60,23 @@ class Paths:
     def latency_through_ns(self, stage: str, op_ns: Mapping[str, float]) -> float:
         """Return the largest sum over the paths through a stage."""
         ahead: dict[str, float] = {}
-        through: dict[str, float] = {}  # {stage: the same, of the paths that have been there}
-        for one, feeds in self.inputs.items():
-            own_ns = op_ns.get(one, 0.0)
-            ahead[one] = max((ahead[feed] for feed in feeds), default=0.0) + own_ns
-            if one == stage:
-                through[one] = ahead[one]
+        through: dict[str, float] = {}  # {stage: the same, of paths through `stage`}
+        for target, feeds in self.inputs.items():
+            own_ns = op_ns.get(target, 0.0)
+            ahead[target] = max((ahead[feed] for feed in feeds), default=0.0) + own_ns
+            if target == stage:
+                through[target] = ahead[target]
             elif been := [through[feed] for feed in feeds if feed in through]:
-                through[one] = max(been) + own_ns
+                through[target] = max(been) + own_ns
         return max(through.values())
 
     def careful_latency_ns(
         self, op_ns: Mapping[str, float], deviation_ns: Mapping[str, float], *, deviations: float
     ) -> float:
-        """Return the same with a margin: mean + so many deviations of the sum, of the worst path.
+        """Return the latency with a margin: mean + `deviations` standard deviations of a path.
 
-        Deviations of stages are taken to be independent, so variances add up along a path. Which
-        path is the worst one can depend on what is still to come: all that may be go on.
+        Deviations of stages are assumed to be independent, so variances add up along a path. Which
+        path is the worst one can depend on later stages: all paths that may be the worst are kept.
         """
         so_far: dict[str, list[tuple[float, float]]] = {}  # (mean, variance) of paths to a stage
         worst_ns = 0.0
@@ -87,13 +89,13 @@ class Paths:
         return worst_ns
 
     def even_split_ns(self, op_ns: Mapping[str, float], deadline_ns: int) -> dict[str, int]:
-        """Return {tuned stage: its share of the deadline}: what the rest leaves, split evenly.
+        """Return {tuned stage: share of the deadline}, less the rest, split evenly.
 
-        For each path: (deadline − what its other stages take) / number of its gates; of the
-        paths through a gate the least counts. Never below 0.
+        For each path: (deadline − time of its other stages) / number of its gates; the least over
+        the paths through a gate counts. Never below 0.
 
         Args:
-            op_ns: {stage: latency_op plus comm to it}; those of tuned gates do not count.
+            op_ns: {stage: latency_op plus comm to it}; times of tuned gates do not count.
             deadline_ns: of the flow.
         """
         rest = {s: 0.0 if s in self.tuned else op_ns.get(s, 0.0) for s in self.inputs}
@@ -101,22 +103,21 @@ class Paths:
         for stage, feeds in self.inputs.items():
             for feed in feeds:
                 feeds_of[feed].append(stage)
-        # {stage: {gates on the way: the largest rest}}, up to it from the sources and behind it
-        ahead = _tables(self.inputs, self.inputs, rest, self.tuned)
-        behind = _tables(dict(reversed(list(self.inputs.items()))), feeds_of, rest, self.tuned)
+        # {stage: {gates on the way: the largest rest}}, from the sources to it and from it on
+        upstream = _tables(self.inputs, self.inputs, rest, self.tuned)
+        downstream = _tables(dict(reversed(list(self.inputs.items()))), feeds_of, rest, self.tuned)
         shares: dict[str, int] = {}
         for gate in self.tuned:
             share = min(
-                (deadline_ns - one_ns - other_ns) / (one + other - 1)  # the gate is in both
-                for one, one_ns in ahead[gate].items()
-                for other, other_ns in behind[gate].items()
+                (deadline_ns - up_ns - down_ns) / (gates_up + gates_down - 1)  # the gate is in both
+                for gates_up, up_ns in upstream[gate].items()
+                for gates_down, down_ns in downstream[gate].items()
             )
             shares[gate] = max(int(share), 0)
         return shares
 
 
 def _not_dominated(ways: list[tuple[float, float]]) -> list[tuple[float, float]]:
-    """Return the pairs but those that another one exceeds in both of its numbers."""
     kept: list[tuple[float, float]] = []
     for mean, variance in sorted(ways, reverse=True):
         if not kept or variance > kept[-1][1]:
@@ -126,7 +127,7 @@ def _not_dominated(ways: list[tuple[float, float]]) -> list[tuple[float, float]]
 
 def measured_ns(samples: Mapping[str, StageSample]) -> dict[str, float]:
     """Return {stage: latency_op plus comm to it} of one second."""
-    return {stage: float(one.took_ns) for stage, one in samples.items()}
+    return {stage: float(sample.took_ns) for stage, sample in samples.items()}
 
 
 def _tables(

@@ -1,7 +1,7 @@
-"""What the tuner has seen: samples into whole seconds, seconds into a report.
+"""Record of the tuner: samples into whole seconds, seconds into a report.
 
 ```
-slots ── samples ──▶ add ──▶ due: seconds that are whole ──▶ policy
+slots ── samples ──▶ add ──▶ due: complete seconds ──▶ policy
                       └────▶ report: Eq. 2 against the deadline, second by second
 ```
 """
@@ -27,22 +27,22 @@ MOST_WARNINGS = 100
 
 @dataclass
 class _Second:
-    by: dict[str, str]  # {tuned stage: who had set its slack}
+    by: dict[str, str]  # {tuned stage: the policy or rule that had set its slack}
     slack_ns: dict[str, int | None]
     samples: dict[str, StageSample] = field(default_factory=dict)
 
 
 class TuningRecord:
-    """The samples of a run under a deadline.
+    """Samples of a run under a deadline, and its report.
 
-    A second is due once all stages have told of it, or all that answer. Samples of the last two
-    minutes may still come after that: they count in the report.
+    A second is due once all stages that answer have reported it. Samples of the last two minutes
+    may still come after that: they count in the report.
 
     Args:
-        graph: of the flow; what is called a second here is one of its intervals. Without a deadline
-            none is over it.
-        policy: what the report calls it.
-        resumed: what an earlier tuner of the same run knew; it stays as it is.
+        graph: of the flow; a second here is one of its intervals. Without a deadline no second is
+            over it.
+        policy: name of the policy in the report.
+        resumed: report of an earlier tuner of the same run; it is not changed.
     """
 
     def __init__(
@@ -59,19 +59,19 @@ class TuningRecord:
             gates = [GateTuning(stage) for stage in self._paths.tuned]
             limit_ns = END_NS if graph.deadline_ns is None else graph.deadline_ns
             resumed = TuningReport(limit_ns, policy, gates=gates, interval_ns=graph.interval_ns)
-        self._past = _copied(resumed)  # the seconds that nothing can be added to any more
+        self._past = _copied(resumed)  # seconds that take no more samples
         spans = resumed.series.spans
         self._shown = -1  # the last second that was due
         if spans:
             self._shown = spans[-1].second + resumed.series.width_s - 1
         self._closed = self._shown
-        self._seconds: dict[int, _Second] = {}  # {second: its samples}, those not in the past
+        self._seconds: dict[int, _Second] = {}  # {second: its samples}, of later seconds
 
     def add(self, samples: Iterable[StageSample]) -> None:
-        """Take samples, of any seconds."""
+        """Add samples, of any seconds."""
         for sample in samples:
             if sample.second <= self._closed:
-                continue  # older than anybody keeps
+                continue  # older than the record keeps
             second = self._seconds.get(sample.second)
             if second is None:
                 gates = self._past.gates
@@ -84,20 +84,20 @@ class TuningRecord:
     def due(
         self, *, silent: Collection[str] = ()
     ) -> Sequence[tuple[int, Mapping[str, StageSample]]]:
-        """Return the seconds that are whole, and later than those returned before, ascending.
+        """Return complete seconds, later than those returned before, ascending.
 
         Args:
-            silent: stages that do not answer now: nobody waits for them.
+            silent: stages that do not answer now, and are not awaited.
         """
         wanted = {stage for stage in self._stages if stage not in silent}
         whole = [
             second
-            for second, one in self._seconds.items()
-            if second > self._shown and wanted <= one.samples.keys()
+            for second, sampled in self._seconds.items()
+            if second > self._shown and wanted <= sampled.samples.keys()
         ]
         if not whole:
             return []
-        # What is older than a whole second will not get whole: its slot was silent then.
+        # A second older than a complete one stays incomplete: a slot was silent then.
         until = max(whole)
         due = sorted(second for second in self._seconds if self._shown < second <= until)
         self._shown = until
@@ -106,29 +106,29 @@ class TuningRecord:
         return shown
 
     def was_set(self, setting: SetRelease) -> None:
-        """Take note of a rule, and of who has set it."""
+        """Note a rule, and the policy or rule that has set it."""
         for gate in self._past.gates:
             if gate.stage == setting.stage:
                 gate.rule = setting.rule
                 gate.by = setting.by or self._past.policy
 
     def warned(self, warning: Warn) -> None:
-        """Take note of a warning; of more than `MOST_WARNINGS` different ones the first stay."""
+        """Note a warning; only the first `MOST_WARNINGS` different ones are kept."""
         warnings, text = self._past.warnings, f"{warning.stage}: {warning.text}"
         if text in warnings or len(warnings) < MOST_WARNINGS:
             warnings[text] = warnings.get(text, 0) + 1
 
     def refused(self, why: str) -> None:
-        """Take note of a command that a slot could not carry out: the policy's mistake."""
+        """Note a command that a slot could not carry out: the policy's mistake."""
         self._past.errors += 1
         self._past.last_error = why
 
     def report(self, *, is_last: bool = False) -> TuningReport:
-        """Return what is known; of the last seconds only what was due, unless `is_last`."""
+        """Return the report; without seconds that are not due yet, unless `is_last`."""
         made = _copied(self._past)
-        for second, one in sorted(self._seconds.items()):
+        for second, sampled in sorted(self._seconds.items()):
             if is_last or second <= self._shown:
-                self._count(made, second, one)
+                self._count(made, second, sampled)
         return made
 
     def _close(self, until: int) -> None:

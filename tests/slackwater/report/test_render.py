@@ -208,7 +208,7 @@ def test_before_the_first_second_is_over_a_deadline_claims_nothing() -> None:
     assert report.tuning is not None
     text = report_text(report)
     assert "Deadline 6.00 s: no second is over yet (sltuner)" in text
-    assert "jams ready-only nobody yet" in text
+    assert "jams ready-only not set yet" in text
     assert "stages' worst" not in text
     report.tuning.status = {"fits": 3, "failures": {}, "seconds": {"safe rule": 30, "model": 9}}
     assert "sltuner: fits 3, seconds (safe rule 30, model 9)\n" in report_text(report)

@@ -68,7 +68,7 @@ def test_each_job_has_its_own_with_what_it_was_given(policy: Any) -> None:
     ("policy", "says"),
     [
         (7, r"policy=7 is a int without begin\(\) and decide\(second, samples\)"),
-        (Half(), r"is a Half without decide\(second, samples\): a policy of your own has begin"),
+        (Half(), r"is a Half without decide\(second, samples\): a custom policy has begin"),
         (None, "is a NoneType without"),
     ],
 )
