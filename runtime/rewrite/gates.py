@@ -25,8 +25,8 @@ def check_gate(graph: StepGraph, step: GatedStep, *, who: str) -> None:
     reason = ""
     if step.traits.release != READY_ONLY:
         reason = (
-            f"its gate releases by {step.traits.release.text}, so which rows are late there depends "
-            "on which rows have come"
+            f"its gate releases by {step.traits.release.text}, so which rows are late there "
+            "depends on which rows have come"
         )
     elif any(channel.may_be_late for channel in stage.inputs):
         reason = "rows may come too late there (idle=, or a slack further up), and are counted"
