@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from slackwater.outlook import Outlook, estimate_placed
-from slackwater.runtime.estimate.curves import ScaledCurve
-from slackwater.runtime.estimate.query_graph import QueryGraph
+from slackwater.runtime.foresight.curves import ScaledCurve
+from slackwater.runtime.foresight.query_graph import QueryGraph
 from slackwater.runtime.model import format_s
 from slackwater.runtime.plan.plan import Plan
 from slackwater.runtime.plan.steps import SourceStep

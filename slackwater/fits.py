@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from slackwater.runtime.estimate import LatencyEstimate
-from slackwater.runtime.estimate.shared_cores import SharedCores
+from slackwater.runtime.foresight import LatencyEstimate
+from slackwater.runtime.foresight.shared_cores import SharedCores
 from slackwater.runtime.plan.plan import Plan, Stage
 from slackwater.runtime.plan.step import GatedStep
 

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from slackwater.plan_choice import Ahead, PlanChoice
     from slackwater.prediction import Prediction
     from slackwater.recorded import History
-    from slackwater.runtime.estimate.rates import Rate
-    from slackwater.runtime.estimate.shared_cores import SharedCores
+    from slackwater.runtime.foresight.rates import Rate
+    from slackwater.runtime.foresight.shared_cores import SharedCores
     from slackwater.runtime.simulate import CostModel, LinkModel
     from slackwater.sampling import FlowSample
     from slackwater.submitted import Planned
@@ -152,7 +152,7 @@ class FlowHost(ABC):
         history: History | None = None,
     ) -> tuple[str, Plan]:
         """Return what `explain` does, and the plan that it is of."""
-        from slackwater.runtime.estimate.sample_statistics import SampleShowsNothing  # noqa: PLC0415
+        from slackwater.runtime.foresight.sample_statistics import SampleShowsNothing  # noqa: PLC0415
 
         by: Ahead = {"placement": placement, "limits": limits, "tuning": tuning}
         made: Prediction | None = None
@@ -332,7 +332,7 @@ class FlowHost(ABC):
 
         A flow whose sample gives no results runs all the same.
         """
-        from slackwater.runtime.estimate.sample_statistics import SampleShowsNothing  # noqa: PLC0415
+        from slackwater.runtime.foresight.sample_statistics import SampleShowsNothing  # noqa: PLC0415
 
         try:
             return self._predicted(flow, rates, sample, **by), None

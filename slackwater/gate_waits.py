@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from slackwater.runtime.estimate.gates import (
+from slackwater.runtime.foresight.gates import (
     GatedEstimate,
     GatedFlow,
     GatedOperator,
@@ -16,8 +16,8 @@ from slackwater.runtime.estimate.gates import (
     estimate_gated,
     gated_operators,
 )
-from slackwater.runtime.estimate.layout import Layout
-from slackwater.runtime.estimate.query_graph import FloatArray, QueryGraph, arrivals_of
+from slackwater.runtime.foresight.layout import Layout
+from slackwater.runtime.foresight.query_graph import FloatArray, QueryGraph, arrivals_of
 from slackwater.runtime.model import (
     NS_PER_SECOND,
     ON_ARRIVAL,

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from slackwater.actors.jobs.logs import LogPart
     from slackwater.actors.jobs.records import JobRecord
     from slackwater.prediction import Prediction
-    from slackwater.runtime.estimate.shared_cores import SharedCores
+    from slackwater.runtime.foresight.shared_cores import SharedCores
 
 OnReport = Callable[[JobReport], None]
 Latency = Mapping[str, Mapping[str, float]]

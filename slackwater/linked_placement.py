@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from slackwater.prediction import Prediction
-from slackwater.runtime.estimate.placement.linked import Crossing, LinkedProblem, climb_linked
+from slackwater.runtime.foresight.placement.linked import Crossing, LinkedProblem, climb_linked
 from slackwater.runtime.plan.slots import SlotPlace
 from slackwater.runtime.simulate import LinkModel
 from slackwater.what_if import network_of

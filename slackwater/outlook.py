@@ -9,11 +9,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from slackwater.gate_waits import GatePart, gate_part
-from slackwater.runtime.estimate import LatencyEstimate, QueryGraph, Workload, estimate_latency
-from slackwater.runtime.estimate.layout import Layout, Network, laid_out
-from slackwater.runtime.estimate.query_graph import FloatArray, arrivals_of
-from slackwater.runtime.estimate.shared_cores import SharedCores
-from slackwater.runtime.estimate.units import Slices
+from slackwater.runtime.foresight import LatencyEstimate, QueryGraph, Workload, estimate_latency
+from slackwater.runtime.foresight.layout import Layout, Network, laid_out
+from slackwater.runtime.foresight.query_graph import FloatArray, arrivals_of
+from slackwater.runtime.foresight.shared_cores import SharedCores
+from slackwater.runtime.foresight.units import Slices
 from slackwater.runtime.plan.plan import Plan
 from slackwater.runtime.plan.slots import SlotPlace
 from slackwater.sampling import FlowSample

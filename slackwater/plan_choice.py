@@ -19,13 +19,13 @@ from slackwater.predicting import series_ahead, speed_of, subintervals
 from slackwater.prediction import Prediction, worst_text
 from slackwater.runtime.config import Limits, Tuning
 from slackwater.runtime.errors import FlowError
-from slackwater.runtime.estimate import CostCurve, Workload
-from slackwater.runtime.estimate.carried import StepStatistics, carried
-from slackwater.runtime.estimate.excess import cumulative_excess
-from slackwater.runtime.estimate.query_graph import FloatArray, arrivals_of
-from slackwater.runtime.estimate.rates import Rate
-from slackwater.runtime.estimate.step_curves import step_curves
 from slackwater.runtime.flow.dataflow import Dataflow
+from slackwater.runtime.foresight import CostCurve, Workload
+from slackwater.runtime.foresight.carried import StepStatistics, carried
+from slackwater.runtime.foresight.excess import cumulative_excess
+from slackwater.runtime.foresight.query_graph import FloatArray, arrivals_of
+from slackwater.runtime.foresight.rates import Rate
+from slackwater.runtime.foresight.step_curves import step_curves
 from slackwater.runtime.model import NS_PER_SECOND, Duration
 from slackwater.runtime.plan.plan import Stage
 from slackwater.runtime.plan.step import ChoosingStep

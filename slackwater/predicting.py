@@ -10,12 +10,12 @@ import numpy as np
 from slackwater.outlook import Outlook, estimate_placed
 from slackwater.prediction import Prediction
 from slackwater.runtime.errors import SettingError
-from slackwater.runtime.estimate import Workload
-from slackwater.runtime.estimate.placement import PlacementProblem, SearchBudget, mace_hc
-from slackwater.runtime.estimate.query_graph import FloatArray
-from slackwater.runtime.estimate.rates import EndedTimes, OwnTimes, Rate, is_trace, series_of
-from slackwater.runtime.estimate.sampled import as_shares
-from slackwater.runtime.estimate.shared_cores import SharedCores, with_shared_cores
+from slackwater.runtime.foresight import Workload
+from slackwater.runtime.foresight.placement import PlacementProblem, SearchBudget, mace_hc
+from slackwater.runtime.foresight.query_graph import FloatArray
+from slackwater.runtime.foresight.rates import EndedTimes, OwnTimes, Rate, is_trace, series_of
+from slackwater.runtime.foresight.sampled import as_shares
+from slackwater.runtime.foresight.shared_cores import SharedCores, with_shared_cores
 from slackwater.runtime.model import NS_PER_SECOND, Duration, duration_ns
 from slackwater.runtime.plan.plan import Plan
 from slackwater.runtime.plan.slots import SlotPlace, places_by_name

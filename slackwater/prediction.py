@@ -14,10 +14,10 @@ from slackwater.fits import divided, why_it_does_not_fit
 from slackwater.gate_waits import GatePart, gate_lines, relief_by_slack
 from slackwater.outlook import Outlook
 from slackwater.runtime.errors import SettingError
-from slackwater.runtime.estimate import LatencyEstimate, QueryGraph, Workload
-from slackwater.runtime.estimate.query_graph import FloatArray, arrivals_of
-from slackwater.runtime.estimate.shared_cores import SharedCores
-from slackwater.runtime.estimate.sustainable import sustainable
+from slackwater.runtime.foresight import LatencyEstimate, QueryGraph, Workload
+from slackwater.runtime.foresight.query_graph import FloatArray, arrivals_of
+from slackwater.runtime.foresight.shared_cores import SharedCores
+from slackwater.runtime.foresight.sustainable import sustainable
 from slackwater.runtime.model import NS_PER_SECOND, format_ns, format_s
 from slackwater.runtime.plan.expected import ExpectedLatency, RateRange
 from slackwater.runtime.plan.plan import Plan

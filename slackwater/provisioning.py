@@ -11,8 +11,8 @@ from slackwater.gate_waits import GatePart
 from slackwater.prediction import Prediction, Verdict
 from slackwater.recorded import History, statistics
 from slackwater.runtime.errors import SettingError
-from slackwater.runtime.estimate.rates import Rate
 from slackwater.runtime.flow.dataflow import Dataflow
+from slackwater.runtime.foresight.rates import Rate
 from slackwater.runtime.model import Duration, format_ns
 from slackwater.runtime.simulate import LinkModel
 from slackwater.sampling import FlowSample

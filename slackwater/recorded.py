@@ -19,16 +19,16 @@ from slackwater.actors.tuning.job_records import JobSamples, read_record
 from slackwater.actors.tuning.sample_history import in_order, job_files
 from slackwater.runtime.config import Limits
 from slackwater.runtime.errors import SettingError
-from slackwater.runtime.estimate.gates.recorded_times import times_recorded
-from slackwater.runtime.estimate.rates import Rate, RecordedRate
-from slackwater.runtime.estimate.recorded import (
+from slackwater.runtime.flow.dataflow import Dataflow
+from slackwater.runtime.foresight.gates.recorded_times import times_recorded
+from slackwater.runtime.foresight.rates import Rate, RecordedRate
+from slackwater.runtime.foresight.recorded import (
     arrivals_recorded,
     graph_recorded,
     intervals_recorded,
     stages_recorded,
 )
-from slackwater.runtime.estimate.sampled import spans_of
-from slackwater.runtime.flow.dataflow import Dataflow
+from slackwater.runtime.foresight.sampled import spans_of
 from slackwater.runtime.measure.samples import StageSample
 from slackwater.runtime.model import NS_PER_SECOND, Duration, duration_ns
 from slackwater.runtime.order.k_slack import KSlack

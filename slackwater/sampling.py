@@ -15,13 +15,13 @@ from dataclasses import dataclass, field, replace
 from slackwater.actors.kernel.occupied import OccupiedClock
 from slackwater.runtime.config import Limits
 from slackwater.runtime.errors import SettingError
-from slackwater.runtime.estimate import QueryGraph
-from slackwater.runtime.estimate.curves import USUAL_S
-from slackwater.runtime.estimate.gates import SourceTimes
-from slackwater.runtime.estimate.rates import RecordedRate
-from slackwater.runtime.estimate.sample_statistics import query_graph_of_sample
-from slackwater.runtime.estimate.sampled import SampledStage, sampled_stages, share_of, spans_of
 from slackwater.runtime.flow.dataflow import Dataflow
+from slackwater.runtime.foresight import QueryGraph
+from slackwater.runtime.foresight.curves import USUAL_S
+from slackwater.runtime.foresight.gates import SourceTimes
+from slackwater.runtime.foresight.rates import RecordedRate
+from slackwater.runtime.foresight.sample_statistics import query_graph_of_sample
+from slackwater.runtime.foresight.sampled import SampledStage, sampled_stages, share_of, spans_of
 from slackwater.runtime.measure.report import JobReport
 from slackwater.runtime.model import NS_PER_SECOND
 from slackwater.runtime.patterns.scopes import CountWindows

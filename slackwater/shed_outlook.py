@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from slackwater.runtime.estimate.shed import ShedCourse
+from slackwater.runtime.foresight.shed import ShedCourse
 from slackwater.runtime.model import format_s
 from slackwater.runtime.shedding.settings import Drops
 

@@ -15,10 +15,10 @@ import numpy as np
 from slackwater.fits import ROOM, divided
 from slackwater.gate_waits import GatePart
 from slackwater.outlook import Outlook, PlacedEstimate, estimate_placed
-from slackwater.runtime.estimate import LatencyEstimate, QueryGraph, Workload
-from slackwater.runtime.estimate.query_graph import FloatArray
-from slackwater.runtime.estimate.shared_cores import SharedCores, with_shared_cores
-from slackwater.runtime.estimate.shed import ShedCourse, ShedRule, shed_course
+from slackwater.runtime.foresight import LatencyEstimate, QueryGraph, Workload
+from slackwater.runtime.foresight.query_graph import FloatArray
+from slackwater.runtime.foresight.shared_cores import SharedCores, with_shared_cores
+from slackwater.runtime.foresight.shed import ShedCourse, ShedRule, shed_course
 from slackwater.runtime.model import NS_PER_SECOND, format_s
 from slackwater.runtime.plan.plan import Plan, Stage
 from slackwater.runtime.shedding import Espice

@@ -16,7 +16,7 @@ from slackwater.simulated_job import SimulatedJob
 if TYPE_CHECKING:
     from slackwater.plan_choice import Ahead
     from slackwater.prediction import Prediction
-    from slackwater.runtime.estimate.rates import Rate
+    from slackwater.runtime.foresight.rates import Rate
     from slackwater.submitted import Planned
 
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from slackwater.runtime.errors import SlackwaterError
-from slackwater.runtime.estimate.gates import SourceTimes
+from slackwater.runtime.foresight.gates import SourceTimes
 from slackwater.runtime.model import END_NS, NS_PER_SECOND, START_NS, Int64Array, Message
 from slackwater.runtime.plan.plan import Stage
 from slackwater.runtime.plan.steps import SourceStep

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from slackwater.runtime.estimate.gates import SourceTimes
-from slackwater.runtime.estimate.query_graph import FloatArray
-from slackwater.runtime.estimate.sampled import SliceSeen, StageCost
+from slackwater.runtime.foresight.gates import SourceTimes
+from slackwater.runtime.foresight.query_graph import FloatArray
+from slackwater.runtime.foresight.sampled import SliceSeen, StageCost
 from slackwater.runtime.model import NS_PER_SECOND
 
 __all__ = ["Stretched", "stretched", "work_spread"]

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from slackwater.admission import Admission
     from slackwater.prediction import Prediction
     from slackwater.runtime.config import Limits, Tuning
-    from slackwater.runtime.estimate.rates import Rate
+    from slackwater.runtime.foresight.rates import Rate
     from slackwater.sampling import FlowSample
 
 __all__ = ["Planned"]

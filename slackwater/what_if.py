@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from slackwater.runtime.errors import SettingError
-from slackwater.runtime.estimate import QueryGraph
-from slackwater.runtime.estimate.curves import WindowCurve
-from slackwater.runtime.estimate.latency_estimate import NodeEstimate
-from slackwater.runtime.estimate.layout import Network, Way
-from slackwater.runtime.estimate.links import CROSSES
-from slackwater.runtime.estimate.query_graph import CostCurve, FloatArray, QueryOperator
+from slackwater.runtime.foresight import QueryGraph
+from slackwater.runtime.foresight.curves import WindowCurve
+from slackwater.runtime.foresight.latency_estimate import NodeEstimate
+from slackwater.runtime.foresight.layout import Network, Way
+from slackwater.runtime.foresight.links import CROSSES
+from slackwater.runtime.foresight.query_graph import CostCurve, FloatArray, QueryOperator
 from slackwater.runtime.model import NS_PER_SECOND, Duration, duration_ns
 from slackwater.runtime.plan.plan import Plan
 from slackwater.runtime.simulate import LinkModel

@@ -8,8 +8,8 @@ from dataclasses import replace
 from slackwater.outlook import estimate_placed
 from slackwater.prediction import Prediction
 from slackwater.runtime.errors import SettingError
-from slackwater.runtime.estimate import LatencyEstimate, MoveWorth, move_worth
-from slackwater.runtime.estimate.shared_cores import SharedCores, with_shared_cores
+from slackwater.runtime.foresight import LatencyEstimate, MoveWorth, move_worth
+from slackwater.runtime.foresight.shared_cores import SharedCores, with_shared_cores
 from slackwater.runtime.measure import MovedStage, Replaced
 from slackwater.runtime.model import NS_PER_SECOND, Duration, duration_ns, format_ns
 from slackwater.runtime.placement.moved import why_it_stays

@@ -18,8 +18,8 @@ import pyarrow as pa
 
 import slackwater as sw
 from benchmarks.frame import Claim, Options, Result, Spread, check, counted
-from slackwater.runtime.estimate import QueryGraph, QueryOperator
-from slackwater.runtime.estimate.query_graph import arrivals_of
+from slackwater.runtime.foresight import QueryGraph, QueryOperator
+from slackwater.runtime.foresight.query_graph import arrivals_of
 from slackwater.runtime.measure import JobReport, Replaced, imbalances
 from slackwater.runtime.simulate import CostModel
 from slackwater.sampling import FlowSample

@@ -11,7 +11,7 @@ import slackwater as sw
 from slackwater.predicting import on_machines
 from slackwater.provisioning import fewest_nodes
 from slackwater.runtime.errors import FlowError
-from slackwater.runtime.estimate.shared_cores import SharedCores
+from slackwater.runtime.foresight.shared_cores import SharedCores
 from slackwater.sampling import FlowSample, sample_flow
 from tests.support.known_work import MS, sampled, times
 

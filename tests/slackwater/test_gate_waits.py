@@ -16,7 +16,7 @@ from slackwater.admission import admitted_plan
 from slackwater.gate_waits import relieves
 from slackwater.prediction import Prediction
 from slackwater.provisioning import fewest_nodes
-from slackwater.runtime.estimate.rates import RecordedRate
+from slackwater.runtime.foresight.rates import RecordedRate
 from slackwater.runtime.simulate import CostModel
 from slackwater.sampling import sample_flow
 

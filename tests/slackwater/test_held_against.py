@@ -14,7 +14,7 @@ from slackwater.predicting import predict
 from slackwater.report.picture import draw_latency
 from slackwater.report.render import report_text
 from slackwater.runtime.errors import FlowError, SettingError
-from slackwater.runtime.estimate.shared_cores import SharedCores
+from slackwater.runtime.foresight.shared_cores import SharedCores
 from slackwater.runtime.measure import JobReport
 from slackwater.runtime.simulate import CostModel
 from slackwater.sampling import FlowSample

@@ -17,10 +17,10 @@ import slackwater as sw
 from slackwater.prediction import Prediction
 from slackwater.provisioning import fewest_nodes
 from slackwater.runtime.errors import FlowError, SettingError
-from slackwater.runtime.estimate import circles
-from slackwater.runtime.estimate.rates import OnOff
-from slackwater.runtime.estimate.sample_statistics import query_graph_of_sample
-from slackwater.runtime.estimate.sampled import SampledStage
+from slackwater.runtime.foresight import circles
+from slackwater.runtime.foresight.rates import OnOff
+from slackwater.runtime.foresight.sample_statistics import query_graph_of_sample
+from slackwater.runtime.foresight.sampled import SampledStage
 from slackwater.runtime.simulate import CostModel, LinkModel
 from slackwater.sampling import sample_flow
 from tests.support.known_work import times

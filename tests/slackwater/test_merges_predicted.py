@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 import slackwater as sw
-from slackwater.runtime.estimate.query_graph import QueryGraph, QueryOperator
+from slackwater.runtime.foresight.query_graph import QueryGraph, QueryOperator
 from slackwater.runtime.simulate import CostModel, LinkModel
 from tests.support.event_system import run_events
 

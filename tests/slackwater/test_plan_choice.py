@@ -16,10 +16,10 @@ import slackwater as sw
 from slackwater.cli.main import app
 from slackwater.plan_choice import Sampler, choose_plan
 from slackwater.runtime.config import Limits
-from slackwater.runtime.estimate import QueryGraph
-from slackwater.runtime.estimate.curves import JoinCurve
-from slackwater.runtime.estimate.sample_statistics import query_graph_of_sample
-from slackwater.runtime.estimate.sampled import SampledStage
+from slackwater.runtime.foresight import QueryGraph
+from slackwater.runtime.foresight.curves import JoinCurve
+from slackwater.runtime.foresight.sample_statistics import query_graph_of_sample
+from slackwater.runtime.foresight.sampled import SampledStage
 from slackwater.runtime.prepare import prepare
 from slackwater.sampling import FlowSample, sample_flow
 from tests.support.filtered_flows import written

@@ -16,7 +16,7 @@ import pytest
 import slackwater as sw
 from slackwater.provisioning import fewest_nodes
 from slackwater.runtime.errors import FlowError, SettingError
-from slackwater.runtime.estimate.rates import series_of
+from slackwater.runtime.foresight.rates import series_of
 from slackwater.runtime.simulate import CostModel
 from slackwater.sampling import sample_flow
 from tests.support.endless import EndlessInput

@@ -19,7 +19,7 @@ from slackwater.prediction import Prediction
 from slackwater.provisioning import fewest_nodes
 from slackwater.recorded import ahead_of, sample_of_history
 from slackwater.runtime.errors import FlowError, SettingError
-from slackwater.runtime.estimate.rates import OnOff
+from slackwater.runtime.foresight.rates import OnOff
 from slackwater.runtime.simulate import CostModel
 from tests.support.flows import late_pair
 from tests.support.known_work import MS

@@ -13,8 +13,8 @@ import pytest
 import slackwater as sw
 from slackwater.recorded import sample_of_history
 from slackwater.runtime.errors import FlowError, SettingError
-from slackwater.runtime.estimate.rates import RecordedRate
-from slackwater.runtime.estimate.recorded import arrivals_recorded
+from slackwater.runtime.foresight.rates import RecordedRate
+from slackwater.runtime.foresight.recorded import arrivals_recorded
 from slackwater.runtime.measure.samples import StageSample
 from slackwater.runtime.simulate import CostModel
 from tests.slackwater.test_recorded import tuning

@@ -10,7 +10,7 @@ import slackwater as sw
 from slackwater.plan_choice import Considered
 from slackwater.predicting import better_of
 from slackwater.runtime.errors import SettingError
-from slackwater.runtime.estimate import QueryGraph
+from slackwater.runtime.foresight import QueryGraph
 from slackwater.runtime.placement.placement_text import placement_lines
 from slackwater.sampling import FlowSample, sample_flow
 from tests.support.known_work import MS, WorkClock, sampled, times

@@ -10,7 +10,7 @@ import pytest
 
 import slackwater as sw
 from benchmarks.mace.random_flow import random_flow
-from slackwater.runtime.estimate.latency_estimate import LatencyEstimate
+from slackwater.runtime.foresight.latency_estimate import LatencyEstimate
 from slackwater.runtime.simulate import CostModel, LinkModel
 from slackwater.simulation import Simulation
 

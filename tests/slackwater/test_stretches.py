@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 import slackwater as sw
 from slackwater import source_times
-from slackwater.runtime.estimate.gates import SourceTimes
-from slackwater.runtime.estimate.query_graph import FloatArray
-from slackwater.runtime.estimate.rates import OwnTimes
-from slackwater.runtime.estimate.sampled import StageCost
+from slackwater.runtime.foresight.gates import SourceTimes
+from slackwater.runtime.foresight.query_graph import FloatArray
+from slackwater.runtime.foresight.rates import OwnTimes
+from slackwater.runtime.foresight.sampled import StageCost
 from slackwater.runtime.simulate import MeasuredSlice
 from slackwater.sampling import sample_flow
 from slackwater.some_rows import BLOCKS

@@ -17,7 +17,7 @@ from slackwater.jobs import Job, Running
 from slackwater.predicting import on_machines
 from slackwater.prediction import Prediction
 from slackwater.runtime.errors import SettingError
-from slackwater.runtime.estimate.shared_cores import SharedCores
+from slackwater.runtime.foresight.shared_cores import SharedCores
 from slackwater.runtime.measure import Replaced
 from slackwater.runtime.plan.slots import SlotPlace
 from slackwater.sampling import sample_flow

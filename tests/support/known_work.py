@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 import slackwater as sw
-from slackwater.runtime.estimate.rates import OnOff
+from slackwater.runtime.foresight.rates import OnOff
 from slackwater.sampling import FlowSample, sample_flow
 
 MS = 1_000_000
