@@ -11,12 +11,12 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Unpack
 
-from slackwater.admission import RunningFlow
 from slackwater.flow_host import FlowHost
 from slackwater.jobs import Job
 from slackwater.runtime.config import Limits, Tuning
 from slackwater.runtime.errors import ClusterError, FlowError
 from slackwater.runtime.flow.dataflow import Dataflow
+from slackwater.runtime.foresight.chosen.admission import RunningFlow
 from slackwater.runtime.plan.plan import Plan
 from slackwater.runtime.plan.slots import slots_of_nodes
 from slackwater.runtime.plan.steps import SourceStep

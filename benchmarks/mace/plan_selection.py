@@ -38,10 +38,10 @@ from benchmarks.mace.stock_query import (
 )
 from benchmarks.mace.trial import LIMITS, PER_SLICE_NS, Leaving, Measured
 from benchmarks.side_by_side import side_by_side
-from slackwater.plan_choice import price_of
 from slackwater.runtime.errors import SettingError
 from slackwater.runtime.foresight import LatencyEstimate, Workload, estimate_latency
 from slackwater.runtime.foresight.carried import StepStatistics, carried
+from slackwater.runtime.foresight.chosen.plan_choice import price_of
 from slackwater.runtime.foresight.curves import JoinCurve
 from slackwater.runtime.foresight.query_graph import arrivals_of
 from slackwater.runtime.measure.report import JobReport

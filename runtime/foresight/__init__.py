@@ -18,8 +18,11 @@
 | `sustainable.py` | the highest rates that a flow keeps up with, curves counted |
 | `shed.py` | what a step that sheds will drop, and what latency that leaves |
 | `gates/` | what rows wait in gates, and that put together with the work |
-| `worth.py` | whether a running flow is better off elsewhere |
 | `placement/` | the placement whose Mace is least |
+| `live/` | a prediction held against the run that it is of |
+| `observed/` | what a flow has shown: a sample of it, an earlier job |
+| `predicted/` | the latency of a flow in its slots |
+| `chosen/` | what is decided by that: placements, plans, nodes, admission, moves |
 """
 
 from __future__ import annotations
@@ -30,16 +33,13 @@ from slackwater.runtime.foresight.latency_estimate import (
     estimate_latency,
 )
 from slackwater.runtime.foresight.query_graph import CostCurve, QueryGraph, QueryOperator, Workload
-from slackwater.runtime.foresight.worth import MoveWorth, move_worth
 
 __all__ = [
     "CostCurve",
     "LatencyEstimate",
-    "MoveWorth",
     "NodeEstimate",
     "QueryGraph",
     "QueryOperator",
     "Workload",
     "estimate_latency",
-    "move_worth",
 ]

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from slackwater.runtime.foresight.observed.some_rows import BLOCKS
 from slackwater.runtime.foresight.query_graph import FloatArray
 from slackwater.runtime.foresight.sampled import SampledStage, StageCost
-from slackwater.some_rows import BLOCKS
 
 FIXED_S, ROW_S, SLICE_S = 1e-4, 6e-4, 2e-3
 

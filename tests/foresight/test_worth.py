@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from slackwater.runtime.errors import SettingError
-from slackwater.runtime.foresight import LatencyEstimate, NodeEstimate, move_worth
+from slackwater.runtime.foresight import LatencyEstimate, NodeEstimate
+from slackwater.runtime.foresight.chosen.worthwhile import move_worth
 
 
 def estimate(worst_s: float, load: float = 0.5) -> LatencyEstimate:

@@ -8,11 +8,12 @@ import pyarrow as pa
 import pytest
 
 import slackwater as sw
-from slackwater.predicting import on_machines
 from slackwater.provisioning import fewest_nodes
 from slackwater.runtime.errors import FlowError
+from slackwater.runtime.foresight.observed.flow_sample import FlowSample
+from slackwater.runtime.foresight.predicted.predicting import on_machines
 from slackwater.runtime.foresight.shared_cores import SharedCores
-from slackwater.sampling import FlowSample, sample_flow
+from slackwater.sampling import sample_flow
 from tests.support.known_work import MS, sampled, times
 
 ALONE = "stage gate alone needs 1.70 cores at these rates: it cannot be divided: lower its rate"

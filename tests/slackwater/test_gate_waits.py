@@ -12,10 +12,10 @@ import pyarrow as pa
 import pytest
 
 import slackwater as sw
-from slackwater.admission import admitted_plan
-from slackwater.gate_waits import relieves
-from slackwater.prediction import Prediction
 from slackwater.provisioning import fewest_nodes
+from slackwater.runtime.foresight.chosen.admission import admitted_plan
+from slackwater.runtime.foresight.predicted.gate_waits import relieves
+from slackwater.runtime.foresight.predicted.prediction import Prediction
 from slackwater.runtime.foresight.rates import RecordedRate
 from slackwater.runtime.simulate import CostModel
 from slackwater.sampling import sample_flow

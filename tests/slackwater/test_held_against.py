@@ -9,15 +9,15 @@ import pyarrow as pa
 import pytest
 
 import slackwater as sw
-from slackwater.admission import RunningFlow, broken_by
-from slackwater.predicting import predict
 from slackwater.report.picture import draw_latency
 from slackwater.report.render import report_text
 from slackwater.runtime.errors import FlowError, SettingError
+from slackwater.runtime.foresight.chosen.admission import RunningFlow, broken_by
+from slackwater.runtime.foresight.observed.flow_sample import FlowSample
+from slackwater.runtime.foresight.predicted.predicting import predict
 from slackwater.runtime.foresight.shared_cores import SharedCores
 from slackwater.runtime.measure import JobReport
 from slackwater.runtime.simulate import CostModel
-from slackwater.sampling import FlowSample
 from tests.slackwater.test_prediction import FLOW
 from tests.support.known_work import MS, bursts, counts_of, sampled, times
 from tests.support.typed import said

@@ -14,10 +14,10 @@ import pyarrow as pa
 import pytest
 
 import slackwater as sw
-from slackwater.prediction import Prediction
 from slackwater.provisioning import fewest_nodes
 from slackwater.runtime.errors import FlowError, SettingError
 from slackwater.runtime.foresight import circles
+from slackwater.runtime.foresight.predicted.prediction import Prediction
 from slackwater.runtime.foresight.rates import OnOff
 from slackwater.runtime.foresight.sample_statistics import query_graph_of_sample
 from slackwater.runtime.foresight.sampled import SampledStage

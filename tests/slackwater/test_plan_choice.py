@@ -14,14 +14,15 @@ from typer.testing import CliRunner
 
 import slackwater as sw
 from slackwater.cli.main import app
-from slackwater.plan_choice import Sampler, choose_plan
 from slackwater.runtime.config import Limits
 from slackwater.runtime.foresight import QueryGraph
+from slackwater.runtime.foresight.chosen.plan_choice import Sampler, choose_plan
 from slackwater.runtime.foresight.curves import JoinCurve
+from slackwater.runtime.foresight.observed.flow_sample import FlowSample
 from slackwater.runtime.foresight.sample_statistics import query_graph_of_sample
 from slackwater.runtime.foresight.sampled import SampledStage
 from slackwater.runtime.prepare import prepare
-from slackwater.sampling import FlowSample, sample_flow
+from slackwater.sampling import sample_flow
 from tests.support.filtered_flows import written
 
 COUNT = 400

@@ -15,12 +15,13 @@ from typer.testing import CliRunner
 
 import slackwater as sw
 from slackwater.cli.main import app
-from slackwater.prediction import Prediction
 from slackwater.provisioning import fewest_nodes
-from slackwater.recorded import ahead_of, sample_of_history
 from slackwater.runtime.errors import FlowError, SettingError
+from slackwater.runtime.foresight.predicted.predicting import ahead_of
+from slackwater.runtime.foresight.predicted.prediction import Prediction
 from slackwater.runtime.foresight.rates import OnOff
 from slackwater.runtime.simulate import CostModel
+from slackwater.sampling import sample_of_history
 from tests.support.flows import late_pair
 from tests.support.known_work import MS
 

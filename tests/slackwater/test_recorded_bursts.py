@@ -10,11 +10,16 @@ import pyarrow as pa
 import pytest
 
 import slackwater as sw
-from slackwater.linked_placement import linked_placement, links_matter
-from slackwater.predicting import better_of, coarser
 from slackwater.provisioning import fewest_nodes
-from slackwater.recorded import ahead_of, sample_of_history
+from slackwater.runtime.foresight.chosen.placements import (
+    better_of,
+    coarser,
+    linked_placement,
+    links_matter,
+)
+from slackwater.runtime.foresight.predicted.predicting import ahead_of
 from slackwater.runtime.simulate import CostModel, LinkModel
+from slackwater.sampling import sample_of_history
 from tests.slackwater.test_recorded import tuning, worst_s
 from tests.support.known_work import MS
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import slackwater as sw
-from slackwater.prediction import Prediction
+from slackwater.runtime.foresight.predicted.prediction import Prediction
 from slackwater.runtime.simulate import CostModel
 from tests.slackwater.test_recorded import worst_s
 from tests.support.known_work import MS

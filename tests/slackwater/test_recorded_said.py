@@ -11,12 +11,12 @@ import pyarrow as pa
 import pytest
 
 import slackwater as sw
-from slackwater.recorded import sample_of_history
 from slackwater.runtime.errors import FlowError, SettingError
 from slackwater.runtime.foresight.rates import RecordedRate
 from slackwater.runtime.foresight.recorded import arrivals_recorded
 from slackwater.runtime.measure.samples import StageSample
 from slackwater.runtime.simulate import CostModel
+from slackwater.sampling import sample_of_history
 from tests.slackwater.test_recorded import tuning
 from tests.support.flows import late_pair
 

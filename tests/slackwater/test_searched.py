@@ -7,12 +7,13 @@ from dataclasses import replace
 import pytest
 
 import slackwater as sw
-from slackwater.plan_choice import Considered
-from slackwater.predicting import better_of
 from slackwater.runtime.errors import SettingError
 from slackwater.runtime.foresight import QueryGraph
+from slackwater.runtime.foresight.chosen.placements import better_of
+from slackwater.runtime.foresight.chosen.plan_choice import Considered
+from slackwater.runtime.foresight.observed.flow_sample import FlowSample
 from slackwater.runtime.placement.placement_text import placement_lines
-from slackwater.sampling import FlowSample, sample_flow
+from slackwater.sampling import sample_flow
 from tests.support.known_work import MS, WorkClock, sampled, times
 
 RATES = {"a": 225, "b": 75, "c": 75}

@@ -9,12 +9,13 @@ import pyarrow as pa
 import pytest
 
 import slackwater as sw
-from slackwater.admission import admitted_plan
-from slackwater.prediction import Prediction
 from slackwater.provisioning import fewest_nodes
+from slackwater.runtime.foresight.chosen.admission import admitted_plan
+from slackwater.runtime.foresight.observed.flow_sample import FlowSample
+from slackwater.runtime.foresight.predicted.prediction import Prediction
+from slackwater.runtime.foresight.predicted.shed_outlook import ShedOutlook
 from slackwater.runtime.simulate import CostModel, LinkModel
-from slackwater.sampling import FlowSample, sample_flow
-from slackwater.shed_outlook import ShedOutlook
+from slackwater.sampling import sample_flow
 
 MS = 1_000_000
 BOUND_S = 0.4

@@ -14,14 +14,14 @@ import pytest
 
 import slackwater as sw
 from slackwater.jobs import Job, Running
-from slackwater.predicting import on_machines
-from slackwater.prediction import Prediction
 from slackwater.runtime.errors import SettingError
+from slackwater.runtime.foresight.chosen.worthwhile import worthwhile_moves
+from slackwater.runtime.foresight.predicted.predicting import on_machines
+from slackwater.runtime.foresight.predicted.prediction import Prediction
 from slackwater.runtime.foresight.shared_cores import SharedCores
 from slackwater.runtime.measure import Replaced
 from slackwater.runtime.plan.slots import SlotPlace
 from slackwater.sampling import sample_flow
-from slackwater.worthwhile import worthwhile_moves
 from tests.support.flows import ticking
 
 MS = 1_000_000

@@ -1,4 +1,4 @@
-"""Predictions are made here: of a plan as placed, or as a search places it."""
+"""Predictions are made here: of a plan as placed."""
 
 from __future__ import annotations
 
@@ -7,13 +7,20 @@ from dataclasses import replace
 
 import numpy as np
 
-from slackwater.outlook import Outlook, estimate_placed
-from slackwater.prediction import Prediction
 from slackwater.runtime.errors import SettingError
-from slackwater.runtime.foresight import Workload
-from slackwater.runtime.foresight.placement import PlacementProblem, SearchBudget, mace_hc
+from slackwater.runtime.foresight.observed.flow_sample import FlowSample
+from slackwater.runtime.foresight.predicted.outlook import Outlook, estimate_placed
+from slackwater.runtime.foresight.predicted.prediction import Prediction
+from slackwater.runtime.foresight.predicted.what_if import network_of
 from slackwater.runtime.foresight.query_graph import FloatArray
-from slackwater.runtime.foresight.rates import EndedTimes, OwnTimes, Rate, is_trace, series_of
+from slackwater.runtime.foresight.rates import (
+    EndedTimes,
+    OwnTimes,
+    Rate,
+    RecordedRate,
+    is_trace,
+    series_of,
+)
 from slackwater.runtime.foresight.sampled import as_shares
 from slackwater.runtime.foresight.shared_cores import SharedCores, with_shared_cores
 from slackwater.runtime.model import NS_PER_SECOND, Duration, duration_ns
@@ -22,15 +29,11 @@ from slackwater.runtime.plan.slots import SlotPlace, places_by_name
 from slackwater.runtime.plan.step import Step
 from slackwater.runtime.plan.steps import SourceStep
 from slackwater.runtime.simulate import LinkModel
-from slackwater.sampling import FlowSample
-from slackwater.what_if import network_of
 
 __all__ = [
-    "better_of",
-    "coarser",
+    "ahead_of",
     "on_machines",
     "predict",
-    "searched_placement",
     "series_ahead",
     "speed_of",
     "subintervals",
@@ -39,12 +42,10 @@ __all__ = [
 MOST_SUBINTERVALS = 100_000
 MOST_NUMBERS = 20_000
 """Rows of a record that show when they came, evenly of all."""
-SEARCH_MOVES = 20_000
-"""Moves that a search for a placement may look at."""
-SEARCH_STEPS = 3_000
-"""Subintervals that a search looks at, each of several of the prediction where there are more."""
-SEARCH_GAIN = 0.01
-"""A found placement has to be so much better than the simple rule's to be taken."""
+MOST_AHEAD = 10_000
+"""Subintervals that a record is divided into where its user says nothing: some seconds of work."""
+LEAST_WIDTH_S = 0.1
+"""Arrivals are known to no less of the usual interval; a burst in a longer one is none."""
 
 
 def predict(  # noqa: PLR0913 - each by name
@@ -167,6 +168,25 @@ def on_machines(made: Prediction, machines: Sequence[SharedCores]) -> Prediction
     return replace(made, estimate=found, outlook=outlook)
 
 
+def ahead_of(
+    rates: Mapping[str, Rate] | Rate, horizon: Duration | None, width: Duration | None
+) -> tuple[Duration, Duration]:
+    """Return how long to look ahead, and in subintervals of which length.
+
+    60 s in steps of 100 ms; of recorded rates the whole record, in longer steps where there would
+    be more than `MOST_AHEAD`.
+    """
+    each = rates.values() if isinstance(rates, Mapping) else [rates]
+    longest_s = max((one.length_s for one in each if isinstance(one, RecordedRate)), default=None)
+    if horizon is None:
+        horizon = 60.0 if longest_s is None else longest_s
+    if width is None:
+        horizon_s = duration_ns(horizon, what="horizon") / NS_PER_SECOND
+        each_s = 0.0 if longest_s is None else horizon_s / MOST_AHEAD
+        width = max(LEAST_WIDTH_S, each_s)
+    return horizon, width
+
+
 def subintervals(horizon: Duration, width: Duration) -> tuple[float, int]:
     """Return how long a subinterval is, seconds, and how many there are.
 
@@ -187,55 +207,3 @@ def speed_of(steps: Iterable[Step]) -> float | None:
     """Return the speed of event time by the clock; None if not given."""
     speeds = {step.source.speed for step in steps if isinstance(step, SourceStep)}
     return speeds.pop() if len(speeds) == 1 else None
-
-
-def searched_placement(made: Prediction, slots: Sequence[str], *, seed: int = 0) -> dict[str, str]:
-    """Return {stage: slot} of the least Mace_WC that Mace-HC finds.
-
-    Source: [mace] §IX-B, Fig. 11.
-    """
-    graph = made.sample.graph
-    number = {name: j for j, name in enumerate(graph.names)}
-    place = {slot: i for i, slot in enumerate(slots)}
-    said = [name for name, by in made.plan.placed_by.items() if by == "placement"]
-    problem = PlacementProblem(
-        load_s=made.work.load_s,
-        capacity=np.ones(len(slots)),
-        width_s=made.work.width_s,
-        pinned={number[name]: place[made.plan.slots[name]] for name in said},
-        near=[
-            (number[name], j)
-            for j, one in enumerate(graph.operators)
-            for name in one.inputs
-            if name in number
-        ],
-    )
-    found = mace_hc(problem, seed, budget=SearchBudget(moves=SEARCH_MOVES))
-    return {name: slots[int(found.nodes[j])] for name, j in number.items()}
-
-
-def coarser(made: Prediction, *, most: int = SEARCH_STEPS) -> Prediction:
-    """Return a prediction in at most so many subintervals, for a search."""
-    work = made.work
-    d = work.load_s.shape[1]
-    each = -(-d // most)
-    if each == 1:
-        return made
-
-    def summed(counts: FloatArray) -> FloatArray:
-        return np.add.reduceat(counts, np.arange(0, d, each), axis=-1)
-
-    arrivals = {name: summed(counts) for name, counts in work.arrivals.items()}
-    return replace(made, work=Workload(work.width_s * each, arrivals, summed(work.load_s)))
-
-
-def better_of(rule: Prediction, search: Prediction) -> Prediction:
-    """Return the one with the lower worst latency, the rule's where they are alike."""
-    both = {"simple rule": rule, "search": search}
-    each = {way: float("inf") if one.is_behind else one.worst_s for way, one in both.items()}
-    # One that falls behind is worse than one in which a gate holds rows that never count.
-    mine, its = ((one.is_behind, one.estimate.is_held) for one in both.values())
-    is_less = each["search"] < each["simple rule"] * (1 - SEARCH_GAIN)
-    is_better = its < mine or (its == mine and is_less)
-    told = {way: one.compared_s for way, one in both.items()}
-    return replace(search if is_better else rule, considered=told)

@@ -11,44 +11,32 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, TypedDict, Unpack
+from typing import Any, Protocol, Unpack
 
 import numpy as np
 
-from slackwater.predicting import series_ahead, speed_of, subintervals
-from slackwater.prediction import Prediction, worst_text
-from slackwater.runtime.config import Limits, Tuning
+from slackwater.runtime.config import Limits
 from slackwater.runtime.errors import FlowError
 from slackwater.runtime.flow.dataflow import Dataflow
 from slackwater.runtime.foresight import CostCurve, Workload
 from slackwater.runtime.foresight.carried import StepStatistics, carried
 from slackwater.runtime.foresight.excess import cumulative_excess
+from slackwater.runtime.foresight.observed.flow_sample import FlowSample
+from slackwater.runtime.foresight.observed.sampling import HERE
+from slackwater.runtime.foresight.predicted.asked import Ahead
+from slackwater.runtime.foresight.predicted.predicting import series_ahead, speed_of, subintervals
+from slackwater.runtime.foresight.predicted.prediction import Prediction, worst_text
 from slackwater.runtime.foresight.query_graph import FloatArray, arrivals_of
 from slackwater.runtime.foresight.rates import Rate
 from slackwater.runtime.foresight.step_curves import step_curves
-from slackwater.runtime.model import NS_PER_SECOND, Duration
+from slackwater.runtime.model import NS_PER_SECOND
 from slackwater.runtime.plan.plan import Stage
 from slackwater.runtime.plan.step import ChoosingStep
 from slackwater.runtime.prepare import prepare
 from slackwater.runtime.rewrite import FlowPlan, split_all
 from slackwater.runtime.rewrite.search import Cost, Found, Price, far_up, search_plans
-from slackwater.runtime.simulate import CostModel, LinkModel
-from slackwater.sampling import HERE, FlowSample, sample_flow
 
-__all__ = ["Considered", "PlanChoice", "choose_plan", "price_of"]
-
-
-class Ahead(TypedDict, total=False):
-    """Options of `FlowHost.predict` beside a flow, its rates and its sample."""
-
-    placement: Mapping[str, str] | None
-    limits: Limits | None
-    tuning: Tuning | None
-    horizon: Duration
-    width: Duration
-    seed: int
-    speed: float | None
-    link: LinkModel | None
+__all__ = ["Considered", "PlanChoice", "Sampler", "choose_plan", "price_of"]
 
 
 class Host(Protocol):
@@ -163,14 +151,13 @@ def choose_plan(
     flow: Dataflow,
     rates: Mapping[str, Rate] | Rate,
     *,
-    sample: int | Sampler = 1_000,
+    sample: Sampler,
     keep: int = 3,
-    cost: CostModel | None = None,
     **ahead: Unpack[Ahead],
 ) -> PlanChoice:
     """Return the best plan of a flow here, of those with the same results.
 
-    Nothing is run but samples, in this process. The search uses Mace on one node as strong as
+    Nothing is run but samples. The search uses Mace on one node as strong as
     all slots together, by the statistics of one sample; what it finds is sampled once more as it
     would run, and predicted with its placement. Source: [mace] §IX-A.
 
@@ -178,9 +165,8 @@ def choose_plan(
         host: where it is to run: a Cluster or a Simulation.
         flow: as written.
         rates: as of `FlowHost.predict`.
-        sample: rows of each source, or what makes a sample: (flow, limits) -> FlowSample.
+        sample: makes a sample of a flow with these limits.
         keep: how many rewritten plans to predict.
-        cost: what work costs where it is to run; None: as samples measure it here.
         ahead: `placement`, `limits`, `tuning`, `horizon`, `width`, `seed`, `speed` and `link`, as
             of `FlowHost.predict`. Plans without one of the stages that `placement` names are left
             out.
@@ -189,15 +175,14 @@ def choose_plan(
         FlowError, SettingError: as of `FlowHost.predict`.
     """
     limits = ahead.get("limits") or Limits()
-    sampled = _sampler(sample, cost) if isinstance(sample, int) else sample
 
     def predicted(one: Dataflow) -> Prediction:
-        return host.predict(one, rates, sample=sampled(one, limits), **ahead)
+        return host.predict(one, rates, sample=sample(one, limits), **ahead)
 
     written = Considered((), flow, predicted(flow))
     if not any(isinstance(step, ChoosingStep) for step in flow.steps.values()):
         return PlanChoice((written,), None)
-    price = _price(host, flow, rates, sampled, ahead)
+    price = _price(host, flow, rates, sample, ahead)
     found = search_plans(FlowPlan(flow.graph), price, keep=keep + 1)
     considered = [written]
     for _, plan in found.plans:
@@ -285,10 +270,6 @@ def _statistics(
         plan.graph.steps, stages, sample.stages, slice_s=limits.slice_ns / NS_PER_SECOND
     )
     return sample, stages, found
-
-
-def _sampler(rows: int, cost: CostModel | None) -> Sampler:
-    return lambda flow, limits: sample_flow(flow, rows=rows, limits=limits, cost=cost)
 
 
 def _rank(one: Considered) -> tuple[float, float]:

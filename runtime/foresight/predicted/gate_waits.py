@@ -17,6 +17,7 @@ from slackwater.runtime.foresight.gates import (
     gated_operators,
 )
 from slackwater.runtime.foresight.layout import Layout
+from slackwater.runtime.foresight.observed.flow_sample import FlowSample
 from slackwater.runtime.foresight.query_graph import FloatArray, QueryGraph, arrivals_of
 from slackwater.runtime.model import (
     NS_PER_SECOND,
@@ -27,7 +28,6 @@ from slackwater.runtime.model import (
     format_s,
 )
 from slackwater.runtime.plan.plan import Plan
-from slackwater.sampling import FlowSample
 
 __all__ = ["GatePart", "above", "at_speed", "gate_lines", "gate_part", "relief_by_slack"]
 

@@ -5,8 +5,7 @@ No stage is run: the input is opened, read further than the sample goes, and clo
 
 from __future__ import annotations
 
-import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -35,7 +34,9 @@ FAR_NS = 2**62
 """A moment by which every row is due."""
 
 
-def source_times(stages: Sequence[Stage], rows: int) -> tuple[dict[str, SourceTimes], int]:
+def source_times(
+    stages: Sequence[Stage], rows: int, *, now_s: Callable[[], float]
+) -> tuple[dict[str, SourceTimes], int]:
     """Return the times of each source's first rows, and the event time of 0, ns.
 
     A source that is to be read as fast as can be is looked at as it came: by its arrivals, or, it
@@ -44,9 +45,12 @@ def source_times(stages: Sequence[Stage], rows: int) -> tuple[dict[str, SourceTi
     Args:
         stages: of the plan; sources can be opened again.
         rows: how many of each to read at least, if there are as many.
+        now_s: a steady clock.
     """
     read = {
-        stage.name: _read(stage, rows) for stage in stages if isinstance(stage.step, SourceStep)
+        stage.name: _read(stage, rows, now_s)
+        for stage in stages
+        if isinstance(stage.step, SourceStep)
     }
     origin_ns = min((int(one[1].min()) for one, *_ in read.values() if one.size), default=0)
     last_ns = {name: int(one[0].max(initial=0)) for name, (one, *_) in read.items()}
@@ -69,7 +73,9 @@ def source_times(stages: Sequence[Stage], rows: int) -> tuple[dict[str, SourceTi
     return found, origin_ns
 
 
-def _read(stage: Stage, rows: int) -> tuple[Int64Array, float, int, bool]:
+def _read(
+    stage: Stage, rows: int, now_s: Callable[[], float]
+) -> tuple[Int64Array, float, int, bool]:
     """Return rows' times, the pace of event time, and how many each stands for.
 
     Shape (5, rows): stimulus, event time, when handed over, promise, its stimulus; ns. And whether
@@ -87,7 +93,7 @@ def _read(stage: Stage, rows: int) -> tuple[Int64Array, float, int, bool]:
         start_ns=0,
         needed=frozenset(),
     )
-    most, until_s = rows * LOOKS, time.monotonic() + LOOK_S
+    most, until_s = rows * LOOKS, now_s() + LOOK_S
     each = 1
     taken: list[Int64Array] = []
     now_ns = START_NS
@@ -99,7 +105,7 @@ def _read(stage: Stage, rows: int) -> tuple[Int64Array, float, int, bool]:
             if (due_ns := machine.due_ns) is None:
                 ended = True
                 break
-            if machine.rows_in >= rows and time.monotonic() > until_s:
+            if machine.rows_in >= rows and now_s() > until_s:
                 break
             message = machine.take(FAR_NS, max_rows=min(each, most - machine.rows_in))
             if message is None or message.promise_ns == END_NS:

@@ -9,22 +9,28 @@ from typing import Any, Literal
 
 import numpy as np
 
-from slackwater.coverage import covered_lines, not_held, uncounted, uncounted_text, widened_s
-from slackwater.fits import divided, why_it_does_not_fit
-from slackwater.gate_waits import GatePart, gate_lines, relief_by_slack
-from slackwater.outlook import Outlook
 from slackwater.runtime.errors import SettingError
 from slackwater.runtime.foresight import LatencyEstimate, QueryGraph, Workload
+from slackwater.runtime.foresight.observed.flow_sample import FlowSample
+from slackwater.runtime.foresight.predicted.coverage import (
+    covered_lines,
+    not_held,
+    uncounted,
+    uncounted_text,
+    widened_s,
+)
+from slackwater.runtime.foresight.predicted.fits import divided, why_it_does_not_fit
+from slackwater.runtime.foresight.predicted.gate_waits import GatePart, gate_lines, relief_by_slack
+from slackwater.runtime.foresight.predicted.outlook import Outlook
+from slackwater.runtime.foresight.predicted.shed_outlook import ShedOutlook, shed_lines
+from slackwater.runtime.foresight.predicted.shedding_ahead import shed_outlooks
+from slackwater.runtime.foresight.predicted.what_if import link_relief
 from slackwater.runtime.foresight.query_graph import FloatArray, arrivals_of
 from slackwater.runtime.foresight.shared_cores import SharedCores
 from slackwater.runtime.foresight.sustainable import sustainable
 from slackwater.runtime.model import NS_PER_SECOND, format_ns, format_s
 from slackwater.runtime.plan.expected import ExpectedLatency, RateRange
 from slackwater.runtime.plan.plan import Plan
-from slackwater.sampling import FlowSample
-from slackwater.shed_outlook import ShedOutlook, shed_lines
-from slackwater.shedding_ahead import shed_outlooks
-from slackwater.what_if import link_relief
 
 __all__ = ["Prediction", "Verdict", "worst_text"]
 

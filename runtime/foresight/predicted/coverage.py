@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from slackwater.outlook import Outlook, estimate_placed
 from slackwater.runtime.foresight.curves import ScaledCurve
+from slackwater.runtime.foresight.observed.flow_sample import FlowSample
+from slackwater.runtime.foresight.predicted.outlook import Outlook, estimate_placed
 from slackwater.runtime.foresight.query_graph import QueryGraph
 from slackwater.runtime.model import format_s
 from slackwater.runtime.plan.plan import Plan
 from slackwater.runtime.plan.steps import SourceStep
-from slackwater.sampling import FlowSample
 
 __all__ = ["covered_lines", "not_held", "uncounted", "uncounted_text", "widened_s"]
 

@@ -8,15 +8,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from slackwater.gate_waits import GatePart, gate_part
 from slackwater.runtime.foresight import LatencyEstimate, QueryGraph, Workload, estimate_latency
 from slackwater.runtime.foresight.layout import Layout, Network, laid_out
+from slackwater.runtime.foresight.observed.flow_sample import FlowSample
+from slackwater.runtime.foresight.predicted.gate_waits import GatePart, gate_part
 from slackwater.runtime.foresight.query_graph import FloatArray, arrivals_of
 from slackwater.runtime.foresight.shared_cores import SharedCores
 from slackwater.runtime.foresight.units import Slices
 from slackwater.runtime.plan.plan import Plan
 from slackwater.runtime.plan.slots import SlotPlace
-from slackwater.sampling import FlowSample
 
 __all__ = ["Outlook", "PlacedEstimate", "estimate_placed"]
 

@@ -13,11 +13,11 @@ from slackwater.runtime.foresight.curves import WindowCurve
 from slackwater.runtime.foresight.latency_estimate import NodeEstimate
 from slackwater.runtime.foresight.layout import Network, Way
 from slackwater.runtime.foresight.links import CROSSES
+from slackwater.runtime.foresight.observed.flow_sample import FlowSample
 from slackwater.runtime.foresight.query_graph import CostCurve, FloatArray, QueryOperator
 from slackwater.runtime.model import NS_PER_SECOND, Duration, duration_ns
 from slackwater.runtime.plan.plan import Plan
 from slackwater.runtime.simulate import LinkModel
-from slackwater.sampling import FlowSample
 
 __all__ = ["costing", "link_relief", "network_of", "with_costs"]
 

@@ -12,19 +12,19 @@ from typing import Protocol
 
 import numpy as np
 
-from slackwater.fits import ROOM, divided
-from slackwater.gate_waits import GatePart
-from slackwater.outlook import Outlook, PlacedEstimate, estimate_placed
 from slackwater.runtime.foresight import LatencyEstimate, QueryGraph, Workload
+from slackwater.runtime.foresight.observed.flow_sample import FlowSample
+from slackwater.runtime.foresight.predicted.fits import ROOM, divided
+from slackwater.runtime.foresight.predicted.gate_waits import GatePart
+from slackwater.runtime.foresight.predicted.outlook import Outlook, PlacedEstimate, estimate_placed
+from slackwater.runtime.foresight.predicted.shed_outlook import ShedOutlook
+from slackwater.runtime.foresight.predicted.what_if import costing
 from slackwater.runtime.foresight.query_graph import FloatArray
 from slackwater.runtime.foresight.shared_cores import SharedCores, with_shared_cores
 from slackwater.runtime.foresight.shed import ShedCourse, ShedRule, shed_course
 from slackwater.runtime.model import NS_PER_SECOND, format_s
 from slackwater.runtime.plan.plan import Plan, Stage
 from slackwater.runtime.shedding import Espice
-from slackwater.sampling import FlowSample
-from slackwater.shed_outlook import ShedOutlook
-from slackwater.what_if import costing
 
 __all__ = ["shed_outlooks"]
 

@@ -6,16 +6,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
-from slackwater.coverage import not_held, uncounted_text
 from slackwater.runtime.errors import SettingError
+from slackwater.runtime.foresight.predicted.coverage import not_held, uncounted_text
+from slackwater.runtime.foresight.predicted.shed_outlook import shed_texts
 from slackwater.runtime.model import format_ns, format_s
 from slackwater.runtime.plan.arrivals import closes_of
 from slackwater.runtime.plan.plan import Plan
 from slackwater.runtime.plan.verdict import Verdict
-from slackwater.shed_outlook import shed_texts
 
 if TYPE_CHECKING:
-    from slackwater.prediction import Prediction
+    from slackwater.runtime.foresight.predicted.prediction import Prediction
 
 __all__ = ["Admission", "RunningFlow", "admitted_plan", "broken_by", "check_admission"]
 

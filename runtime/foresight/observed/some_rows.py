@@ -1,4 +1,7 @@
-"""Some rows of an input, as a sample reads them: in blocks of different lengths."""
+"""Some rows of an input, as a sample reads them: in blocks of different lengths.
+
+What it hands over is noted with its event times.
+"""
 
 from __future__ import annotations
 
@@ -7,17 +10,26 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import cycle
 
+import numpy as np
 import pyarrow as pa
 
-from slackwater.runtime.sources.spec import END_OF_INPUT, EndOfInput, Input, SourceReader
-from slackwater.sample_times import SeenTimes
-from slackwater.stretches import Rows
+from slackwater.runtime.foresight.observed.stretches import Rows
+from slackwater.runtime.foresight.query_graph import FloatArray
+from slackwater.runtime.model import NS_PER_SECOND
+from slackwater.runtime.sources.spec import (
+    END_OF_INPUT,
+    EndOfInput,
+    Input,
+    SourceReader,
+    SourceSpec,
+)
 
-__all__ = ["BLOCKS", "SomeRows"]
+__all__ = ["BLOCKS", "SeenTimes", "SomeRows"]
 
 BLOCKS = (50, 1, 200, 5, 1, 100, 20, 1, 400, 2, 10, 1)
 """Rows of the blocks that a sample is cut into by turns: what a slice costs, and what a row, is
 seen from slices of different lengths. Those of one row bound the fixed part of a slice."""
+UNIT_NS = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": NS_PER_SECOND}
 
 
 @dataclass(frozen=True)
@@ -83,3 +95,31 @@ class _PartReader:
             length = next(self._lengths)
             yield block.slice(at, length)
             at += length
+
+
+class SeenTimes:
+    """The event times of one source's sample.
+
+    Args:
+        source: what is known of its time column.
+    """
+
+    def __init__(self, source: SourceSpec) -> None:
+        self._name = source.event_time
+        self._unit_ns = UNIT_NS[source.time_unit or "ns"]
+        self._columns: list[pa.Array] = []
+
+    def note(self, block: pa.RecordBatch) -> None:
+        """Keep the times of rows that are handed over."""
+        self._columns.append(block.column(self._name))
+
+    def seconds(self) -> FloatArray:
+        """Return the event times, shape (rows,); of a sample that ran, so they are times."""
+        return np.concatenate([np.zeros(0), *(self._seconds(one) for one in self._columns)])
+
+    def _seconds(self, column: pa.Array) -> FloatArray:
+        unit_ns = self._unit_ns
+        if pa.types.is_timestamp(column.type):
+            column, unit_ns = column.cast(pa.timestamp("ns")), 1
+        times = column.cast(pa.int64()).drop_null().to_numpy(zero_copy_only=False)
+        return np.asarray(times * (unit_ns / NS_PER_SECOND))

@@ -1,17 +1,33 @@
-"""Settings of a prediction are checked; an error names the wrong one."""
+"""Settings of a prediction, and their check: an error names the wrong one."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from numbers import Integral, Real
 from os import PathLike
+from typing import TypedDict
 
-from slackwater.runtime.config import Limits
+from slackwater.runtime.config import Limits, Tuning
 from slackwater.runtime.errors import SettingError
 from slackwater.runtime.flow.dataflow import Dataflow
+from slackwater.runtime.model import Duration
 from slackwater.runtime.simulate import LinkModel
 
-__all__ = ["check_asked", "check_flow"]
+__all__ = ["Ahead", "check_asked"]
+
+
+class Ahead(TypedDict, total=False):
+    """Options of `FlowHost.predict` beside a flow, its rates and its sample."""
+
+    placement: Mapping[str, str] | None
+    limits: Limits | None
+    tuning: Tuning | None
+    horizon: Duration
+    width: Duration
+    seed: int
+    speed: float | None
+    link: LinkModel | None
+
 
 _KINDS: Mapping[str, tuple[tuple[type, ...], str]] = {
     "placement": ((Mapping,), '{stage: slot or node}, such as {"pairs": "node-2"}'),
