@@ -1,4 +1,4 @@
-"""How few nodes keep a deadline, by what simulations of them predict."""
+"""Fewest nodes that keep a deadline, by the predictions of simulations."""
 
 from __future__ import annotations
 

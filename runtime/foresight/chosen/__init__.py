@@ -1,4 +1,4 @@
-"""What is decided by predictions, before a flow runs and while it does.
+"""Decisions by predictions, before a flow runs and while it does.
 
 | file | what is chosen |
 | --- | --- |

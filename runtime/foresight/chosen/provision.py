@@ -1,4 +1,4 @@
-"""How few nodes keep a deadline. Source: [mace] §I, System Provisioning; §IX."""
+"""Fewest nodes that keep a deadline. Source: [mace] §I, System Provisioning; §IX."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a flow has shown before it is predicted: in a sample, or in an earlier job.
+"""Observations of a flow before it is predicted: of a sample, or of an earlier job.
 
 | file | what it has |
 | --- | --- |

@@ -1,6 +1,6 @@
-"""What was observed of a flow, by a sample or by an earlier job: costs, counts, times.
+"""Observations of a flow, by a sample or by an earlier job: costs, counts, times.
 
-All that predicts takes this and asks for nothing else.
+A prediction is made of these, and of rates.
 """
 
 from __future__ import annotations

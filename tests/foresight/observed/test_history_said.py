@@ -17,7 +17,7 @@ from slackwater.runtime.foresight.recorded import arrivals_recorded
 from slackwater.runtime.measure.samples import StageSample
 from slackwater.runtime.simulate import CostModel
 from slackwater.sampling import sample_of_history
-from tests.slackwater.test_recorded import tuning
+from tests.foresight.observed.test_history import tuning
 from tests.support.flows import late_pair
 
 

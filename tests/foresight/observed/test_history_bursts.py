@@ -20,7 +20,7 @@ from slackwater.runtime.foresight.chosen.placements import (
 from slackwater.runtime.foresight.predicted.predicting import ahead_of
 from slackwater.runtime.simulate import CostModel, LinkModel
 from slackwater.sampling import sample_of_history
-from tests.slackwater.test_recorded import tuning, worst_s
+from tests.foresight.observed.test_history import tuning, worst_s
 from tests.support.known_work import MS
 
 COST = CostModel(per_slice_ns=0, per_row_ns=1_000, stages={"gate": 2 * MS, "gate-2": 2 * MS})

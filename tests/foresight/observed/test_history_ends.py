@@ -11,7 +11,7 @@ import pytest
 import slackwater as sw
 from slackwater.runtime.foresight.predicted.prediction import Prediction
 from slackwater.runtime.simulate import CostModel
-from tests.slackwater.test_recorded import worst_s
+from tests.foresight.observed.test_history import worst_s
 from tests.support.known_work import MS
 
 

@@ -12,7 +12,7 @@ import pytest
 import slackwater as sw
 from slackwater.runtime.errors import SettingError
 from slackwater.runtime.simulate import CostModel
-from tests.slackwater.test_recorded import tuning, worst_s
+from tests.foresight.observed.test_history import tuning, worst_s
 from tests.support.flows import late_pair
 from tests.support.keyed import keyed_pair
 from tests.support.known_work import MS

@@ -18,7 +18,7 @@ from slackwater.runtime.foresight.predicted.predicting import predict
 from slackwater.runtime.foresight.shared_cores import SharedCores
 from slackwater.runtime.measure import JobReport
 from slackwater.runtime.simulate import CostModel
-from tests.slackwater.test_prediction import FLOW
+from tests.foresight.predicted.test_prediction import FLOW
 from tests.support.known_work import MS, bursts, counts_of, sampled, times
 from tests.support.typed import said
 
