@@ -11,12 +11,12 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Unpack
 
-from slackwater.admission import RunningFlow
 from slackwater.flow_host import FlowHost
 from slackwater.jobs import Job
 from slackwater.runtime.config import Limits, Tuning
 from slackwater.runtime.errors import ClusterError, FlowError
 from slackwater.runtime.flow.dataflow import Dataflow
+from slackwater.runtime.foresight.chosen.admission import RunningFlow
 from slackwater.runtime.plan.plan import Plan
 from slackwater.runtime.plan.slots import slots_of_nodes
 from slackwater.runtime.plan.steps import SourceStep
@@ -24,7 +24,7 @@ from slackwater.runtime.plan.steps import SourceStep
 if TYPE_CHECKING:
     from slackwater.actors.nodes.ray_nodes import RayNodes
     from slackwater.ingest.session import SparkOnRay
-    from slackwater.runtime.estimate.shared_cores import SharedCores
+    from slackwater.runtime.foresight.shared_cores import SharedCores
     from slackwater.submitted import Planned
 
 Say = Callable[[str], None]
@@ -127,7 +127,7 @@ class Cluster(FlowHost):
         return [job.needs for job in others if job.status == "running"]
 
     def _machines(self, running: Sequence[RunningFlow]) -> list[SharedCores]:
-        from slackwater.runtime.estimate.shared_cores import SharedCores  # noqa: PLC0415 (who predicts)
+        from slackwater.runtime.foresight.shared_cores import SharedCores  # noqa: PLC0415 (who predicts)
 
         if not self._ray.is_simulated:
             return []  # a slot has a CPU of its own, and the nodes are others' to size

@@ -10,16 +10,16 @@ from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, Unpack
 
-from slackwater.admission import (
+from slackwater.runtime.config import Limits, Tuning
+from slackwater.runtime.errors import SettingError
+from slackwater.runtime.flow.dataflow import Dataflow
+from slackwater.runtime.foresight.chosen.admission import (
     Admission,
     RunningFlow,
     admitted_plan,
     broken_by,
     check_admission,
 )
-from slackwater.runtime.config import Limits, Tuning
-from slackwater.runtime.errors import SettingError
-from slackwater.runtime.flow.dataflow import Dataflow
 from slackwater.runtime.model import Duration
 from slackwater.runtime.placement.place import open_slots
 from slackwater.runtime.placement.placement_text import placement_lines
@@ -29,13 +29,14 @@ from slackwater.runtime.prepare import admit, prepare
 from slackwater.runtime.tune import HOP_NS
 
 if TYPE_CHECKING:
-    from slackwater.plan_choice import Ahead, PlanChoice
-    from slackwater.prediction import Prediction
-    from slackwater.recorded import History
-    from slackwater.runtime.estimate.rates import Rate
-    from slackwater.runtime.estimate.shared_cores import SharedCores
+    from slackwater.runtime.foresight.chosen.plan_choice import PlanChoice
+    from slackwater.runtime.foresight.observed.flow_sample import FlowSample
+    from slackwater.runtime.foresight.predicted.asked import Ahead
+    from slackwater.runtime.foresight.predicted.prediction import Prediction
+    from slackwater.runtime.foresight.rates import Rate
+    from slackwater.runtime.foresight.shared_cores import SharedCores
     from slackwater.runtime.simulate import CostModel, LinkModel
-    from slackwater.sampling import FlowSample
+    from slackwater.sampling import History
     from slackwater.submitted import Planned
 
 NOT_PREDICTED = (
@@ -152,7 +153,7 @@ class FlowHost(ABC):
         history: History | None = None,
     ) -> tuple[str, Plan]:
         """Return what `explain` does, and the plan that it is of."""
-        from slackwater.runtime.estimate.sample_statistics import SampleShowsNothing  # noqa: PLC0415
+        from slackwater.runtime.foresight.sample_statistics import SampleShowsNothing  # noqa: PLC0415
 
         by: Ahead = {"placement": placement, "limits": limits, "tuning": tuning}
         made: Prediction | None = None
@@ -230,20 +231,18 @@ class FlowHost(ABC):
             SettingError: a source has no rate, or is live; or the sample gives no result; or the
                 history has no statistics of this version of the flow.
         """
-        from slackwater.asked_ahead import check_asked  # noqa: PLC0415
-        from slackwater.linked_placement import (  # noqa: PLC0415
-            linked_placement,
-            links_matter,
-        )
-        from slackwater.predicting import (  # noqa: PLC0415 (only who predicts needs it)
+        from slackwater.runtime.foresight.chosen.placements import (  # noqa: PLC0415 (who predicts)
             better_of,
-            coarser,
-            predict,
-            searched_placement,
+            found_placement,
         )
-        from slackwater.recorded import ahead_of, statistics  # noqa: PLC0415
+        from slackwater.runtime.foresight.predicted.asked import check_asked  # noqa: PLC0415
+        from slackwater.runtime.foresight.predicted.predicting import (  # noqa: PLC0415
+            ahead_of,
+            predict,
+        )
+        from slackwater.runtime.foresight.predicted.what_if import with_costs  # noqa: PLC0415
         from slackwater.runtime.simulate import LinkModel  # noqa: PLC0415
-        from slackwater.what_if import with_costs  # noqa: PLC0415
+        from slackwater.sampling import statistics  # noqa: PLC0415
 
         check_asked(
             flow,
@@ -282,10 +281,7 @@ class FlowHost(ABC):
         made = predicted(plan)
         there = self._open(plan, placement)
         if len(there) > 1 and made.has_backlog:
-            looked_at = coarser(made)
-            found = searched_placement(looked_at, [slot.name for slot in there], seed=seed)
-            if links_matter(far, width_s=made.work.width_s):
-                found = linked_placement(looked_at, there, far, [plan.slots, found], seed=seed)
+            found = found_placement(made, there, far, seed=seed)
             if found != dict(plan.slots):
                 made = better_of(made, predicted(_by_search(placed(placement=found), plan)))
         return self._beside(made, running)
@@ -308,8 +304,8 @@ class FlowHost(ABC):
         **by: Unpack[Ahead],
     ) -> Prediction:
         """Return the prediction of a flow that is to be submitted."""
-        from slackwater.predicting import on_machines  # noqa: PLC0415 (only who predicts needs it)
-        from slackwater.prediction import Prediction  # noqa: PLC0415
+        from slackwater.runtime.foresight.predicted.predicting import on_machines  # noqa: PLC0415
+        from slackwater.runtime.foresight.predicted.prediction import Prediction  # noqa: PLC0415
 
         if not isinstance(rates, Prediction):
             return self.predict(flow, rates, sample=sample, **by)
@@ -332,7 +328,7 @@ class FlowHost(ABC):
 
         A flow whose sample gives no results runs all the same.
         """
-        from slackwater.runtime.estimate.sample_statistics import SampleShowsNothing  # noqa: PLC0415
+        from slackwater.runtime.foresight.sample_statistics import SampleShowsNothing  # noqa: PLC0415
 
         try:
             return self._predicted(flow, rates, sample, **by), None
@@ -367,11 +363,16 @@ class FlowHost(ABC):
         """Return the plan of least latency here, of those with the same results.
 
         What it says (`.chosen.flow`) may be submitted in the flow's place; nothing does so by
-        itself. Arguments and errors are those of `predict`. See `slackwater.plan_choice`.
+        itself. Arguments and errors are those of `predict`. See
+        `slackwater.runtime.foresight.chosen.plan_choice`.
         """
-        from slackwater.plan_choice import choose_plan  # noqa: PLC0415 (as above)
+        from slackwater.runtime.foresight.chosen.plan_choice import choose_plan  # noqa: PLC0415
+        from slackwater.sampling import sample_flow  # noqa: PLC0415 (only who predicts needs it)
 
-        return choose_plan(self, flow, rates, sample=sample, cost=self._cost, **ahead)
+        def sampled(one: Dataflow, limits: Limits) -> FlowSample:
+            return sample_flow(one, rows=sample, limits=limits, cost=self._cost)
+
+        return choose_plan(self, flow, rates, sample=sampled, **ahead)
 
     def _placed(
         self,

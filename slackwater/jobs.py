@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Protocol
 
 import pyarrow as pa
 
-from slackwater.admission import RunningFlow
 from slackwater.runtime.errors import FlowError
+from slackwater.runtime.foresight.chosen.admission import RunningFlow
 from slackwater.runtime.measure import JobReport, Replaced, refuse_imbalance
 from slackwater.runtime.model import NS_PER_SECOND, Duration
 from slackwater.runtime.plan.plan import Plan, collect_sinks
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from slackwater.actors.jobs.job import RayJob
     from slackwater.actors.jobs.logs import LogPart
     from slackwater.actors.jobs.records import JobRecord
-    from slackwater.prediction import Prediction
-    from slackwater.runtime.estimate.shared_cores import SharedCores
+    from slackwater.runtime.foresight.predicted.prediction import Prediction
+    from slackwater.runtime.foresight.shared_cores import SharedCores
 
 OnReport = Callable[[JobReport], None]
 Latency = Mapping[str, Mapping[str, float]]
@@ -325,7 +325,9 @@ def wanted_moves(
     """
     if isinstance(placement, Mapping):
         return placement
-    from slackwater.worthwhile import worthwhile_moves  # noqa: PLC0415 (only who predicts)
+    from slackwater.runtime.foresight.chosen.worthwhile import (  # noqa: PLC0415 (only who predicts)
+        worthwhile_moves,
+    )
 
     return worthwhile_moves(placement, running, gap=gap, places=places, machines=machines)
 

@@ -1,116 +1,32 @@
-"""Short run of a flow in this process, to learn its stages' costs.
+"""Statistics of a flow before it runs: sampled in this process, or read from a history.
 
-Inputs are opened twice: to look how rows come, and for so many rows of each, evenly over what was
-looked at. No sink is called, and nothing is written. The user's functions run, as they will.
+Here are the clocks and the files; `slackwater.runtime.foresight.observed` has all else.
 """
 
 from __future__ import annotations
 
-import math
+import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from slackwater.actors.kernel.occupied import OccupiedClock
+from slackwater.actors.tuning.job_records import read_record
+from slackwater.actors.tuning.sample_history import in_order, job_files
 from slackwater.runtime.config import Limits
 from slackwater.runtime.errors import SettingError
-from slackwater.runtime.estimate import QueryGraph
-from slackwater.runtime.estimate.curves import USUAL_S
-from slackwater.runtime.estimate.gates import SourceTimes
-from slackwater.runtime.estimate.rates import RecordedRate
-from slackwater.runtime.estimate.sample_statistics import query_graph_of_sample
-from slackwater.runtime.estimate.sampled import SampledStage, sampled_stages, share_of, spans_of
 from slackwater.runtime.flow.dataflow import Dataflow
-from slackwater.runtime.measure.report import JobReport
-from slackwater.runtime.model import NS_PER_SECOND
-from slackwater.runtime.plan.plan import Plan, Stage
-from slackwater.runtime.plan.stage_versions import other_stages, stage_versions
-from slackwater.runtime.plan.steps import GateStep, SourceStep
+from slackwater.runtime.foresight.observed.flow_sample import FlowSample
+from slackwater.runtime.foresight.observed.history import KeptJob, sample_of_jobs
+from slackwater.runtime.foresight.observed.sampling import HERE, Clocks, take_sample
+from slackwater.runtime.foresight.rates import Rate
 from slackwater.runtime.prepare import prepare
-from slackwater.runtime.shedding import Espice
-from slackwater.runtime.simulate import CostModel, LinkModel, MeasuredCost, MeasuredSlice, NotedCost
-from slackwater.runtime.simulate import Simulation as SimulationRun
-from slackwater.sample_times import SeenTimes
-from slackwater.some_rows import SomeRows
-from slackwater.source_times import source_times
-from slackwater.stretches import Stretched, stretched, work_spread
+from slackwater.runtime.simulate import CostModel
 
-__all__ = ["FlowSample", "as_sample", "costs_of", "sample_flow"]
+__all__ = ["History", "sample_flow", "sample_of_history", "statistics"]
 
-HERE = "here"
-TIMING = 0.03
-"""How far what this machine takes for the same work is off from one time to another: its standard
-error, as a share."""
-UNCUT_NS = 3_600 * NS_PER_SECOND
-NEVER_NS = 2**62
-"""A bound under which nothing is shed in a sample; and one under which all is, at once."""
-AT_ONCE_NS = 1
-
-
-@dataclass(frozen=True)
-class FlowSample:
-    """Sample of a flow: the costs and counts that it has shown.
-
-    Attributes:
-        graph: costs and selectivities; the stages of a plan are its operators.
-        rows: {source: rows that were read}.
-        took_s: how long the sample took.
-        stages: what was seen of each, in topological order.
-        row_bytes: {(stage, the one that it feeds): bytes sent there for each row put out}.
-        shares: {stage: how many of the rows that its inputs put out reach it}.
-        versions: {stage: a digest of what it did with a row}; empty: of any version.
-        times: {source: when its rows came, of what time they are, and what they promise}.
-        origin_ns: the event time that counts as 0 in `times`.
-        recorded: {source: what arrived there}, where an earlier job has shown all this.
-        origin: which job of how many that was, in words; "" of a sample.
-        stretches: of how many stretches of time its rows are, evenly over what was looked at.
-        covers_s: how much event time these are together; 0: not known.
-        looked_s: over how much event time it was looked how rows come.
-        spread: standard error of what a row of the sources costs, as a share of it, by how parts of
-            the sample differ, how much it covers, and how this machine keeps time; 0: not known.
-        saved: {stage that sheds: the share of its work that is not done where all is dropped}, by
-            two passes over the sample; empty: none sheds, or it is not known.
-    """
-
-    graph: QueryGraph
-    rows: dict[str, int]
-    took_s: float
-    stages: tuple[SampledStage, ...] = ()
-    row_bytes: Mapping[tuple[str, str], float] = field(default_factory=dict)
-    shares: Mapping[str, float] = field(default_factory=dict)
-    versions: Mapping[str, str] = field(default_factory=dict)
-    times: Mapping[str, SourceTimes] = field(default_factory=dict)
-    origin_ns: int = 0
-    recorded: Mapping[str, RecordedRate] = field(default_factory=dict)
-    origin: str = ""
-    saved: Mapping[str, float] = field(default_factory=dict)
-    stretches: int = 1
-    covers_s: float = 0.0
-    looked_s: float = 0.0
-    spread: float = 0.0
-
-    @property
-    def kind(self) -> str:
-        """Kind of the sample, in a word."""
-        return "history" if self.recorded else "sample"
-
-    def to_json(self) -> dict[str, object]:
-        """Return what it is made of, as plain values; times in seconds."""
-        return {
-            "rows": self.rows,
-            "took_s": round(self.took_s, 3),
-            "stretches": self.stretches,
-            "covers_s": self.covers_s,
-            "looked_s": self.looked_s,
-            "spread": self.spread,
-        }
-
-    def differs_from(self, plan: Plan) -> list[str]:
-        """Return the stages of a plan that differ from the sample's, sorted."""
-        if not self.versions:
-            return sorted({stage.name for stage in plan.stages} ^ set(self.graph.names))
-        return other_stages(stage_versions(plan.stages), self.versions)
+History = str | os.PathLike[str]
 
 
 def sample_flow(
@@ -140,190 +56,91 @@ def sample_flow(
             without rows or results.
         SlackwaterError: what the flow raised.
     """
-    if rows < 1:
-        raise SettingError(f"a sample of {rows} rows shows nothing; take 1,000 of each source")
-    began_s = time.perf_counter()
-    planned = prepare(flow, [HERE], limits=limits)
-    _check_can_be_read_twice(planned)
-    times, origin_ns = source_times(planned.stages, rows)
-    is_timed = cost is None and clock_ns is None
     with closing(OccupiedClock()) as occupied_ns:
-
-        def ran(part: Stretched, bound_ns: int = NEVER_NS) -> _Ran:
-            costs = MeasuredCost(clock_ns or occupied_ns) if cost is None else NotedCost(cost)
-            return _ran(planned, part, costs, bound_ns, is_timed=is_timed)
-
-        run = ran(_stretched(planned, times, rows))
-        if run.part.count > 1 and run.reached < sum(not one.outputs for one in planned.stages):
-            # Partners may be in the first rows alone: a result there says more than none.
-            whole = ran(_stretched(planned, times, rows, is_whole=True))
-            run = max(run, whole, key=lambda one: one.reached)
-        shedding = {stage.name for stage in planned.stages if stage.sheds}
-        dropped = ran(run.part, AT_ONCE_NS).stages if shedding else []
-    part, stages, report = run.part, run.stages, run.report
-    found = {one.name: one for one in report.stages}
-    slice_s = planned.limits.slice_ns / NS_PER_SECOND
-    read = {stage.name: found[stage.name].rows_in for stage in planned.stages if not stage.inputs}
-    looked = sum(len(one.stimulus_s) * one.stands_for for one in times.values())
-    graph = query_graph_of_sample(
-        stages,
-        slice_s=slice_s,
-        is_all=sum(read.values()) >= looked,
-        times_s={name: part.without_pauses(name, one.seconds()) for name, one in run.seen.items()},
-    )
-    saved = {
-        kept.name: _saved(kept, bare, slice_s)
-        for kept, bare in zip(stages, dropped, strict=bool(shedding))
-        if kept.name in shedding
-    }
-    shares = {stage.name: share_of(stage, stages) for stage in stages}
-    return FlowSample(
-        graph,
-        read,
-        time.perf_counter() - began_s,
-        stages=tuple(stages),
-        row_bytes=_row_bytes(report),
-        shares=shares,
-        versions=stage_versions(planned.stages),
-        times=times,
-        origin_ns=origin_ns,
-        saved=saved,
-        stretches=part.count,
-        covers_s=part.covers_s,
-        looked_s=part.looked_s,
-        spread=run.spread(slice_s, is_timed=is_timed),
-    )
+        clocks = Clocks(
+            work_ns=clock_ns or occupied_ns,
+            now_s=time.monotonic,
+            is_machine=clock_ns is None,
+        )
+        return take_sample(flow, rows=rows, clocks=clocks, limits=limits, cost=cost)
 
 
-@dataclass(frozen=True)
-class _Ran:
-    """A run over some rows of the sources, and what it has shown."""
-
-    part: Stretched
-    stages: list[SampledStage]
-    report: JobReport
-    slices: Sequence[MeasuredSlice]
-    seen: Mapping[str, SeenTimes]
-
-    @property
-    def reached(self) -> int:
-        """Sinks that got rows."""
-        feeding = {name for one in self.stages for name in one.inputs}
-        return sum(one.rows_in > 0 for one in self.stages if one.name not in feeding)
-
-    def spread(self, slice_s: float, *, is_timed: bool) -> float:
-        """Return the standard error of a source row's cost, as a share.
-
-        Args:
-            slice_s: how long a full slice takes.
-            is_timed: by this machine, whose times of one work differ, too.
-        """
-        seen = {one.name: one.cost() for one in self.stages}
-        costs = {name: (cost, cost.in_full_slices(slice_s)) for name, cost in seen.items()}
-        return math.hypot(work_spread(self.slices, self.part, costs), TIMING if is_timed else 0.0)
-
-
-def _ran(
-    planned: Plan, part: Stretched, costs: MeasuredCost, bound_ns: int, *, is_timed: bool
-) -> _Ran:
-    """Run some rows through a plan, timed here or by a model."""
-    seen: dict[str, SeenTimes] = {}
-    plan = _sampled_plan(planned, part, seen, bound_ns=bound_ns)
-    link = LinkModel(delay_ns=0)
-    report = SimulationRun(plan, egress=_leave, cost=costs, link=link, weighs=True).run()
-    by_name = {one.name: one for one in report.stages}
-    stages = sampled_stages(plan.stages, by_name, costs.slices)
-    if is_timed:
-        stages = [replace(one, least_fixed_s=USUAL_S) for one in stages]
-    return _Ran(part, stages, report, costs.slices, seen)
-
-
-def _stretched(
-    plan: Plan, times: Mapping[str, SourceTimes], rows: int, *, is_whole: bool = False
-) -> Stretched:
-    """Return the rows of its sources that a sample of a plan takes."""
-    slides_s = [
-        each.window_s[1] for each in map(spans_of, plan.stages) if each.window_s is not None
-    ]
-    sources = [stage.step.source for stage in plan.stages if isinstance(stage.step, SourceStep)]
-    return stretched(
-        times,
-        rows,
-        reach_s=_looks_back_s(plan, slides_s),
-        slide_s=max([0.0, *slides_s]),
-        is_whole=is_whole
-        or any(one.sequence is not None for one in sources)
-        or _counts_events(plan),
-    )
-
-
-def _looks_back_s(plan: Plan, slides_s: Sequence[float]) -> float:
-    """Return how far results look back over rows of the sources, seconds of event time."""
-    back_ns: dict[str, int] = {}
-    for stage in plan.stages:
-        own_ns = 0 if isinstance(stage.step, GateStep) else stage.window_ns
-        fed_by = (back_ns.get(channel.source, 0) for channel in stage.inputs)
-        back_ns[stage.name] = own_ns + max(fed_by, default=0)
-    return max(back_ns.values(), default=0) / NS_PER_SECOND + max([0.0, *slides_s])
-
-
-def _counts_events(plan: Plan) -> bool:
-    """Whether a pattern's windows are numbers of events: how long these are is not known."""
-    return any(one.step.traits.counts_events for one in plan.stages)
-
-
-def _check_can_be_read_twice(plan: Plan) -> None:
-    for stage in plan.stages:
-        if isinstance(stage.step, SourceStep) and not (source := stage.step.source).is_history:
-            raise SettingError(
-                f"source {stage.name!r} reads {source.input.describe()}, which is live: to read a "
-                "sample of it would take rows from the run. Predict from the same flow on a file "
-                "of a former day"
-            )
-
-
-def _saved(kept: SampledStage, bare: SampledStage, slice_s: float) -> float:
-    """Return the share of a stage's work that is saved if all is dropped.
+def sample_of_history(
+    flow: Dataflow, folder: History, *, limits: Limits | None = None
+) -> FlowSample:
+    """Return what the newest job of this version of a flow has shown.
 
     Args:
-        kept: as it was with nothing dropped.
-        bare: as it was with all dropped, but for what came before anything was known.
-        slice_s: how long a full slice takes.
+        flow: as it will be submitted.
+        folder: as of `Tuning(history=…)`.
+        limits: those it will be submitted with.
+
+    Raises:
+        SettingError: there is no job of this flow; or none of this version of it; or none that saw
+            rows and results of it.
+        FlowError: the flow is wrong.
     """
-    whole_s = kept.cost().in_full_slices(slice_s).row_s
-    left_s = bare.cost(bare.slice_pairs).in_full_slices(slice_s).row_s
-    return min(max(1 - left_s / whole_s, 0.0), 1.0) if whole_s > 0 else 0.0
+    plan = prepare(flow, [HERE], limits=limits)
+    try:
+        files = job_files(Path(folder), flow.name)
+    except OSError as problem:
+        raise SettingError(
+            f"the history in {os.fspath(folder)!r} cannot be read: {problem}"
+        ) from problem
+    return sample_of_jobs(plan, map(_kept, files), folder=os.fspath(folder))
 
 
-def _row_bytes(report: JobReport) -> dict[tuple[str, str], float]:
-    """Return the bytes that each stage sends to each other for a row."""
-    rows_out = {one.name: one.rows_out for one in report.stages}
-    sent: dict[tuple[str, str], float] = {}
-    for channel in report.channels:
-        ends = channel.source, channel.target
-        rows = rows_out[channel.source]
-        sent[ends] = sent.get(ends, 0.0) + (channel.bytes_sent / rows if rows else 0.0)
-    return sent
+def _kept(path: Path) -> KeptJob:
+    """Return what a job has left in its file, or why that is not known."""
+    try:
+        record = read_record(path)
+    except SettingError as problem:
+        return KeptJob(file=path.name, problem=str(problem))
+    return KeptJob(file=path.name, samples=in_order(record.samples), versions=record.versions)
 
 
-def as_sample(
+def statistics(
+    flow: Dataflow,
+    rates: Mapping[str, Rate] | Rate | None,
+    *,
+    sample: int | FlowSample,
+    history: History | None,
+    limits: Limits | None,
+    cost: CostModel | None = None,
+) -> tuple[FlowSample, Mapping[str, Rate] | Rate]:
+    """Return what a flow is predicted from: what its rows cost, and how many come.
+
+    Args:
+        flow: as it will be submitted.
+        rates: those that were given; None: those of the history.
+        sample: as of `FlowHost.predict`, where there is no history.
+        history: the folder of earlier jobs; None: a sample says what rows cost.
+        limits: those it will be submitted with.
+        cost: what work costs where it is to run; None: as it is measured here.
+
+    Raises:
+        SettingError: there are no rates; `sample` is none; or as of `sample_flow`, or
+            `sample_of_history`.
+    """
+    if history is not None:
+        sample = sample_of_history(flow, history, limits=limits)
+    if rates is None and not (isinstance(sample, FlowSample) and sample.recorded):
+        raise SettingError(
+            f"flow {flow.name!r} has no rates: give rates=, events a second of each source or of "
+            "all together, or history=, a folder that earlier jobs of it have kept samples in"
+        )
+    sample = _as_sample(sample, flow, limits=limits, cost=cost)
+    return sample, sample.recorded if rates is None else rates
+
+
+def _as_sample(
     sample: int | FlowSample,
     flow: Dataflow,
     *,
     limits: Limits | None = None,
     cost: CostModel | None = None,
 ) -> FlowSample:
-    """Return a sample of so many rows, or the one that was taken before.
-
-    Args:
-        sample: rows of each source, or what `sample_flow` returned.
-        flow: as it will be submitted.
-        limits: those it will be submitted with.
-        cost: as of `sample_flow`.
-
-    Raises:
-        SettingError: it is neither; or as of `sample_flow`.
-    """
+    """Return a sample of so many rows, or the one that was taken before."""
     if isinstance(sample, FlowSample):
         return sample
     if isinstance(sample, bool) or not isinstance(sample, int):
@@ -332,58 +149,3 @@ def as_sample(
             "of rows, or what sample_flow(flow) returned"
         )
     return sample_flow(flow, rows=sample, limits=limits, cost=cost)
-
-
-def costs_of(sample: FlowSample) -> CostModel:
-    """Return what work costs in the simulator by what a sample has shown."""
-    if not sample.stages:  # of a history: rows in full slices
-        each = {
-            one.name: one.cost_s[0] / sample.shares.get(one.name, 1.0) * NS_PER_SECOND
-            for one in sample.graph.operators
-        }
-        return CostModel(per_slice_ns=0, per_row_ns=0, stages=each)
-    costs = {one.name: one.cost(one.more) for one in sample.stages}
-    fixed, row, more = (
-        {name: getattr(cost, part) * NS_PER_SECOND for name, cost in costs.items()}
-        for part in ("fixed_s", "row_s", "more_s")
-    )
-    joins = {one.name for one in sample.stages if one.within_s is not None}
-    return CostModel(
-        per_row_ns=0,
-        slices=fixed,
-        stages=row,
-        compared={name: cost_ns if name in joins else 0.0 for name, cost_ns in more.items()},
-        results={name: 0.0 if name in joins else cost_ns for name, cost_ns in more.items()},
-    )
-
-
-def _leave(sink: str, batch: object, is_end: bool) -> None:
-    """Results of a sample go nowhere."""
-
-
-def _sampled_plan(
-    plan: Plan, part: Stretched, seen: dict[str, SeenTimes], *, bound_ns: int
-) -> Plan:
-    # Slices as the blocks come, not cut by time: of different lengths they tell a slice's fixed
-    # part from what a row costs.
-    limits = replace(plan.limits, slice_ns=UNCUT_NS)
-    stages = tuple(_sampled(_bounded(stage, bound_ns), part, seen) for stage in plan.stages)
-    return replace(plan, stages=stages, tuning=None, limits=limits)
-
-
-def _bounded(stage: Stage, bound_ns: int) -> Stage:
-    """Return a stage with another bound, if it sheds."""
-    shed = stage.step.traits.shed
-    if not isinstance(shed, Espice):
-        return stage
-    other = replace(shed, overload=replace(shed.overload, latency_ns=bound_ns))
-    return replace(stage, step=replace(stage.step, shed=other))  # type: ignore[call-arg]
-
-
-def _sampled(stage: Stage, part: Stretched, seen: dict[str, SeenTimes]) -> Stage:
-    if not isinstance(stage.step, SourceStep):
-        return stage
-    source = stage.step.source
-    times = seen[stage.name] = SeenTimes(source)
-    first = replace(source, input=SomeRows(source.input, part.rows[stage.name], times), speed=None)
-    return replace(stage, step=replace(stage.step, source=first))

@@ -25,7 +25,7 @@ from slackwater.runtime.simulate import Simulation as SimulationRun
 from slackwater.runtime.tune import make_policy
 
 if TYPE_CHECKING:
-    from slackwater.prediction import Prediction
+    from slackwater.runtime.foresight.predicted.prediction import Prediction
 
 
 class SimulatedJob:

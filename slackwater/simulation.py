@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Unpack
 
-from slackwater.admission import check_admission
 from slackwater.flow_host import FlowHost
 from slackwater.runtime.errors import SettingError
 from slackwater.runtime.flow.dataflow import Dataflow
+from slackwater.runtime.foresight.chosen.admission import check_admission
 from slackwater.runtime.plan.slots import slots_of_nodes
 from slackwater.runtime.simulate import CostModel, Fault, LinkModel
 from slackwater.simulated_job import SimulatedJob
 
 if TYPE_CHECKING:
-    from slackwater.plan_choice import Ahead
-    from slackwater.prediction import Prediction
-    from slackwater.runtime.estimate.rates import Rate
+    from slackwater.runtime.foresight.predicted.asked import Ahead
+    from slackwater.runtime.foresight.predicted.prediction import Prediction
+    from slackwater.runtime.foresight.rates import Rate
     from slackwater.submitted import Planned
 
 
@@ -88,7 +88,7 @@ class Simulation(FlowHost):
             # One cost in what is predicted and in what runs.
             check_admission(how.get("admission"), rates)
             if (made := self._made(flow, rates, how)) is not None:
-                from slackwater.sampling import costs_of  # noqa: PLC0415 (only who predicts needs)
+                from slackwater.runtime.foresight.observed.flow_sample import costs_of  # noqa: PLC0415
 
                 how["rates"], cost = made, costs_of(made.sample)
         plan = self._ready(flow, how)

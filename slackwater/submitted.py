@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, TypedDict
 
 if TYPE_CHECKING:
-    from slackwater.admission import Admission
-    from slackwater.prediction import Prediction
     from slackwater.runtime.config import Limits, Tuning
-    from slackwater.runtime.estimate.rates import Rate
-    from slackwater.sampling import FlowSample
+    from slackwater.runtime.foresight.chosen.admission import Admission
+    from slackwater.runtime.foresight.observed.flow_sample import FlowSample
+    from slackwater.runtime.foresight.predicted.prediction import Prediction
+    from slackwater.runtime.foresight.rates import Rate
 
 __all__ = ["Planned"]
 

@@ -43,7 +43,7 @@ from slackwater.runtime.control import (
     Tell,
     WakeAt,
 )
-from slackwater.runtime.estimate.live import JobDeciders
+from slackwater.runtime.foresight.live import JobDeciders
 from slackwater.runtime.measure.samples import StageSample
 from slackwater.runtime.plan.expected import ExpectedLatency
 from slackwater.runtime.tune import TuningRecord, make_policy

@@ -21,8 +21,8 @@ from benchmarks.mace.query import STAGES, Bools
 from benchmarks.mace.seeds import MOST_QUERIES
 from benchmarks.mace.trial import SAMPLE, Queries, one_of_each, queries_of, stretch_rows
 from benchmarks.side_by_side import side_by_side
-from slackwater.runtime.estimate.excess import cumulative_excess, mace
-from slackwater.runtime.estimate.sample_statistics import steadied
+from slackwater.runtime.foresight.excess import cumulative_excess, mace
+from slackwater.runtime.foresight.sample_statistics import steadied
 
 SIZES, QUICK_SIZES = (2, 3, 4, 5), (5,)
 QUICK_SEEDS = 4

@@ -14,14 +14,14 @@ import pyarrow as pa
 from benchmarks.mace.load import Floats
 from benchmarks.mace.query import SLIDE_S, STAGES, Bools, chosen
 from benchmarks.mace.trial import Queries
-from slackwater.runtime.estimate import (
+from slackwater.runtime.foresight import (
     LatencyEstimate,
     QueryGraph,
     QueryOperator,
     Workload,
     estimate_latency,
 )
-from slackwater.runtime.estimate.query_graph import arrivals_of
+from slackwater.runtime.foresight.query_graph import arrivals_of
 from slackwater.runtime.model import NS_PER_SECOND
 
 FED_BY = {

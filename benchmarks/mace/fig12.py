@@ -10,8 +10,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from slackwater.runtime.estimate.placement import PlacementProblem
-from slackwater.runtime.estimate.rates import OnOff
+from slackwater.runtime.foresight.placement import PlacementProblem
+from slackwater.runtime.foresight.rates import OnOff
 
 SOURCES = 5
 ANTI_CORRELATED = 0.1

@@ -29,8 +29,8 @@ from benchmarks.mace.trial import LIMITS, PER_SLICE_NS, SAMPLE, Leaving, Measure
 from benchmarks.side_by_side import side_by_side
 from benchmarks.sltuner import late_city
 from examples.city import zipf_delays
-from slackwater.runtime.estimate import QueryGraph
-from slackwater.runtime.estimate.gates import (
+from slackwater.runtime.foresight import QueryGraph
+from slackwater.runtime.foresight.gates import (
     GatedEstimate,
     GatedFlow,
     Series,
@@ -38,8 +38,8 @@ from slackwater.runtime.estimate.gates import (
     estimate_gated,
     gated_operators,
 )
-from slackwater.runtime.estimate.sample_statistics import query_graph_of_sample
-from slackwater.runtime.estimate.sampled import sampled_stages
+from slackwater.runtime.foresight.sample_statistics import query_graph_of_sample
+from slackwater.runtime.foresight.sampled import sampled_stages
 from slackwater.runtime.model import NS_PER_SECOND, Batch
 from slackwater.runtime.plan.plan import Plan
 from slackwater.runtime.prepare import prepare

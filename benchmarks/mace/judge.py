@@ -11,7 +11,7 @@ import numpy as np
 from benchmarks.frame import Claim, Options, Result, number
 from benchmarks.mace.load import Floats
 from benchmarks.mace.trial import Measured, Queries, predict
-from slackwater.runtime.estimate import LatencyEstimate, QueryGraph
+from slackwater.runtime.foresight import LatencyEstimate, QueryGraph
 
 WIDTHS_S = (1.0, 0.1)
 BACKLOG = 5

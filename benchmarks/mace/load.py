@@ -18,7 +18,7 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 
 from examples.real_data import web_visits
-from slackwater.runtime.estimate.rates import OnOff
+from slackwater.runtime.foresight.rates import OnOff
 from slackwater.runtime.model import NS_PER_SECOND
 
 EVENTS = 75_000

@@ -11,7 +11,7 @@ from itertools import count
 import numpy as np
 
 from slackwater.runtime.errors import SettingError
-from slackwater.runtime.estimate.placement import (
+from slackwater.runtime.foresight.placement import (
     IntArray,
     Placed,
     PlacementProblem,

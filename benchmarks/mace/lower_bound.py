@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from slackwater.runtime.estimate.excess import cumulative_excess
-from slackwater.runtime.estimate.placement import PlacementProblem
+from slackwater.runtime.foresight.excess import cumulative_excess
+from slackwater.runtime.foresight.placement import PlacementProblem
 
 __all__ = ["mace_lower_bound_s"]
 

@@ -38,7 +38,7 @@ from benchmarks.mace.trial import (
     spread_statistics,
 )
 from benchmarks.side_by_side import side_by_side
-from slackwater.runtime.estimate import LatencyEstimate
+from slackwater.runtime.foresight import LatencyEstimate
 
 CHUNKS = 3
 MEDIAN = 0.04

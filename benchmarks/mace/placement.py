@@ -19,7 +19,7 @@ from benchmarks.mace.fig12 import problem as fig12
 from benchmarks.mace.lost_node import replace_lost
 from benchmarks.mace.lower_bound import mace_lower_bound_s
 from benchmarks.mace.placement_rivals import CorrPlacement, best_random, corr
-from slackwater.runtime.estimate.placement import (
+from slackwater.runtime.foresight.placement import (
     FoundPlacement,
     Placed,
     PlacementProblem,

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from slackwater.runtime.estimate.placement import IntArray, PlacementProblem, worst_mace_s
-from slackwater.runtime.estimate.query_graph import FloatArray
+from slackwater.runtime.foresight.placement import IntArray, PlacementProblem, worst_mace_s
+from slackwater.runtime.foresight.query_graph import FloatArray
 
 __all__ = ["CorrPlacement", "best_random", "corr", "load_correlation"]
 

@@ -4,8 +4,8 @@ The stock query (`benchmarks/mace/stock_query.py`) over trades that follow each 
 in the day, with reviews made up; replayed as they came, on one simulated node. What a row costs
 each step is drawn by the seed, the user-defined select two to six times as much as the dearest
 other. Statistics are those of the plan as written, of the first events; those of the other plans
-are carried over (`runtime/estimate/carried.py`). What a filter costs, and lets go on, is taken from
-a run of the same events with the filters far up, if it sees more rows there.
+are carried over (`runtime/foresight/carried.py`). What a filter costs, and lets go on, is taken
+from a run of the same events with the filters far up, if it sees more rows there.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ from benchmarks.mace.stock_query import (
 )
 from benchmarks.mace.trial import LIMITS, PER_SLICE_NS, Leaving, Measured
 from benchmarks.side_by_side import side_by_side
-from slackwater.plan_choice import price_of
 from slackwater.runtime.errors import SettingError
-from slackwater.runtime.estimate import LatencyEstimate, Workload, estimate_latency
-from slackwater.runtime.estimate.carried import StepStatistics, carried
-from slackwater.runtime.estimate.curves import JoinCurve
-from slackwater.runtime.estimate.query_graph import arrivals_of
+from slackwater.runtime.foresight import LatencyEstimate, Workload, estimate_latency
+from slackwater.runtime.foresight.carried import StepStatistics, carried
+from slackwater.runtime.foresight.chosen.plan_choice import price_of
+from slackwater.runtime.foresight.curves import JoinCurve
+from slackwater.runtime.foresight.query_graph import arrivals_of
 from slackwater.runtime.measure.report import JobReport
 from slackwater.runtime.model import NS_PER_SECOND, Batch, Column
 from slackwater.runtime.prepare import prepare

@@ -18,8 +18,9 @@ import numpy as np
 
 from benchmarks.frame import Claim, Options, Result, Spread, counted
 from benchmarks.mace.random_flow import LIMITS, RandomFlow, random_flow
-from slackwater.prediction import Prediction
-from slackwater.provisioning import Provision, fewest_nodes
+from slackwater.provisioning import fewest_nodes
+from slackwater.runtime.foresight.chosen.provision import Provision
+from slackwater.runtime.foresight.predicted.prediction import Prediction
 from slackwater.runtime.model import NS_PER_SECOND
 
 FLOWS, QUICK_FLOWS = 20, 2

@@ -17,14 +17,15 @@ import pyarrow as pa
 
 import slackwater as sw
 from slackwater.runtime.config import Limits
-from slackwater.runtime.estimate import Workload
-from slackwater.runtime.estimate.excess import cumulative_excess
-from slackwater.runtime.estimate.query_graph import arrivals_of
-from slackwater.runtime.estimate.rates import OnOff
+from slackwater.runtime.foresight import Workload
+from slackwater.runtime.foresight.excess import cumulative_excess
+from slackwater.runtime.foresight.observed.flow_sample import FlowSample
+from slackwater.runtime.foresight.predicted.what_if import with_costs
+from slackwater.runtime.foresight.query_graph import arrivals_of
+from slackwater.runtime.foresight.rates import OnOff
 from slackwater.runtime.model import NS_PER_SECOND
 from slackwater.runtime.simulate import CostModel, LinkModel
-from slackwater.sampling import FlowSample, sample_flow
-from slackwater.what_if import with_costs
+from slackwater.sampling import sample_flow
 
 WIDTH_S = 0.1
 OTHER_S = 1e-6

@@ -20,7 +20,7 @@ import pyarrow as pa
 import slackwater as sw
 from benchmarks.frame import Claim, Options, Result, Spread, check, counted
 from benchmarks.mace.orders import FifoOrder, LongestQueue, RoundRobin
-from slackwater.runtime.estimate.query_graph import QueryGraph, QueryOperator
+from slackwater.runtime.foresight.query_graph import QueryGraph, QueryOperator
 from slackwater.runtime.measure import imbalances
 from slackwater.runtime.model import Batch
 from slackwater.runtime.plan.plan import Plan

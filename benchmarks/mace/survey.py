@@ -28,7 +28,7 @@ from benchmarks.mace.survey_flows import FLOWS, Survey, survey_flow
 from benchmarks.side_by_side import side_by_side
 from slackwater.actors.kernel.occupied import OccupiedClock
 from slackwater.actors.nodes.ray_nodes import RayNodes
-from slackwater.prediction import Prediction
+from slackwater.runtime.foresight.predicted.prediction import Prediction
 from slackwater.runtime.measure.report import JobReport
 from slackwater.runtime.model import NS_PER_SECOND
 from slackwater.runtime.simulate import LinkModel, MeasuredCost, Simulation

@@ -19,10 +19,10 @@ import slackwater as sw
 from benchmarks.mace.load import Floats, Ints, arriving, genders, ticked
 from benchmarks.mace.query import DOMAIN, SLIDE_S, STAGES, add_query, chosen
 from slackwater.runtime.config import Limits
-from slackwater.runtime.estimate import LatencyEstimate, QueryGraph, Workload, estimate_latency
-from slackwater.runtime.estimate.query_graph import arrivals_of
-from slackwater.runtime.estimate.sample_statistics import Stretches, query_graph_of_sample
-from slackwater.runtime.estimate.sampled import sampled_stages
+from slackwater.runtime.foresight import LatencyEstimate, QueryGraph, Workload, estimate_latency
+from slackwater.runtime.foresight.query_graph import arrivals_of
+from slackwater.runtime.foresight.sample_statistics import Stretches, query_graph_of_sample
+from slackwater.runtime.foresight.sampled import sampled_stages
 from slackwater.runtime.measure.report import JobReport
 from slackwater.runtime.model import NS_PER_SECOND, Batch
 from slackwater.runtime.plan.plan import Plan

@@ -34,7 +34,7 @@ from slackwater.runtime.control import (
     name_of,
 )
 from slackwater.runtime.errors import SettingError
-from slackwater.runtime.estimate.live import JobDeciders
+from slackwater.runtime.foresight.live import JobDeciders
 from slackwater.runtime.measure.prediction import PredictionReport
 from slackwater.runtime.measure.samples import StageSample
 from slackwater.runtime.measure.tuning import TuningReport

@@ -51,7 +51,7 @@ def plan(  # noqa: PLR0913 - each by name
 ) -> None:
     """Predict a flow's latency on a number of nodes; only a sample is run, here."""
     with errors_told(as_json=as_json):
-        from slackwater.plan_choice import Ahead  # noqa: PLC0415 (slow to import)
+        from slackwater.runtime.foresight.predicted.asked import Ahead  # noqa: PLC0415 (slow)
         from slackwater.simulation import Simulation  # noqa: PLC0415
 
         flow_of_user = cast("Dataflow", load(flow).flow)

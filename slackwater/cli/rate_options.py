@@ -10,7 +10,7 @@ import typer
 from slackwater.runtime.errors import SettingError
 
 if TYPE_CHECKING:
-    from slackwater.runtime.estimate.rates import Rate
+    from slackwater.runtime.foresight.rates import Rate
 
 __all__ = [
     "AdmissionOption",

@@ -7,7 +7,7 @@ import pytest
 
 from benchmarks.mace.lost_node import replace_lost
 from slackwater.runtime.errors import SettingError
-from slackwater.runtime.estimate.placement import (
+from slackwater.runtime.foresight.placement import (
     PlacementProblem,
     SearchBudget,
     mace_hc,

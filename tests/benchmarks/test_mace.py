@@ -17,7 +17,7 @@ from benchmarks.mace.trial import (
     simulate,
     spread_statistics,
 )
-from slackwater.runtime.estimate.rates import OnOff
+from slackwater.runtime.foresight.rates import OnOff
 
 URLS = ("https://a.com/x?q=1", "http://b.org/y", "https://c.com/", "https://d.com/z#top", "e.com")
 COUNT = 3_000

@@ -18,8 +18,8 @@ from benchmarks.mace.on_ray.judge import by_second, error_by_second, judged
 from benchmarks.mace.on_ray.service import Account, Moment, by_the_clock, on_core, working
 from benchmarks.mace.on_ray.trial import TAIL_S, OnRay, limits_for, pattern_s, with_costs
 from benchmarks.mace.query import STAGES, add_query
-from slackwater.runtime.estimate import LatencyEstimate, QueryGraph, QueryOperator
-from slackwater.runtime.estimate.curves import WindowCurve
+from slackwater.runtime.foresight import LatencyEstimate, QueryGraph, QueryOperator
+from slackwater.runtime.foresight.curves import WindowCurve
 from slackwater.runtime.measure.report import JobReport
 from slackwater.runtime.operators.registry import ENTRIES
 from slackwater.runtime.plan.plan import Plan

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.mace.lower_bound import mace_lower_bound_s
-from slackwater.runtime.estimate.placement import PlacementProblem, mace_hc, worst_mace_s
+from slackwater.runtime.foresight.placement import PlacementProblem, mace_hc, worst_mace_s
 from tests.support.placements import best_of_all, drawn
 
 

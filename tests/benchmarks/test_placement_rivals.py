@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from benchmarks.mace.placement_rivals import best_random, corr, load_correlation
-from slackwater.runtime.estimate.placement import PlacementProblem, worst_mace_s
+from slackwater.runtime.foresight.placement import PlacementProblem, worst_mace_s
 
 
 def two_kinds(*, m: int = 24, n: int = 4, d: int = 40) -> PlacementProblem:

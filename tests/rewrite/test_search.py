@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 
 import slackwater as sw
-from slackwater.runtime.estimate import Workload
-from slackwater.runtime.estimate.carried import StepStatistics, carried
-from slackwater.runtime.estimate.query_graph import arrivals_of
+from slackwater.runtime.foresight import Workload
+from slackwater.runtime.foresight.carried import StepStatistics, carried
+from slackwater.runtime.foresight.query_graph import arrivals_of
 from slackwater.runtime.plan.step import ChoosingStep
 from slackwater.runtime.rewrite import FlowPlan, rewrites_of, split_all
 from slackwater.runtime.rewrite.search import Cost, far_up, search_plans

@@ -7,7 +7,7 @@ import random
 import pytest
 
 from slackwater.runtime.config import Limits
-from slackwater.runtime.estimate.sampled import StageCost
+from slackwater.runtime.foresight.sampled import StageCost
 from slackwater.runtime.schedule.slice_size import SliceSize
 
 US, MS = 1_000, 1_000_000

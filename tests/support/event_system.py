@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from slackwater.runtime.estimate.query_graph import FloatArray, QueryGraph
+from slackwater.runtime.foresight.query_graph import FloatArray, QueryGraph
 
 
 @dataclass(order=True)

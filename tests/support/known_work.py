@@ -9,8 +9,9 @@ import numpy as np
 import pyarrow as pa
 
 import slackwater as sw
-from slackwater.runtime.estimate.rates import OnOff
-from slackwater.sampling import FlowSample, sample_flow
+from slackwater.runtime.foresight.observed.flow_sample import FlowSample
+from slackwater.runtime.foresight.rates import OnOff
+from slackwater.sampling import sample_flow
 
 MS = 1_000_000
 

@@ -6,7 +6,7 @@ from itertools import product
 
 import numpy as np
 
-from slackwater.runtime.estimate.placement import PlacementProblem, worst_mace_s
+from slackwater.runtime.foresight.placement import PlacementProblem, worst_mace_s
 
 
 def drawn(seed: int, *, m: int, n: int, d: int = 25, **more: object) -> PlacementProblem:

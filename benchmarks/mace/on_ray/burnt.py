@@ -19,8 +19,8 @@ from benchmarks.mace.on_ray.service import AT_WORK
 from benchmarks.mace.on_ray.slept import QUICK_SCALE, SCALE, Ran
 from benchmarks.mace.on_ray.trial import WorkingCluster, drawn, measure, with_costs
 from benchmarks.mace.trial import SAMPLE, Queries, spread_statistics
-from slackwater.runtime.estimate import LatencyEstimate, QueryGraph, Workload, estimate_latency
-from slackwater.runtime.estimate.query_graph import arrivals_of
+from slackwater.runtime.foresight import LatencyEstimate, QueryGraph, Workload, estimate_latency
+from slackwater.runtime.foresight.query_graph import arrivals_of
 
 SEEDS = 3
 NODES = 2

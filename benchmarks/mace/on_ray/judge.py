@@ -17,7 +17,7 @@ from benchmarks.mace.trial import (
     predict,
     spread_statistics,
 )
-from slackwater.runtime.estimate import LatencyEstimate
+from slackwater.runtime.foresight import LatencyEstimate
 
 FIRST, SPREAD, EXACT = "first", "spread", "exact loads"
 SAMPLES = {FIRST: first_statistics, SPREAD: spread_statistics}

@@ -26,7 +26,7 @@ from benchmarks.mace.on_ray.pictures import draw
 from benchmarks.mace.on_ray.service import ASLEEP
 from benchmarks.mace.on_ray.trial import OnRay, WorkingCluster, drawn, measure
 from benchmarks.mace.trial import SAMPLE
-from slackwater.runtime.estimate import LatencyEstimate
+from slackwater.runtime.foresight import LatencyEstimate
 
 SCALE, QUICK_SCALE = 0.12, 0.07
 SEEDS = 5

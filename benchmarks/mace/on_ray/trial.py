@@ -25,10 +25,10 @@ from benchmarks.mace.seeds import MOST_QUERIES
 from benchmarks.mace.trial import BATCH_ROWS, LIMITS, Queries, flow_of, queries_of
 from slackwater.actors.nodes.ray_nodes import RayNodes
 from slackwater.runtime.config import Limits, Tuning
-from slackwater.runtime.estimate import QueryGraph
-from slackwater.runtime.estimate.curves import JoinCurve, WindowCurve
-from slackwater.runtime.estimate.query_graph import CostCurve
 from slackwater.runtime.flow import Dataflow
+from slackwater.runtime.foresight import QueryGraph
+from slackwater.runtime.foresight.curves import JoinCurve, WindowCurve
+from slackwater.runtime.foresight.query_graph import CostCurve
 from slackwater.runtime.measure.report import JobReport
 from slackwater.runtime.model import NS_PER_SECOND
 from slackwater.runtime.plan.plan import Plan

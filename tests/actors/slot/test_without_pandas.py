@@ -88,7 +88,7 @@ def test_a_slot_loads_what_few_need_only_when_it_is_needed() -> None:
         import slackwater.ingest
         ours = {
             "actors.sinks.files", "actors.jobs.records", "runtime.life", "runtime.flow",
-            "runtime.tune", "runtime.estimate", "runtime.placement", "runtime.rewrite",
+            "runtime.tune", "runtime.foresight", "runtime.placement", "runtime.rewrite",
             "runtime.simulate", "front_door",
         }
         dear = {f"slackwater.{one}" for one in ours} | {

@@ -1,0 +1,172 @@
+"""Admission of a flow beside those that run, by its predicted latency."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal
+
+from slackwater.runtime.errors import SettingError
+from slackwater.runtime.foresight.predicted.coverage import not_held, uncounted_text
+from slackwater.runtime.foresight.predicted.shed_outlook import shed_texts
+from slackwater.runtime.model import format_ns, format_s
+from slackwater.runtime.plan.plan import Plan
+from slackwater.runtime.plan.verdict import Verdict
+
+if TYPE_CHECKING:
+    from slackwater.runtime.foresight.predicted.prediction import Prediction
+
+__all__ = ["Admission", "RunningFlow", "admitted_plan", "broken_by", "check_admission"]
+
+Admission = Literal["reject", "warn"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunningFlow:
+    """A flow that runs, of which it was predicted what it needs.
+
+    Attributes:
+        name: of the flow, or of its job.
+        cores: CPU seconds a second.
+        slots: how many it has.
+        worst_s: its worst latency, as predicted; inf: it is overloaded for ever.
+        deadline_s: its deadline; None: it has none.
+        is_known: whether it was predicted at all; else it only takes slots.
+    """
+
+    name: str
+    cores: float
+    slots: int
+    worst_s: float
+    deadline_s: float | None
+    is_known: bool = True
+
+
+def check_admission(admission: object, rates: object, *, why_not: str | None = None) -> None:
+    """Check that a prediction can be made where one is asked for.
+
+    Args:
+        admission: as `submit` takes it.
+        rates: what there is to predict from; None: nothing.
+        why_not: why the history that a flow is tuned with has not sufficed; None: it has none. It
+            is no reason not to run with a warning.
+
+    Raises:
+        SettingError: `admission` is none of the two, or there are no rates.
+    """
+    if admission not in (None, "reject", "warn"):
+        raise SettingError(
+            f"admission={admission!r} is neither 'reject' nor 'warn': refuse a flow that would "
+            "break a deadline, or run it and say so"
+        )
+    if admission is None or rates is not None or (admission == "warn" and why_not is not None):
+        return
+    no_rates = "no rates are given" if why_not is None else f"no rates are given ({why_not})"
+    raise SettingError(
+        f"admission={admission!r} goes by what is predicted, and {no_rates}: add "
+        "rates= (--rate), events a second of each source or of all together, or a history "
+        "that has a job of this version of the flow: tuning=sw.Tuning(history=…)"
+    )
+
+
+def broken_by(made: Prediction, running: Sequence[RunningFlow]) -> list[str]:
+    """Return which deadlines of flows that run already a flow would break, in words."""
+    machines = {one.name for one in made.machines}
+    shared = [node for node in made.estimate.nodes if node.name in machines]
+    behind_s = max((node.worst_s for node in shared), default=0.0)
+    falls_behind = any(node.load > 1 for node in shared) and not made.is_trace
+    if not shared or (behind_s <= 0 and not falls_behind):
+        return []
+    broken = []
+    for flow in running:
+        if flow.deadline_s is None or flow.worst_s > flow.deadline_s:
+            continue  # it has none, or breaks it by itself
+        worst_s = flow.worst_s + behind_s  # at most: what waits for the cores waits for its slot
+        if falls_behind or worst_s > flow.deadline_s:
+            by = "falls behind for ever" if falls_behind else f"may come to {format_s(worst_s)}"
+            broken.append(f"{flow.name} (deadline {format_s(flow.deadline_s)}) then {by}")
+    return broken
+
+
+def admitted_plan(made: Prediction, admission: Admission | None) -> Plan:
+    """Return the plan of a prediction, which it carries from now on, with its verdict.
+
+    Args:
+        made: of a flow that is to run.
+        admission: "reject": what would break a deadline is refused; else it is said.
+    """
+    plan = replace(made.plan, expected=made.expected())
+    notes = [*plan.verdict.notes, *_not_known(made)]
+    refusal, said = plan.verdict.refusal, _against(made)
+    if said is not None and admission == "reject" and refusal is None:
+        refusal = (
+            f"flow {plan.flow!r} is refused: {said}. Lower the rates, relieve the bottleneck "
+            f"({made.relief}), or submit it with admission='warn' (--admission warn)"
+        )
+    elif said is not None:
+        notes.append(said)
+    return replace(plan, verdict=Verdict(refusal, tuple(notes)))
+
+
+def _not_known(made: Prediction) -> list[str]:
+    notes = []
+    is_sample = made.sample.kind == "sample"
+    if unseen := made.unseen:
+        notes.append(
+            f"the {made.sample.kind} shows no work of {', '.join(unseen)}, so it counts as none: "
+            + ("predict with a larger sample" if is_sample else "give it costs=, or a sample")
+        )
+    if made.verdict == "may be missed":
+        notes.append(
+            f"its deadline of {format_ns(made.plan.deadline_ns or 0)} may be missed: "
+            f"{made.may_come_to}, where {format_s(made.worst_s)} is estimated"
+        )
+    notes += not_held(made.plan)
+    if closing := dict.fromkeys(s.origin for s in made.plan.stages if s.step.traits.close):
+        notes.append(
+            f"what windows of {', '.join(map(repr, closing))} wait is not predicted, for close= "
+            "learns it from arrivals: they count as closed by the first event past their end"
+        )
+    notes += shed_texts([one for one in made.shedding if one.sheds or not one.helps])
+    if made.uncounted:
+        notes.append(uncounted_text(made.uncounted))
+    if made.beside:
+        notes.append(
+            f"{', '.join(made.beside)} run on the same cores, of which nothing was predicted: "
+            "their work is not counted; submit them with rates, too"
+        )
+    return notes
+
+
+def _against(made: Prediction) -> str | None:
+    reasons = []
+    if made.gates is not None and (never := made.gates.never):
+        reasons.append(f"gate {made.gates.never_text(never[0])}")
+    elif (made.is_behind or made.keeps_deadline is False) and made.keeps_by_dropping:
+        pass  # it was written to drop what is too much, and that will do
+    elif made.is_behind:
+        could = made.sustainable
+        kept = ", ".join(f"{name} {rate * could:,.0f}/s" for name, rate in made.rates.items())
+        too_much = "" if made.too_much is None else f"; {made.too_much}"
+        reasons.append(
+            f"it falls behind for ever: {_bottleneck(made)}{too_much}; the highest "
+            f"rates that it keeps up with are {kept}"
+        )
+    elif made.keeps_deadline is False:
+        limit = format_ns(made.plan.deadline_ns or 0)
+        reasons.append(
+            f"its deadline of {limit} would not be kept: the worst latency comes to "
+            f"{format_s(made.worst_s)}; {_bottleneck(made)}"
+        )
+    if made.breaks:
+        reasons.append(f"it would break what runs already: {'; '.join(made.breaks)}")
+    if not reasons:
+        return None
+    rates = ", ".join(f"{name} {rate:,.0f}/s" for name, rate in made.rates.items())
+    return f"{'; and '.join(reasons)} (predicted for {rates})"
+
+
+def _bottleneck(made: Prediction) -> str:
+    most = made.estimate.bottleneck
+    behind = "" if made.estimate.is_unbounded else f" and up to {format_s(most.worst_s)} behind"
+    return f"{most.name} is the bottleneck, with {most.load:.0%} of what it can do{behind}"

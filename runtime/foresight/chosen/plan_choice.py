@@ -1,0 +1,295 @@
+"""Choice among plans with the same results, by latency: [mace] §IX-A.
+
+```
+flow ─▶ filters split ─▶ one sample, each step a stage ─▶ branch and bound on Mace ─▶ a few plans
+                                                                                         │
+             written, and each of these, sampled as it would run, placed, predicted ◀────┘
+```
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol, Unpack
+
+import numpy as np
+
+from slackwater.runtime.config import Limits
+from slackwater.runtime.errors import FlowError
+from slackwater.runtime.flow.dataflow import Dataflow
+from slackwater.runtime.foresight import CostCurve, Workload
+from slackwater.runtime.foresight.carried import StepStatistics, carried
+from slackwater.runtime.foresight.excess import cumulative_excess
+from slackwater.runtime.foresight.observed.flow_sample import FlowSample
+from slackwater.runtime.foresight.observed.sampling import HERE
+from slackwater.runtime.foresight.predicted.asked import Ahead
+from slackwater.runtime.foresight.predicted.predicting import series_ahead, speed_of, subintervals
+from slackwater.runtime.foresight.predicted.prediction import Prediction, worst_text
+from slackwater.runtime.foresight.query_graph import FloatArray, arrivals_of
+from slackwater.runtime.foresight.rates import Rate
+from slackwater.runtime.foresight.step_curves import step_curves
+from slackwater.runtime.model import NS_PER_SECOND
+from slackwater.runtime.plan.plan import Stage
+from slackwater.runtime.plan.step import ChoosingStep
+from slackwater.runtime.prepare import prepare
+from slackwater.runtime.rewrite import FlowPlan, split_all
+from slackwater.runtime.rewrite.search import Cost, Found, Price, far_up, search_plans
+
+__all__ = ["Considered", "PlanChoice", "Sampler", "choose_plan", "price_of"]
+
+
+class Host(Protocol):
+    """Where a flow is to run: a `FlowHost`, which imports this module."""
+
+    @property
+    def slots(self) -> Sequence[object]:
+        """Slots that it offers."""
+        ...
+
+    def predict(
+        self,
+        flow: Dataflow,
+        rates: Mapping[str, Rate] | Rate,
+        *,
+        sample: FlowSample,
+        **ahead: Unpack[Ahead],
+    ) -> Prediction:
+        """See `FlowHost.predict`."""
+        ...
+
+
+GAIN = 0.1
+"""A rewritten plan has to be so much better than the written one to be chosen: of a sample, costs
+are known to some ten per cent."""
+Sampler = Callable[[Dataflow, Limits], FlowSample]
+
+
+@dataclass(frozen=True, eq=False)
+class Considered:
+    """A plan that was looked at.
+
+    Attributes:
+        rewrites: what makes it of the flow as written; none: it is that.
+        flow: to be submitted.
+        prediction: of it, placed as it would be.
+    """
+
+    rewrites: tuple[str, ...]
+    flow: Dataflow
+    prediction: Prediction
+
+    @property
+    def worst_s(self) -> float:
+        """The worst latency predicted; inf: it grows without bound, or a gate holds rows."""
+        return self.prediction.compared_s
+
+    @property
+    def cores(self) -> float:
+        """CPU seconds that it takes in a second, all stages together."""
+        return sum(self.prediction.cores_by.values())
+
+    @property
+    def is_written(self) -> bool:
+        """Whether it is the flow as its user wrote it."""
+        return not self.rewrites
+
+
+@dataclass(frozen=True, eq=False)
+class PlanChoice:
+    """The plans of a flow that were predicted, and which of them is best.
+
+    Attributes:
+        considered: the flow as written, then the best rewritten ones that a search found.
+        found: what the search says of itself; None: the flow has no filter that may move.
+    """
+
+    considered: tuple[Considered, ...]
+    found: Found | None
+
+    @property
+    def written(self) -> Considered:
+        """The flow as its user wrote it."""
+        return self.considered[0]
+
+    @property
+    def chosen(self) -> Considered:
+        """Plan of the least worst latency; without a backlog, of the least work.
+
+        The written one, unless another is better by a tenth.
+        """
+        best = min(self.considered, key=_rank)
+        mine, its = _rank(self.written), _rank(best)
+        for one, other in zip(mine, its, strict=True):
+            if one != other:
+                return best if other < one * (1 - GAIN) else self.written
+        return self.written
+
+    def text(self) -> str:
+        """Return what a person reads."""
+        return "\n".join(_lines(self))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain values; times in seconds, null for a latency without bound."""
+        return {
+            "chosen": list(self.chosen.rewrites),
+            "considered": [
+                {
+                    "rewrites": list(one.rewrites),
+                    "worst_s": None if np.isinf(one.worst_s) else one.worst_s,
+                    "cores": one.cores,
+                    "placement": dict(one.prediction.plan.slots),
+                }
+                for one in self.considered
+            ],
+            "is_whole": self.found is None or self.found.is_whole,
+        }
+
+
+def choose_plan(
+    host: Host,
+    flow: Dataflow,
+    rates: Mapping[str, Rate] | Rate,
+    *,
+    sample: Sampler,
+    keep: int = 3,
+    **ahead: Unpack[Ahead],
+) -> PlanChoice:
+    """Return the best plan of a flow here, of those with the same results.
+
+    Nothing is run but samples. The search uses Mace on one node as strong as
+    all slots together, by the statistics of one sample; what it finds is sampled once more as it
+    would run, and predicted with its placement. Source: [mace] §IX-A.
+
+    Args:
+        host: where it is to run: a Cluster or a Simulation.
+        flow: as written.
+        rates: as of `FlowHost.predict`.
+        sample: makes a sample of a flow with these limits.
+        keep: how many rewritten plans to predict.
+        ahead: `placement`, `limits`, `tuning`, `horizon`, `width`, `seed`, `speed` and `link`, as
+            of `FlowHost.predict`. Plans without one of the stages that `placement` names are left
+            out.
+
+    Raises:
+        FlowError, SettingError: as of `FlowHost.predict`.
+    """
+    limits = ahead.get("limits") or Limits()
+
+    def predicted(one: Dataflow) -> Prediction:
+        return host.predict(one, rates, sample=sample(one, limits), **ahead)
+
+    written = Considered((), flow, predicted(flow))
+    if not any(isinstance(step, ChoosingStep) for step in flow.steps.values()):
+        return PlanChoice((written,), None)
+    price = _price(host, flow, rates, sample, ahead)
+    found = search_plans(FlowPlan(flow.graph), price, keep=keep + 1)
+    considered = [written]
+    for _, plan in found.plans:
+        if plan.rewrites and len(considered) <= keep:
+            other = flow.with_steps(plan.graph.steps.values())
+            try:
+                considered.append(Considered(plan.rewrites, other, predicted(other)))
+            except FlowError:
+                if not ahead.get("placement"):
+                    raise  # else it has not the stages that were placed by hand
+    return PlanChoice(tuple(considered), found)
+
+
+def price_of(
+    statistics: StepStatistics,
+    arrivals: Mapping[str, FloatArray],
+    *,
+    width_s: float,
+    capacity: float = 1.0,
+    curves: Mapping[str, CostCurve] | None = None,
+) -> Price:
+    """Return what a plan costs: (Mace_WC on one node, its CPU seconds). Source: [mace] §IX-A.
+
+    Args:
+        statistics: of the flow that plans are made of.
+        arrivals: {`arrivals_of(source)`: events in each subinterval}.
+        width_s: w.
+        capacity: of the node, CPU seconds a second.
+        curves: {step: what stands for its cost and selectivity}, where that is no line.
+    """
+
+    def price(plan: FlowPlan, free: Collection[str]) -> Cost:
+        graph = carried(statistics, plan.graph.steps, plan.atoms, free=free, curves=curves)
+        load_s = Workload.of(graph, arrivals, width_s).load_s.sum(axis=0)
+        excess_s = cumulative_excess(load_s, capacity, width_s=width_s)
+        return (round(float(excess_s.max()) / capacity, 9), round(float(load_s.sum()), 9))
+
+    return price
+
+
+def _price(
+    host: Host,
+    flow: Dataflow,
+    rates: Mapping[str, Rate] | Rate,
+    sampled: Sampler,
+    ahead: Ahead,
+) -> Price:
+    """Return the price of plans of a flow, by statistics of one sample.
+
+    It is run twice: as written, and with the filters where they see most rows.
+    """
+    base = split_all(FlowPlan(flow.graph))
+    up = far_up(base)
+    limits = ahead.get("limits") or Limits()
+    sample, stages, statistics = _statistics(flow, base, sampled, limits)
+    if up.rewrites != base.rewrites:
+        *_, further = _statistics(flow, up, sampled, limits)
+        statistics = statistics.with_filters_of(further, up.atoms)
+    width_s, d = subintervals(ahead.get("horizon", "60s"), ahead.get("width", "100ms"))
+    speed = ahead.get("speed")
+    speed = speed_of(flow.steps.values()) if speed is None else speed
+    graph = sample.graph.at_speed(speed)
+    series = series_ahead(
+        sample, rates, d=d, width_s=width_s, seed=ahead.get("seed", 0), speed=speed
+    )
+    arrivals = {arrivals_of(name): counts for name, counts in series.items()}
+    return price_of(
+        statistics,
+        arrivals,
+        width_s=width_s,
+        capacity=float(len(host.slots)),
+        curves=step_curves(stages, graph),
+    )
+
+
+def _statistics(
+    flow: Dataflow, plan: FlowPlan, sampled: Sampler, limits: Limits
+) -> tuple[FlowSample, Sequence[Stage], StepStatistics]:
+    """Return a sample of a plan with a stage for each step, and its statistics."""
+    apart = replace(limits, fuse=False)
+    parted = flow.with_steps(plan.graph.steps.values())
+    sample = sampled(parted, apart)
+    stages = prepare(parted, [HERE], limits=apart).stages
+    found = StepStatistics.of(
+        plan.graph.steps, stages, sample.stages, slice_s=limits.slice_ns / NS_PER_SECOND
+    )
+    return sample, stages, found
+
+
+def _rank(one: Considered) -> tuple[float, float]:
+    """Latency counts where rows wait for longer than a subinterval; else work does."""
+    counts = one.prediction.has_backlog or one.prediction.is_unbounded
+    return (one.worst_s if counts else 0.0, one.cores)
+
+
+def _lines(choice: PlanChoice) -> list[str]:
+    chosen = choice.chosen
+    if len(choice.considered) == 1:
+        return ["plans       this one only: no filter may stand elsewhere"]
+    lines = ["plans       worst latency and cores of each, the same results of each (*: the best):"]
+    for one in choice.considered:
+        mark = "*" if one is chosen else " "
+        what = "as written" if one.is_written else "; ".join(one.rewrites)
+        lines.append(f"  {mark} {worst_text(one.worst_s):>14}  {one.cores:>6.2f}  {what}")
+    if not chosen.is_written:
+        words = ", ".join(f'"{text}"' for text in chosen.rewrites)
+        lines.append(f"to take it  submit(sw.rewritten(flow, {words}))")
+    if choice.found is not None and not choice.found.is_whole:
+        lines.append(f"            {choice.found.priced} plans were looked at, of more")
+    return lines

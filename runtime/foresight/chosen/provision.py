@@ -1,0 +1,137 @@
+"""Fewest nodes that keep a deadline. Source: [mace] §I, System Provisioning; §IX."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from slackwater.runtime.foresight.predicted.gate_waits import GatePart
+from slackwater.runtime.foresight.predicted.prediction import Prediction, Verdict
+from slackwater.runtime.foresight.predicted.shed_outlook import shed_texts
+from slackwater.runtime.model import format_ns
+
+__all__ = ["Provision", "provisioned"]
+
+
+@dataclass(frozen=True, eq=False)
+class Provision:
+    """Fewest nodes that keep a deadline; where a step sheds, with nothing dropped.
+
+    Attributes:
+        deadline_s: the latency to keep.
+        nodes: the fewest that keep it by the estimate; None: none of those considered does.
+        made: the prediction for them; where none keeps it, for the best.
+        fewer: for one node fewer; None without one.
+        tried: how many nodes were considered, at most.
+    """
+
+    deadline_s: float
+    nodes: int | None
+    made: Prediction
+    fewer: Prediction | None
+    tried: int
+
+    @property
+    def verdict(self) -> Verdict:
+        """The verdict on the deadline, on so many nodes."""
+        return self.made.verdict_on(self.deadline_s)
+
+    def text(self) -> str:
+        """Return what a person reads."""
+        limit = format_ns(round(self.deadline_s * 1e9))
+        if self.nodes is None:
+            what, gates = self.made.estimate, self.made.gates
+            if gates and gates.made.gates and _is_too_long(gates, self.deadline_s):
+                longest = gates.longest
+                head = (
+                    f"no number of nodes keeps {limit}: rows wait in gates for longer, most in "
+                    f"{longest.name}, for {longest.waits_for}; a slack bounds that"
+                )
+                return "\n".join([head, "", self.made.text()])
+            if gates and not gates.made.gates and _is_too_long(gates, self.deadline_s):
+                head = (
+                    f"no number of nodes keeps {limit}: rows of {next(iter(gates.ordering_s))} "
+                    "wait for longer to be put in order; a smaller disorder= bounds that"
+                )
+                return "\n".join([head, "", self.made.text()])
+            limit += " with nothing dropped" if self.made.shedding else ""
+            if self.made.too_much is not None:
+                head = f"none of 1 to {self.tried} nodes keeps {limit}: {self.made.too_much}"
+                return "\n".join([head, "", self.made.text()])
+            head = (
+                f"none of 1 to {self.tried} nodes keeps {limit}: {what.bottleneck.name} with "
+                f"{', '.join(what.bottleneck.operators)} is what stays behind"
+            )
+            return "\n".join([head, "", self.made.text()])
+        many = "1 node keeps" if self.nodes == 1 else f"{self.nodes} nodes keep"
+        whole = " with nothing dropped" if self.made.shedding else ""
+        may = ""
+        if self.verdict == "may be missed":
+            may = f", as it is estimated; it may be missed ({self.made.may_come_to})"
+        lines = [f"{many} {limit}{whole}{may}: {_say(self.made)}"]
+        if self.fewer is not None:
+            lines.append(f"{self.nodes - 1} would not: {_say(self.fewer)}")
+            worse = [one for one in self.fewer.shedding if one.sheds or not one.helps]
+            lines += [f"  {text}" for text in shed_texts(worse)]
+        return "\n".join([*lines, "", self.made.text()])
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain values."""
+        return {
+            "nodes": self.nodes,
+            "verdict": self.verdict,
+            "prediction": self.made.to_json(),
+            "one_fewer": None if self.fewer is None else self.fewer.to_json(),
+        }
+
+
+class Ask(Protocol):
+    """Question to a host of so many nodes."""
+
+    def __call__(self, nodes: int, *, placement: Mapping[str, str] | None = None) -> Prediction:
+        """Return the prediction of the flow there, placed so if told."""
+        ...
+
+
+def provisioned(ask: Ask, *, deadline_s: float, most: int) -> Provision:
+    """Return the fewest nodes on which the predicted worst latency keeps a deadline.
+
+    Of a flow with a step that sheds: the fewest on which nothing has to be dropped.
+
+    Args:
+        ask: predicts the flow on so many nodes.
+        deadline_s: the latency to keep.
+        most: nodes to consider, at least 1.
+    """
+    before: Prediction | None = None
+    for nodes in range(1, most + 1):
+        made = ask(nodes)
+        # What fewer nodes do more can do, too: a fresh search may miss it.
+        if before is not None and _worse(made) > _worse(before):
+            made = ask(nodes, placement=before.plan.slots)
+        # Dropping would keep it with fewer nodes: that is for a load that was not planned for.
+        if made.keeps(deadline_s) and not any(one.sheds for one in made.shedding):
+            return Provision(deadline_s, nodes, made, before, nodes)
+        before = made
+    assert before is not None, "there is one node at least"
+    return Provision(deadline_s, None, before, None, most)
+
+
+def _is_too_long(gates: GatePart, deadline_s: float) -> bool:
+    is_held = bool(gates.made.gates or gates.ordering_s)
+    return bool(gates.never) or (is_held and gates.worst_gate_s > deadline_s)
+
+
+def _worse(made: Prediction) -> tuple[bool, float]:
+    return made.estimate.is_held, made.compared_s
+
+
+def _say(made: Prediction) -> str:
+    found = made.estimate
+    busiest = found.bottleneck
+    if made.is_behind:
+        return f"{busiest.name} would fall behind, with {busiest.load:.0%} of what it can do"
+    worst = format_ns(round(found.worst_s * 1e9))
+    when = " by the end of what is on record" if found.is_unbounded else ""
+    return f"worst latency {worst}{when}, {busiest.name} at {busiest.load:.0%}"

@@ -1,0 +1,115 @@
+"""A job's policies and the estimate of its latency, as the control loop of both hosts asks them."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+
+from slackwater.runtime.control import Decider, FlowGraph, RestBehind, Wanted
+from slackwater.runtime.foresight.live.live_estimate import LiveEstimate
+from slackwater.runtime.measure.prediction import PredictionReport
+from slackwater.runtime.measure.samples import StageSample
+from slackwater.runtime.measure.tuning import TuningReport
+from slackwater.runtime.model import NS_PER_SECOND
+from slackwater.runtime.plan.expected import ExpectedLatency
+from slackwater.runtime.tune import GuardedPolicies
+
+__all__ = ["JobDeciders"]
+
+REFRESH_NS = NS_PER_SECOND
+"""Estimates are made at most this often, whatever the intervals."""
+
+
+class JobDeciders:
+    """All who are shown the samples of a job; what one does wrong is counted, and none goes down.
+
+    Args:
+        policies: make those who decide, the one whose word prevails first.
+        graph: of the flow.
+        expected: what was predicted of it; None: nothing, and nothing is estimated.
+        resumed: what the estimate in whose place ours is had reported.
+        before: the samples of which that one knew.
+    """
+
+    def __init__(
+        self,
+        policies: Sequence[Callable[[], Decider]],
+        graph: FlowGraph,
+        *,
+        expected: ExpectedLatency | None = None,
+        resumed: PredictionReport | None = None,
+        before: Iterable[StageSample] = (),
+    ) -> None:
+        self._policies = GuardedPolicies(policies, graph)
+        self._rest = RestBehind(graph) if graph.shedding else None
+        self._every = max(REFRESH_NS // graph.interval_ns, 1)
+        self._next = 0  # the interval after which the next estimate is made
+        self._errors = 0 if resumed is None else resumed.errors
+        self._last_error = None if resumed is None else resumed.last_error
+        self._traces: list[str] = []
+        self._known = None if expected is None else resumed or PredictionReport.of(expected)
+        self._estimate: LiveEstimate | None = None
+        if expected is not None:
+            with self._guarded():
+                self._estimate = LiveEstimate(graph, expected, resumed=resumed)
+            self.heard(before)
+
+    def begin(self) -> list[Wanted]:
+        """Return what each wants to begin with."""
+        return self._policies.begin()
+
+    def decide(self, interval: int, samples: Mapping[str, StageSample]) -> list[Wanted]:
+        """Return what each wants to change now that an interval is over."""
+        wanted = self._policies.decide(interval, samples)
+        if self._rest is not None:
+            with self._guarded():
+                wanted.append(Wanted(self._rest.name, self._rest.decide(interval, samples)))
+        return wanted
+
+    def heard(self, samples: Iterable[StageSample], *, is_last: bool = False) -> None:
+        """Take samples as they come, late ones too; `is_last`: there are no more."""
+        if self._estimate is None:
+            return
+        new = list(samples)
+        newest = max((one.second for one in new), default=-1)
+        with self._guarded():
+            if newest >= self._next:  # so all is here of what was before
+                self._next = newest + self._every
+                self._estimate.refresh()
+            self._estimate.heard(new)
+            if is_last:
+                self._estimate.refresh()
+            self._known = self._estimate.report
+
+    def moved(self, graph: FlowGraph) -> None:
+        """Stages go on in other slots."""
+        with self._guarded():
+            if self._estimate is not None:
+                self._estimate.moved(graph)
+
+    def noted(self, report: TuningReport) -> TuningReport:
+        """Return a report with what the policies are, say of themselves, and did wrong."""
+        return self._policies.noted(report)
+
+    def prediction(self) -> PredictionReport | None:
+        """Return what was predicted and what became of it; None: nothing was predicted."""
+        if self._known is None:
+            return None
+        return replace(self._known, errors=self._errors, last_error=self._last_error)
+
+    def take_traces(self) -> list[str]:
+        """Return the tracebacks of what went wrong, once."""
+        traces, self._traces = self._traces, []
+        return [*self._policies.take_traces(), *traces]
+
+    @contextmanager
+    def _guarded(self) -> Iterator[None]:
+        """Do what must take nobody down."""
+        try:
+            yield
+        except Exception as problem:
+            self._errors += 1
+            self._last_error = f"{type(problem).__name__}: {problem}".splitlines()[0]
+            self._traces.append("".join(traceback.format_exception(problem)))

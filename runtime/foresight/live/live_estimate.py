@@ -1,0 +1,196 @@
+"""Latency to be expected of what has arrived so far, interval by interval; what has shifted.
+
+```
+samples ─▶ arrivals by stimulus ─┐
+       └─▶ costs of late ────────┴─▶ the estimate of [mace] ─▶ beside the plan's, and the measured
+```
+
+A machine: no clock, no I/O. On Ray it lives in the job's control actor. Source: [mace] §VI-B, VI-C.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from slackwater.runtime.control import FlowGraph
+from slackwater.runtime.foresight.latency_estimate import estimate_latency
+from slackwater.runtime.foresight.layout import Layout, Network, laid_out
+from slackwater.runtime.foresight.live.seen_statistics import WINDOW_S, SeenStatistics, as_seen
+from slackwater.runtime.foresight.live.shifts import Shifts
+from slackwater.runtime.foresight.live.work_so_far import WorkSoFar
+from slackwater.runtime.foresight.query_graph import QueryGraph, QueryOperator
+from slackwater.runtime.foresight.shared_cores import with_shared_cores
+from slackwater.runtime.measure.prediction import (
+    MOST_SPANS,
+    PredictedSpan,
+    PredictionReport,
+    coarser,
+)
+from slackwater.runtime.measure.samples import PARTS, StageSample
+from slackwater.runtime.model import NS_PER_SECOND
+from slackwater.runtime.plan.expected import ExpectedLatency
+from slackwater.runtime.plan.slots import SlotPlace
+
+__all__ = ["LiveEstimate"]
+
+
+class LiveEstimate:
+    """The estimate of one job.
+
+    Args:
+        graph: of the flow, as deciders see it.
+        expected: what was predicted.
+        resumed: what an estimate in whose place this one is had reported.
+
+    Attributes:
+        report: what is known since the last `refresh`.
+    """
+
+    def __init__(
+        self,
+        graph: FlowGraph,
+        expected: ExpectedLatency,
+        *,
+        resumed: PredictionReport | None = None,
+    ) -> None:
+        assert isinstance(expected.graph, QueryGraph), "made by `Prediction.expected`"
+        self._planned: QueryGraph = expected.graph
+        self._expected, self._slots = expected, dict(graph.slots)
+        self._interval_ns = graph.interval_ns
+        interval_s = graph.interval_ns / NS_PER_SECOND
+        windows_s = {stage.name: stage.window_ns / NS_PER_SECOND for stage in graph.stages}
+        self._statistics = SeenStatistics(
+            self._planned, self._slots, interval_s=interval_s, windows_s=windows_s
+        )
+        self._layout = self._laid_out(graph)
+        self._work = WorkSoFar(
+            self._layout.graph,
+            self._layout.places,
+            interval_s=interval_s,
+            reach=round(max(windows_s.values(), default=0.0) / interval_s),
+        )
+        self._operators = {one.name: one for one in self._planned.operators}  # as they were seen
+        self._known: set[str] = set()  # the stages of which it was seen what rows cost
+        self._spans: dict[int, PredictedSpan] = {}
+        self._past: list[PredictedSpan] = []  # those that have left `_spans`, coarser
+        self._origin: int | None = None  # the interval that the sources began in
+        self._newest = 0  # the last interval of which anything was heard
+        self._shifts = Shifts(self._planned, expected)
+        self.report = PredictionReport.of(expected)
+        if resumed is not None:
+            self._past = list(resumed.spans)
+            self._origin = None if resumed.origin_ns is None else self._number(resumed.origin_ns)
+            self._shifts.resume(resumed.shifts)
+            self.report = resumed
+
+    def heard(self, samples: Iterable[StageSample]) -> None:
+        """Take samples, of any intervals, in any order; each once."""
+        for sample in samples:
+            self._newest = max(self._newest, sample.second)
+            self._statistics.add(sample)
+            for number, rows in sample.arrived:
+                self._work.arrived(sample.stage, number // PARTS, rows)
+
+    def moved(self, graph: FlowGraph) -> None:
+        """Stages go on in other slots; what waits goes along."""
+        self._slots.update(graph.slots)
+        self._layout = self._laid_out(graph)
+        self._work.moved(self._layout.graph, self._layout.places)
+
+    def refresh(self) -> None:
+        """Make the estimate anew, and the report."""
+        seen = {name: self._statistics.seen(name) for name in self._planned.names}
+        load = dict.fromkeys(self._slots.values(), 0.0)
+        for stage, by in seen.items():
+            load[self._slots[stage]] += by.cores
+        for one in self._planned.operators:
+            if seen[one.name].cost_s:  # else what was seen last stands
+                self._operators[one.name] = as_seen(one, seen[one.name])
+                if one.name not in self._known:
+                    self._known.add(one.name)
+                    self._work.count_again()
+        at_s = (self._newest + 1) * self._interval_ns / NS_PER_SECOND
+        rates = {source: self._work.rate(source, WINDOW_S) for source in self._expected.rates}
+        self._shifts.look(seen, rates, at_s=at_s)
+        self._estimate()
+        self.report = replace(
+            PredictionReport.of(self._expected),
+            seen_load=load,
+            spans=_fitting([*self._past, *self._spans.values()], MOST_SPANS),
+            shifts=self._shifts.found,
+            origin_ns=None if self._origin is None else self._origin * self._interval_ns,
+        )
+
+    def _laid_out(self, graph: FlowGraph) -> Layout:
+        """Take note of where stages are, and return it as predictions have it, with the links."""
+        places = {slot: SlotPlace(slot, node, 1) for slot, node in graph.nodes.items()}
+        network = self._expected.network or Network()
+        found = laid_out(self._planned, graph.slots, places, network)
+        behind = {stage for _, stage in found.feeders}
+        shares = self._expected.shares
+        self._statistics.moved({one: share for one, share in shares.items() if one in behind})
+        return found
+
+    def _as_seen(self, laid: QueryOperator) -> QueryOperator:
+        """Return a stage as it was seen of late; what crosses a link is as it was predicted."""
+        seen = self._operators.get(laid.name)
+        return laid if seen is None else replace(seen, inputs=laid.inputs)
+
+    def _estimate(self) -> None:
+        layout = self._layout
+        changed = self._work.count([self._as_seen(one) for one in layout.graph.operators])
+        if changed is None:
+            return
+        if self._origin is None:
+            self._origin = self._work.first
+        first, graph, work = self._work.workload()
+        if not self._spans:  # of what was heard before us there is more than what was reported
+            self._past = [one for one in self._past if one.start_ns < first * self._interval_ns]
+        found = estimate_latency(
+            graph,
+            work,
+            layout.places,
+            layout.capacity,
+            hop_s=layout.hop_s,
+            least_hop_s=layout.least_hop_s,
+            in_parts=False,  # of which only the bounds would be told
+        )
+        found = with_shared_cores(found, graph, work, layout.places, self._expected.machines)
+        # Who comes first in an interval finds what was behind at the end of the one before.
+        worst_s = np.maximum(found.held_up_s, np.concatenate([[0.0], found.held_up_s[:-1]]))
+        for number in range(changed, first + len(worst_s)):
+            self._spans[number] = PredictedSpan(
+                start_ns=number * self._interval_ns,
+                width_ns=self._interval_ns,
+                events=self._work.events(number),
+                planned_ns=self._within_ns(number, self._expected.latency_s),
+                # What waits in gates is taken as it was predicted: it takes no core.
+                estimated_ns=round(float(worst_s[number - first]) * 1e9)
+                + (self._within_ns(number, self._expected.gate_s) or 0),
+            )
+        gone = sorted(number for number in self._spans if number < first)
+        if len(gone) >= MOST_SPANS // 4:
+            past = [*self._past, *map(self._spans.pop, gone)]
+            self._past = _fitting(past, MOST_SPANS // 2)
+
+    def _within_ns(self, number: int, each_s: Sequence[float]) -> int | None:
+        """Return the most of the predicted subintervals that lie in an interval; None: none do."""
+        width_ns = self._expected.width_s * NS_PER_SECOND
+        begin = (number - (self._origin or 0)) * self._interval_ns / width_ns
+        end = begin + self._interval_ns / width_ns
+        within = each_s[int(begin) : max(int(np.ceil(end)), int(begin) + 1)]
+        return round(max(within) * 1e9) if within and begin >= 0 else None
+
+    def _number(self, at_ns: int) -> int:
+        return at_ns // self._interval_ns
+
+
+def _fitting(spans: Sequence[PredictedSpan], most: int) -> list[PredictedSpan]:
+    """Return at most so many spans, all of one width."""
+    width_ns = max((one.width_ns for one in spans), default=NS_PER_SECOND)
+    while len(merged := coarser(spans, width_ns)) > most:
+        width_ns *= 2
+    return merged

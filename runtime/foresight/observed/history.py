@@ -1,0 +1,188 @@
+"""Statistics of a flow from what earlier jobs of it have kept (`Tuning(history=…)`).
+
+```
+jobs ─▶ the newest job of this version ─▶ costs, selectivities, lags  ─▶ as if a sample had them
+                                       └▶ what arrived, by time       ─▶ rates, unless others are
+```
+
+Nothing is run, and no input is opened.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from slackwater.runtime.errors import SettingError
+from slackwater.runtime.foresight.gates.recorded_times import times_recorded
+from slackwater.runtime.foresight.observed.flow_sample import FlowSample
+from slackwater.runtime.foresight.recorded import (
+    arrivals_recorded,
+    graph_recorded,
+    intervals_recorded,
+    stages_recorded,
+)
+from slackwater.runtime.foresight.sampled import spans_of
+from slackwater.runtime.measure.samples import StageSample
+from slackwater.runtime.model import NS_PER_SECOND
+from slackwater.runtime.order.k_slack import KSlack
+from slackwater.runtime.order.reorder import SortedWithin
+from slackwater.runtime.plan.plan import Plan
+from slackwater.runtime.plan.stage_versions import other_stages, stage_versions
+from slackwater.runtime.plan.steps import SourceStep
+from slackwater.runtime.sources.spec import SourceSpec
+
+__all__ = ["KeptJob", "sample_of_jobs"]
+
+LONG_ENOUGH = 1 / 3
+"""Of the longest job's record: a newer one that is shorter does not stand over it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class KeptJob:
+    """Record of an earlier job, as it was read.
+
+    Attributes:
+        file: the name of its file.
+        samples: seconds ascending.
+        versions: {stage: a digest of what it did with a row}; empty: it kept none.
+        problem: why the file was not read; None: it was.
+    """
+
+    file: str
+    samples: Sequence[StageSample] = ()
+    versions: Mapping[str, str] = field(default_factory=dict)
+    problem: str | None = None
+
+
+def sample_of_jobs(plan: Plan, jobs: Iterable[KeptJob], *, folder: str) -> FlowSample:
+    """Return what the newest job of this version of a flow has shown.
+
+    Args:
+        plan: of the flow.
+        jobs: of the flow, the newest first; each is asked for once.
+        folder: where they were kept.
+
+    Raises:
+        SettingError: there is no job of this flow; or none of this version of it; or none that saw
+            rows and results of it.
+    """
+    now, problems, count = stage_versions(plan.stages), list[str](), 0
+    known = []
+    for job in jobs:
+        count += 1
+        if (why_not := job.problem or _why_not(now, job)) is None:
+            known.append((job, _length_s(plan, job.samples)))
+        else:
+            problems.append(why_not)
+    if not count:
+        raise SettingError(
+            f"the history in {folder!r} has no job of flow {plan.flow!r} yet; "
+            + _advice(plan, "submit it once")
+        )
+    longest_s = max((length_s for _, length_s in known), default=0.0)
+    # A job that was stopped at once shows little; where only such are left they have to do.
+    for job, length_s in sorted(known, key=lambda one: one[1] < longest_s * LONG_ENOUGH):
+        try:
+            found = _sample_of(plan, now, job.samples)
+        except SettingError as problem:
+            problems.append(f"file {job.file}: {problem}")
+        else:
+            which = f"the newest of {_jobs(count)} that fits, {length_s:g} s long"
+            return replace(found, origin=which)
+    raise SettingError(
+        f"the history in {folder!r} has {_jobs(count)} of flow {plan.flow!r}, and "
+        f"none with statistics of it: {problems[0]}. " + _advice(plan, "Submit the flow once more")
+    )
+
+
+def _advice(plan: Plan, submit: str) -> str:
+    """Return where statistics come from."""
+    if not plan.tuned:
+        return (
+            "jobs of it keep no samples, as it has no gate that a deadline tunes: predict it from "
+            "a sample (rates=, sample=1_000)"
+        )
+    return (
+        f"{submit} with tuning=sw.Tuning(history=…), or predict it from a sample (sample=1_000). "
+        "Where a job's tuner is on another host, that keeps its samples: use a folder of both"
+    )
+
+
+def _why_not(now: Mapping[str, str], job: KeptJob) -> str | None:
+    """Return why a job is not of this version of a flow; None if it is.
+
+    Args:
+        now: the versions of the flow's stages.
+        job: of the flow.
+    """
+    if not job.versions:
+        return f"file {job.file} is of a release that kept no statistics, or cut off"
+    if odd := other_stages(now, job.versions):
+        return (
+            f"statistics in file {job.file} are from another version of the flow: they differ in "
+            f"{', '.join(odd)}"
+        )
+    if len({one.interval_ns for one in job.samples}) > 1:
+        return f"file {job.file} has intervals of more than one length"
+    return None
+
+
+def _length_s(plan: Plan, samples: Sequence[StageSample]) -> float:
+    sources = [stage.name for stage in plan.stages if not stage.inputs]
+    interval_ns = samples[0].interval_ns if samples else 0
+    return intervals_recorded(samples, sources) * interval_ns / NS_PER_SECOND
+
+
+def _sample_of(plan: Plan, now: Mapping[str, str], samples: Sequence[StageSample]) -> FlowSample:
+    """Return what a job has shown of this version of a flow.
+
+    Args:
+        plan: of the flow.
+        now: the versions of its stages.
+        samples: what the job has kept.
+
+    Raises:
+        SettingError: it does not show what is needed.
+    """
+    inputs = {
+        stage.name: tuple(dict.fromkeys(channel.source for channel in stage.inputs))
+        for stage in plan.stages
+    }
+    stages = stages_recorded(samples, inputs)
+    specs = {one.name: one.step.source for one in plan.stages if isinstance(one.step, SourceStep)}
+    interval_s = samples[0].interval_ns / NS_PER_SECOND
+    arrived = arrivals_recorded(samples, list(specs), interval_s=interval_s)
+    times, origin_ns = times_recorded(
+        samples,
+        arrived,
+        speeds={name: spec.speed for name, spec in specs.items()},
+        waits_s={name: _waits_ns(spec) / NS_PER_SECOND for name, spec in specs.items()},
+    )
+    graph, shares = graph_recorded(
+        stages,
+        slice_s=plan.limits.slice_ns / NS_PER_SECOND,
+        spans={stage.name: spans_of(stage) for stage in plan.stages},
+        times_s={name: rate.stretched(times[name].pace) for name, rate in arrived.items()},
+    )
+    return FlowSample(
+        graph,
+        {stage.name: stage.rows_in for stage in stages if not stage.inputs},
+        0.0,
+        shares=shares,
+        versions=now,
+        times=times,
+        origin_ns=origin_ns,
+        recorded=arrived,
+    )
+
+
+def _waits_ns(spec: SourceSpec) -> int:
+    """Return how long rows wait for their order; 0 without a record."""
+    if isinstance(spec.reorder, SortedWithin):
+        return spec.reorder.disorder_ns
+    return spec.reorder.slack_ns if isinstance(spec.reorder, KSlack) else 0
+
+
+def _jobs(count: int) -> str:
+    return f"{count} job{'' if count == 1 else 's'}"

@@ -1,0 +1,125 @@
+"""Some rows of an input, as a sample reads them: in blocks of different lengths.
+
+What it hands over is noted with its event times.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import cycle
+
+import numpy as np
+import pyarrow as pa
+
+from slackwater.runtime.foresight.observed.stretches import Rows
+from slackwater.runtime.foresight.query_graph import FloatArray
+from slackwater.runtime.model import NS_PER_SECOND
+from slackwater.runtime.sources.spec import (
+    END_OF_INPUT,
+    EndOfInput,
+    Input,
+    SourceReader,
+    SourceSpec,
+)
+
+__all__ = ["BLOCKS", "SeenTimes", "SomeRows"]
+
+BLOCKS = (50, 1, 200, 5, 1, 100, 20, 1, 400, 2, 10, 1)
+"""Rows of the blocks that a sample is cut into by turns: what a slice costs, and what a row, is
+seen from slices of different lengths. Those of one row bound the fixed part of a slice."""
+UNIT_NS = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": NS_PER_SECOND}
+
+
+@dataclass(frozen=True)
+class SomeRows:
+    """Some rows of an input, in blocks of different lengths."""
+
+    input: Input
+    rows: Rows
+    seen: SeenTimes
+    reads_inline = True  # and no history: its slices, too, are to be as long as those of the run
+
+    def describe(self) -> str:
+        """Return what it is of."""
+        return f"{sum(until - begin for begin, until in self.rows)} rows of {self.input.describe()}"
+
+    def schema(self) -> pa.Schema:
+        """Return the columns."""
+        return self.input.schema()
+
+    def open(self) -> SourceReader:
+        """Open it from the start."""
+        return _PartReader(self.input.open(), self.rows, self.seen)
+
+
+class _PartReader:
+    def __init__(self, reader: SourceReader, rows: Rows, seen: SeenTimes) -> None:
+        self._reader, self._seen = reader, seen
+        self._rows = deque(each for each in rows if each[1] > each[0])
+        self._read = 0  # rows of the input that have gone by
+        self._lengths = cycle(BLOCKS)
+        self._blocks: Iterator[pa.RecordBatch] = iter(())
+
+    def poll(self) -> pa.RecordBatch | EndOfInput | None:
+        while (block := next(self._blocks, None)) is None:
+            if not self._rows:
+                return END_OF_INPUT
+            found = self._reader.poll()
+            if not isinstance(found, pa.RecordBatch):
+                return found
+            parts = list(self._wanted(found))
+            for part in parts:
+                self._seen.note(part)
+            self._blocks = (block for part in parts for block in self._cut(part))
+        return block
+
+    def close(self) -> None:
+        self._reader.close()
+
+    def _wanted(self, block: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """Yield the parts of the next block that belong to the sample."""
+        first, self._read = self._read, self._read + block.num_rows
+        while self._rows and self._rows[0][0] < self._read:
+            begin, until = self._rows[0]
+            at = max(begin, first)
+            yield block.slice(at - first, min(until, self._read) - at)
+            if until > self._read:
+                break
+            self._rows.popleft()
+
+    def _cut(self, block: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        at = 0
+        while at < block.num_rows:
+            length = next(self._lengths)
+            yield block.slice(at, length)
+            at += length
+
+
+class SeenTimes:
+    """The event times of one source's sample.
+
+    Args:
+        source: what is known of its time column.
+    """
+
+    def __init__(self, source: SourceSpec) -> None:
+        self._name = source.event_time
+        self._unit_ns = UNIT_NS[source.time_unit or "ns"]
+        self._columns: list[pa.Array] = []
+
+    def note(self, block: pa.RecordBatch) -> None:
+        """Keep the times of rows that are handed over."""
+        self._columns.append(block.column(self._name))
+
+    def seconds(self) -> FloatArray:
+        """Return the event times, shape (rows,); of a sample that ran, so they are times."""
+        return np.concatenate([np.zeros(0), *(self._seconds(one) for one in self._columns)])
+
+    def _seconds(self, column: pa.Array) -> FloatArray:
+        unit_ns = self._unit_ns
+        if pa.types.is_timestamp(column.type):
+            column, unit_ns = column.cast(pa.timestamp("ns")), 1
+        times = column.cast(pa.int64()).drop_null().to_numpy(zero_copy_only=False)
+        return np.asarray(times * (unit_ns / NS_PER_SECOND))

@@ -1,0 +1,14 @@
+"""Latency of a flow in its slots, predicted from what it has shown and from rates.
+
+| file | what it has |
+| --- | --- |
+| `asked.py` | settings of a prediction, and their check |
+| `predicting.py` | a plan and rates become a prediction |
+| `outlook.py` | arrivals to come, and the latency of a placement under them |
+| `gate_waits.py` | what rows wait in the flow's gates |
+| `what_if.py` | other costs, other links |
+| `prediction.py` | the prediction: figures, verdict on a deadline, relief, its text |
+| `coverage.py` | how far off its sample may be |
+| `fits.py` | why a flow does not fit on its slots |
+| `shedding_ahead.py`, `shed_outlook.py` | whether steps that shed have to, and whether it helps |
+"""

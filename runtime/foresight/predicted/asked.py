@@ -1,0 +1,75 @@
+"""Settings of a prediction, and their check: an error names the wrong one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from numbers import Integral, Real
+from os import PathLike
+from typing import TypedDict
+
+from slackwater.runtime.config import Limits, Tuning
+from slackwater.runtime.errors import SettingError
+from slackwater.runtime.flow.dataflow import Dataflow
+from slackwater.runtime.model import Duration
+from slackwater.runtime.simulate import LinkModel
+
+__all__ = ["Ahead", "check_asked"]
+
+
+class Ahead(TypedDict, total=False):
+    """Options of `FlowHost.predict` beside a flow, its rates and its sample."""
+
+    placement: Mapping[str, str] | None
+    limits: Limits | None
+    tuning: Tuning | None
+    horizon: Duration
+    width: Duration
+    seed: int
+    speed: float | None
+    link: LinkModel | None
+
+
+_KINDS: Mapping[str, tuple[tuple[type, ...], str]] = {
+    "placement": ((Mapping,), '{stage: slot or node}, such as {"pairs": "node-2"}'),
+    "limits": ((Limits,), "sw.Limits(…)"),
+    "link": ((LinkModel,), "sw.LinkModel(delay_ns=…, bytes_per_s=…)"),
+    "costs": ((Mapping,), '{stage: what a row of it takes}, such as {"pairs": "2ms"}'),
+    "history": ((str, PathLike), "the folder that jobs have kept samples in"),
+    "speed": ((Real,), "a number above 0, such as 1"),
+    "seed": ((Integral,), "a whole number that is not below 0"),
+}
+
+
+def check_flow(flow: object) -> None:
+    """Check that something is a flow.
+
+    Raises:
+        SettingError: it is not.
+    """
+    if not isinstance(flow, Dataflow):
+        raise SettingError(f"{flow!r} is no flow: give what sw.Dataflow(…) made")
+
+
+def check_asked(flow: object, **asked: object) -> None:
+    """Check the kind of each setting of a prediction; None if it was omitted.
+
+    Args:
+        flow: a `Dataflow`.
+        **asked: by the names of `FlowHost.predict`.
+
+    Raises:
+        SettingError: one is of another kind; says which, and what it is to be.
+    """
+    check_flow(flow)
+    for name, value in asked.items():
+        kinds, wanted = _KINDS[name]
+        is_odd = not isinstance(value, kinds) or isinstance(value, bool)
+        if value is not None and (is_odd or (name == "seed" and value < 0)):  # type: ignore[operator]
+            raise SettingError(f"{name}={value!r} is none: give {wanted}")
+    placement = asked.get("placement")
+    for stage, where in placement.items() if isinstance(placement, Mapping) else ():
+        if not isinstance(stage, str) or not isinstance(where, str):
+            raise SettingError(
+                f"placement= has {stage!r}: {where!r}, which is no stage and its slot: give "
+                f"{_KINDS['placement'][1]}"
+            )

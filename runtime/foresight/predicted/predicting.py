@@ -1,0 +1,209 @@
+"""Predictions are made here: of a plan as placed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from slackwater.runtime.errors import SettingError
+from slackwater.runtime.foresight.observed.flow_sample import FlowSample
+from slackwater.runtime.foresight.predicted.outlook import Outlook, estimate_placed
+from slackwater.runtime.foresight.predicted.prediction import Prediction
+from slackwater.runtime.foresight.predicted.what_if import network_of
+from slackwater.runtime.foresight.query_graph import FloatArray
+from slackwater.runtime.foresight.rates import (
+    EndedTimes,
+    OwnTimes,
+    Rate,
+    RecordedRate,
+    is_trace,
+    series_of,
+)
+from slackwater.runtime.foresight.sampled import as_shares
+from slackwater.runtime.foresight.shared_cores import SharedCores, with_shared_cores
+from slackwater.runtime.model import NS_PER_SECOND, Duration, duration_ns
+from slackwater.runtime.plan.plan import Plan
+from slackwater.runtime.plan.slots import SlotPlace, places_by_name
+from slackwater.runtime.plan.step import Step
+from slackwater.runtime.plan.steps import SourceStep
+from slackwater.runtime.simulate import LinkModel
+
+__all__ = [
+    "ahead_of",
+    "on_machines",
+    "predict",
+    "series_ahead",
+    "speed_of",
+    "subintervals",
+]
+
+MOST_SUBINTERVALS = 100_000
+MOST_NUMBERS = 20_000
+"""Rows of a record that show when they came, evenly of all."""
+MOST_AHEAD = 10_000
+"""Subintervals that a record is divided into where its user says nothing: some seconds of work."""
+LEAST_WIDTH_S = 0.1
+"""Arrivals are known to no less of the usual interval; a burst in a longer one is none."""
+
+
+def predict(  # noqa: PLR0913 - each by name
+    plan: Plan,
+    sample: FlowSample,
+    rates: Mapping[str, Rate] | Rate,
+    *,
+    slots: Sequence[SlotPlace | str] | None = None,
+    horizon: Duration = "60s",
+    width: Duration = "100ms",
+    link: LinkModel | None = None,
+    machines: Sequence[SharedCores] = (),
+    speed: float | None = None,
+    seed: int = 0,
+) -> Prediction:
+    """Return what the latency of a plan will be. Nothing is run.
+
+    Args:
+        plan: every stage in a slot.
+        sample: of the same flow.
+        rates: {source: events a second, a model of them, or a trace}, or one for all together.
+        slots: all there are; None: those of the plan.
+        horizon: how long to look ahead.
+        width: of a subinterval, w of [mace].
+        link: what lies between slots; None: nothing, messages take no time.
+        machines: that may have fewer cores than slots.
+        speed: event time goes so many times faster than the clock: 1 of a stream that becomes
+            denser as rates grow. None: that of the flow's sources, where all are paced alike; else
+            a stream is as dense as its sample, and only comes faster.
+        seed: of what models of rates draw.
+
+    Raises:
+        SettingError: a source without a rate, or a horizon of no subinterval, or of too many.
+    """
+    width_s, d = subintervals(horizon, width)
+    odd = sample.differs_from(plan)
+    if odd:
+        raise SettingError(
+            f"the sample is of another version of flow {plan.flow!r}: they differ in "
+            f"{', '.join(odd)}; take the sample anew, with the same limits"
+        )
+    speed = speed_of(stage.step for stage in plan.stages) if speed is None else speed
+    graph = sample.graph.at_speed(speed)
+    series = series_ahead(sample, rates, d=d, width_s=width_s, seed=seed, speed=speed)
+    outlook = Outlook(
+        series=series,
+        width_s=width_s,
+        speed=speed,
+        network=network_of(link or LinkModel(delay_ns=0), sample),
+        places={**places_by_name(slots or ()), **plan.places},
+        machines=tuple(machines),
+    )
+    placed = estimate_placed(plan, sample, graph, outlook)
+    busy = placed.work.load_s.sum(axis=1) / (d * width_s)
+    made = Prediction(
+        plan=plan,
+        sample=sample,
+        graph=graph,
+        outlook=outlook,
+        rates={name: float(counts.sum() / (d * width_s)) for name, counts in series.items()},
+        estimate=placed.latency,
+        cores_by=dict(zip(graph.names, map(float, busy), strict=True)),
+        work=placed.work,
+        gates=placed.gates,
+        alone=placed.latency,
+        is_trace=all(map(is_trace, rates.values() if isinstance(rates, Mapping) else [rates])),
+    )
+    return on_machines(made, machines)
+
+
+def series_ahead(
+    sample: FlowSample,
+    rates: Mapping[str, Rate] | Rate,
+    *,
+    d: int,
+    width_s: float,
+    seed: int,
+    speed: float | None,
+) -> dict[str, FloatArray]:
+    """Return {source: shape (d,), rows of each subinterval}; a number is spread as rows came.
+
+    Args:
+        sample: of the flow.
+        rates: as of `predict`.
+        d: how many subintervals.
+        width_s: how long each is.
+        seed: of what models of rates draw.
+        speed: how many times faster than the clock event time goes; None: rows come as they did,
+            but faster or slower by as much as the rate is higher or lower.
+    """
+    shares = as_shares(sample.rows)
+    asked = rates if isinstance(rates, Mapping) else dict.fromkeys(shares, rates)
+    own: dict[str, OwnTimes | EndedTimes] = {}
+    for name, times in sample.times.items():
+        rate = asked.get(name)
+        if isinstance(rates, (int, float)):
+            rate = float(rates) * shares.get(name, 0.0)
+        came_s = times.stimulus_s
+        if (recorded := sample.recorded.get(name)) is not None:
+            numbers = np.linspace(0, recorded.events - 1, min(recorded.events, MOST_NUMBERS))
+            came_s = recorded.nth_s(numbers) if recorded.events else came_s
+        came = times.rate if recorded is None else recorded.mean
+        is_number = isinstance(rate, (int, float))
+        rows = np.array([float(rate) * d * width_s if isinstance(rate, (int, float)) else np.inf])
+        is_all = is_number and recorded is None and len(came_s) > 0 and times.ends_within(rows)
+        if is_all and speed is not None:
+            own[name] = EndedTimes(np.sort(came_s) * (times.pace / speed))
+        elif (
+            isinstance(rate, (int, float)) and 0 < rate < np.inf and came > 0 and np.ptp(came_s) > 0
+        ):
+            faster = rate / came if speed is None else speed / times.pace
+            own[name] = OwnTimes(np.sort(came_s) / faster)
+    return series_of(rates, shares, d=d, width_s=width_s, seed=seed, own=own)
+
+
+def on_machines(made: Prediction, machines: Sequence[SharedCores]) -> Prediction:
+    """Return a prediction for machines that may have fewer cores than slots."""
+    found = with_shared_cores(made.alone, made.graph, made.work, made.plan.slots, machines)
+    outlook = replace(made.outlook, machines=tuple(machines))
+    return replace(made, estimate=found, outlook=outlook)
+
+
+def ahead_of(
+    rates: Mapping[str, Rate] | Rate, horizon: Duration | None, width: Duration | None
+) -> tuple[Duration, Duration]:
+    """Return how long to look ahead, and in subintervals of which length.
+
+    60 s in steps of 100 ms; of recorded rates the whole record, in longer steps where there would
+    be more than `MOST_AHEAD`.
+    """
+    each = rates.values() if isinstance(rates, Mapping) else [rates]
+    longest_s = max((one.length_s for one in each if isinstance(one, RecordedRate)), default=None)
+    if horizon is None:
+        horizon = 60.0 if longest_s is None else longest_s
+    if width is None:
+        horizon_s = duration_ns(horizon, what="horizon") / NS_PER_SECOND
+        each_s = 0.0 if longest_s is None else horizon_s / MOST_AHEAD
+        width = max(LEAST_WIDTH_S, each_s)
+    return horizon, width
+
+
+def subintervals(horizon: Duration, width: Duration) -> tuple[float, int]:
+    """Return how long a subinterval is, seconds, and how many there are.
+
+    Raises:
+        SettingError: none, or too many.
+    """
+    width_s = duration_ns(width, what="width", positive=True) / NS_PER_SECOND
+    d = round(duration_ns(horizon, what="horizon") / NS_PER_SECOND / width_s)
+    if not 1 <= d <= MOST_SUBINTERVALS:
+        raise SettingError(
+            f"horizon={horizon!r} is {d} subintervals of width={width!r}; take 1 to "
+            f"{MOST_SUBINTERVALS:,} of them"
+        )
+    return width_s, d
+
+
+def speed_of(steps: Iterable[Step]) -> float | None:
+    """Return the speed of event time by the clock; None if not given."""
+    speeds = {step.source.speed for step in steps if isinstance(step, SourceStep)}
+    return speeds.pop() if len(speeds) == 1 else None

@@ -1,0 +1,443 @@
+"""Prediction of a flow's latency, before it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+
+from slackwater.runtime.errors import SettingError
+from slackwater.runtime.foresight import LatencyEstimate, QueryGraph, Workload
+from slackwater.runtime.foresight.observed.flow_sample import FlowSample
+from slackwater.runtime.foresight.predicted.coverage import (
+    covered_lines,
+    not_held,
+    uncounted,
+    uncounted_text,
+    widened_s,
+)
+from slackwater.runtime.foresight.predicted.fits import divided, why_it_does_not_fit
+from slackwater.runtime.foresight.predicted.gate_waits import GatePart, gate_lines, relief_by_slack
+from slackwater.runtime.foresight.predicted.outlook import Outlook
+from slackwater.runtime.foresight.predicted.shed_outlook import ShedOutlook, shed_lines
+from slackwater.runtime.foresight.predicted.shedding_ahead import shed_outlooks
+from slackwater.runtime.foresight.predicted.what_if import link_relief
+from slackwater.runtime.foresight.query_graph import FloatArray, arrivals_of
+from slackwater.runtime.foresight.shared_cores import SharedCores
+from slackwater.runtime.foresight.sustainable import sustainable
+from slackwater.runtime.model import NS_PER_SECOND, format_ns, format_s
+from slackwater.runtime.plan.expected import ExpectedLatency, RateRange
+from slackwater.runtime.plan.plan import Plan
+
+__all__ = ["Prediction", "Verdict", "worst_text"]
+
+Verdict = Literal["kept", "may be missed", "not kept"]
+
+BACKLOG_S = 0.1
+"""Work that waits for longer is a backlog, however long subintervals are."""
+RATE_S = 10.0
+"""How long rates are averaged over, to say how far they vary."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Prediction:
+    """Latency as it is predicted for a plan.
+
+    Attributes:
+        plan: what was looked at.
+        sample: what costs are known from.
+        graph: the same, at the speed of event time.
+        outlook: what is ahead, wherever stages are.
+        rates: {source: mean events a second}.
+        estimate: latency over time, the nodes, the bottleneck.
+        cores_by: {operator: CPU seconds a second that it takes}, all nodes alike.
+        work: what there is to do, by subinterval.
+        gates: what gates hold back, which is in `estimate`; None: they hold back nothing.
+        considered: {how stages were placed: the worst latency of that, seconds}.
+        alone: the estimate with a core for each slot.
+        beside: flows that run on the same cores, of which nothing was predicted.
+        breaks: which deadlines of flows that run already it would break, in words.
+        is_trace: whether rates are events counted, and not what may go on for ever.
+    """
+
+    plan: Plan
+    sample: FlowSample
+    graph: QueryGraph
+    outlook: Outlook
+    rates: Mapping[str, float]
+    estimate: LatencyEstimate
+    alone: LatencyEstimate
+    cores_by: Mapping[str, float]
+    work: Workload
+    gates: GatePart | None = None
+    considered: Mapping[str, float] = field(default_factory=dict)
+    breaks: tuple[str, ...] = ()
+    beside: tuple[str, ...] = ()
+    is_trace: bool = False
+
+    @property
+    def worst_s(self) -> float:
+        """The worst latency of any result, as far as it is bounded."""
+        return self.estimate.worst_s
+
+    @cached_property
+    def bounds_s(self) -> tuple[float, float]:
+        """Between which two figures the worst latency lies, seconds; inf: no upper one is known."""
+        of = self.plan, self.sample, self.graph, self.outlook
+        least_s, most_s = widened_s(self.estimate.bounds_s, *of)
+        return least_s, float("inf") if self.uncounted else most_s
+
+    @property
+    def uncounted(self) -> tuple[str, ...]:
+        """Sources that hold rows for their order, for an unknown time."""
+        return uncounted(self.plan, self.sample)
+
+    @property
+    def machines(self) -> tuple[SharedCores, ...]:
+        """Machines with fewer cores than slots in use; each is among the nodes, too."""
+        names = {node.name for node in self.estimate.nodes}
+        return tuple(one for one in self.outlook.machines if one.name in names)
+
+    @property
+    def relief(self) -> str:
+        """Advice that takes work off the bottleneck."""
+        most = self.estimate.bottleneck
+        if not self.has_backlog and most.load < 1 / 2:
+            return "none is needed: no slot or link is busy for half of the time"
+        heaviest = most.operators[0] if most.operators else next(iter(self.cores_by))
+        if heaviest not in self.cores_by:
+            return link_relief(self.plan, most)
+        if machine := next((one for one in self.machines if one.name == most.name), None):
+            taken = machine.taken
+            others = f"; flows that run there already take {taken:.2f} cores" if taken else ""
+            return f"more cores for {most.name}, or more machines{others}"
+        cores = self.cores_by[heaviest]
+        return f"{heaviest} takes {cores:.2f} of a core: " + _relief(
+            self.plan, heaviest, cores, most.operators
+        )
+
+    @cached_property
+    def sustainable(self) -> float:
+        """Factor by which rates could rise before a node is overloaded; inf: any."""
+        if not any(one.curve for one in self.graph.operators):
+            return self.estimate.sustainable  # all is linear
+        return sustainable(
+            self.graph,
+            self.outlook.arrivals,
+            width_s=self.work.width_s,
+            nodes=self.estimate.nodes,
+            row_bytes=self.outlook.network.row_bytes,
+        )
+
+    @cached_property
+    def shedding(self) -> tuple[ShedOutlook, ...]:
+        """Outlook of stages that shed; all else here assumes that nothing is dropped."""
+        return shed_outlooks(self)
+
+    @property
+    def keeps_by_dropping(self) -> bool:
+        """Whether steps that shed keep their bounds so, and with these the flow its deadline."""
+        limit_ns = self.plan.deadline_ns
+        limit_s = float("inf") if limit_ns is None else limit_ns / NS_PER_SECOND
+        left_s = max((one.course.worst_s for one in self.shedding if one.sheds), default=limit_s)
+        return all(one.helps for one in self.shedding) and bool(self.shedding) and left_s <= limit_s
+
+    @property
+    def too_much(self) -> str | None:
+        """Reason why it does not fit on its slots; None if it may."""
+        return why_it_does_not_fit(
+            self.plan,
+            self.estimate,
+            self.cores_by,
+            machines=self.machines,
+            is_searched=bool(self.considered),
+        )
+
+    @property
+    def unseen(self) -> list[str]:
+        """The stages of which the sample shows no work."""
+        return [one.name for one in self.sample.graph.operators if not any(one.cost_s)]
+
+    @property
+    def has_backlog(self) -> bool:
+        """Whether work ever waits for longer than a subinterval, or than `BACKLOG_S` if less."""
+        found = self.estimate
+        longest_s = max(found.behind_s, *(node.worst_s for node in found.nodes))
+        return found.is_unbounded or longest_s > min(self.work.width_s, BACKLOG_S)
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether latency grows for as long as the rates stay."""
+        return self.estimate.is_unbounded and not self.is_trace
+
+    @property
+    def compared_s(self) -> float:
+        """The worst latency that placements and plans are compared by.
+
+        inf: it grows without bound, or a gate holds rows for longer than is looked ahead.
+        """
+        found = self.estimate
+        return float("inf") if self.is_behind or found.is_held else found.worst_s
+
+    @property
+    def is_unbounded(self) -> bool:
+        """Whether latency grows for ever: a slot is overloaded, or a gate waits."""
+        return self.estimate.lasting_worst_s == float("inf")
+
+    @property
+    def keeps_deadline(self) -> bool | None:
+        """Verdict on the flow's deadline; None if it has none, or may be missed."""
+        said: dict[Verdict | None, bool] = {"kept": True, "not kept": False}
+        return said.get(self.verdict)
+
+    @cached_property
+    def verdict(self) -> Verdict | None:
+        """The verdict on the flow's deadline; None: it has none."""
+        deadline_ns = self.plan.deadline_ns
+        return None if deadline_ns is None else self.verdict_on(deadline_ns / NS_PER_SECOND)
+
+    def verdict_on(self, deadline_s: float) -> Verdict:
+        """Return the verdict on a deadline: kept, may be missed, or not kept."""
+        if not self.keeps(deadline_s):
+            return "not kept"
+        return "kept" if self.bounds_s[1] <= deadline_s else "may be missed"
+
+    @property
+    def may_come_to(self) -> str:
+        """The upper bound of the worst latency, in words."""
+        most_s = self.bounds_s[1]
+        return "no upper bound is known" if np.isinf(most_s) else f"up to {format_s(most_s)}"
+
+    def keeps(self, deadline_s: float) -> bool:
+        """Whether the worst latency is estimated under a deadline, for as long as rates stay.
+
+        Of rates that are traces no more than the traces is known, so no more is asked.
+        """
+        return not self.is_behind and not self.estimate.is_held and self.worst_s <= deadline_s
+
+    def check_is_of(self, plan: Plan) -> None:
+        """Check that this is a prediction of these stages.
+
+        Raises:
+            SettingError: it is not.
+        """
+        rules = {one.name: (one.rule, one.is_tuned) for one in self.plan.stages}
+        others = [
+            one.name for one in plan.stages if rules.get(one.name) != (one.rule, one.is_tuned)
+        ]
+        odd = sorted({*self.sample.differs_from(plan), *others})
+        if self.plan.deadline_ns != plan.deadline_ns:
+            odd.append("its deadline")
+        if odd:
+            raise SettingError(
+                f"the prediction is of another version of flow {plan.flow!r}: they differ in "
+                f"{', '.join(odd)}; predict it anew, with the same limits"
+            )
+
+    def check_is_there(self, plan: Plan) -> None:
+        """Check that this is a prediction of stages in these slots.
+
+        Raises:
+            SettingError: it is not.
+        """
+        moved = [name for name, slot in plan.slots.items() if self.plan.slots[name] != slot]
+        if moved:
+            raise SettingError(
+                f"placement= moves {', '.join(moved)} away from where the prediction has it; "
+                "predict it anew with this placement, or leave placement= out"
+            )
+
+    def placed_text(self) -> str:
+        """Return who has placed the stages that were not placed by hand, and by what."""
+        by = set(self.plan.placed_by.values())
+        way = "the simple rule" + (", as nothing better was found" if self.considered else "")
+        if "search" in by or by == {"placement"}:
+            way = "search" if "search" in by else "hand; predicted"
+        origin = f"the history ({self.sample.origin})" if self.sample.origin else "a sample"
+        return f"placed by {way}, from {origin}"
+
+    def expected(self) -> ExpectedLatency:
+        """Return what the job is to be held against."""
+        found, per_s = self.estimate, 1 / self.work.width_s
+        return ExpectedLatency(
+            graph=self.graph,
+            rates={
+                name: _range(self.work.arrivals[arrivals_of(name)] * per_s, self.work.width_s)
+                for name in self.rates
+            },
+            width_s=self.work.width_s,
+            latency_s=tuple(map(float, found.held_up_s)),
+            gate_s=() if self.gates is None else tuple(map(float, self.gates.made.gate_s)),
+            worst_s=self.worst_s,
+            p99_s=found.quantile_s(0.99),
+            mean_s=found.mean_s,
+            is_unbounded=self.is_unbounded,
+            machines=self.machines,
+            network=self.outlook.network,
+            shares=self.sample.shares,
+            cores={one.name: one.load for one in found.nodes if one.name in self.plan.places},
+        )
+
+    def text(self) -> str:
+        """Return what a person reads."""
+        return "\n".join(_lines(self))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain values; times in seconds."""
+        found = self.estimate
+        lower, upper = self.bounds_s
+        return {
+            "flow": self.plan.flow,
+            "placement": dict(self.plan.slots),
+            "rates": dict(self.rates),
+            "sample": self.sample.to_json(),
+            "history": self.sample.origin or None,
+            "unbounded": self.is_unbounded,
+            "too_much": self.too_much,
+            "sustainable": None if np.isinf(self.sustainable) else self.sustainable,
+            "latency": {
+                "worst_s": found.worst_s,
+                "p99_s": found.quantile_s(0.99),
+                "mean_s": found.mean_s,
+                "mace_s": found.mace_worst_s,
+                "least_s": lower,
+                "most_s": None if np.isinf(upper) else upper,
+            },
+            "gates": None if self.gates is None else self.gates.to_json(),
+            "shedding": [one.to_json() for one in self.shedding],
+            "keeps_deadline": self.keeps_deadline,
+            "verdict": self.verdict,
+            "considered": {
+                way: None if worst == float("inf") else worst
+                for way, worst in self.considered.items()
+            },
+            "bottleneck": {
+                "node": found.bottleneck.name,
+                "stage": next(iter(found.bottleneck.operators), None),
+            },
+            "nodes": [
+                {
+                    "name": node.name,
+                    "load": node.load,
+                    "peak": node.peak,
+                    "headroom": node.headroom,
+                    "worst_s": node.worst_s,
+                    "stages": list(node.operators),
+                }
+                for node in found.nodes
+            ],
+            "cost_s": {one.name: one.cost_s[0] for one in self.sample.graph.operators},
+        }
+
+
+def _range(rates: FloatArray, width_s: float) -> RateRange:
+    many = min(max(round(RATE_S / width_s), 1), len(rates))
+    sums = np.concatenate([[0.0], np.cumsum(rates)])
+    means = (sums[many:] - sums[:-many]) / many
+    return RateRange(float(means.min()), float(rates.mean()), float(means.max()))
+
+
+def _lines(made: Prediction) -> list[str]:
+    found, plan = made.estimate, made.plan
+    lower, upper = made.bounds_s
+    rows = f"{sum(made.sample.rows.values()):,} rows"
+    origin = made.sample.origin
+    known = f"the history ({origin}, {rows})" if origin else f"a sample of {rows}"
+    lines = [
+        f"flow {plan.flow}: predicted from {known}; nothing was run on the nodes",
+        "rates       " + ", ".join(f"{name} {rate:,.0f}/s" for name, rate in made.rates.items()),
+    ]
+    lines += covered_lines(made.sample)
+    span_s = len(found.mace_s) * found.width_s
+    if found.is_unbounded and made.is_trace:
+        lines.append(
+            f"latency     worst {format_s(found.worst_s)} by the end of these {span_s:g} s, p99 "
+            f"{format_s(found.quantile_s(0.99))}, mean {format_s(found.mean_s)}; over them "
+            f"{found.bottleneck.name} has {found.bottleneck.load:.0%} of what it can do, so it is "
+            "behind then, and what comes next is not known"
+        )
+    elif found.is_unbounded:
+        lines.append(
+            f"latency     {found.bottleneck.name} falls behind: over these {span_s:g} s it has "
+            f"{found.bottleneck.load:.0%} of what it can do. Worst {format_s(found.worst_s)} by "
+            f"then, and more as long as the rates stay; {made.sustainable:.2f} times these it "
+            "could do"
+        )
+    else:
+        of_what = "of what leaves by then: " if found.is_held else ""
+        between = f"between {format_s(lower)} and {format_s(upper)}"
+        if np.isinf(upper):
+            why = "rows wait for their order" if made.uncounted else "ways come back"
+            between = f"at least {format_s(lower)}; upper bound not known: {why}"
+        lines.append(
+            f"latency     {of_what}worst {format_s(found.worst_s)} ({between}), p99 "
+            f"{format_s(found.quantile_s(0.99))}, mean {format_s(found.mean_s)}; Mace "
+            f"{format_s(found.mace_worst_s)}"
+        )
+    is_enough = made.is_trace and made.verdict in ("kept", "may be missed")
+    if made.too_much is not None and not is_enough:
+        lines.append(f"too much    {made.too_much}")
+    if made.considered:
+        each = ", ".join(f"{way} {worst_text(worst)}" for way, worst in made.considered.items())
+        lines.append(f"placements  worst latency of each considered: {each}")
+    if made.unseen:
+        unseen = ", ".join(made.unseen)
+        lines.append(f"not seen    in the {made.sample.kind}, and taken to cost nothing: {unseen}")
+    if made.uncounted:
+        lines.append(f"not counted {uncounted_text(made.uncounted)}")
+    if made.gates is not None:
+        lines += gate_lines(made.gates)
+    if made.shedding:
+        lines += shed_lines(made.shedding)
+    if made.verdict is not None and plan.deadline_ns is not None:
+        lines.append(f"deadline    {format_ns(plan.deadline_ns)} {_verdict_text(made)}")
+    lines += [*(f"holds not   {one}" for one in not_held(plan)), "", *_table(found)]
+    lines += [f"beside it   {one}" for one in made.breaks]
+    most = found.bottleneck
+    lines += [
+        "",
+        f"bottleneck  {most.name}: {', '.join(most.operators) or 'nothing'}"
+        + (
+            "" if np.isinf(made.sustainable) else f"; it could do {made.sustainable:.2f} times this"
+        ),
+        f"relief      {made.relief}",
+    ]
+    if made.gates is not None and (by_slack := relief_by_slack(made.gates)):
+        lines.append(by_slack)
+    return lines
+
+
+def _verdict_text(made: Prediction) -> str:
+    if made.verdict == "may be missed":
+        return f"may be missed: {made.may_come_to}"
+    if made.verdict == "not kept" and made.keeps_by_dropping:
+        return "is kept by dropping alone"
+    return f"is {made.verdict}"
+
+
+def _table(found: LatencyEstimate) -> list[str]:
+    width = max(len("slot"), *(len(node.name) for node in found.nodes))
+    lines = [
+        f"{node.name:<{width}}  {node.load:>5.0%}  {node.peak:>5.0%}   {node.headroom:>8.0%}   "
+        f"{format_s(node.worst_s):>14}   {', '.join(node.operators)}".rstrip()
+        for node in found.nodes
+    ]
+    return [f"{'slot':<{width}}   load   peak   headroom   behind at most   runs", *lines]
+
+
+def _relief(plan: Plan, heaviest: str, cores: float, beside: Sequence[str]) -> str:
+    others = [name for name in beside if name != heaviest]
+    if others and cores < 1 and plan.offered > 1:
+        return f"place it apart from {', '.join(others)}"
+    (stage,) = (one for one in plan.stages if one.name == heaviest)
+    if way := divided(plan, stage, cores):
+        return f"give it replicas ({way})"
+    return "it cannot be divided; a faster core, or less work for each event"
+
+
+def worst_text(seconds: float) -> str:
+    """Return a worst latency for people; inf is one without bound."""
+    return "without bound" if seconds == float("inf") else format_s(seconds)

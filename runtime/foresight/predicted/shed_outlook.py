@@ -1,0 +1,177 @@
+"""Outlook of steps that shed: whether they have to, how much, whether it helps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from slackwater.runtime.foresight.shed import ShedCourse
+from slackwater.runtime.model import format_s
+from slackwater.runtime.shedding.settings import Drops
+
+__all__ = ["ShedOutlook", "shed_lines", "shed_texts"]
+
+_WHAT = {
+    "stretches": "its rows, in stretches",
+    "events": "the events that its windows wait for",
+    "pairs": "its pairs of an event and a window",
+}
+_PASSED_OVER = "which loses the matches of those stretches"
+OVERSHOT = 0.02
+"""Of the bound, what a level that is counted in subintervals may be above it."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ShedOutlook:
+    """Outlook of a stage that sheds.
+
+    Attributes:
+        stage: its name.
+        origin: the step that it is of, if it is one of several replicas.
+        bound_s: on the latency of the flow.
+        f: the share of it from which on events are dropped.
+        unshed_s: the worst latency if nothing is dropped; inf: it grows for as long as rates stay.
+        elsewhere_s: the worst latency if the stage took no time: gates, links, other stages.
+        cores: CPU seconds a second that the stage takes, nothing dropped.
+        saved: of that, the share that is not done where all is dropped; None: not known, and taken
+            to be all.
+        course: what is dropped over time, and what latency that leaves.
+        cause: where the latency is lost, if elsewhere.
+        remedy: what would do besides dropping.
+        drops: what is dropped: see `Espice`.
+    """
+
+    stage: str
+    origin: str
+    bound_s: float
+    f: float
+    unshed_s: float
+    elsewhere_s: float
+    cores: float
+    saved: float | None
+    course: ShedCourse
+    cause: str
+    remedy: str
+    drops: Drops
+
+    @property
+    def keeps_unshed(self) -> bool:
+        """Whether the bound is kept with nothing dropped."""
+        return self.unshed_s <= self.bound_s
+
+    @property
+    def sheds(self) -> bool:
+        """Whether anything will be dropped."""
+        return self.course.from_s is not None
+
+    @property
+    def is_elsewhere(self) -> bool:
+        """Whether the bound is broken by what dropping here does not mend."""
+        return self.elsewhere_s > self.bound_s
+
+    @property
+    def helps(self) -> bool:
+        """Whether the bound is kept, by dropping if need be."""
+        if not self.sheds:
+            return self.keeps_unshed
+        return self.course.worst_s <= self.bound_s * (1 + OVERSHOT)
+
+    @property
+    def text(self) -> str:
+        """Text for a person."""
+        bound = format_s(self.bound_s)
+        if self.is_elsewhere:
+            also = ""
+            if self.sheds:
+                also = f"; so that its own queue stays within it, {self._dropped} will be dropped"
+            return (
+                f"{self.origin} cannot keep {bound} by dropping: {self.cause}, and nothing that is "
+                f"dropped here mends that{also}; {self.remedy}"
+            )
+        if not self.sheds and not self.keeps_unshed:
+            return (
+                f"{self.origin} breaks {bound}: the worst latency comes to "
+                f"{format_s(self.unshed_s)}, and so little of that is its own queue that nothing "
+                f"is dropped; {self.remedy}"
+            )
+        if not self.sheds:
+            return (
+                f"{self.origin} keeps {bound} with nothing dropped: worst {format_s(self.unshed_s)}"
+                f", and it drops from {format_s(self.f * self.bound_s)} on"
+            )
+        from_s = self.course.from_s
+        began = f"from {format_s(from_s)} on" if from_s else "from the start"
+        if not self.helps:
+            saved = self.cores * (1.0 if self.saved is None else self.saved)
+            is_event = self.drops == "events"
+            rows = f" unless rows are passed over, {_PASSED_OVER}" if is_event else ""
+            return (
+                f"{self.origin} cannot keep {bound} by dropping: its events take {self.cores:.2f} "
+                f"s a second, of which dropping all saves {saved:.2f} s; {began} {self._dropped} "
+                f"will be dropped, and latency comes to {format_s(self.course.worst_s)} all the "
+                f"same{rows}; {self.remedy}"
+            )
+        why = ", for it begins before the bound is reached" if self.keeps_unshed else ""
+        return (
+            f"{self.origin} keeps {bound} by dropping: {began} {self._dropped}{why}; latency then "
+            f"stays at about {format_s(self.course.worst_s)}. For nothing to be dropped: "
+            f"{self.remedy}{self._unsure}"
+        )
+
+    @property
+    def _dropped(self) -> str:
+        since = self.course.dropped_since
+        return f"about {since:.0%} of {_WHAT[self.drops]}"
+
+    @property
+    def _unsure(self) -> str:
+        if self.saved is not None:
+            return ""
+        return " (if dropping all saves all of its work, which a history does not tell)"
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain values; times in seconds, None for without bound."""
+        return {
+            "stage": self.stage,
+            "bound_s": self.bound_s,
+            "starts_at_s": self.f * self.bound_s,
+            "keeps_without": self.keeps_unshed,
+            "worst_without_s": _finite(self.unshed_s),
+            "elsewhere_s": _finite(self.elsewhere_s),
+            "sheds": self.sheds,
+            "from_s": self.course.from_s,
+            "dropped": self.course.dropped,
+            "dropped_since": self.course.dropped_since,
+            "worst_s": _finite(self.course.worst_s if self.sheds else self.unshed_s),
+            "helps": self.helps,
+            "saved": self.saved,
+            "text": self.text,
+        }
+
+
+def shed_texts(outlooks: Sequence[ShedOutlook]) -> list[str]:
+    """Return a sentence for each step: of replicas, for the one that does worst."""
+    worst: dict[str, ShedOutlook] = {}
+    for one in outlooks:
+        known = worst.get(one.origin)
+        if known is None or _badness(one) > _badness(known):
+            worst[one.origin] = one
+    return [one.text for one in worst.values()]
+
+
+def shed_lines(outlooks: Sequence[ShedOutlook]) -> list[str]:
+    """Return what a person reads, a line for each step."""
+    texts = shed_texts(outlooks)
+    words = ["shedding    ", *[" " * 12] * (len(texts) - 1)]
+    return [f"{word}{text}" for word, text in zip(words, texts, strict=True)]
+
+
+def _badness(one: ShedOutlook) -> tuple[bool, float, float]:
+    return not one.helps, one.course.dropped, one.course.worst_s
+
+
+def _finite(seconds: float) -> float | None:
+    return None if np.isinf(seconds) else seconds

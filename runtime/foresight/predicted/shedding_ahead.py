@@ -1,0 +1,229 @@
+"""Outlook of steps that shed is worked out here.
+
+Everything is an estimate of the flow made once more: with the steps that shed taking no time, which
+is what is lost elsewhere, and with what their rule would drop of the work there is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from slackwater.runtime.foresight import LatencyEstimate, QueryGraph, Workload
+from slackwater.runtime.foresight.observed.flow_sample import FlowSample
+from slackwater.runtime.foresight.predicted.fits import ROOM, divided
+from slackwater.runtime.foresight.predicted.gate_waits import GatePart
+from slackwater.runtime.foresight.predicted.outlook import Outlook, PlacedEstimate, estimate_placed
+from slackwater.runtime.foresight.predicted.shed_outlook import ShedOutlook
+from slackwater.runtime.foresight.predicted.what_if import costing
+from slackwater.runtime.foresight.query_graph import FloatArray
+from slackwater.runtime.foresight.shared_cores import SharedCores, with_shared_cores
+from slackwater.runtime.foresight.shed import ShedCourse, ShedRule, shed_course
+from slackwater.runtime.model import NS_PER_SECOND, format_s
+from slackwater.runtime.plan.plan import Plan, Stage
+from slackwater.runtime.shedding import Espice
+
+__all__ = ["shed_outlooks"]
+
+PLAIN_F = 0.8
+"""Of the bound: where shedding starts, as long as nothing better was learnt."""
+
+
+class Predicted(Protocol):
+    """Prediction with nothing dropped: a `Prediction`, which imports this module."""
+
+    @property
+    def plan(self) -> Plan: ...
+    @property
+    def sample(self) -> FlowSample: ...
+    @property
+    def graph(self) -> QueryGraph: ...
+    @property
+    def outlook(self) -> Outlook: ...
+    @property
+    def work(self) -> Workload: ...
+    @property
+    def gates(self) -> GatePart | None: ...
+    @property
+    def machines(self) -> Sequence[SharedCores]: ...
+    @property
+    def cores_by(self) -> Mapping[str, float]: ...
+    @property
+    def worst_s(self) -> float: ...
+    @property
+    def sustainable(self) -> float: ...
+    @property
+    def is_behind(self) -> bool: ...
+    @property
+    def is_trace(self) -> bool: ...
+
+
+def shed_outlooks(made: Predicted) -> tuple[ShedOutlook, ...]:
+    """Return what is to be expected of each stage that sheds; none, if none does."""
+    stages = [stage for stage in made.plan.stages if _shed(stage) is not None]
+    if not stages:
+        return ()
+    bare = _bare(made, [stage.name for stage in stages])
+    return tuple(_outlook(made, stage, bare, stages) for stage in stages)
+
+
+def _shed(stage: Stage) -> Espice | None:
+    found = stage.step.traits.shed
+    return found if isinstance(found, Espice) else None
+
+
+def _bare(made: Predicted, names: Sequence[str]) -> PlacedEstimate:
+    """Return what latency would be if the stages that shed took no time."""
+    operators = [costing(one, 0.0) if one.name in names else one for one in made.graph.operators]
+    graph = QueryGraph(made.graph.sources, tuple(operators))
+    found = estimate_placed(made.plan, made.sample, graph, made.outlook)
+    latency = with_shared_cores(
+        found.latency, graph, found.work, made.plan.slots, made.outlook.machines
+    )
+    return PlacedEstimate(latency=latency, work=found.work, gates=found.gates)
+
+
+def _outlook(
+    made: Predicted, stage: Stage, bare: PlacedEstimate, shedding: Sequence[Stage]
+) -> ShedOutlook:
+    shed = _shed(stage)
+    assert shed is not None
+    rule = ShedRule(
+        bound_s=shed.overload.latency_ns / NS_PER_SECOND,
+        f=PLAIN_F if shed.overload.f is None else shed.overload.f,
+        low=shed.overload.low,
+        drains=shed.overload.drain,
+        most=1 - shed.model.explore if shed.drops == "pairs" else 1.0,
+    )
+    saved = {one.name: made.sample.saved.get(one.name, 1.0) for one in shedding}
+    courses = [
+        _course(
+            made,
+            place,
+            rule=rule,
+            saved=saved,
+            elsewhere_s=bare.latency.held_up_s,
+        )
+        for place in _places(made, stage)
+    ]
+    unshed_s = float("inf") if made.is_behind else made.worst_s
+    elsewhere_s = _worst_of(bare.latency, is_trace=made.is_trace)
+    cores = made.cores_by[stage.name]
+    return ShedOutlook(
+        stage=stage.name,
+        origin=stage.origin if stage.replica is not None else stage.name,
+        bound_s=rule.bound_s,
+        f=rule.f,
+        unshed_s=unshed_s,
+        elsewhere_s=elsewhere_s,
+        cores=cores,
+        saved=made.sample.saved.get(stage.name),
+        course=max(courses, key=lambda one: (one.worst_s, one.dropped)),
+        cause=_cause(bare, elsewhere_s),
+        remedy=_remedy(made, stage, unshed_s, elsewhere_s, rule),
+        drops=shed.drops,
+    )
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Place of a stage's work, with the cores that others take there.
+
+    A slot, or a machine with fewer cores than slots.
+    """
+
+    slots: frozenset[str]
+    taken: float
+    cores: float
+
+
+def _places(made: Predicted, stage: Stage) -> list[_Place]:
+    slot = made.plan.slots[stage.name]
+    shared = [_Place(one.slots, one.taken, one.cores) for one in made.machines if slot in one.slots]
+    return [_Place(frozenset([slot]), 0.0, 1.0), *shared]
+
+
+def _course(
+    made: Predicted,
+    place: _Place,
+    *,
+    rule: ShedRule,
+    saved: Mapping[str, float],
+    elsewhere_s: FloatArray,
+) -> ShedCourse:
+    """Return what is dropped in a place, all stages that shed there alike."""
+    names = made.graph.names
+    here = [j for j, name in enumerate(names) if made.plan.slots[name] in place.slots]
+    own = [j for j in here if names[j] in saved]
+    others = [j for j in here if names[j] not in saved]
+    load_s = made.work.load_s
+    d = min(load_s.shape[1], len(elsewhere_s))
+    each_s = load_s[own].sum(axis=1)
+    total_s = float(each_s.sum())
+    shares = np.array([saved[names[j]] for j in own])
+    return shed_course(
+        load_s[own, :d].sum(axis=0),
+        others_s=load_s[others, :d].sum(axis=0) + place.taken * made.work.width_s,
+        saved=float(each_s @ shares) / total_s if total_s > 0 else 1.0,
+        elsewhere_s=elsewhere_s[:d],
+        rule=rule,
+        capacity=place.cores,
+        width_s=made.work.width_s,
+    )
+
+
+def _worst_of(found: LatencyEstimate, *, is_trace: bool) -> float:
+    is_endless = found.is_unbounded and not is_trace
+    return float("inf") if is_endless or found.is_held else found.worst_s
+
+
+def _cause(bare: PlacedEstimate, elsewhere_s: float) -> str:
+    """Return where latency is lost if the stages that shed take no time."""
+    lost = "latency without bound" if np.isinf(elsewhere_s) else f"up to {format_s(elsewhere_s)}"
+    busiest, gates = bare.latency.bottleneck, bare.gates
+    ordering_s = 0.0 if gates is None else max(gates.ordering_s.values(), default=0.0)
+    if ordering_s > 0 and ordering_s >= elsewhere_s / 2:
+        return f"{lost} is lost elsewhere, most of it in sources that put their rows in order"
+    gate_s = gates.worst_gate_s if gates is not None and gates.made.gates else 0.0
+    if gates is not None and gate_s > 0 and gate_s >= busiest.worst_s:
+        gate = gates.longest
+        return (
+            f"{lost} is lost elsewhere, most of it in the gate of {gate.name}, waiting for "
+            f"{gate.waits_for}"
+        )
+    if bare.latency.is_unbounded or busiest.worst_s >= elsewhere_s / 2:
+        names = ", ".join(busiest.operators)
+        return f"{lost} is lost elsewhere, most of it in the queues of {busiest.name} ({names})"
+    return f"{lost} is lost elsewhere, most of it on the way from node to node"
+
+
+def _remedy(
+    made: Predicted, stage: Stage, unshed_s: float, elsewhere_s: float, rule: ShedRule
+) -> str:
+    """Return what would do without dropping."""
+    if elsewhere_s > rule.bound_s:
+        longer = [_longer(elsewhere_s / rule.f)] if np.isfinite(elsewhere_s) else []
+        return ", or ".join(["shorten that", *longer])
+    cores, slot = made.cores_by[stage.name], made.plan.slots[stage.name]
+    beside = sum(made.cores_by[name] for name, other in made.plan.slots.items() if other == slot)
+    ways = []
+    if cores < min(ROOM, beside):
+        ways.append("a node more, so that it has a slot of its own")
+    elif way := divided(made.plan, stage, cores):
+        ways.append(way)
+    else:
+        ways.append("less work for an event in front of it (a filter)")
+    if rule.f * rule.bound_s < unshed_s < np.inf:
+        ways.append(_longer(unshed_s / rule.f))
+    elif 0 < made.sustainable < 1:
+        ways.append(f"{made.sustainable:.2f} times these rates")
+    return ", or ".join(ways)
+
+
+def _longer(seconds: float) -> str:
+    """Return a bound that would do, with two digits that count."""
+    digit = 10.0 ** (np.floor(np.log10(seconds)) - 1)
+    return f'a longer bound: latency="{np.ceil(seconds / digit) * digit * 1000:g}ms"'

@@ -1,0 +1,124 @@
+"""Assumptions of a prediction beside its sample: other costs, other links."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from slackwater.runtime.errors import SettingError
+from slackwater.runtime.foresight import QueryGraph
+from slackwater.runtime.foresight.curves import WindowCurve
+from slackwater.runtime.foresight.latency_estimate import NodeEstimate
+from slackwater.runtime.foresight.layout import Network, Way
+from slackwater.runtime.foresight.links import CROSSES
+from slackwater.runtime.foresight.observed.flow_sample import FlowSample
+from slackwater.runtime.foresight.query_graph import CostCurve, FloatArray, QueryOperator
+from slackwater.runtime.model import NS_PER_SECOND, Duration, duration_ns
+from slackwater.runtime.plan.plan import Plan
+from slackwater.runtime.simulate import LinkModel
+
+__all__ = ["costing", "link_relief", "network_of", "with_costs"]
+
+
+def network_of(model: LinkModel, sample: FlowSample) -> Network:
+    """Return what lies between nodes by a model of links, and what rows weigh there."""
+    between = {ends: _way(own) for ends, own in model.between.items()}
+    return Network(usual=_way(model), between=between, row_bytes=sample.row_bytes)
+
+
+def _way(link: LinkModel) -> Way:
+    return Way(
+        least_s=link.delay_ns / NS_PER_SECOND,
+        most_s=(link.delay_ns + link.jitter_ns) / NS_PER_SECOND,
+        bytes_per_s=link.bytes_per_s,
+    )
+
+
+def link_relief(plan: Plan, link: NodeEstimate) -> str:
+    """Return what would relieve a link which is the bottleneck."""
+    crossing = link.operators[0]
+    feeder, _, target = crossing.partition(CROSSES)
+    here, there = (plan.places[plan.slots[name]].node for name in (feeder, target))
+    return (
+        f"{crossing} takes {link.load:.2f} of what the link carries: place {target} on "
+        f"{here} or {feeder} on {there}, send less (filter or select before {target}), or a faster "
+        "link"
+    )
+
+
+def with_costs(sample: FlowSample, costs: Mapping[str, Duration]) -> FlowSample:
+    """Return a sample with other costs of some stages.
+
+    Args:
+        sample: as it was taken.
+        costs: {stage: what a row of it takes on a core, "2ms" or seconds}.
+
+    Raises:
+        SettingError: no stage of that name, or a cost that is not above 0.
+    """
+    known = sample.graph.names
+    cost_s = {name: _cost_s(name, cost, known) for name, cost in costs.items()}
+    operators = [
+        costing(one, cost_s[one.name], share=sample.shares.get(one.name, 1.0))
+        if one.name in cost_s
+        else one
+        for one in sample.graph.operators
+    ]
+    return replace(sample, graph=QueryGraph(sample.graph.sources, tuple(operators)))
+
+
+def costing(operator: QueryOperator, row_s: float, *, share: float = 1.0) -> QueryOperator:
+    """Return an operator of which a row takes so long, whatever its results.
+
+    Args:
+        operator: as it was sampled.
+        row_s: of a row, seconds on a core.
+        share: how many of the rows that its inputs hand on reach it.
+    """
+    is_window = isinstance(operator.curve, WindowCurve)
+    cost_s = row_s * share
+    return replace(
+        operator,
+        cost_s=(cost_s,) * len(operator.inputs),
+        curve=None if operator.curve is None else _Costing(operator.curve, cost_s),
+        # What closes a window is no row of it.
+        alone_s=min(operator.alone_s, row_s) if is_window else row_s,
+    )
+
+
+@dataclass(frozen=True)
+class _Costing:
+    """A curve with another cost: so long for each row that comes."""
+
+    curve: CostCurve
+    cost_s: float
+
+    def load_s(self, arrivals: FloatArray, width_s: float) -> FloatArray:
+        del width_s
+        return np.asarray(self.cost_s * arrivals.sum(axis=0))
+
+    def events_out(self, arrivals: FloatArray, width_s: float) -> FloatArray:
+        return self.curve.events_out(arrivals, width_s)
+
+    def at_speed(self, speed: float) -> CostCurve:
+        return _Costing(self.curve.at_speed(speed), self.cost_s)
+
+
+def _cost_s(name: str, cost: Duration, known: Sequence[str]) -> float:
+    if name not in known:
+        raise SettingError(
+            f"a cost is given for {name!r}, which is no stage; the stages are {', '.join(known)} "
+            "(what is fused to a stage is a part of its cost)"
+        )
+    if isinstance(cost, (int, float)):  # seconds, which may be finer than a nanosecond
+        found = float(cost)
+    else:
+        found = duration_ns(cost, what=f"cost of {name!r}") / NS_PER_SECOND
+    if not 0 < found < float("inf"):
+        raise SettingError(
+            f"stage {name!r} is given a cost of {cost!r} for each row; all work takes some time: "
+            "give more than 0, or leave it out for what the sample measured"
+        )
+    return found

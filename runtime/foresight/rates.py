@@ -1,0 +1,317 @@
+"""Rates that a prediction is asked for: events of each subinterval, from a number or a model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+
+from slackwater.runtime.errors import SettingError
+from slackwater.runtime.foresight.query_graph import FloatArray
+from slackwater.runtime.model import Int64Array
+
+__all__ = [
+    "EndedTimes",
+    "OnOff",
+    "OwnTimes",
+    "Rate",
+    "RecordedRate",
+    "constant",
+    "is_trace",
+    "series_of",
+]
+
+
+MOST_EVENTS_PER_S = 1e12
+"""An event a picosecond: what is computed of a rate stays far from where floats end."""
+
+
+def series_of(
+    rates: Mapping[str, Rate] | Rate,
+    shares: Mapping[str, float],
+    *,
+    d: int,
+    width_s: float,
+    seed: int = 0,
+    own: Mapping[str, OwnTimes | EndedTimes] | None = None,
+) -> dict[str, FloatArray]:
+    """Return what arrives at each source in each subinterval.
+
+    Args:
+        rates: {source: its rate}; or one number or model for all together, by their shares.
+        shares: {source: its share of all events}.
+        d: how many subintervals.
+        width_s: how long each is.
+        seed: of what a model draws.
+        own: {source: when its rows came, by which a number is spread over time}; others are
+            constant.
+
+    Raises:
+        SettingError: a source without a rate, a rate for what is no source, or one that is none.
+    """
+    own = own or {}
+    for rate in rates.values() if isinstance(rates, Mapping) else [rates]:
+        if isinstance(rate, (int, float)):
+            _check(rate)  # as it was written, before it is shared out
+    if isinstance(rates, (int, float)) and not isinstance(rates, bool):
+        rates = {source: float(rates) * share for source, share in shares.items()}
+    if not isinstance(rates, Mapping):
+        whole = _series(rates, np.random.default_rng(seed), d=d, width_s=width_s)
+        return {source: np.asarray(whole * share) for source, share in shares.items()}
+    strangers = [name for name in rates if name not in shares]
+    if strangers:
+        raise SettingError(
+            f"a rate is given for {strangers[0]!r}, which is no source; the sources are "
+            f"{', '.join(shares)}"
+        )
+    missing = [name for name in shares if name not in rates]
+    if missing:
+        raise SettingError(
+            f"source {missing[0]!r} has no rate: give one for each of {', '.join(shares)}, or one "
+            "number for all together"
+        )
+    return {
+        source: _series(
+            rates[source],
+            np.random.default_rng([seed, n]),
+            d=d,
+            width_s=width_s,
+            own=own.get(source),
+        )
+        for n, source in enumerate(shares)
+    }
+
+
+def _series(
+    rate: Rate,
+    rng: np.random.Generator,
+    *,
+    d: int,
+    width_s: float,
+    own: OwnTimes | EndedTimes | None = None,
+) -> FloatArray:
+    if isinstance(rate, OnOff):
+        return rate.series(rng, d=d, width_s=width_s)
+    if isinstance(rate, RecordedRate):
+        return rate.series(d=d, width_s=width_s)
+    if isinstance(rate, (int, float)) and not isinstance(rate, bool):
+        even = constant(float(rate), d=d, width_s=width_s)
+        return even if own is None else own.spread(even, width_s=width_s)
+    found = _counts(rate)
+    if found.shape != (d,):
+        raise SettingError(
+            f"a trace of {found.size} counts was given for {d} subintervals of {width_s:g} s: give "
+            "one for each, or other subintervals (width=, horizon=)"
+        )
+    return found
+
+
+def _counts(rate: object) -> FloatArray:
+    """Return a trace as numbers.
+
+    Raises:
+        SettingError: it is none.
+    """
+    try:
+        if isinstance(rate, (str, bytes, bool, Mapping)) or rate is None:
+            raise TypeError
+        return np.asarray(rate, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise SettingError(
+            f"{rate!r:.80} is no rate: give events a second, a model of them, or a trace, the "
+            "events of each subinterval"
+        ) from None
+
+
+def constant(rate: float, *, d: int, width_s: float) -> FloatArray:
+    """Return d subintervals with so many events a second.
+
+    Raises:
+        SettingError: the rate is below zero, or above `MOST_EVENTS_PER_S`.
+    """
+    _check(rate)
+    return np.full(d, rate * width_s)
+
+
+def _check(rate: float) -> None:
+    if not 0 <= rate <= MOST_EVENTS_PER_S:
+        raise SettingError(
+            f"a rate of {rate:.12g} events/s is none: it is at least 0 and at most "
+            f"{MOST_EVENTS_PER_S:g}"
+        )
+
+
+def is_trace(rate: Rate) -> bool:
+    """Whether it is events counted in each subinterval, and not a number or a model."""
+    return not isinstance(rate, (int, float, OnOff))
+
+
+class OnOff:
+    """The load of [mace] §VIII: periods of high and of low load by turns, of random length.
+
+    Args:
+        mean_rate: events a second on average over time.
+        rate_ratio: of the high rate to the low one, >= 1; 100 in §VIII, 10 in Fig. 12.
+        duration_ratio: of the mean high period to the mean low one; 0.33 and 0.25.
+        high_s: mean length of a high period.
+
+    Attributes:
+        low, high: events a second in periods of each kind.
+    """
+
+    def __init__(
+        self,
+        mean_rate: float,
+        *,
+        rate_ratio: float = 100.0,
+        duration_ratio: float = 0.33,
+        high_s: float = 10.0,
+    ) -> None:
+        if min(mean_rate, duration_ratio, high_s) <= 0 or rate_ratio < 1:
+            raise SettingError(
+                f"on-off load: mean_rate={mean_rate}, duration_ratio={duration_ratio} and "
+                f"high_s={high_s} must be above 0, and rate_ratio={rate_ratio} at least 1"
+            )
+        share = duration_ratio / (1 + duration_ratio)  # of time that load is high
+        self.low = mean_rate / (share * rate_ratio + 1 - share)
+        self.high = self.low * rate_ratio
+        self._high_s, self._low_s = high_s, high_s / duration_ratio
+
+    def rates(
+        self, rng: np.random.Generator, *, until_s: float
+    ) -> list[tuple[float, float, float]]:
+        """Return the periods up to a time: (start, end, events a second)."""
+        found = []
+        for start_s, end_s, rate in self.periods(rng):
+            found.append((start_s, min(end_s, until_s), rate))
+            if end_s >= until_s:
+                break
+        return found
+
+    def periods(self, rng: np.random.Generator) -> Iterator[tuple[float, float, float]]:
+        """Yield periods without end: (start, end, events a second)."""
+        at_s = 0.0
+        is_high = bool(rng.random() < self._high_s / (self._high_s + self._low_s))
+        while True:
+            end_s = at_s + float(rng.exponential(self._high_s if is_high else self._low_s))
+            yield at_s, end_s, self.high if is_high else self.low
+            at_s, is_high = end_s, not is_high
+
+    def arrivals_s(self, rng: np.random.Generator, count: int) -> FloatArray:
+        """Return when the first so many events come, Poisson within periods, ascending.
+
+        Shape (count,), seconds from the start of the first period.
+        """
+        found: list[FloatArray] = []
+        left = count
+        for start_s, end_s, rate in self.periods(rng):
+            if left <= 0:
+                break
+            came_s = np.sort(rng.uniform(start_s, end_s, rng.poisson(rate * (end_s - start_s))))
+            found.append(came_s[:left])
+            left -= len(came_s)
+        return np.concatenate([np.zeros(0), *found])
+
+    def series(self, rng: np.random.Generator, *, d: int, width_s: float) -> FloatArray:
+        """Return how many events are expected in each of d subintervals."""
+        edges = np.arange(d + 1) * width_s
+        total = np.zeros(d + 1)
+        for start_s, end_s, rate in self.rates(rng, until_s=d * width_s):
+            total += rate * np.clip(edges - start_s, 0.0, end_s - start_s)
+        return np.diff(total)
+
+
+class RecordedRate:
+    """What has arrived in an earlier run, interval by interval; over and over, if it is too short.
+
+    Within an interval events are taken to have come evenly: no more is known.
+
+    Args:
+        counts: events of each interval, none below 0; all 0 of a source that was silent.
+        interval_s: how long one is, > 0.
+
+    Attributes:
+        length_s: how long the record is.
+    """
+
+    def __init__(self, counts: Sequence[float] | FloatArray, *, interval_s: float) -> None:
+        each = np.asarray(counts, dtype=np.float64)
+        self._until = np.concatenate([[0.0], np.cumsum(each)])
+        self._interval_s = interval_s
+        self.length_s = len(each) * interval_s
+
+    @property
+    def mean(self) -> float:
+        """Events a second, over the whole record."""
+        return float(self._until[-1]) / self.length_s
+
+    @property
+    def events(self) -> int:
+        """How many came."""
+        return round(float(self._until[-1]))
+
+    def nth_s(self, numbers: FloatArray | Int64Array) -> FloatArray:
+        """Return when these events came, seconds from the start of the record; the first is 0."""
+        return np.asarray(np.interp(numbers + 0.5, self._until, self._ends_s))
+
+    def until(self, at_s: FloatArray) -> FloatArray:
+        """Return how many had come by these times; none before the record, and none behind it."""
+        return np.asarray(np.interp(at_s, self._ends_s, self._until))
+
+    def stretched(self, times: float) -> RecordedRate:
+        """Return the same events, so many times slower, > 0."""
+        return RecordedRate(np.diff(self._until), interval_s=self._interval_s * times)
+
+    @property
+    def _ends_s(self) -> FloatArray:
+        return np.arange(len(self._until), dtype=np.float64) * self._interval_s
+
+    def series(self, *, d: int, width_s: float) -> FloatArray:
+        """Return how many events there are in each of d subintervals."""
+        turns, rest_s = np.divmod(np.arange(d + 1) * width_s, self.length_s)
+        came = turns * self._until[-1] + self.until(rest_s)
+        return np.diff(came)
+
+
+class OwnTimes:
+    """When rows of a source came: bursts and pauses, over and over, under whatever rate.
+
+    Args:
+        came_s: shape (k,), k >= 2, ascending; the last later than the first.
+    """
+
+    def __init__(self, came_s: FloatArray) -> None:
+        since_s = came_s - came_s[0]
+        count = len(since_s)
+        self._length_s = float(since_s[-1]) * count / (count - 1)
+        self._at_s = np.append(since_s, self._length_s)
+        self._share = np.arange(count + 1) / count
+
+    def spread(self, even: FloatArray, *, width_s: float) -> FloatArray:
+        """Return as many rows as a constant rate has in d subintervals, spread as these came."""
+        turns, rest_s = np.divmod(np.arange(len(even) + 1) * width_s, self._length_s)
+        each = np.diff(turns + np.interp(rest_s, self._at_s, self._share))
+        total = float(each.sum())
+        return even if total <= 0 else np.asarray(each * (float(even.sum()) / total))
+
+
+class EndedTimes:
+    """When rows of a source came that has no more of them.
+
+    Args:
+        came_s: shape (k,), k >= 1, seconds from the start, ascending.
+    """
+
+    def __init__(self, came_s: FloatArray) -> None:
+        self._came_s = came_s
+
+    def spread(self, even: FloatArray, *, width_s: float) -> FloatArray:
+        """Return as many rows as a constant rate has in d subintervals, spread as these came."""
+        each = np.histogram(self._came_s, np.arange(len(even) + 1) * width_s)[0].astype(np.float64)
+        total = float(each.sum())
+        return even if total <= 0 else np.asarray(each * (float(even.sum()) / total))
+
+
+Rate = float | OnOff | RecordedRate | FloatArray | Sequence[float]
+"""Events a second; a model of them; or a trace: events in each subinterval, or of an earlier
+run."""

@@ -1,0 +1,80 @@
+"""Slots that share fewer cores than they are: nodes of one machine, or flows beside each other.
+
+[mace] Def. 7 has a core for each slot. Where a machine has fewer, it is one more node, of as many
+cores as it has, and all work of its slots is its load: Mace is the largest excess of any.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from slackwater.runtime.foresight.excess import cumulative_excess
+from slackwater.runtime.foresight.latency_estimate import LatencyEstimate, NodeEstimate
+from slackwater.runtime.foresight.query_graph import QueryGraph, Workload
+
+__all__ = ["SharedCores", "with_shared_cores"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SharedCores:
+    """A machine.
+
+    Attributes:
+        name: what people call it.
+        cores: how many it has, > 0.
+        slots: those on it.
+        taken: CPU seconds a second that other flows' slots on it need.
+        others: how many slots those are.
+    """
+
+    name: str
+    cores: float
+    slots: frozenset[str]
+    taken: float = 0.0
+    others: int = 0
+
+
+def with_shared_cores(
+    found: LatencyEstimate,
+    graph: QueryGraph,
+    work: Workload,
+    placement: Mapping[str, str],
+    machines: Sequence[SharedCores],
+) -> LatencyEstimate:
+    """Return the estimate with what machines do not get done, that have more slots than cores.
+
+    Args:
+        found: with a core for each slot.
+        graph: of the flow.
+        work: its work.
+        placement: {operator: slot}.
+        machines: with the slots of the placement.
+    """
+    for machine in machines:
+        here = [j for j, name in enumerate(graph.names) if placement[name] in machine.slots]
+        slots = {placement[graph.names[j]] for j in here}
+        if not here or len(slots) + machine.others <= machine.cores:
+            continue  # each has a core
+        load_s = work.load_s[here].sum(axis=0) + machine.taken * work.width_s
+        speed = machine.cores
+        excess_s = cumulative_excess(load_s, speed, width_s=work.width_s) / speed
+        each = load_s / speed / work.width_s
+        operators = sorted(here, key=lambda j: -float(work.load_s[j].sum()))
+        node = NodeEstimate(
+            name=machine.name,
+            load=float(each.mean()),
+            peak=float(each.max()),
+            worst_s=float(excess_s.max()),
+            operators=tuple(graph.names[j] for j in operators),
+            others=machine.taken / speed,
+        )
+        found = replace(
+            found,
+            mace_s=np.maximum(found.mace_s, excess_s),
+            held_up_s=np.maximum(found.held_up_s, excess_s),
+            nodes=(*found.nodes, node),
+        )
+    return found

@@ -1,0 +1,79 @@
+"""How many times the rates a flow could keep up with, where load does not grow as they do.
+
+Twice the rate is four times the pairs of a join, and fewer results for each row of a window. So
+the load of each node is looked at for other rates until the highest is found that none falls behind
+at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from slackwater.runtime.foresight.latency_estimate import NodeEstimate
+from slackwater.runtime.foresight.links import CROSSES
+from slackwater.runtime.foresight.query_graph import FloatArray, QueryGraph, Workload
+
+__all__ = ["sustainable"]
+
+EXACT = 1e-3
+"""How far off the answer may be, of itself."""
+MOST, LEAST = 1e9, 1e-9
+
+
+def sustainable(
+    graph: QueryGraph,
+    arrivals: Mapping[str, FloatArray],
+    *,
+    width_s: float,
+    nodes: Sequence[NodeEstimate],
+    row_bytes: Mapping[tuple[str, str], float],
+) -> float:
+    """Return how many times these rates leave no node behind for ever; inf: any.
+
+    Args:
+        graph: the stages.
+        arrivals: {source: shape (d,), events of each subinterval}, as they are.
+        width_s: how long a subinterval is.
+        nodes: with their loads as rates are, links and machines among them.
+        row_bytes: {(stage, the one that it feeds): bytes sent there for each row put out}.
+    """
+    now = _amounts(graph, arrivals, width_s, row_bytes)
+
+    def keeps_up(times: float) -> bool:
+        more = {name: counts * times for name, counts in arrivals.items()}
+        then = _amounts(graph, more, width_s, row_bytes)
+        return all(_load(node, now, then) <= 1 for node in nodes)
+
+    low = high = 1.0
+    while high < MOST and keeps_up(high):
+        low, high = high, 2 * high
+    if high >= MOST:
+        return float("inf")
+    while low > LEAST and not keeps_up(low):
+        low, high = low / 2, low
+    while high - low > EXACT * high:
+        middle = (low + high) / 2
+        low, high = (middle, high) if keeps_up(middle) else (low, middle)
+    return low
+
+
+def _amounts(
+    graph: QueryGraph,
+    arrivals: Mapping[str, FloatArray],
+    width_s: float,
+    row_bytes: Mapping[tuple[str, str], float],
+) -> dict[str, float]:
+    """Return {stage: its work}, and {what crosses a link: its bytes}."""
+    work = Workload.of(graph, arrivals, width_s)
+    found = dict(zip(graph.names, map(float, work.load_s.sum(axis=1)), strict=True))
+    for (feeder, target), weight in row_bytes.items():
+        if feeder in work.arrivals:
+            found[f"{feeder}{CROSSES}{target}"] = weight * float(work.arrivals[feeder].sum())
+    return found
+
+
+def _load(node: NodeEstimate, now: Mapping[str, float], then: Mapping[str, float]) -> float:
+    """Return the load of a node, by how its work grows; what others take stays as it is."""
+    before = sum(now[name] for name in node.operators)
+    after = sum(then[name] for name in node.operators)
+    return node.others + (node.load - node.others) * (after / before if before > 0 else 1.0)
