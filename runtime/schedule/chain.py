@@ -16,6 +16,7 @@ from slackwater.runtime.measure.outcomes import FILTERED, READY
 from slackwater.runtime.measure.report import StageReport
 from slackwater.runtime.measure.step_report import StepReport
 from slackwater.runtime.model import START_NS, Batch, GateRead
+from slackwater.runtime.model.state import Fields
 from slackwater.runtime.operators import make_operator, make_stateless
 from slackwater.runtime.plan.arrivals import closes_of
 from slackwater.runtime.plan.plan import Stage
@@ -77,6 +78,8 @@ class StageOperator:
         operator: its machine.
         counts: of the step.
     """
+
+    STATE = Fields("operator", "_told")
 
     def __init__(self, step: GatedStep, *, most_kept_rows: int) -> None:
         self.operator = make_operator(step, most_kept_rows=most_kept_rows)
@@ -160,16 +163,6 @@ class StageOperator:
             report.shedding = self.operator.shedding  # type: ignore[attr-defined]  # its step says so
         for name in self._counters:
             count_in(report, name, getattr(self.operator, name))
-
-    def snapshot(self) -> dict[str, Any]:
-        """Return all state, counts apart."""
-        return {"operator": self.operator.snapshot(), "told": self._told}
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Continue from a snapshot."""
-        self.operator.restore(state["operator"])
-        watermark_ns, stimulus_ns, frontier_ns = state["told"]
-        self._told = (watermark_ns, stimulus_ns, frontier_ns)
 
 
 def steps_counted(

@@ -10,7 +10,7 @@ from slackwater.runtime.expressions.nearest import listed
 
 __all__ = ["VERSION", "check_snapshot"]
 
-VERSION = 11
+VERSION = 12
 """Of `Slot.snapshot`; another one whenever what is in it changes its meaning."""
 
 
