@@ -147,9 +147,6 @@ REASONS: dict[tuple[str, str], tuple[str, _Seen]] = {
     ("Settings", "_roles"): ("a way to look up what events are", _nothing),
     ("ReachMatcher", "_orders"): ("of the last event", _nothing),
     ("WindowMatcher", "_orders"): ("of the last event", _nothing),
-    **{("_Held", name): ("put together", lambda held, name=name:
-                         canonical(np.concatenate(getattr(held, name))))
-       for name in ("ids", "came_ns")},
     ("Chain", "barred"): ("one that is too old to bar is kept until others follow", _nothing),
     ("_ListRun", "_open"): ("windows that have ended are cut off",
                             lambda run: canonical(run.snapshot())),
