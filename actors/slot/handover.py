@@ -8,6 +8,7 @@ from typing import Any
 
 from slackwater.actors.sinks import SlotSinks
 from slackwater.actors.slot.read_ahead import ReadAheadInput, read_ahead
+from slackwater.runtime.model.state import restore, save
 from slackwater.runtime.plan.slot_plan import SlotPlan
 from slackwater.runtime.plan.steps import SinkStep
 from slackwater.runtime.schedule import Slot, SlotResults, make_slot
@@ -21,7 +22,7 @@ class Given:
 
     Attributes:
         state: `Slot.snapshot` of the stages that leave it.
-        results: `SlotResults.snapshot`.
+        results: the state of its `SlotResults`.
         rows: {collect sink that leaves: what it has, as an Arrow IPC stream}.
         finished: its stages that have seen their end.
     """
@@ -40,7 +41,7 @@ class Taken:
         start_ns: of the job's sources, by the reference's clock.
         endpoints: {channel: where its other end listens}, of those that are new.
         state: for `Slot.restore`; None: it has no stage.
-        results: for `SlotResults.restore`.
+        results: the state for its `SlotResults`.
         rows: {collect sink that comes: what it had}.
     """
 
@@ -54,7 +55,7 @@ class Taken:
 def given(slot: Slot, results: SlotResults, sinks: SlotSinks, leaving: Collection[str]) -> Given:
     """Return what a slot has of the stages that leave it, and let go of what they hold open."""
     finished = tuple(name for name, machine in slot.stages.items() if machine.is_finished)
-    found = Given(slot.snapshot(leaving), results.snapshot(), {}, finished)
+    found = Given(slot.snapshot(leaving), save(results), {}, finished)
     for name in leaving:
         machine = slot.stages[name]
         machine.close()
@@ -101,5 +102,5 @@ def taken(
     results = SlotResults(
         [stage.name for stage in stages if stage.kind == "sink"], deadline_ns=plan.deadline_ns
     )
-    results.restore(order.results)
+    restore(results, order.results)
     return slot, results, [own for _, own in opened.values() if own is not None]

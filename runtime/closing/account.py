@@ -6,13 +6,12 @@ row would flatter a share. They are counted apart.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from slackwater.runtime.closing.policy import ClosedWindows, ClosingCounts, FloatArray
 from slackwater.runtime.closing.windows import Ranges, WindowEnds, exact_sum, merged
 from slackwater.runtime.model import START_NS, Int64Array
+from slackwater.runtime.model.state import Fields
 
 
 class Account:
@@ -26,12 +25,28 @@ class Account:
         empty: how many closed without a row, and have missed none.
     """
 
+    STATE = Fields(
+        "open",
+        "first",
+        "windows",
+        "early",
+        "missed",
+        "empty",
+        "_slack_ns",
+        "_missing",
+        "_leapt",
+        "_taken",
+        "_leapt_early",
+        "_taken_early",
+        "_closed",
+    )
+
     def __init__(self, windows: WindowEnds) -> None:
         self._windows = windows
         self.open: int | None = None
         self.first = 0
         self.windows = self.early = self.missed = self.empty = self._slack_ns = 0
-        self._missed = Ranges()
+        self._missing = Ranges()
         self._leapt = Ranges()  # windows that closed without a row
         self._taken = Ranges()  # of these, those that missed one, and so count
         self._leapt_early = Ranges()  # of all that closed without a row, those not sure by then
@@ -75,10 +90,10 @@ class Account:
 
         Those before the first have closed once that has.
         """
-        new_before = self._missed.add(first, min(last, self.first - 1))
+        new_before = self._missing.add(first, min(last, self.first - 1))
         self.windows += new_before
         first = max(first, self.first)
-        new = self._missed.add(first, last)
+        new = self._missing.add(first, last)
         if new and self._leapt:
             for low, high in self._leapt.within(first, last):
                 taken = self._taken.add(low, high)
@@ -92,7 +107,7 @@ class Account:
     def miss_all(self, firsts: Int64Array, lasts: Int64Array) -> int:
         """Note the same of ranges of windows, ascending, that do not touch."""
         if not self._leapt and len(firsts) and firsts[0] >= self.first:
-            new = self._missed.add_all(firsts, lasts)
+            new = self._missing.add_all(firsts, lasts)
             self.missed += new
             return new
         return sum(map(self.miss, firsts.tolist(), lasts.tolist()))
@@ -113,25 +128,3 @@ class Account:
         return ClosingCounts(
             self.windows, self.early, self.missed, self._slack_ns, promised, self.empty
         )
-
-    @property
-    def _ranges(self) -> tuple[Ranges, ...]:
-        return (self._missed, self._leapt, self._taken, self._leapt_early, self._taken_early)
-
-    def snapshot(self) -> dict[str, Any]:
-        """Return all state, as plain values."""
-        return {
-            "open": self.open,
-            "first": self.first,
-            "counts": [self.windows, self.early, self.missed, self._slack_ns, self.empty],
-            "ranges": [one.snapshot() for one in self._ranges],
-            "closed": [list(part) for part in self._closed],
-        }
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Continue from a snapshot."""
-        self.open, self.first = state["open"], state["first"]
-        self.windows, self.early, self.missed, self._slack_ns, self.empty = state["counts"]
-        for one, kept in zip(self._ranges, state["ranges"], strict=True):
-            one.restore(kept)
-        self._closed = [(part[0], part[1], part[2]) for part in state["closed"]]

@@ -11,6 +11,7 @@ from __future__ import annotations
 from math import exp
 
 from slackwater.runtime.closing.budget import Budget
+from slackwater.runtime.model.state import Fields
 
 _STEP = 0.35  # at most by e to that, up or down, at a time
 _LEAST_WINDOWS = 16
@@ -37,6 +38,8 @@ class Aim:
     Source: [probslack] §3.1, the scaling factor ε, for one that is given. Fitted: ours, and for
     the dual problem (§3.3), which the paper leaves open.
     """
+
+    STATE = Fields("bound", "_seen")
 
     def __init__(
         self, share: float | None, scale: float | None, slack_ns: int | None, *, slide_ns: int
@@ -81,11 +84,3 @@ class Aim:
     def of_each(self, types: int) -> float:
         """Return what the chance of each of so many types may be: 1 − Π (1 − P) is the bound."""
         return float(1.0 - (1.0 - self.bound) ** (1.0 / types))
-
-    def snapshot(self) -> list[float | int]:
-        """Return all state, as plain values."""
-        return [self.bound, *self._seen]
-
-    def restore(self, state: list[float | int]) -> None:
-        """Continue from a snapshot."""
-        self.bound, self._seen = float(state[0]), [int(one) for one in state[1:]]

@@ -15,6 +15,7 @@ from typing import Literal
 import numpy as np
 
 from slackwater.runtime.model import BoolArray, Int64Array
+from slackwater.runtime.model.state import Fields
 
 GuardWord = Literal["strict", "known", "listed", "none"]
 GUARDS: tuple[GuardWord, ...] = ("strict", "known", "listed", "none")
@@ -38,6 +39,8 @@ class Budget:
     Source: [probslack] §3.1, the guarding mechanism, Listing 3, lines 5-9; Problem 3.3. Differs:
     (ME + 1)/k, not ME/(k − 1); and what is pending.
     """
+
+    STATE = Fields("windows", "missed", "pending", "slack_sum_ns", "early", "denied")
 
     def __init__(self, share: float | None, guard: GuardWord, *, slack_ns: int | None) -> None:
         self._share = share
@@ -113,18 +116,3 @@ class Budget:
             spared_ns // (more + 1) + more * slide_ns // 2
             for more in range(max(likely - 2, 0), likely + 2)
         )
-
-    def snapshot(self) -> list[int]:
-        """Return all state, as plain values."""
-        return [
-            self.windows,
-            self.missed,
-            self.pending,
-            self.slack_sum_ns,
-            self.early,
-            self.denied,
-        ]
-
-    def restore(self, state: list[int]) -> None:
-        """Continue from a snapshot."""
-        self.windows, self.missed, self.pending, self.slack_sum_ns, self.early, self.denied = state

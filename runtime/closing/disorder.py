@@ -15,7 +15,7 @@ asked, no independence assumed: events that are late together count once.
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -29,20 +29,34 @@ _SETTLED = 0.999
 """Moments count up to the newest arrival less this quantile of delays: later, some is to come."""
 
 
+@dataclass(eq=False)
 class Needs:
     """How long after a moment the last event came that had happened before it.
 
-    Args:
-        event_time_ns: shape (rows,), at least one.
-        tick_ns: shape (rows,), when they came.
-        at_most_ns: what comes later than that after a moment is missed anyway; None: waited for.
+    Attributes:
+        needs_ns: shape (moments,), ascending.
+        longest_ns: the longest need, or delay, that is known.
+        unforeseen: the chance that the next is longer.
 
     Beyond [probslack], which assumes that events of a type come in order (§2).
     """
 
-    def __init__(
-        self, event_time_ns: Int64Array, tick_ns: Int64Array, *, at_most_ns: int | None = None
-    ) -> None:
+    needs_ns: Int64Array
+    longest_ns: int
+    unforeseen: float
+
+    @classmethod
+    def of(
+        cls, event_time_ns: Int64Array, tick_ns: Int64Array, *, at_most_ns: int | None = None
+    ) -> Needs:
+        """Return the needs of events.
+
+        Args:
+            event_time_ns: shape (rows,), at least one.
+            tick_ns: shape (rows,), when they came.
+            at_most_ns: what comes later than that after a moment is missed anyway; None: waited
+                for.
+        """
         delays_ns = tick_ns - event_time_ns
         order = np.argsort(event_time_ns, kind="stable")
         happened, came = event_time_ns[order], tick_ns[order]
@@ -53,11 +67,10 @@ class Needs:
         needs = np.maximum.accumulate(came)[before] - moments
         if at_most_ns is not None:
             needs = np.minimum(needs, at_most_ns)
-        self.needs_ns: Int64Array = np.sort(needs)  # (moments,)
-        self.longest_ns = int(max(self.needs_ns[-1], delays_ns.max()))
-        self.unforeseen = 1 / (1 + len(delays_ns))
+        longest_ns = int(max(needs.max(), delays_ns.max()))
         if at_most_ns is not None:
-            self.longest_ns = min(self.longest_ns, at_most_ns)
+            longest_ns = min(longest_ns, at_most_ns)
+        return cls(np.sort(needs), longest_ns, 1 / (1 + len(delays_ns)))
 
     @property
     def entries(self) -> int:
@@ -119,20 +132,3 @@ def candidates_in_disorder(
         sure_at_ns,
         sure + 1,
     )
-
-
-def plain_needs(needs: Needs) -> dict[str, Any]:
-    """Return needs as plain values."""
-    return {
-        "needs_ns": needs.needs_ns,
-        "longest_ns": needs.longest_ns,
-        "unforeseen": needs.unforeseen,
-    }
-
-
-def needs_of(state: dict[str, Any]) -> Needs:
-    """Return needs from plain values."""
-    needs = Needs.__new__(Needs)
-    needs.needs_ns, needs.longest_ns = state["needs_ns"], state["longest_ns"]
-    needs.unforeseen = state["unforeseen"]
-    return needs

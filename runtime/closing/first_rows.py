@@ -13,6 +13,7 @@ import numpy as np
 
 from slackwater.runtime.closing.windows import Ranges, WindowEnds, merged, unfolded
 from slackwater.runtime.model import Int64Array
+from slackwater.runtime.model.state import Fields
 
 BEFORE = -1
 """The first row came before these."""
@@ -24,6 +25,8 @@ class FirstRows:
     Args:
         windows: which there are.
     """
+
+    STATE = Fields("_known")
 
     def __init__(self, windows: WindowEnds) -> None:
         self._windows = windows
@@ -56,14 +59,6 @@ class FirstRows:
         for start, stop in zip(starts.tolist(), stops.tolist(), strict=True):
             found[start:stop] = BEFORE
         return windows, found
-
-    def snapshot(self) -> list[list[int]]:
-        """Return all state, as plain values."""
-        return self._known.snapshot()
-
-    def restore(self, state: list[list[int]]) -> None:
-        """Continue from a snapshot."""
-        self._known.restore(state)
 
 
 def _first_of(low: Int64Array, high: Int64Array, places: int) -> Int64Array:

@@ -11,16 +11,16 @@ first      both fit at FIRST, 2·FIRST, 4·FIRST … rows until T have been ther
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from slackwater.runtime.closing.disorder import Needs, needs_of, plain_needs
-from slackwater.runtime.closing.histograms import Histograms, histograms_of, plain_histograms
+from slackwater.runtime.closing.disorder import Needs
+from slackwater.runtime.closing.histograms import Histograms
 from slackwater.runtime.closing.lines import Lines
 from slackwater.runtime.closing.own_rows import OwnRows
 from slackwater.runtime.closing.tables import Tables
 from slackwater.runtime.model import Int64Array
+from slackwater.runtime.model.state import Fields
 
 NO_GAP = -1
 """The gap of the first event of a type."""
@@ -65,6 +65,8 @@ class Fitting:
     due, which costs a sort, and no look-up for each row; a budget that is spent renews them after
     T/20 rows (Listing 3, line 9, says after T timepoints: with the paper's rates, the same).
     """
+
+    STATE = Fields("_kept", "rows", "_full", "_added")
 
     def __init__(self, settings: FitSettings) -> None:
         self._settings = settings
@@ -163,20 +165,6 @@ class Fitting:
             self._kept = [sample]
         self._make(sample)
 
-    def snapshot(self) -> dict[str, Any]:
-        """Return all state, as plain values."""
-        return {
-            "kept": [list(part) for part in self._kept],
-            "rows": self.rows,
-            "full": self._full,
-            "added": self._added,
-        }
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Continue from a snapshot."""
-        self._kept = [(part[0], part[1], part[2]) for part in state["kept"]]
-        self.rows, self._full, self._added = state["rows"], state["full"], state["added"]
-
 
 class HistogramFitting(Fitting):
     """Histograms of g and d, of each type. The sample is (types, g, d).
@@ -185,6 +173,10 @@ class HistogramFitting(Fitting):
     came before; with too few of these, and given that nothing came, it has none and is waited for.
     One without a row among T counts as gone, and has those few.
     """
+
+    STATE = Fitting.STATE + Fields(
+        "histograms", "_of_type", "_own", elements={"histograms": Histograms}
+    )
 
     def __init__(self, settings: FitSettings) -> None:
         super().__init__(settings)
@@ -241,7 +233,7 @@ class HistogramFitting(Fitting):
             self.histograms.append(self._of(gaps, delays))
 
     def _of(self, gaps: Int64Array, delays: Int64Array) -> Histograms:
-        return Histograms(
+        return Histograms.of(
             gaps[gaps != NO_GAP],
             delays,
             tick_ns=self._settings.tick_ns,
@@ -249,23 +241,11 @@ class HistogramFitting(Fitting):
             conditional=self._settings.conditional,
         )
 
-    def snapshot(self) -> dict[str, Any]:
-        """Return all state, as plain values."""
-        kept = [plain_histograms(one) for one in self.histograms]
-        own = self._own.snapshot()
-        return {**super().snapshot(), "histograms": kept, "of_type": self._of_type, "own": own}
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Continue from a snapshot."""
-        super().restore(state)
-        self.histograms = [histograms_of(one) for one in state["histograms"]]
-        self._tables = None
-        self._of_type = state["of_type"]
-        self._own.restore(state["own"])
-
 
 class NeedsFitting(Fitting):
     """How late the last comes, of all types together. The sample is (types, event time, tick)."""
+
+    STATE = Fitting.STATE + Fields("needs", "_longest", elements={"needs": Needs})
 
     def __init__(self, settings: FitSettings) -> None:
         super().__init__(settings)
@@ -275,17 +255,6 @@ class NeedsFitting(Fitting):
         self._longest: list[int] = []  # of the last fits
 
     def _make(self, sample: Sample) -> None:
-        self.needs = Needs(sample[1], sample[2], at_most_ns=self._settings.at_most_ns)
+        self.needs = Needs.of(sample[1], sample[2], at_most_ns=self._settings.at_most_ns)
         self._longest = [*self._longest, self.needs.longest_ns][-_LONGEST_OF:]
         self.needs.longest_ns = max(self._longest)
-
-    def snapshot(self) -> dict[str, Any]:
-        """Return all state, as plain values."""
-        kept = None if self.needs is None else plain_needs(self.needs)
-        return {**super().snapshot(), "needs": kept, "longest": self._longest}
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Continue from a snapshot."""
-        super().restore(state)
-        self.needs = None if state["needs"] is None else needs_of(state["needs"])
-        self._longest = list(state["longest"])

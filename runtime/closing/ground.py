@@ -16,6 +16,7 @@ from slackwater.runtime.closing.policy import ClosedWindows, ClosingCounts
 from slackwater.runtime.closing.windows import WindowEnds
 from slackwater.runtime.errors import SchemaError
 from slackwater.runtime.model import EARLIEST_NS, END_NS, LATEST_NS, START_NS, Int64Array
+from slackwater.runtime.model.state import Fields
 
 NOTHING = np.empty(0, dtype=np.int64)
 
@@ -81,6 +82,16 @@ class GroundRun:
         tick_ns: the resolution of the clock, ρ.
         promised: the share of windows that may miss something.
     """
+
+    STATE = Fields(
+        "_account",
+        "_frontier_ns",
+        "_waiting",
+        "_newest_ns",
+        "_ended",
+        "_is_held",
+        elements={"_waiting": Seen},
+    )
 
     def __init__(self, windows: WindowEnds, *, tick_ns: int, promised: float | None) -> None:
         self._windows = windows
@@ -188,23 +199,3 @@ class GroundRun:
     def _last_tick_ns(self, before_ns: int) -> int:
         """Return the last tick before a time."""
         return (before_ns - 1) // self._tick_ns * self._tick_ns
-
-    def snapshot(self) -> dict[str, Any]:
-        """Return all state, see `ClosingRun`."""
-        waiting = self._waiting
-        return {
-            "account": self._account.snapshot(),
-            "frontier_ns": self._frontier_ns,
-            "waiting": [waiting.types, waiting.event_time_ns, waiting.tick_ns],
-            "newest_ns": self._newest_ns,
-            "ended": self._ended,
-            "held": self._is_held,
-        }
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Continue from a snapshot, see `ClosingRun`."""
-        self._account.restore(state["account"])
-        self._frontier_ns = state["frontier_ns"]
-        self._waiting = seen_of(*state["waiting"])
-        self._newest_ns, self._ended = state["newest_ns"], state["ended"]
-        self._is_held = state["held"]

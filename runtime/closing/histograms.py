@@ -15,7 +15,7 @@ with β, and a window for which it is small enough now may have to wait again a 
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -32,50 +32,72 @@ ROUNDING = 1e-9
 """Sums of shares are off by less."""
 
 
+@dataclass(frozen=True, eq=False)
 class Histograms:
     """The two histograms of one type, or of several together, at one time.
 
-    Args:
-        gaps_ns: g, shape (events,), at least one; negative ones count as 0.
-        delays_ns: d, shape (events,), at least one; negative ones are as good as others.
-        tick_ns: the resolution of both.
-        at_most_ns: windows close so long after their end at the latest: what comes later is
-            missed in any case, and nothing to wait for. None: without end.
-        conditional: whether it counts that the next event has not come. False: P_miss as
-            [probslack] prints it, for its experiments.
+    Attributes:
+        low_ns: shape (bins,), ascending, the least of each bin of g.
+        high_ns: shape (bins,), the greatest.
+        shares: shape (bins,), pdf_g.
+        delays_ns: shape (values,), ascending, the values of d.
+        tail: shape (values + 1,), P[d > x] by the index of x.
+        unforeseen: the chance that the next wait is longer than all that are known.
+        tick_ns: see `of`.
+        at_most_ns: see `of`.
+        conditional: see `of`.
 
     Source: [probslack] §3.1, *on-line fitting of g and d*, with the counts of Listing 4. Above
     MOST_VALUES distinct g, a bin's lowest decides whether an event is in the window, and its
     highest when it comes, so that a chance is never too small.
     """
 
-    def __init__(
-        self,
+    low_ns: Int64Array
+    high_ns: Int64Array
+    shares: FloatArray
+    delays_ns: Int64Array
+    tail: FloatArray
+    unforeseen: float
+    tick_ns: int
+    at_most_ns: int | None
+    conditional: bool
+
+    @classmethod
+    def of(
+        cls,
         gaps_ns: Int64Array,
         delays_ns: Int64Array,
         *,
         tick_ns: int,
         at_most_ns: int | None = None,
         conditional: bool = True,
-    ) -> None:
-        values, counts = np.unique(np.clip(gaps_ns, 0, _FAR_NS), return_counts=True)
-        self.low_ns = self.high_ns = values  # (bins,), ascending: of each bin of g
-        if len(values) > MOST_VALUES:
+    ) -> Histograms:
+        """Return the histograms of events.
+
+        Args:
+            gaps_ns: g, shape (events,), at least one; negative ones count as 0.
+            delays_ns: d, shape (events,), at least one; negative ones are as good as others.
+            tick_ns: the resolution of both.
+            at_most_ns: windows close so long after their end at the latest: what comes later is
+                missed in any case, and nothing to wait for. None: without end.
+            conditional: whether it counts that the next event has not come. False: P_miss as
+                [probslack] prints it, for its experiments.
+        """
+        low_ns, counts = np.unique(np.clip(gaps_ns, 0, _FAR_NS), return_counts=True)
+        high_ns = low_ns
+        if (values := len(low_ns)) > MOST_VALUES:
             bins = np.cumsum(counts) * MOST_VALUES // (counts.sum() + 1)
             starts = np.flatnonzero(np.concatenate([[True], bins[1:] != bins[:-1]]))
-            self.low_ns = values[starts]
-            self.high_ns = values[np.concatenate([starts[1:] - 1, [len(values) - 1]])]
+            high_ns = low_ns[np.concatenate([starts[1:] - 1, [values - 1]])]
+            low_ns = low_ns[starts]
             counts = np.add.reduceat(counts, starts)
-        self.shares: FloatArray = counts / counts.sum()  # (bins,), pdf_g
-        # The chance that the next wait is longer than all that are known.
-        self._unforeseen = 1 / (1 + len(delays_ns)) if conditional else 0.0
+        unforeseen = 1 / (1 + len(delays_ns)) if conditional else 0.0
         delays_ns = np.clip(delays_ns, -_FAR_NS, _FAR_NS)
-        self.delays_ns, counts = np.unique(delays_ns, return_counts=True)  # (values,), ascending
-        later = counts[::-1].cumsum()[::-1] / counts.sum()
-        self._tail: FloatArray = np.concatenate([later, [0.0]])  # P[d > x] by the index of x
-        self.tick_ns = tick_ns
-        self._at_most_ns = at_most_ns
-        self._conditional = conditional
+        delays_ns, times = np.unique(delays_ns, return_counts=True)
+        tail = np.concatenate([times[::-1].cumsum()[::-1] / times.sum(), [0.0]])
+        shares = counts / counts.sum()
+        of_delays = (delays_ns, tail, unforeseen)
+        return cls(low_ns, high_ns, shares, *of_delays, tick_ns, at_most_ns, conditional)
 
     @property
     def entries(self) -> int:
@@ -98,7 +120,7 @@ class Histograms:
         if high - low < most:
             return np.arange(low, high + 1) * self.tick_ns
         levels = (np.arange(_DELAYS) + 0.5) / _DELAYS
-        delays = self.delays_ns[np.searchsorted(1.0 - self._tail[1:], levels)]
+        delays = self.delays_ns[np.searchsorted(1.0 - self.tail[1:], levels)]
         sums = (self.high_ns[:, None] + delays).ravel()
         order = np.argsort(sums, kind="stable")
         reached = np.cumsum(np.repeat(self.shares, _DELAYS)[order]) / _DELAYS
@@ -137,7 +159,7 @@ class Histograms:
         That is the chance that a wait is longer than those of n other events. It holds no window
         open: a type that has gone will not come.
         """
-        chances[:, -1] = np.maximum(chances[:, -1], self._unforeseen)
+        chances[:, -1] = np.maximum(chances[:, -1], self.unforeseen)
         return chances
 
     def waits(self, cells_ns: Int64Array, chances: FloatArray) -> FloatArray:
@@ -146,14 +168,14 @@ class Histograms:
         It is `chances`, less what comes too late anyway: [probslack] §3.3, Eq. 8. Differs: Eq. 8
         counts what comes before t + mal, here before end + mal, after which no window waits.
         """
-        if self._at_most_ns is None:
+        if self.at_most_ns is None:
             return chances
         coming = self._later(cells_ns[:, None] - self.high_ns)  # (cells, bins)
         found = np.zeros((len(self.low_ns) + 1, len(cells_ns)))
         # The greatest α of each class: the least that comes too late anyway.
         alpha_ns = np.append(self.low_ns, 2**61)
         for of in range(1, len(found)):
-            too_late = self._later(alpha_ns[of] + self._at_most_ns - self.high_ns[:of])
+            too_late = self._later(alpha_ns[of] + self.at_most_ns - self.high_ns[:of])
             in_time = np.maximum(coming[:, :of] - too_late, 0.0) * self.shares[:of]
             found[of] = in_time.cumsum(axis=1)[:, -1]
         return self._given_nothing_came(found, cells_ns)
@@ -165,7 +187,7 @@ class Histograms:
         return np.vstack([np.zeros(len(cells_ns)), added.T])
 
     def _given_nothing_came(self, coming: FloatArray, cells_ns: Int64Array) -> FloatArray:
-        if not self._conditional:
+        if not self.conditional:
             return coming
         lasts_ns = np.append(cells_ns[1:] - self.tick_ns, cells_ns[-1:])
         # Of a bin its lowest g, of a cell its last β: the least that this may be.
@@ -178,31 +200,5 @@ class Histograms:
     def _later(self, than_ns: Int64Array) -> FloatArray:
         """Return P[d > x] of each x; any shape."""
         index = np.searchsorted(self.delays_ns, than_ns, side="right")
-        later: FloatArray = self._tail[index]
+        later: FloatArray = self.tail[index]
         return later
-
-
-def plain_histograms(one: Histograms) -> dict[str, Any]:
-    """Return histograms as plain values."""
-    return {
-        "low_ns": one.low_ns,
-        "high_ns": one.high_ns,
-        "shares": one.shares,
-        "delays_ns": one.delays_ns,
-        "tail": one._tail,
-        "at_most_ns": one._at_most_ns,
-        "conditional": one._conditional,
-        "unforeseen": one._unforeseen,
-        "tick_ns": one.tick_ns,
-    }
-
-
-def histograms_of(state: dict[str, Any]) -> Histograms:
-    """Return histograms from plain values."""
-    one = Histograms.__new__(Histograms)
-    one.low_ns, one.high_ns = state["low_ns"], state["high_ns"]
-    one.shares = state["shares"]
-    one.delays_ns, one._tail = state["delays_ns"], state["tail"]
-    one._at_most_ns, one.tick_ns = state["at_most_ns"], state["tick_ns"]
-    one._conditional, one._unforeseen = state["conditional"], state["unforeseen"]
-    return one

@@ -11,11 +11,11 @@ The rows of other types say nothing of one that comes later than these, or seldo
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 
 from slackwater.runtime.model import Int64Array
+from slackwater.runtime.model.state import Fields
 
 KEPT = 128
 """Rows of a type that are kept."""
@@ -24,6 +24,8 @@ _NOTHING = np.empty(0, dtype=np.int64)
 
 class OwnRows:
     """The last gaps and delays of each type, and which row was its last."""
+
+    STATE = Fields("_last", "_gaps", "_delays")
 
     def __init__(self) -> None:
         self._last = _NOTHING  # (types,), its number among all rows, from 1 on; 0: none
@@ -72,11 +74,3 @@ class OwnRows:
     def silent(self, kind: int, added: int) -> int:
         """Return how many rows of others there have been since its last."""
         return added - int(self._last[kind])
-
-    def snapshot(self) -> list[Any]:
-        """Return all state, as plain values."""
-        return [self._last.copy(), list(self._gaps), list(self._delays)]
-
-    def restore(self, state: list[Any]) -> None:
-        """Continue from a snapshot."""
-        self._last, self._gaps, self._delays = state[0].copy(), list(state[1]), list(state[2])

@@ -19,7 +19,7 @@ cut into calls.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -83,7 +83,11 @@ class ClosingCounts:
 
 
 class ClosingRun(Protocol):
-    """What one aggregate, or one of its replicas, knows of closing. It looks at no clock."""
+    """What one aggregate, or one of its replicas, knows of closing. It looks at no clock.
+
+    Its class declares its state in STATE, or has `snapshot()` and `restore(state)`; see
+    `runtime/model/state.py`.
+    """
 
     def observe(
         self, types: Int64Array, event_time_ns: Int64Array, arrival_ns: Int64Array
@@ -130,14 +134,6 @@ class ClosingRun(Protocol):
         What only the end closes is neither in the counts nor among `closings`: it was no decision,
         and nothing can be missing. (One event that is years ahead would make it no end of windows.)
         """
-        ...
-
-    def snapshot(self) -> dict[str, Any]:
-        """Return all state, as plain values."""
-        ...
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Continue from a snapshot, in a new run of the same policy."""
         ...
 
 

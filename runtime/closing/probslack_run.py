@@ -27,6 +27,7 @@ from slackwater.runtime.closing.spans import Spans, spans_of
 from slackwater.runtime.closing.tracking import Tracked, latest_of, tracked_of
 from slackwater.runtime.closing.windows import WindowEnds
 from slackwater.runtime.model import END_NS, START_NS, Int64Array
+from slackwater.runtime.model.state import Fields, restore, save
 
 MOST_OPEN = 16_384
 """So many windows are looked at together."""
@@ -47,6 +48,19 @@ class ProbSlackRun(GroundRun):
 
     Source: [probslack] Listings 1, 3, 4 and 5, for all ticks of a call at once.
     """
+
+    STATE = GroundRun.STATE + Fields(
+        "_is_watched",
+        "_rows",
+        "_behind",
+        "_fitted",
+        "_budget",
+        "_aim",
+        "_settling",
+        "_newest_of",
+        "_rowed",
+        "_now_ns",
+    )
 
     def __init__(self, windows: WindowEnds, policy: Settings) -> None:
         super().__init__(windows, tick_ns=policy.tick_ns, promised=policy.miss)
@@ -286,33 +300,18 @@ class ProbSlackRun(GroundRun):
         """How many entries estimates have now, and poly-lines so far. Source: Table 1."""
         return self._knowledge.entries
 
-    def snapshot(self) -> dict[str, Any]:
-        """Return all state, see `ClosingRun`."""
-        return {
-            **super().snapshot(),
-            "fitting": self._knowledge.fitting.snapshot(),
-            "budget": self._budget.snapshot(),
-            "aim": self._aim.snapshot(),
-            "settling": self._settling.snapshot(),
-            "newest_of": self._newest_of,
-            "rowed": self._rowed.snapshot(),
-            "now_ns": self._now_ns,
-            "watched": [self._is_watched, self._rows, self._behind],
-        }
+    @property
+    def _fitted(self) -> Any:
+        return save(self._knowledge.fitting)
 
-    def restore(self, state: dict[str, Any]) -> None:
-        """Continue from a snapshot, see `ClosingRun`."""
-        super().restore(state)
-        self._is_watched, self._rows, self._behind = state["watched"]
+    @_fitted.setter
+    def _fitted(self, state: Any) -> None:
         if self._policy.ordered is None and not self._is_watched:
             self._knowledge = _InDisorder(self._policy, self._windows)
-        self._knowledge.fitting.restore(state["fitting"])
-        self._budget.restore(state["budget"])
-        self._settling.restore(state["settling"])
-        self._newest_of = state["newest_of"]
-        self._rowed.restore(state["rowed"])
-        self._now_ns = state["now_ns"]
-        self._aim.restore(state["aim"])
+        restore(self._knowledge.fitting, state)
+
+    def after_restore(self) -> None:
+        """Take up what was known."""
         self._learn()
 
 

@@ -15,7 +15,6 @@ What is sure needs no step of its own: it is looked up when something else happe
 from __future__ import annotations
 
 from bisect import bisect_right
-from typing import Any
 
 import numpy as np
 
@@ -24,6 +23,7 @@ from slackwater.runtime.closing.budget import Budget
 from slackwater.runtime.closing.happenings import EARLY, LATE, Happenings, Settled, Stretch, Sure
 from slackwater.runtime.closing.windows import WindowEnds, exact_sum, merged
 from slackwater.runtime.model import Int64Array
+from slackwater.runtime.model.state import Fields
 
 _FEWEST_AT_ONCE = 16  # fewer cost less one by one
 
@@ -41,6 +41,8 @@ class Settling:
     Attributes:
         sure_open: the first window of which it is not sure yet that it is complete.
     """
+
+    STATE = Fields("sure_open", "_open_missed", "_held_to")
 
     def __init__(
         self,
@@ -334,11 +336,3 @@ class Settling:
         return Settled(
             numbers[counts], at_ns[counts], is_early[counts], at_ns, numbers + 1, stop_ns
         )
-
-    def snapshot(self) -> list[Any]:
-        """Return all state, as plain values."""
-        return [self.sure_open, sorted(self._open_missed), self._held_to]
-
-    def restore(self, state: list[Any]) -> None:
-        """Continue from a snapshot."""
-        self.sure_open, self._open_missed, self._held_to = state[0], set(state[1]), state[2]

@@ -13,6 +13,7 @@ from slackwater.runtime.closing.policy import ClosingRun, FloatArray
 from slackwater.runtime.closing.windows import WindowEnds, merged
 from slackwater.runtime.errors import SettingError
 from slackwater.runtime.model import START_NS, Int64Array, format_ns
+from slackwater.runtime.model.state import Fields
 
 TICK_NS = 1_000_000
 """The resolution of clocks unless said otherwise: 1 ms, as in [probslack] §3.1."""
@@ -107,16 +108,11 @@ class ByTime:
 class _SimpleRun(GroundRun):
     """Decides for all spans between two rows at once: neither depends on what was missed."""
 
+    STATE = GroundRun.STATE + Fields("_rowed")
+
     def __init__(self, windows: WindowEnds, *, tick_ns: int) -> None:
         super().__init__(windows, tick_ns=tick_ns, promised=None)
         self._rowed = FirstRows(windows)
-
-    def snapshot(self) -> dict[str, Any]:
-        return {**super().snapshot(), "rowed": self._rowed.snapshot()}
-
-    def restore(self, state: dict[str, Any]) -> None:
-        super().restore(state)
-        self._rowed.restore(state["rowed"])
 
     def _close_until(self, opens: Int64Array, at_ns: Any, rows: Seen) -> None:
         """Close windows span by span; the first span is before any of these rows.
@@ -159,6 +155,8 @@ class _SimpleRun(GroundRun):
 class _EventDrivenRun(_SimpleRun):
     """Windows close with rows, never between them."""
 
+    STATE = _SimpleRun.STATE + Fields("_newest_of")
+
     _sure = True
 
     def __init__(self, windows: WindowEnds, policy: EventDriven) -> None:
@@ -189,16 +187,11 @@ class _EventDrivenRun(_SimpleRun):
     def _next_tick_ns(self) -> None:
         return None
 
-    def snapshot(self) -> dict[str, Any]:
-        return {**super().snapshot(), "newest_of": self._newest_of}
-
-    def restore(self, state: dict[str, Any]) -> None:
-        super().restore(state)
-        self._newest_of = np.asarray(state["newest_of"], dtype=np.int64)
-
 
 class _ByTimeRun(_SimpleRun):
     """Windows close between rows; the slack is that of the rows so far."""
+
+    STATE = _SimpleRun.STATE + Fields("_delays_ns", "_rows")
 
     def __init__(self, windows: WindowEnds, policy: ByTime) -> None:
         super().__init__(windows, tick_ns=policy.tick_ns)
@@ -240,13 +233,6 @@ class _ByTimeRun(_SimpleRun):
         slack_ns = int(self._slacks_ns(_NO_ROWS)[0])
         due_ns = self._windows.end_ns(self._account.open) + slack_ns
         return max(-(-due_ns // self._tick_ns) * self._tick_ns, self._frontier_ns)
-
-    def snapshot(self) -> dict[str, Any]:
-        return {**super().snapshot(), "delays": [self._delays_ns, self._rows]}
-
-    def restore(self, state: dict[str, Any]) -> None:
-        super().restore(state)
-        self._delays_ns, self._rows = state["delays"]
 
 
 _NO_ROWS = Seen(*(np.empty(0, dtype=np.int64) for _ in range(3)))

@@ -16,6 +16,7 @@ import numpy as np
 
 from slackwater.runtime.errors import SettingError
 from slackwater.runtime.model import Int64Array
+from slackwater.runtime.model.state import Fields
 
 
 @dataclass(frozen=True)
@@ -109,6 +110,8 @@ class Ranges:
     It is bounded: the least numbers are forgotten first.
     """
 
+    STATE = Fields("_firsts", "_lasts")
+
     def __init__(self) -> None:
         self._firsts: list[int] = []
         self._lasts: list[int] = []  # of each range, inclusive
@@ -167,11 +170,3 @@ class Ranges:
             (max(low, first), min(high, last))
             for low, high in zip(self._firsts[begin:stop], self._lasts[begin:stop], strict=True)
         ]
-
-    def snapshot(self) -> list[list[int]]:
-        """Return it as plain values."""
-        return [list(self._firsts), list(self._lasts)]
-
-    def restore(self, state: list[list[int]]) -> None:
-        """Continue from a snapshot."""
-        self._firsts, self._lasts = list(state[0]), list(state[1])

@@ -36,7 +36,9 @@ _ROWS_AT_ONCE, _BATCHES_AT_ONCE = 4_096, 64
 class SinkMeter:
     """Latency of rows that leave at one sink. Source: [mace] Def. 3.
 
-    Rows are counted several batches at a time: counting a single row takes as long as joining it.
+    Rows are counted some batches at a time: for one row, counting takes as long as joining.
+
+    It packs itself: what is saved is in its report, in the form in which that is sent.
     """
 
     def __init__(self, name: str, node: str, *, deadline_ns: int | None = None) -> None:
@@ -80,8 +82,6 @@ class SinkMeter:
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Continue from a snapshot."""
-        self._waiting.clear()
-        self._rows_waiting = 0
         self._report.rows = state["rows"]
         self._report.in_time = state["in_time"]
         self._report.marked = dict(state["marked"])

@@ -22,6 +22,7 @@ from slackwater.runtime.model import (
     Int64Array,
     ReleaseRule,
 )
+from slackwater.runtime.model.state import Fields
 
 KEPT = 120
 """Samples that wait to be taken; when none is taken, the oldest is dropped."""
@@ -156,6 +157,25 @@ class StageMeter:
         readers, window_ns: as in a sample.
         interval_ns: length of a second here, > 0.
     """
+
+    STATE = Fields(
+        "_second",
+        "_interval_ns",
+        "_ends_ns",
+        "_latency_ns",
+        "_comm_ns",
+        "_rows",
+        "_peak_ns",
+        "_slices",
+        "_counters",
+        "_arrived",
+        "_first_event_ns",
+        "_last_event_ns",
+        "_promised_ns",
+        "_stimulus_ns",
+        "_ended",
+        "_samples",
+    )
 
     def __init__(
         self,
@@ -296,38 +316,14 @@ class StageMeter:
             state.handed,
         )
 
-    def snapshot(self) -> dict[str, Any]:
-        """Return the current second, and the samples that were not taken yet."""
-        return {
-            "second": self._second,
-            "interval_ns": self._interval_ns,
-            "ends_ns": self._ends_ns,
-            "worked": (
-                self._latency_ns,
-                self._comm_ns,
-                self._rows,
-                self._peak_ns,
-                self._slices,
-            ),
-            "counters": self._counters,
-            "arrived": list(self._arrived.items()),
-            "events_ns": (self._first_event_ns, self._last_event_ns),
-            "source_ns": (self._promised_ns, self._stimulus_ns),
-            "ended": self._ended,
-            "over": [sample.to_json() for sample in self._over],
-        }
+    @property
+    def _samples(self) -> list[dict[str, Any]]:
+        """Samples that nobody has taken, as plain values."""
+        return [sample.to_json() for sample in self._over]
 
-    def restore(self, state: Mapping[str, Any]) -> None:
-        """Continue from a snapshot."""
-        self._second, self._ends_ns = state["second"], state["ends_ns"]
-        self._interval_ns = state["interval_ns"]
-        (self._latency_ns, self._comm_ns, self._rows, self._peak_ns, self._slices) = state["worked"]
-        self._counters = tuple(state["counters"])
-        self._arrived = dict(state["arrived"])
-        self._first_event_ns, self._last_event_ns = state["events_ns"]
-        self._promised_ns, self._stimulus_ns = state["source_ns"]
-        self._ended = state["ended"]
-        self._over = deque(map(StageSample.from_json, state["over"]), maxlen=KEPT)
+    @_samples.setter
+    def _samples(self, plain: list[dict[str, Any]]) -> None:
+        self._over.extend(map(StageSample.from_json, plain))
 
     def take(self) -> list[StageSample]:
         """Return each sample of a past second once."""

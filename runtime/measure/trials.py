@@ -14,13 +14,14 @@ Rows that are ready on arrival count for no trial.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import astuple, dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from slackwater.runtime.model import END_NS, START_NS, Int64Array, ReleaseRule
+from slackwater.runtime.model.state import Fields
 
 MOST_ROWS, MOST_MARKS = 1 << 18, 1 << 16
 """Most waiting rows, and most times at which the newest grew; beyond, every second is dropped."""
@@ -75,6 +76,20 @@ class _Slice:
 
 class GateTrials:
     """Trials of one gate; exact except for equal event times and very many rows."""
+
+    STATE = Fields(
+        "_accounts",
+        "_slices",
+        "_pieces",
+        "_marks",
+        "_came_ns",
+        "_newest_ns",
+        "_rows_ns",
+        "_weight",
+        "_frontier_ns",
+        "_last_newest_ns",
+        elements={"_accounts": _Account, "_slices": _Slice},
+    )
 
     def __init__(self) -> None:
         self._accounts: dict[str, _Account] = {}
@@ -133,33 +148,12 @@ class GateTrials:
         self._forget(end_ns)
         return tuple(results)
 
-    def snapshot(self) -> dict[str, Any]:
-        """Return the accounts, and the rows and times that are not counted yet."""
-        return {
-            "accounts": [astuple(one) for one in self._accounts.values()],
-            "slices": [
-                (one.now_ns, one.newest_ns, one.frontier_ns, list(one.pieces))
-                for one in self._slices
-            ],
-            "pieces": list(self._pieces),
-            "marks": list(self._marks),
-            "grew": (self._came_ns, self._newest_ns),
-            "rows": (self._rows_ns, self._weight),
-            "reached_ns": (self._frontier_ns, self._last_newest_ns),
-        }
-
-    def restore(self, state: Mapping[str, Any]) -> None:
-        """Continue from a snapshot."""
-        accounts = [
-            _Account(Trial(name, ReleaseRule(*rule)), *own)
-            for (name, rule), *own in state["accounts"]
-        ]
-        self._accounts = {one.trial.name: one for one in accounts}
-        self._slices = [_Slice(*one) for one in state["slices"]]
-        self._pieces, self._marks = list(state["pieces"]), list(state["marks"])
-        self._came_ns, self._newest_ns = state["grew"]
-        self._rows_ns, self._weight = state["rows"]
-        self._frontier_ns, self._last_newest_ns = state["reached_ns"]
+    def after_restore(self) -> None:
+        """Make records again of the trials that accounts are kept of."""
+        for one in self._accounts.values():
+            saved: Any = one.trial
+            name, rule = saved
+            one.trial = Trial(name, ReleaseRule(*rule))
 
     def _last(self) -> int:
         return self._slices[-1].newest_ns if self._slices else self._last_newest_ns

@@ -17,13 +17,13 @@ Departures: docs/papers/.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from slackwater.runtime.errors import SettingError
 from slackwater.runtime.merge.reader import Cut, ReaderState
 from slackwater.runtime.merge.waits import WaitLog
 from slackwater.runtime.merge.writer import Writer
 from slackwater.runtime.model import END_NS, READY_ONLY, START_NS, Batch, GateRead, ReleaseRule
+from slackwater.runtime.model.state import Fields
 from slackwater.runtime.progress import Frontier
 
 
@@ -43,6 +43,17 @@ class SlackGate:
         left_since_ns: when the row had come that had waited longest of those that the last read
             released; None if it released none, or waits are not kept.
     """
+
+    STATE = Fields(
+        "_frontier",
+        "_readers",
+        "_promise_stimulus_ns",
+        "_newest_stimulus_ns",
+        "_waits",
+        "left_since_ns",
+        "_rule",
+        elements={"_waits": WaitLog, "_rule": ReleaseRule},
+    )
 
     def __init__(
         self,
@@ -73,7 +84,8 @@ class SlackGate:
         self._readers = [ReaderState(self._writers) for _ in range(readers)]
         self._promise_stimulus_ns = START_NS
         self._newest_stimulus_ns = START_NS
-        self._waits = WaitLog() if keeps_waits and readers == 1 else None
+        self._keeps_waits = keeps_waits and readers == 1
+        self._waits = WaitLog() if self._keeps_waits else None
         self.left_since_ns: int | None = None
         self.set_rule(rule)
 
@@ -310,26 +322,8 @@ class SlackGate:
         """Whether every writer has ended and every reader has had everything."""
         return self.frontier_ns == END_NS and self.rows_held == 0
 
-    def snapshot(self) -> dict[str, Any]:
-        """Return all state."""
-        return {
-            "frontier": self._frontier.snapshot(),
-            "readers": [reader.snapshot() for reader in self._readers],
-            "stimuli": (self._promise_stimulus_ns, self._newest_stimulus_ns),
-            "rule": self._rule.to_plain(),
-            "waits": None if self._waits is None else self._waits.snapshot(),
-            "left_since_ns": self.left_since_ns,
-        }
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Continue from a snapshot of a gate with the same writers and readers."""
-        self._frontier.restore(state["frontier"])
-        self._readers = [ReaderState(self._writers) for _ in state["readers"]]
-        for reader, own in zip(self._readers, state["readers"], strict=True):
-            reader.restore(own)
-        self._promise_stimulus_ns, self._newest_stimulus_ns = state["stimuli"]
-        if state["waits"] is not None:
-            self._waits = self._waits or WaitLog()
-            self._waits.restore(state["waits"])
-        self.left_since_ns = state["left_since_ns"]
-        self.set_rule(ReleaseRule.from_plain(state["rule"]))
+    def after_restore(self) -> None:
+        """Log waits from now on, if none were; derive from the rule what each read asks."""
+        if self._keeps_waits and self._waits is None:
+            self._waits = WaitLog()
+        self.set_rule(self._rule)

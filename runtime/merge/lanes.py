@@ -8,11 +8,13 @@ rows: sorted runs of geometric size, merged in pairs.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 from typing import TypeAlias
 
 import numpy as np
 
 from slackwater.runtime.model import END_NS, Batch, Int64Array, concat_batches
+from slackwater.runtime.model.state import Fields
 
 Piece: TypeAlias = tuple[int, Batch, int, int]
 """(writer, batch, start, stop): rows [start, stop) of a writer's batch, sorted; at least one.
@@ -22,7 +24,10 @@ Not cut out before they are merged. A plain tuple: each small read makes some.
 
 
 class FifoLane:
-    """Rows of one writer, in order."""
+    """Rows of one writer, in order.
+
+    It packs itself: rows of a chunk that have left are not saved.
+    """
 
     def __init__(self, writer: int) -> None:
         self._writer = writer
@@ -76,9 +81,20 @@ class FifoLane:
             chunks[0] = chunks[0].slice(self._start, len(chunks[0]))
         return chunks
 
+    def snapshot(self) -> list[Batch]:
+        """Return what is held."""
+        return self.held()
+
+    def restore(self, state: Sequence[Batch]) -> None:
+        """Hold what was held."""
+        for batch in state:
+            self.add(batch)
+
 
 class SortedLane:
     """Rows in any order, kept as sorted runs, each twice the next."""
+
+    STATE = Fields("_runs", "rows", "head_ns")
 
     def __init__(self, writer: int) -> None:
         self._writer = writer

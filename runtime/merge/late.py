@@ -11,6 +11,7 @@ import numpy as np
 
 from slackwater.runtime.merge.lanes import Piece, SortedLane
 from slackwater.runtime.model import END_NS
+from slackwater.runtime.model.state import Fields
 
 _ALL_NS = END_NS + 1
 
@@ -27,6 +28,8 @@ class LateQueue:
     Attributes:
         rows: how many are held.
     """
+
+    STATE = Fields("rows", "_new", "_lanes", elements={"_lanes": SortedLane})
 
     def __init__(self, ports: Sequence[int]) -> None:
         self.rows = 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from slackwater.runtime.merge.late import LateQueue
 from slackwater.runtime.merge.pieces import merge_pieces, without_writers
 from slackwater.runtime.merge.writer import Writer
 from slackwater.runtime.model import START_NS, Batch, GateRead, Int64Array
+from slackwater.runtime.model.state import Fields
 from slackwater.runtime.model.times import END_NS
 
 _FEW = 16
@@ -44,6 +45,20 @@ class ReaderState:
         late_ready: of those, how many were ready by the time they left ([ssg] Algorithm 3, 7).
     """
 
+    STATE = Fields(
+        "lanes",
+        "_late_rows",
+        "cut",
+        "_seen",
+        "_watermark_ns",
+        "frontier_ns",
+        "rows",
+        "ready",
+        "slack_ready",
+        "late",
+        "late_ready",
+    )
+
     def __init__(self, writers: Sequence[Writer]) -> None:
         self._writers = writers
         self._ranks = [writer.rank for writer in writers]
@@ -59,7 +74,7 @@ class ReaderState:
             places = [place for place, writer in enumerate(writers) if writer.port == port]
             is_sorted = len(places) == 1 and not self._is_mixed[places[0]]
             self._ports.append((places, is_sorted))
-        self._late = LateQueue([writer.port for writer in writers])
+        self._late_rows = LateQueue([writer.port for writer in writers])
         self._no_late: list[Batch | None] = [None] * ports
         # Oldest event time in each lane, only kept for many writers.
         self._heads = np.full(len(writers), END_NS, dtype=np.int64) if len(writers) > _FEW else None
@@ -134,7 +149,7 @@ class ReaderState:
         if batch.writers is None and (rows == 1 or not self._is_mixed[place]):
             late_rows = prefix_before(times, bound_ns)
             if late_rows:
-                self._late.add((place, batch, 0, late_rows))
+                self._late_rows.add((place, batch, 0, late_rows))
             return batch.slice(late_rows, rows) if late_rows < rows else None
         is_late = times < bound_ns
         if place == seen_place and batch.writers is not None:
@@ -142,7 +157,7 @@ class ReaderState:
         if not is_late.any():
             return batch
         late = in_order(batch.keep(is_late))
-        self._late.add((place, late, 0, len(late)))
+        self._late_rows.add((place, late, 0, len(late)))
         return batch.keep(~is_late) if len(late) < rows else None
 
     @property
@@ -158,7 +173,7 @@ class ReaderState:
     @property
     def has_late(self) -> bool:
         """Whether late rows are left that a limit has kept back."""
-        return bool(self._late.rows)
+        return bool(self._late_rows.rows)
 
     def release(self, cut: Cut, ready: Cut, limit: int | None) -> GateRead | None:
         """Return the rows before the cut, in order, late ones apart; None if nothing changed.
@@ -170,8 +185,8 @@ class ReaderState:
         """
         released = self._release(cut, ready, limit)
         frontier_ns = min(ready[0], self._watermark_ns)
-        if self._late.rows:
-            frontier_ns = min(frontier_ns, self._late.oldest_ns())
+        if self._late_rows.rows:
+            frontier_ns = min(frontier_ns, self._late_rows.oldest_ns())
         if frontier_ns > self.frontier_ns:
             self.frontier_ns = frontier_ns
             if released is None:  # by slack all has left already; what follows waits for this
@@ -182,7 +197,7 @@ class ReaderState:
         return released
 
     def _release(self, cut: Cut, ready: Cut, limit: int | None) -> GateRead | None:
-        if not self._late.rows:
+        if not self._late_rows.rows:
             return self._release_in_order(cut, ready, limit)
         before = self.rows
         late = self._release_late(ready, limit)
@@ -191,7 +206,7 @@ class ReaderState:
         released, self.cut = None, (START_NS, 0)
         if not self.rows:  # nothing to limit: the watermark goes on, perhaps to the end
             released = self._release_in_order(cut, ready, None)
-        elif not self._late.rows and (limit is None or limit > 0):
+        elif not self._late_rows.rows and (limit is None or limit > 0):
             released = self._release_in_order(cut, ready, limit)
         if released is None:
             return GateRead(self._no_late, late, self._watermark_ns, START_NS, START_NS)
@@ -285,7 +300,7 @@ class ReaderState:
     def _release_late(self, ready: Cut, limit: int | None) -> list[Batch | None]:
         """First out, oldest first, and checked once more whether they are ready by now."""
         released: list[Batch | None] = []
-        for pieces in self._late.take(limit):
+        for pieces in self._late_rows.take(limit):
             if not pieces:
                 released.append(None)
                 continue
@@ -308,37 +323,17 @@ class ReaderState:
 
     def held(self) -> list[Batch]:
         """Return the rows that it has not had yet, late ones too; in no order."""
-        late = [batch.slice(start, stop) for _, batch, start, stop in self._late.held()]
+        late = [batch.slice(start, stop) for _, batch, start, stop in self._late_rows.held()]
         return [batch for lane in self.lanes for batch in lane.held()] + late
 
     def rows_of(self, place: int) -> int:
         """Return how many rows of one writer are held, late ones included."""
-        return self.lanes[place].rows + self._late.rows_of(place)
+        return self.lanes[place].rows + self._late_rows.rows_of(place)
 
-    def snapshot(self) -> dict[str, Any]:
-        """Return all state; batches are frozen and shared."""
-        return {
-            "cut": self.cut,
-            "lanes": [lane.held() for lane in self.lanes],
-            "late": self._late.held(),
-            "seen": self._seen,
-            "told_ns": (self._watermark_ns, self.frontier_ns),
-            "counts": (self.rows, self.ready, self.slack_ready, self.late, self.late_ready),
-        }
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Continue from a snapshot, into a fresh state of the same writers."""
-        self.cut = tuple(state["cut"])
-        for place, held in enumerate(state["lanes"]):
-            for batch in held:
-                self.lanes[place].add(batch)
-            if self._heads is not None:
-                self._heads[place] = self.lanes[place].head_ns
-        for piece in state["late"]:
-            self._late.add(piece)
-        self._seen = tuple(state["seen"])
-        self._watermark_ns, self.frontier_ns = state["told_ns"]
-        self.rows, self.ready, self.slack_ready, self.late, self.late_ready = state["counts"]
+    def after_restore(self) -> None:
+        """Look up the oldest event time of each lane."""
+        if self._heads is not None:
+            self._heads[:] = [lane.head_ns for lane in self.lanes]
 
 
 def _candidates(heads_ns: Int64Array, places: list[int], cut_ns: int) -> list[int]:

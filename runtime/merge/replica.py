@@ -16,7 +16,7 @@ import zlib
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -35,6 +35,7 @@ from slackwater.runtime.model import (
     ReadTag,
     concat_batches,
 )
+from slackwater.runtime.model.state import Fields
 
 
 def owners(columns: Sequence[Column], rows: int, *, replicas: int) -> Int64Array:
@@ -84,6 +85,8 @@ class Partitioner:
         replicas: how many.
         share: "keys": each gets the rows of its keys; "all": all rows.
     """
+
+    STATE = Fields("_number")
 
     def __init__(
         self, keys: Sequence[Sequence[str]], *, replicas: int, share: Literal["keys", "all"]
@@ -143,14 +146,6 @@ class Partitioner:
                 own_parts[port] = (rows.slice(start, stop), own_late)
             start = stop
 
-    def snapshot(self) -> dict[str, Any]:
-        """Return all state."""
-        return {"number": self._number}
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Continue from a snapshot."""
-        self._number = state["number"]
-
 
 @dataclass(slots=True)
 class _Read:
@@ -185,6 +180,18 @@ class ReplicaReads:
         ready: rows read so far that the gate had released in order.
         late: rows read so far that had come late to the gate.
     """
+
+    STATE = Fields(
+        "_channels",
+        "_next",
+        "_rest",
+        "_watermark_ns",
+        "promise_ns",
+        "rows_held",
+        "ready",
+        "late",
+        elements={"_rest": _Read},
+    )
 
     def __init__(self, ports: int) -> None:
         self._channels: list[deque[Message]] = [deque() for _ in range(ports)]
@@ -293,33 +300,10 @@ class ReplicaReads:
         stimulus_ns = last.promise_stimulus_ns
         return _Read(late, ports, _tag(last).watermark_ns, last.promise_ns, stimulus_ns, arrived)
 
-    def snapshot(self) -> dict[str, Any]:
-        """Return all state; messages are frozen and shared."""
-        rest = self._rest
-        return {
-            "channels": [list(channel) for channel in self._channels],
-            "next": self._next,
-            "rest": None if rest is None else (list(rest.late), list(rest.ports)),
-            "rest_times": None
-            if rest is None
-            else (rest.watermark_ns, rest.promise_ns, rest.stimulus_ns),
-            "rest_arrived": None if rest is None or rest.arrived is None else tuple(rest.arrived),
-            "times": (self._watermark_ns, self.promise_ns),
-            "counts": (self.rows_held, self.ready, self.late),
-        }
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Continue from a snapshot."""
-        self._channels = [deque(channel) for channel in state["channels"]]
-        self._next = state["next"]
-        self._rest = None
-        if state["rest"] is not None:
-            late, ports = state["rest"]
-            self._rest = _Read(list(late), list(ports), *state["rest_times"])
-            if state["rest_arrived"] is not None:
-                self._rest.arrived = Arrived(*state["rest_arrived"])
-        self._watermark_ns, self.promise_ns = state["times"]
-        self.rows_held, self.ready, self.late = state["counts"]
+    def after_restore(self) -> None:
+        """Make a record again of the arrivals of a read at hand."""
+        if self._rest is not None and self._rest.arrived is not None:
+            self._rest.arrived = Arrived(*self._rest.arrived)
 
 
 def _tag(message: Message) -> ReadTag:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import heapq
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
 from slackwater.runtime.merge.reader import Cut, Key
 from slackwater.runtime.model import Batch, Int64Array
+from slackwater.runtime.model.state import Fields
 
 _MANY = 256
 
@@ -32,6 +33,8 @@ class _Message:
 
 class WaitLog:
     """Log of the messages of which a gate still holds rows."""
+
+    STATE = Fields("_late_since_ns", "_came")
 
     def __init__(self) -> None:
         # Both heaps have a number before the message, so that messages are never compared.
@@ -120,16 +123,14 @@ class WaitLog:
         live = sorted(entry for entry in self._by_coming if not entry[2].is_gone)
         return [(m.came_ns, m.place, m.times_ns[m.start :]) for _, _, m in live]
 
-    def snapshot(self) -> dict[str, Any]:
-        """Return what is held, and since when a late row is."""
-        return {"held": self.held(), "late_since_ns": self._late_since_ns}
+    @property
+    def _came(self) -> list[Came]:
+        return self.held()
 
-    def restore(self, state: dict[str, Any]) -> None:
-        """Continue from a snapshot."""
-        self._by_next, self._by_coming = [], []
-        self._late_since_ns = state["late_since_ns"]
-        for came_ns, place, times_ns in state["held"]:
-            self._keep(_Message(came_ns, place, times_ns))
+    @_came.setter
+    def _came(self, held: list[Came]) -> None:
+        for came in held:
+            self._keep(_Message(*came))
 
     def _keep(self, message: _Message) -> None:
         self._number += 1

@@ -33,19 +33,24 @@ class Fields:
 
     A field may hold plain values, arrays, batches, messages, machines (objects with state of their
     own), and lists, tuples, deques, sets and dicts of these. A machine that is there is restored
-    in place.
+    in place. A field may be a property, where what is kept is not what is saved.
 
     Args:
         names: of the attributes. A leading underscore is not saved.
         elements: {name: what its value, or each element of it, is made by}. A type of record (a
-            NamedTuple or dataclass of plain values) is made from its saved values. A text names
-            the method that returns a fresh machine: without argument for a value, with the key or
-            the position for an element of a dict or list.
+            NamedTuple or dataclass of plain values) is made from its saved values; a type of
+            machine, or the method that a text names, makes a fresh machine: without argument for
+            a value, with the key or the position for an element of a dict or list.
+
+    Raises:
+        TypeError: two names are saved as one.
     """
 
     __slots__ = ("elements", "names")
 
     def __init__(self, *names: str, elements: Mapping[str, type | str] | None = None) -> None:
+        if len({name.lstrip("_") for name in names}) < len(names):
+            raise TypeError(f"fields {', '.join(names)}: two of them are saved by one name")
         self.names: Final = names
         self.elements: Final[Mapping[str, type | str]] = elements or {}
 
@@ -74,10 +79,8 @@ def restore(machine: Any, state: Any) -> None:
     for name in declared.names:
         made_by = declared.elements.get(name)
         make = getattr(machine, made_by) if isinstance(made_by, str) else made_by
-        now = getattr(machine, name)
-        value = _restored(now, state[name.lstrip("_")], make)
-        if value is not now:
-            setattr(machine, name, value)
+        value = _restored(getattr(machine, name), state[name.lstrip("_")], make)
+        setattr(machine, name, value)
     if (derive := getattr(machine, "after_restore", None)) is not None:
         derive()
 
@@ -87,15 +90,14 @@ def _declared(machine: Any) -> Fields | None:
     return declared
 
 
-def _is_machine(value: Any) -> bool:
-    kind = type(value)
+def _is_machine(kind: type) -> bool:
     return hasattr(kind, "STATE") or (hasattr(kind, "snapshot") and hasattr(kind, "restore"))
 
 
 def _saved(value: Any) -> Any:  # noqa: PLR0911 - one for each kind
     if type(value) in _AS_THEY_ARE:
         return value
-    if _is_machine(value):
+    if _is_machine(type(value)):
         return save(value)
     match value:
         case np.ndarray():
@@ -115,7 +117,9 @@ def _saved(value: Any) -> Any:  # noqa: PLR0911 - one for each kind
 
 def _restored(now: Any, saved: Any, make: Any) -> Any:  # noqa: PLR0911 - one for each kind
     """Return a saved value; `now` is what the fresh machine has there."""
-    if type(saved) in _AS_THEY_ARE:
+    if type(now) is make or _is_machine(type(now)):
+        return _one(now, saved, make)
+    if type(saved) in _AS_THEY_ARE and (make is None or saved is None):
         return saved
     match now:
         case dict():
@@ -124,7 +128,11 @@ def _restored(now: Any, saved: Any, make: Any) -> Any:  # noqa: PLR0911 - one fo
             now.update(fresh)
             return now
         case list() | deque() | tuple():
-            if make is None and isinstance(now, tuple) and not any(map(_is_machine, now)):
+            if (
+                make is None
+                and isinstance(now, tuple)
+                and not any(map(_is_machine, map(type, now)))
+            ):
                 return _copied(saved)
             there = list(now) if len(now) == len(saved) else [None] * len(saved)
             made = [_one(*pair, make, at) for at, pair in enumerate(zip(there, saved, strict=True))]
@@ -140,15 +148,18 @@ def _restored(now: Any, saved: Any, make: Any) -> Any:  # noqa: PLR0911 - one fo
 
 def _one(now: Any, saved: Any, make: Any, *key: Any) -> Any:
     """Return a saved value or element, in a machine that is there or a fresh one."""
-    if saved is None:
+    is_there = _is_machine(type(now))
+    if saved is None and not (is_there and _declared(now) is None):  # which may save anything
         return None
-    if isinstance(make, type):
+    if isinstance(make, type) and not _is_machine(make):
         return make(*_copied(saved))
-    if make is not None and not _is_machine(now):
+    if make is not None and not is_there:
         now = make(*key)
-    if _is_machine(now):
+    if _is_machine(type(now)):
         restore(now, saved)
         return now
+    if isinstance(now, deque):
+        return _restored(now, saved, None)
     return _copied(saved)
 
 

@@ -23,6 +23,7 @@ import numpy as np
 
 from slackwater.runtime.errors import SettingError
 from slackwater.runtime.model import START_NS, Duration, Int64Array, duration_ns, format_ns
+from slackwater.runtime.model.state import Fields
 from slackwater.runtime.order.buffer import (
     Buffer,
     Buffering,
@@ -156,6 +157,8 @@ class Adapting:
         alpha: α, from 0 to 1.
     """
 
+    STATE = Fields("_largest", "_delays", "_coverage", "_newest_window", "_error", "alpha")
+
     def __init__(self, settings: AqKSlack) -> None:
         self._settings = settings
         self._largest = LargestDelay(settings.at_most_ns, settings.delay_from)
@@ -186,22 +189,6 @@ class Adapting:
             self._count(times_ns, newest_ns[start:stop], before(now_ns, before_ns))
             reached.append(now_ns)
         return np.concatenate(reached)
-
-    def snapshot(self) -> Any:
-        """Return all state."""
-        return {
-            "largest": self._largest.snapshot(),
-            "delays": self._delays.snapshot(),
-            "coverage": self._coverage.snapshot(),
-            "control": (self._newest_window, self._error, self.alpha),
-        }
-
-    def restore(self, state: Any) -> None:
-        """Continue from a snapshot."""
-        self._largest.restore(state["largest"])
-        self._delays.restore(state["delays"])
-        self._coverage.restore(state["coverage"])
-        self._newest_window, self._error, self.alpha = state["control"]
 
     def _control(self, newest_ns: int, k_ns: int) -> None:
         """Look at the windows whose result left L ago, and change α. Source: Eq. 2.3."""

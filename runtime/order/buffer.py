@@ -18,19 +18,23 @@ the next row that moves the newest: nothing is gained by its waiting.
 
 from __future__ import annotations
 
-from typing import Any, Literal, Protocol
+from typing import Literal, Protocol
 
 import numpy as np
 
 from slackwater.runtime.errors import SettingError
 from slackwater.runtime.model import START_NS, Batch, Int64Array, format_ns
+from slackwater.runtime.model.state import Fields
 from slackwater.runtime.order.sorting import SortBuffer
 
 Late = Literal["drop", "pass"]
 
 
 class Slack(Protocol):
-    """How long the rows of one source wait: the part in which K-slack buffers differ."""
+    """How long the rows of one source wait: the part in which K-slack buffers differ.
+
+    Its class declares its state, as that of a `Reordering` does.
+    """
 
     def reached_ns(
         self, event_time_ns: Int64Array, newest_ns: Int64Array, released: Released
@@ -44,14 +48,6 @@ class Slack(Protocol):
         """
         ...
 
-    def snapshot(self) -> Any:
-        """Return all state, as plain values and arrays."""
-        ...
-
-    def restore(self, state: Any) -> None:
-        """Continue from a snapshot, in a new one."""
-        ...
-
 
 class Released:
     """Which rows have left by when, if a row leaves as soon as a threshold has reached it.
@@ -59,6 +55,8 @@ class Released:
     It knows event times only, ahead of the rows themselves: what a source promises is said of a
     block before its rows are handed on.
     """
+
+    STATE = Fields("_threshold_ns", "_reached_ns", "_waiting")
 
     def __init__(self) -> None:
         self._threshold_ns = START_NS
@@ -99,22 +97,11 @@ class Released:
         self._reached_ns = int(reached_ns[-1])
         return reached_ns
 
-    def snapshot(self) -> dict[str, Any]:
-        """Return all state."""
-        return {
-            "threshold_ns": self._threshold_ns,
-            "reached_ns": self._reached_ns,
-            "waiting": self._waiting.snapshot(),
-        }
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Continue from a snapshot."""
-        self._threshold_ns, self._reached_ns = state["threshold_ns"], state["reached_ns"]
-        self._waiting.restore(state["waiting"])
-
 
 class Buffering:
     """A `Reordering` that holds rows for as long as its slack says."""
+
+    STATE = Fields("_slack", "_released", "_held")
 
     def __init__(self, slack: Slack) -> None:
         self._slack = slack
@@ -133,20 +120,6 @@ class Buffering:
     def rest(self) -> Batch | None:
         """Return what is held."""
         return self._held.release()
-
-    def snapshot(self) -> Any:
-        """Return all state."""
-        return {
-            "slack": self._slack.snapshot(),
-            "released": self._released.snapshot(),
-            "held": self._held.snapshot(),
-        }
-
-    def restore(self, state: Any) -> None:
-        """Continue from a snapshot."""
-        self._slack.restore(state["slack"])
-        self._released.restore(state["released"])
-        self._held.restore(state["held"])
 
 
 class Buffer:

@@ -9,12 +9,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
 from slackwater.runtime.errors import SettingError
 from slackwater.runtime.model import BoolArray, Int64Array
+from slackwater.runtime.model.state import Fields
 from slackwater.runtime.order.settings import is_number
 
 Of = Literal["count", "sum", "mean"]
@@ -104,6 +105,8 @@ class Coverage:
         window_ns: length of a stretch. The first begins at time 0.
     """
 
+    STATE = Fields("_counts", "_closed")
+
     def __init__(self, window_ns: int) -> None:
         self._window_ns = window_ns
         self._counts: dict[int, tuple[int, int]] = {}  # {stretch: (rows, rows in time)}
@@ -137,12 +140,3 @@ class Coverage:
         self._closed = max(self._closed, last)
         done = sorted(number for number in self._counts if number <= last)
         return [self._counts.pop(number) for number in done]
-
-    def snapshot(self) -> Any:
-        """Return all state."""
-        return dict(self._counts), self._closed
-
-    def restore(self, state: Any) -> None:
-        """Continue from a snapshot."""
-        counts, self._closed = state
-        self._counts = dict(counts)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from slackwater.runtime.model import Int64Array
+from slackwater.runtime.model.state import Fields
 
 _STEPS = 16  # to each doubling
 _BINS = 64 * _STEPS
@@ -18,6 +17,8 @@ class Delays:
     It takes 8 KiB, however many there are. Which bin a delay falls into is worked out exactly, so
     all hosts agree.
     """
+
+    STATE = Fields("_counts")
 
     def __init__(self) -> None:
         self._counts = np.zeros(_BINS, dtype=np.int64)
@@ -38,11 +39,3 @@ class Delays:
         found = int(upto.searchsorted(q * total))
         doublings, step = divmod(min(found, _BINS - 1), _STEPS)
         return ((1 << doublings) * (_STEPS + step + 1)) // _STEPS
-
-    def snapshot(self) -> Any:
-        """Return all state."""
-        return self._counts.copy()
-
-    def restore(self, state: Any) -> None:
-        """Continue from a snapshot."""
-        self._counts = state.copy()

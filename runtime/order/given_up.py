@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from typing import Any
+
+from slackwater.runtime.model.state import Fields
 
 MOST_GAPS = 4_096
 """Of one writer, so many gaps are remembered; what lies behind the oldest of them is not known."""
@@ -15,6 +16,8 @@ class GivenUp:
     Attributes:
         forgotten: the highest number of a gap that is no longer remembered; None: none is.
     """
+
+    STATE = Fields("_firsts", "_gaps", "forgotten")
 
     __slots__ = ("_firsts", "_gaps", "forgotten")
 
@@ -47,11 +50,3 @@ class GivenUp:
     def is_forgotten(self, number: int) -> bool:
         """Whether it lies so far back that nobody knows."""
         return self.forgotten is not None and number <= self.forgotten
-
-    def snapshot(self) -> tuple[Any, ...]:
-        """Return all state."""
-        return list(self._firsts), list(self._gaps), self.forgotten
-
-    def restore(self, state: tuple[Any, ...]) -> None:
-        """Continue from a snapshot."""
-        self._firsts, self._gaps, self.forgotten = list(state[0]), list(state[1]), state[2]

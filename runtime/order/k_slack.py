@@ -15,9 +15,9 @@ Ours lets a row go as soon as it may. That can make a row late which waits in th
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from slackwater.runtime.model import Duration, Int64Array, duration_ns, format_ns
+from slackwater.runtime.model.state import Fields
 from slackwater.runtime.order.buffer import (
     Buffer,
     Buffering,
@@ -131,6 +131,8 @@ class MpKSlack(Buffer):
 
 
 class _Fixed:
+    STATE = Fields()
+
     def __init__(self, slack_ns: int) -> None:
         self._slack_ns = slack_ns
 
@@ -139,14 +141,10 @@ class _Fixed:
     ) -> Int64Array:
         return released.extend(event_time_ns, newest_ns - self._slack_ns)
 
-    def snapshot(self) -> Any:
-        return None
-
-    def restore(self, state: Any) -> None:
-        del state
-
 
 class _Largest:
+    STATE = Fields("_largest")
+
     def __init__(self, largest: LargestDelay) -> None:
         self._largest = largest
 
@@ -155,9 +153,3 @@ class _Largest:
     ) -> Int64Array:
         k_ns = self._largest.extend(event_time_ns, newest_ns)
         return released.extend(event_time_ns, newest_ns - k_ns)
-
-    def snapshot(self) -> Any:
-        return self._largest.snapshot()
-
-    def restore(self, state: Any) -> None:
-        self._largest.restore(state)

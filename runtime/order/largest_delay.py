@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
 from slackwater.runtime.model import START_NS, Int64Array
+from slackwater.runtime.model.state import Fields
 
 DelayFrom = Literal["next", "newest"]
 """What a row's delay is measured from: the next row that moves the newest, as [thesis] does, or the
@@ -24,6 +25,8 @@ class LargestDelay:
     Source: [thesis] §2.3.2, action (1). Differs: the bound; and a row of the newest's very time is
     not behind, so it has no delay.
     """
+
+    STATE = Fields("_k_ns", "_newest_ns", "_pending_ns")
 
     def __init__(self, at_most_ns: int, delay_from: DelayFrom) -> None:
         self._at_most_ns, self._delay_from = at_most_ns, delay_from
@@ -58,14 +61,6 @@ class LargestDelay:
         k_ns = np.maximum.accumulate(k_ns)
         self._k_ns = int(k_ns[-1])
         return k_ns
-
-    def snapshot(self) -> Any:
-        """Return all state."""
-        return self._k_ns, self._newest_ns, self._pending_ns
-
-    def restore(self, state: Any) -> None:
-        """Continue from a snapshot."""
-        self._k_ns, self._newest_ns, self._pending_ns = state
 
     def _delay_ns(self, pending_ns: int, newest_ns: int) -> int:
         if self._delay_from == "newest":

@@ -6,12 +6,12 @@ Source: [thesis] §2.3.4, Eq. 2.4, 2.5.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from slackwater.runtime.errors import SettingError
 from slackwater.runtime.model import Duration, Int64Array, duration_ns, format_ns
+from slackwater.runtime.model.state import Fields
 from slackwater.runtime.order.buffer import Buffer, Buffering, Late, Released, check_buffer
 from slackwater.runtime.order.largest_delay import behind_rows
 from slackwater.runtime.order.reorder import Reordering
@@ -85,6 +85,8 @@ class Ldop(Buffer):
 class _Distance:
     """The slack |w| + SF · LD, as it goes."""
 
+    STATE = Fields("_seen_ns", "_delays_us")
+
     def __init__(self, settings: Ldop) -> None:
         self._settings = settings
         # Of the rows that were behind within the last window: the newest then, and by how much,
@@ -99,15 +101,6 @@ class _Distance:
         distance_ns = self._latency_distance_ns(event_time_ns, newest_ns)
         waits_ns = np.floor(self._settings.factor * distance_ns).astype(np.int64)
         return released.extend(event_time_ns, newest_ns - self._settings.window_ns - waits_ns)
-
-    def snapshot(self) -> Any:
-        """Return all state."""
-        return self._seen_ns.copy(), self._delays_us.copy()
-
-    def restore(self, state: Any) -> None:
-        """Continue from a snapshot."""
-        seen_ns, delays_us = state
-        self._seen_ns, self._delays_us = seen_ns.copy(), delays_us.copy()
 
     def _latency_distance_ns(self, event_time_ns: Int64Array, newest_ns: Int64Array) -> Int64Array:
         """Return LD when each row has come, shape (rows,); 0 without a late one. Eq. 2.4."""

@@ -16,12 +16,13 @@ leaves                                3 5 4 9   3 5 4 9 8      3 4 5, at the end
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
 from slackwater.runtime.errors import SettingError
 from slackwater.runtime.model import START_NS, Batch, Int64Array, format_ns
+from slackwater.runtime.model.state import Fields
 from slackwater.runtime.order.sorting import SortBuffer
 
 __all__ = [
@@ -34,7 +35,11 @@ __all__ = [
 
 
 class Reordering(Protocol):
-    """The rows of one source being put in order. What it does may not depend on any clock."""
+    """The rows of one source being put in order. What it does may not depend on any clock.
+
+    Its class declares its state in STATE, or has `snapshot()` and `restore(state)`; see
+    `runtime/model/state.py`.
+    """
 
     def promised_ns(self, event_time_ns: Int64Array, newest_ns: Int64Array) -> Int64Array:
         """Return what is promised from each row on: nothing older comes behind it.
@@ -65,14 +70,6 @@ class Reordering(Protocol):
 
     def rest(self) -> Batch | None:
         """Return what is held, at the end of the input; None: nothing."""
-        ...
-
-    def snapshot(self) -> Any:
-        """Return all state, as plain values and batches."""
-        ...
-
-    def restore(self, state: Any) -> None:
-        """Continue from a snapshot, in a new one."""
         ...
 
 
@@ -201,6 +198,8 @@ class _Passing:
         holds_nothing: so, for good; what a policy does not say is that it may hold rows.
     """
 
+    STATE = Fields()
+
     holds_nothing = True
 
     def __init__(self, disorder_ns: int) -> None:
@@ -223,15 +222,11 @@ class _Passing:
     def rest(self) -> Batch | None:
         return None
 
-    def snapshot(self) -> Any:
-        return None
-
-    def restore(self, state: Any) -> None:
-        del state
-
 
 class _Sorting(_Passing):
     """Rows are held for as long as an older one may come."""
+
+    STATE = Fields("_held")
 
     holds_nothing = False
 
@@ -245,9 +240,3 @@ class _Sorting(_Passing):
 
     def rest(self) -> Batch | None:
         return self._held.release()
-
-    def snapshot(self) -> Any:
-        return self._held.snapshot()
-
-    def restore(self, state: Any) -> None:
-        self._held.restore(state)

@@ -9,11 +9,10 @@ leaves     5         9    11 …    once nothing older can come
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from slackwater.runtime.model import Batch, Int64Array, concat_batches
+from slackwater.runtime.model.state import Fields
 from slackwater.runtime.order.sequence_pool import Leaving
 from slackwater.runtime.order.steps import StepTally
 
@@ -28,6 +27,8 @@ class SequenceMerge:
         passes_late: whether rows that are older than what was promised leave at once; otherwise
             they are left out. Both are counted.
     """
+
+    STATE = Fields("_held", "_writers")
 
     def __init__(self, *, passes_late: bool) -> None:
         self._passes_late = passes_late
@@ -81,11 +82,3 @@ class SequenceMerge:
         self._writers = writers[kept]
         none = np.empty(0, dtype=np.int64)
         return Leaving(batch.take(gone), none, writers[gone], leaves_at[gone])
-
-    def snapshot(self) -> Any:
-        """Return all state."""
-        return self._held, self._writers
-
-    def restore(self, state: Any) -> None:
-        """Continue from a snapshot."""
-        self._held, self._writers = state

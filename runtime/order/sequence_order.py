@@ -11,11 +11,11 @@ What is done depends on rows and arrivals alone, never on how they are cut.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from slackwater.runtime.model import END_NS, START_NS, Batch, Int64Array
+from slackwater.runtime.model.state import Fields
 from slackwater.runtime.order.newest import newest_before, running_max
 from slackwater.runtime.order.sequence import BySequence
 from slackwater.runtime.order.sequence_fates import Fates, Piece
@@ -66,6 +66,17 @@ class SequenceOrder:
         policy: the settings.
         has_writers: whether there may be several.
     """
+
+    STATE = Fields(
+        "_writers",
+        "_next_id",
+        "_pool",
+        "_promised_ns",
+        "_newest_ns",
+        "_silence",
+        "_merge",
+        elements={"_writers": "_new_numbering"},
+    )
 
     def __init__(self, policy: BySequence, *, has_writers: bool) -> None:
         self._policy = policy
@@ -127,34 +138,12 @@ class SequenceOrder:
         """Rows that wait for a number, or for other writers."""
         return self._pool.rows + (0 if self._merge is None else self._merge.rows)
 
-    def snapshot(self) -> dict[str, Any]:
-        """Return all state, as plain values and batches."""
-        return {
-            "writers": [one.snapshot() for one in self._writers],
-            "next_id": self._next_id,
-            "pool": self._pool.snapshot(),
-            "promised_ns": self._promised_ns,
-            "newest_ns": self._newest_ns.copy(),
-            "silence": None if self._silence is None else self._silence.snapshot(),
-            "merging": None if self._merge is None else self._merge.snapshot(),
-        }
+    def after_restore(self) -> None:
+        """Find the writers with a gap."""
+        self._has_gap = {n for n, one in enumerate(self._writers) if one.due_ns is not None}
 
-    def restore(self, state: dict[str, Any]) -> None:
-        """Continue from a snapshot, in a new one."""
-        for number, told in enumerate(state["writers"]):
-            one = Numbering(number, self._policy)
-            one.restore(told)
-            self._writers.append(one)
-            if one.due_ns is not None:
-                self._has_gap.add(number)
-        self._next_id = state["next_id"]
-        self._pool.restore(state["pool"])
-        self._promised_ns = state["promised_ns"]
-        self._newest_ns = state["newest_ns"].copy()
-        if self._silence is not None:
-            self._silence.restore(state["silence"])
-        if self._merge is not None:
-            self._merge.restore(state["merging"])
+    def _new_numbering(self, writer: int) -> Numbering:
+        return Numbering(writer, self._policy)
 
     # -- rows in ------------------------------------------------------------------------
 
@@ -179,7 +168,7 @@ class SequenceOrder:
         else:
             most = min(count, 1)
         while len(self._writers) < most:
-            self._writers.append(Numbering(len(self._writers), self._policy))
+            self._writers.append(self._new_numbering(len(self._writers)))
         moved = np.where(event_ns > before_ns, np.arange(count), -1)
         newest_at = np.maximum.accumulate(moved).data
         piece = Piece(order, ids, clock_ns, event_ns, before_ns, newest_at, clock_ns.tolist())

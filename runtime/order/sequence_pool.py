@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from slackwater.runtime.model import Batch, BoolArray, Int64Array, concat_batches
+from slackwater.runtime.model.state import Fields
 from slackwater.runtime.order.sequence_fates import Fates
 from slackwater.runtime.order.step_line import StepLine
 from slackwater.runtime.order.steps import LATE, LATE_DROPPED, StepTally
@@ -51,6 +51,8 @@ class Leaving:
 class Pool:
     """The rows that wait for a number. All that came together is copied once a piece, if any is."""
 
+    STATE = Fields("_held", "_ids", "_writers")
+
     def __init__(self) -> None:
         self._held: Batch | None = None
         self._ids = np.empty(0, dtype=np.int64)  # ascending
@@ -93,14 +95,6 @@ class Pool:
         self._held = batch.take(kept) if len(kept) else None
         self._ids, self._writers = all_ids[kept], all_writers[kept]
         return Leaving(batch.take(places), ids, all_writers[places], at)
-
-    def snapshot(self) -> Any:
-        """Return all state."""
-        return self._held, self._ids, self._writers
-
-    def restore(self, state: Any) -> None:
-        """Continue from a snapshot."""
-        self._held, self._ids, self._writers = state
 
 
 def _in_time(fates: Fates, line: StepLine) -> tuple[Int64Array, Int64Array]:

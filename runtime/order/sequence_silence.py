@@ -11,11 +11,11 @@ promised   -    1    12   12   29   39     at 31 b has been silent for longer th
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from slackwater.runtime.model import END_NS, START_NS, BoolArray, Int64Array
+from slackwater.runtime.model.state import Fields
 from slackwater.runtime.order.step_line import StepLine
 from slackwater.runtime.progress.frontier_of_rows import Told, frontier_of_rows
 
@@ -50,6 +50,8 @@ class Silence:
     Attributes:
         released_ns: shape (writers,), the newest event time released of each.
     """
+
+    STATE = Fields("_first_ns", "released_ns", "_silent_ns", "_is_silent")
 
     def __init__(self, longest_ns: int) -> None:
         self._longest_ns = longest_ns
@@ -146,19 +148,3 @@ class Silence:
         """Return when the next writer is silent if nothing comes; None: none is waited for."""
         waited = self._silent_ns[~self._is_silent]
         return int(waited.min()) if len(waited) else None
-
-    def snapshot(self) -> dict[str, Any]:
-        """Return all state."""
-        return {
-            "first_ns": self._first_ns,
-            "released_ns": self.released_ns.copy(),
-            "silent_ns": self._silent_ns.copy(),
-            "is_silent": self._is_silent.copy(),
-        }
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Continue from a snapshot, in a new one."""
-        self._first_ns = state["first_ns"]
-        self.released_ns = state["released_ns"].copy()
-        self._silent_ns = state["silent_ns"].copy()
-        self._is_silent = state["is_silent"].copy()

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from slackwater.runtime.model import START_NS, Int64Array
+from slackwater.runtime.model.state import Fields
 from slackwater.runtime.order.given_up import GivenUp
 from slackwater.runtime.order.sequence_fates import Fates, Piece
 from slackwater.runtime.order.timeout import Timeout
@@ -50,6 +51,21 @@ class Numbering:
         due_ns: when the first gap is given up, if nothing comes up to then; None: there is none.
         expected: the next number; None: no row has come.
     """
+
+    STATE = Fields(
+        "timeout",
+        "_given_up",
+        "expected",
+        "_first",
+        "_before",
+        "_highest",
+        "_older",
+        "due_ns",
+        "_began_ns",
+        "_timer_ns",
+        "_held",
+        elements={"_held": _Held},
+    )
 
     __slots__ = (
         "_before",
@@ -120,35 +136,6 @@ class Numbering:
         while self._held:
             self._give_up(at, fates)
         self.due_ns = None
-
-    def snapshot(self) -> dict[str, Any]:
-        """Return all state."""
-        return {
-            "timeout": self.timeout.snapshot(),
-            "given_up": self._given_up.snapshot(),
-            "numbers": (self.expected, self._first, self._before, self._highest, self._older),
-            "times_ns": (self.due_ns, self._began_ns, self._timer_ns),
-            "held": [
-                (
-                    *(one.first, one.last, one.opened_ns, one.deadline_ns),
-                    np.concatenate(one.ids),
-                    np.concatenate(one.came_ns),
-                )
-                for one in self._held
-            ],
-        }
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Continue from a snapshot, in a new one."""
-        self.timeout.restore(state["timeout"])
-        self._given_up.restore(state["given_up"])
-        self.expected, self._first, *others = state["numbers"]
-        self._before, self._highest, self._older = others
-        self.due_ns, self._began_ns, self._timer_ns = state["times_ns"]
-        self._held = [
-            _Held(first, last, opened_ns, deadline_ns, [ids], [came_ns])
-            for first, last, opened_ns, deadline_ns, ids, came_ns in state["held"]
-        ]
 
     # -- rows that leave ----------------------------------------------------------------
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from slackwater.runtime.model import END_NS, Batch, concat_batches, stable_order
+from slackwater.runtime.model.state import Fields
 
 
 class SortBuffer:
@@ -16,6 +15,8 @@ class SortBuffer:
     the one behind it when that one was added: so there are few runs, and a row is copied a
     logarithmic number of times however small the pieces it comes in.
     """
+
+    STATE = Fields("_runs")
 
     def __init__(self) -> None:
         self._runs: list[Batch] = []
@@ -50,14 +51,6 @@ class SortBuffer:
                 held.append(run.slice(cut, len(run)))
         self._runs = held
         return _sorted(concat_batches(released)) if released else None
-
-    def snapshot(self) -> dict[str, Any]:
-        """Return what is held; batches are frozen and shared."""
-        return {"runs": list(self._runs)}
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Continue from a snapshot."""
-        self._runs = list(state["runs"])
 
 
 def _sorted(batch: Batch) -> Batch:

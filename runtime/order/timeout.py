@@ -11,11 +11,11 @@ t_inter    -   10   10   15.28  Eq. 3.1
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from slackwater.runtime.model import Int64Array
+from slackwater.runtime.model.state import Fields
 
 
 class Timeout:
@@ -32,6 +32,8 @@ class Timeout:
         beta: the same for t_buffer.
         least_ns: never less than this, if it is below `longest_ns`; not in the thesis.
     """
+
+    STATE = Fields("_last_ns", "_avg", "_dev", "_held_avg", "_held_dev")
 
     __slots__ = (
         "_alpha",
@@ -95,14 +97,6 @@ class Timeout:
             off_ns = abs(delay_ns - self._held_avg)
             known = self._held_dev
             self._held_dev = off_ns if known is None else beta * known + off_ns * fresh
-
-    def snapshot(self) -> tuple[Any, ...]:
-        """Return all state."""
-        return self._last_ns, self._avg, self._dev, self._held_avg, self._held_dev
-
-    def restore(self, state: tuple[Any, ...]) -> None:
-        """Continue from a snapshot."""
-        self._last_ns, self._avg, self._dev, self._held_avg, self._held_dev = state
 
     def _follow(self, arrival_ns: Sequence[int], inter: list[float] | None) -> None:
         # One event after the other, for the result may not depend on how they are cut: this is

@@ -21,6 +21,7 @@ from collections.abc import Collection
 import numpy as np
 
 from slackwater.runtime.model import END_NS, START_NS
+from slackwater.runtime.model.state import Fields
 
 _FEW = 16  # up to here a Python list is faster than an array
 
@@ -31,6 +32,8 @@ class Frontier:
     The frontier does not wait for a writer marked idle until it speaks again.
     Source: [ssg] merge_ts and max_ts of Def. 2.1 and 3.1; maxWriterTs of Algorithm 1.
     """
+
+    STATE = Fields("promises_ns", "newest_ns", "_idle")
 
     def __init__(self, writers: int) -> None:
         self.promises_ns = [START_NS] * writers
@@ -107,20 +110,8 @@ class Frontier:
             if own <= promise and writer not in self._idle
         ]
 
-    def snapshot(self) -> dict[str, object]:
-        """Return the state as plain values."""
-        return {
-            "promises_ns": list(self.promises_ns),
-            "newest_ns": self.newest_ns,
-            "idle": sorted(self._idle),
-        }
-
-    def restore(self, state: dict[str, object]) -> None:
-        """Continue from a snapshot."""
-        self.promises_ns = list(state["promises_ns"])  # type: ignore[call-overload]
-        self.newest_ns = int(state["newest_ns"])  # type: ignore[call-overload]
-        self._idle = set()
+    def after_restore(self) -> None:
+        """Fill the array."""
         if self._array is not None:
             self._array[:] = self.promises_ns
-        for writer in state["idle"]:  # type: ignore[attr-defined]
-            self.mark_idle(writer)
+            self._array[list(self._idle)] = END_NS

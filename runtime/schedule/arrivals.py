@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Collection, Iterable
-from typing import Any
 
 from slackwater.runtime.model import END_NS, START_NS, Arrived, Batch, Message
+from slackwater.runtime.model.state import Fields
 from slackwater.runtime.plan.plan import Stage
 from slackwater.runtime.plan.steps import SourceStep
 from slackwater.runtime.progress import Frontier
@@ -26,6 +26,8 @@ class ArrivalFrontier:
     Args:
         writers: how many.
     """
+
+    STATE = Fields("_frontier", "_ahead", "_stimulus_ns", "_since_ns", "_reached_ns")
 
     def __init__(self, writers: int) -> None:
         self._writers, self._frontier = writers, Frontier(writers)
@@ -82,21 +84,6 @@ class ArrivalFrontier:
             while ahead and ahead[0][0] < reached_ns:
                 ahead.popleft()
         return Arrived(reached_ns, self._stimulus_ns, self._since_ns)
-
-    def snapshot(self) -> dict[str, Any]:
-        """Return all state."""
-        times = (self._stimulus_ns, self._since_ns, self._reached_ns)
-        return {
-            "frontier": self._frontier.snapshot(),
-            "ahead": [list(ahead) for ahead in self._ahead],
-            "times": times,
-        }
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Continue from a snapshot."""
-        self._frontier.restore(state["frontier"])
-        self._ahead = [deque(map(tuple, ahead)) for ahead in state["ahead"]]
-        self._stimulus_ns, self._since_ns, self._reached_ns = state["times"]
 
 
 def teller_of(stage: Stage, step: SourceStep) -> ArrivalTeller | None:

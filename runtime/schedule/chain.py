@@ -16,6 +16,7 @@ from slackwater.runtime.measure.outcomes import FILTERED, READY
 from slackwater.runtime.measure.report import StageReport
 from slackwater.runtime.measure.step_report import StepReport
 from slackwater.runtime.model import START_NS, Batch, GateRead
+from slackwater.runtime.model.state import Fields
 from slackwater.runtime.operators import make_operator, make_stateless
 from slackwater.runtime.operators.ground import Result
 from slackwater.runtime.plan.plan import Stage
@@ -78,6 +79,8 @@ class StageOperator:
         counts: of the step.
     """
 
+    STATE = Fields("operator", "_told", "due_ns")
+
     def __init__(self, step: GatedStep, *, most_kept_rows: int) -> None:
         self.operator = make_operator(step, most_kept_rows=most_kept_rows)
         self._ports = range(max(step.traits.ports) + 1)
@@ -129,17 +132,6 @@ class StageOperator:
         report.held = self.operator.rows_held
         for name, counted in self.operator.counts().items():
             count_in(report, name, counted)
-
-    def snapshot(self) -> dict[str, Any]:
-        """Return all state, counts apart."""
-        return {"operator": self.operator.snapshot(), "told": self._told, "due_ns": self.due_ns}
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Continue from a snapshot."""
-        self.operator.restore(state["operator"])
-        watermark_ns, stimulus_ns, frontier_ns = state["told"]
-        self._told = (watermark_ns, stimulus_ns, frontier_ns)
-        self.due_ns = state["due_ns"]
 
 
 def steps_counted(

@@ -19,9 +19,9 @@ does, and the clock never shows in the results.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import Any
 
 from slackwater.runtime.merge import SlackGate
+from slackwater.runtime.model.state import Fields
 from slackwater.runtime.plan.plan import Channel
 
 __all__ = ["IdleChannels", "may_be_behind"]
@@ -42,6 +42,8 @@ class IdleChannels:
     Attributes:
         marks: {source: how often its channel was marked idle}.
     """
+
+    STATE = Fields("_spoke_ns", "_since_ns", "_word_ns", "_full", "_excused", "marks")
 
     def __init__(self, inputs: Sequence[Channel], *, start_ns: int) -> None:
         self._names = [channel.name for channel in inputs]
@@ -128,21 +130,3 @@ class IdleChannels:
         The only one there is may be marked: then all that has come leaves.
         """
         return len(self._names) == 1 or not gate.only_one_speaks or gate.ended_wait
-
-    def snapshot(self) -> dict[str, Any]:
-        """Return who spoke when, who could not, and how often each was marked."""
-        return {
-            "spoke_ns": list(self._spoke_ns),
-            "since_ns": list(self._since_ns),
-            "word_ns": self._word_ns,
-            "full": sorted(self._full),
-            "excused": sorted(self._excused),
-            "marks": dict(self.marks),
-        }
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Continue from a snapshot of the same channels."""
-        self._spoke_ns, self._since_ns = list(state["spoke_ns"]), list(state["since_ns"])
-        self._word_ns = state["word_ns"]
-        self._full, self._excused = set(state["full"]), set(state["excused"])
-        self.marks = dict(state["marks"])

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 from slackwater.runtime.config import Limits
 from slackwater.runtime.errors import OrderError
@@ -19,6 +19,7 @@ from slackwater.runtime.measure.outcomes import READY
 from slackwater.runtime.measure.report import StageReport
 from slackwater.runtime.merge import ReplicaReads, SlackGate
 from slackwater.runtime.model import START_NS, Batch, GateRead, Message
+from slackwater.runtime.model.state import Fields
 from slackwater.runtime.plan.plan import Stage
 from slackwater.runtime.plan.traits import Role
 from slackwater.runtime.schedule.accounts import count_gate
@@ -57,6 +58,8 @@ class Intake(ABC):
         goes_on_ns: with `more`, the stimulus that the rest counts by: after that of what has just
             been released, so that its results leave before more of them are made.
     """
+
+    STATE = Fields("_arrivals")
 
     def __init__(
         self, stage: Stage, queues: PathQueues, report: StageReport, sampler: StageSampler | None
@@ -102,20 +105,14 @@ class Intake(ABC):
         del dropped
         self._report.in_flight = self._queues.rows
 
-    @abstractmethod
-    def snapshot(self) -> dict[str, Any]:
-        """Return all state, the queue apart."""
-
-    @abstractmethod
-    def restore(self, state: dict[str, Any]) -> None:
-        """Continue from a snapshot."""
-
 
 class PassIntake(Intake):
     """Of a stage without a gate: messages as they come, in slices.
 
     A sink takes a message whole: an output writes blocks, and small ones cost it more.
     """
+
+    STATE = Intake.STATE + Fields("_union")
 
     def __init__(
         self, stage: Stage, queues: PathQueues, report: StageReport, sampler: StageSampler | None
@@ -143,26 +140,14 @@ class PassIntake(Intake):
         told = promise_ns, message.promise_stimulus_ns, promise_ns, arrived
         return Taken(GateRead([message.batch], [None], *told), [(channel, rows)], rows)
 
-    def snapshot(self) -> dict[str, Any]:
-        """Return all state, the queue apart."""
-        return {
-            "union": self._union.snapshot() if self._union else None,
-            "arrivals": self._arrivals.snapshot() if self._arrivals else None,
-        }
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Continue from a snapshot."""
-        if self._union is not None:
-            self._union.restore(state["union"])
-        if self._arrivals is not None:
-            self._arrivals.restore(state["arrivals"])
-
 
 _H = TypeVar("_H", SlackGate, ReplicaReads)
 
 
 class HeldIntake(Intake, Generic[_H]):
     """Intake of a stage that holds rows, in its gate or as reads."""
+
+    STATE = Intake.STATE + Fields("_held", "more", "goes_on_ns", "_since_ns")
 
     def __init__(
         self,
@@ -209,24 +194,11 @@ class HeldIntake(Intake, Generic[_H]):
         if self.more:
             self.goes_on_ns = START_NS if released is None else released.last_stimulus_ns + 1
 
-    def snapshot(self) -> dict[str, Any]:
-        """Return all state, the queue apart."""
-        return {
-            "held": self._held.snapshot(),
-            "more": self.more,
-            "goes_on_ns": self.goes_on_ns,
-            "since_ns": self._since_ns,
-        }
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Continue from a snapshot."""
-        self._held.restore(state["held"])
-        self.more, self._since_ns = state["more"], state["since_ns"]
-        self.goes_on_ns = state["goes_on_ns"]
-
 
 class GateIntake(HeldIntake[SlackGate]):
     """Of a stage with a gate of its own."""
+
+    STATE = HeldIntake.STATE + Fields("_idle")
 
     def __init__(
         self,
@@ -386,20 +358,6 @@ class GateIntake(HeldIntake[SlackGate]):
             self._report.late = 0
         if self._idle is not None:
             self._report.idle_marks = dict(self._idle.marks)
-
-    def snapshot(self) -> dict[str, Any]:
-        """Return all state, the queue apart: the gate's, and who has been silent since when."""
-        idle = None if self._idle is None else self._idle.snapshot()
-        arrivals = None if self._arrivals is None else self._arrivals.snapshot()
-        return {**super().snapshot(), "idle": idle, "arrivals": arrivals}
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Continue from a snapshot."""
-        super().restore(state)
-        if self._idle is not None:
-            self._idle.restore(state["idle"])
-        if self._arrivals is not None:
-            self._arrivals.restore(state["arrivals"])
 
 
 def _count_in(counts: dict[str, int], name: str, more: int) -> None:

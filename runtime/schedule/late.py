@@ -9,12 +9,12 @@ join ──┬──▶ results                   a late row travels as an event
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from slackwater.runtime.model import Batch, Columns, Message, concat_batches
+from slackwater.runtime.model.state import Fields
 from slackwater.runtime.operators.ground import LateRows
 from slackwater.runtime.plan.plan import Channel
 from slackwater.runtime.schedule.outputs import StageOutputs
@@ -23,17 +23,18 @@ SIDES = ("left", "right")
 
 
 class LateOutputs:
-    """The output channels of a stage that carry its late rows.
+    """The output channels of a stage that carry its late rows. Between slices no row waits here.
 
     Args:
         channels: those with `late`.
         start_ns: of the job.
     """
 
+    STATE = Fields("_promise_ns", "_outputs")
+
     def __init__(self, channels: Sequence[Channel], *, start_ns: int) -> None:
-        self._channels = [
-            (channel, StageOutputs([channel], start_ns=start_ns)) for channel in channels
-        ]
+        self._channels = list(channels)
+        self._outputs = [StageOutputs([channel], start_ns=start_ns) for channel in channels]
         self._rows: Sequence[LateRows] = []
         self._promise_ns = 0
 
@@ -51,7 +52,7 @@ class LateOutputs:
         """Return what goes on each channel: late rows, once, and the stage's promise."""
         sends: list[tuple[Channel, Message]] = []
         rows, self._rows = self._rows, []
-        for channel, outputs in self._channels:
+        for channel, outputs in zip(self._channels, self._outputs, strict=True):
             batches = [batch for one in rows if (batch := self._batch(channel, one)) is not None]
             batch = concat_batches(batches) if batches else None
             part = Message(batch, message.promise_ns, message.promise_stimulus_ns)
@@ -85,16 +86,3 @@ class LateOutputs:
                 columns[field.name] = rows.is_dropped
         event_time_ns = np.maximum(batch.event_time_ns, self._promise_ns)
         return Batch(event_time_ns, batch.stimulus_time_ns, columns, marks=batch.marks)
-
-    def snapshot(self) -> dict[str, Any]:
-        """Return all state; between slices no row waits here."""
-        return {
-            "promise_ns": self._promise_ns,
-            "outputs": [outputs.snapshot() for _, outputs in self._channels],
-        }
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Continue from a snapshot."""
-        self._promise_ns = state["promise_ns"]
-        for (_, outputs), own in zip(self._channels, state["outputs"], strict=True):
-            outputs.restore(own)

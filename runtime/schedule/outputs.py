@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from slackwater.runtime.model import END_NS, START_NS, Batch, Message
+from slackwater.runtime.model.state import Fields
 from slackwater.runtime.plan.plan import IDLE_PROMISE_NS, Channel
 
 
@@ -15,6 +15,8 @@ class StageOutputs:
     Attributes:
         tells_arrivals: whether one of them tells how far arrivals have come.
     """
+
+    STATE = Fields("_sent_ns", "_told_ns", "_promise_ns", "_promise_stimulus_ns", "_asked_ns")
 
     def __init__(self, outputs: Sequence[Channel], *, start_ns: int) -> None:
         # (channel, names of its columns, its place in what follows)
@@ -134,19 +136,8 @@ class StageOutputs:
     def _place(self, name: str) -> int:
         return next(at for channel, _, at in self._outputs if channel.name == name)
 
-    def snapshot(self) -> dict[str, Any]:
-        """Return when each channel last carried something, and what was promised."""
-        return {
-            "sent_ns": list(self._sent_ns),
-            "told_ns": list(self._told_ns),
-            "promise_ns": (self._promise_ns, self._promise_stimulus_ns),
-            "asked_ns": list(self._asked_ns.items()),
-        }
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Continue from a snapshot."""
-        self._sent_ns, self._told_ns = list(state["sent_ns"]), list(state["told_ns"])
-        self._promise_ns, self._promise_stimulus_ns = state["promise_ns"]
-        for at, promise_ns in state["asked_ns"]:
+    def after_restore(self) -> None:
+        """Derive when channels need only promises that were asked for."""
+        for at, promise_ns in self._asked_ns.items():
             self._only_from(at, promise_ns)
         self._silent_until_ns = self._until_ns()

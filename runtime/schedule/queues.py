@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Mapping
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 
 from slackwater.runtime.model import START_NS, Message
+from slackwater.runtime.model.state import Fields
 from slackwater.runtime.plan.plan import Channel
 from slackwater.runtime.schedule.order import PathOrder, PathView, choice
 
@@ -38,6 +39,8 @@ class Path:
     It lends its urgency to what stands before it: nothing on a channel overtakes, and until those
     are gone it cannot go on.
     """
+
+    STATE = Fields("messages", "_least", "told")
 
     __slots__ = ("_least", "messages", "told")
 
@@ -78,6 +81,8 @@ class Path:
 
 class PathQueues:
     """FIFO queues, one per input channel; that with the earliest stimulus goes first."""
+
+    STATE = Fields("_paths", "_messages", "rows", "wait_ns")
 
     def __init__(self, channels: Iterable[str]) -> None:
         self._paths = {channel: Path() for channel in channels}
@@ -156,25 +161,6 @@ class PathQueues:
             if path.messages and (first is None or path.earliest_ns < earliest):
                 first, earliest = channel, path.earliest_ns
         return first
-
-    def snapshot(self) -> dict[str, Any]:
-        """Return what is queued."""
-        return {
-            "paths": {channel: list(path.messages) for channel, path in self._paths.items()},
-            "told": {channel: path.told for channel, path in self._paths.items()},
-            "rows": self.rows,
-            "wait_ns": self.wait_ns,
-        }
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Continue from a snapshot."""
-        for channel, waiting in state["paths"].items():
-            for _, message, came_ns in waiting:
-                self._paths[channel].push(message, came_ns)
-                self._messages += 1
-        for channel, told in state["told"].items():
-            self._paths[channel].told = told[0], told[1]
-        self.rows, self.wait_ns = state["rows"], state["wait_ns"]
 
 
 class OrderedPathQueues(PathQueues):

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from slackwater.runtime.model.state import Fields
+
 
 class ReadLog:
     """Times at which reads that are not done reached a replica."""
+
+    STATE = Fields("_came_ns")
 
     def __init__(self) -> None:
         self._came_ns: dict[int, int] = {}  # {number of the read: when the first rows of it came}
@@ -27,11 +31,3 @@ class ReadLog:
     def oldest_ns(self) -> int | None:
         """Return when the row came that has waited longest; None if nothing is held."""
         return min(self._came_ns.values(), default=None)
-
-    def held(self) -> dict[int, int]:
-        """Return what is held."""
-        return dict(self._came_ns)
-
-    def restore(self, held: dict[int, int]) -> None:
-        """Continue from what was held."""
-        self._came_ns = dict(held)

@@ -77,7 +77,7 @@ def rearranged(
 def rearranged_results(
     snapshots: Mapping[str, Mapping[str, Any]], relocation: Relocation
 ) -> dict[str, dict[str, Any]]:
-    """Return the same of `SlotResults.snapshot`: each sink's goes where the sink goes."""
+    """Return the same of the states of `SlotResults`: each sink's goes where the sink goes."""
     old, new = relocation.old, relocation.new
     found: dict[str, dict[str, Any]] = {}
     for slot in relocation.slots:
@@ -85,7 +85,7 @@ def rearranged_results(
         was_in = {sink: snapshots[old.slots[sink]] for sink in sinks}
         found[slot] = {
             "meters": {sink: state["meters"][sink] for sink, state in was_in.items()},
-            "open": [sink for sink, state in was_in.items() if sink in state["open"]],
+            "open": {sink: None for sink, state in was_in.items() if sink in state["open"]},
             "dues": {
                 sink: state["dues"][sink] for sink, state in was_in.items() if sink in state["dues"]
             },

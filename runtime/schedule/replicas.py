@@ -9,19 +9,20 @@ join.gate ─┬─▶ join.1 ─┐
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from slackwater.runtime.merge import Partitioner
 from slackwater.runtime.model import Batch, GateRead, Message
+from slackwater.runtime.model.state import Fields
 from slackwater.runtime.plan.plan import Channel, Stage
 from slackwater.runtime.plan.steps import GateStep
 from slackwater.runtime.progress import Frontier
 
 
 class ReplicaOutputs:
-    """Reads of a shared gate, on their way to the channels of the replicas."""
+    """Reads of a shared gate, on their way to the replicas; between slices none waits here."""
+
+    STATE = Fields("_partitioner")
 
     def __init__(self, stage: Stage, step: GateStep) -> None:
         replicas, share = step.traits.sharing
@@ -41,14 +42,6 @@ class ReplicaOutputs:
         sends, self._sends = self._sends, []
         return sends
 
-    def snapshot(self) -> dict[str, Any]:
-        """Return all state; between slices nothing waits to be taken."""
-        return self._partitioner.snapshot()
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Continue from a snapshot."""
-        self._partitioner.restore(state)
-
 
 class UnionInput:
     """Several channels into a stage without a gate: rows pass as they come.
@@ -56,6 +49,8 @@ class UnionInput:
     What it promises is the least of their promises. Each row is given the channel's rank as its
     writer, so that a gate further on finds the same order however the channels took turns.
     """
+
+    STATE = Fields("_frontier")
 
     def __init__(self, stage: Stage) -> None:
         self._ranks = {channel.name: channel.rank for channel in stage.inputs}
@@ -72,11 +67,3 @@ class UnionInput:
             batch = Batch(*times, batch.columns, writers, batch.marks, batch.arrivals)
         (promise_ns, _), stimulus_ns = self._frontier.minimum(), message.promise_stimulus_ns
         return Message(batch, promise_ns, stimulus_ns, arrived=message.arrived)
-
-    def snapshot(self) -> dict[str, Any]:
-        """Return all state."""
-        return self._frontier.snapshot()
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Continue from a snapshot."""
-        self._frontier.restore(state)

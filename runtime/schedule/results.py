@@ -12,14 +12,15 @@ Pure, and the same in both hosts; a host has the sinks themselves (`SinkPort`) a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import NamedTuple, Protocol, TypeAlias
 
 from slackwater.runtime.errors import SlackwaterError
 from slackwater.runtime.measure.assemble import SinkMeter
 from slackwater.runtime.measure.report import SinkReport
 from slackwater.runtime.model import Batch
+from slackwater.runtime.model.state import Fields
 from slackwater.runtime.schedule.actions import Egress, Rest
 from slackwater.runtime.schedule.slot import Slot
 
@@ -111,6 +112,8 @@ class SlotResults:
         deadline_ns: of the flow; None: it has none.
     """
 
+    STATE = Fields("_meters", "_open", "_dues")
+
     def __init__(self, sinks: Iterable[str], *, deadline_ns: int | None = None) -> None:
         self._meters = {one: SinkMeter(one, "", deadline_ns=deadline_ns) for one in sinks}
         self._open = dict.fromkeys(self._meters)  # in order
@@ -175,19 +178,8 @@ class SlotResults:
         """Return the sinks' reports as they stand; they go on to be counted in."""
         return [meter.report for meter in self._meters.values()]
 
-    def snapshot(self) -> dict[str, Any]:
-        """Return all state, as plain values."""
-        return {
-            "meters": {name: meter.snapshot() for name, meter in self._meters.items()},
-            "open": list(self._open),
-            "dues": dict(self._dues),
-        }
-
-    def restore(self, state: Mapping[str, Any]) -> None:
-        """Continue from a snapshot."""
-        for name, meter in self._meters.items():
-            meter.restore(state["meters"][name])
-        self._open, self._dues = dict.fromkeys(state["open"]), dict(state["dues"])
+    def after_restore(self) -> None:
+        """Find when the first sink is due."""
         self.due_ns = min(self._dues.values(), default=None)
 
 

@@ -7,10 +7,8 @@ another function 5 ms for each row. The last two slices of different length tell
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from slackwater.runtime.config import Limits
+from slackwater.runtime.model.state import Fields
 
 __all__ = ["FIRST_ROWS", "SliceSize"]
 
@@ -31,6 +29,8 @@ class SliceSize:
     Attributes:
         rows: of the next slice, at most.
     """
+
+    STATE = Fields("rows", "_before")
 
     def __init__(self, limits: Limits, *, slice_ns: int) -> None:
         self._limits, self._slice_ns = limits, slice_ns
@@ -73,11 +73,3 @@ class SliceSize:
             return longer
         fixed_ns = took_ns - rows * row_ns
         return min(longer, max(fitting, round(max(self._slice_ns - fixed_ns, fixed_ns) / row_ns)))
-
-    def snapshot(self) -> dict[str, Any]:
-        """Return all state."""
-        return {"rows": self.rows, "before": self._before}
-
-    def restore(self, state: Mapping[str, Any]) -> None:
-        """Continue from a snapshot."""
-        self.rows, self._before = state["rows"], tuple(state["before"])

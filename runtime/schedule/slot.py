@@ -17,6 +17,7 @@ from slackwater.runtime.measure.report import ChannelReport, StageReport
 from slackwater.runtime.measure.samples import StageSample
 from slackwater.runtime.model import END_NS, NS_PER_SECOND, Message
 from slackwater.runtime.model.plain import from_plain, to_plain
+from slackwater.runtime.model.state import restore, save
 from slackwater.runtime.plan.plan import Channel, Stage
 from slackwater.runtime.plan.slot_plan import SlotPlan
 from slackwater.runtime.schedule.actions import Action, Egress, Grant, Rest, Send, Slice
@@ -373,7 +374,7 @@ class Slot:
         return {
             "version": VERSION,
             "stages": {
-                name: to_plain(machine.snapshot(), where=name)
+                name: to_plain(save(machine), where=name)
                 for name, machine in self._stages.items()
                 if leaving is None or name in leaving
             },
@@ -382,11 +383,11 @@ class Slot:
             },
             "credit": dict(self._credit),
             "owed": dict(self._owed),
-            "slice_sizes": {name: size.snapshot() for name, size in self._slice_sizes.items()},
+            "slice_sizes": {name: save(size) for name, size in self._slice_sizes.items()},
             "newest": dict(self._newest),
             "turns": dict(self._turns),
             "idle": [self._idle_ns, self._idle_since_ns],
-            "looks": list(self._looks.snapshot()),
+            "looks": save(self._looks),
         }
 
     def restore(self, state: dict[str, Any], old: Slot | None = None) -> None:
@@ -412,19 +413,19 @@ class Slot:
                 machine.source_at.looks = self._looks
         self._still = list(self._stages.values())
         for name in state["stages"]:
-            self._stages[name].restore(from_plain(state["stages"][name]))
+            restore(self._stages[name], from_plain(state["stages"][name]))
         self._asked, self._has_asked = AskedPromises(self._stages), False
         for name, report in self._reports.items():
             for field, counted in state["channels"][name].items():
                 setattr(report, field, counted)
         self._credit, self._owed = dict(state["credit"]), dict(state["owed"])
         for name, size in self._slice_sizes.items():
-            size.restore(state["slice_sizes"][name])
+            restore(size, state["slice_sizes"][name])
         self._newest = {subject: tuple(number) for subject, number in state["newest"].items()}
         self._turns = dict(state["turns"])
         self._turn = max(self._turns.values(), default=0)
         self._idle_ns, self._idle_since_ns = state["idle"]
-        self._looks.restore(state["looks"])
+        restore(self._looks, state["looks"])
 
     def close(self) -> None:
         """Close the inputs of the sources."""

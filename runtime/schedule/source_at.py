@@ -9,9 +9,8 @@ looks         |      |      |      |
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from slackwater.runtime.model import START_NS, Message
+from slackwater.runtime.model.state import Fields
 from slackwater.runtime.plan.plan import Stage
 from slackwater.runtime.plan.steps import SourceStep
 from slackwater.runtime.progress import Wakeup
@@ -34,6 +33,8 @@ class Looks:
         gap_ns: between two looks, at least.
     """
 
+    STATE = Fields("_last_ns", "next_ns")
+
     def __init__(self, gap_ns: int) -> None:
         self._gap_ns = gap_ns
         self._last_ns = START_NS
@@ -45,14 +46,6 @@ class Looks:
         if not self._last_ns <= now_ns < self.next_ns:
             self._last_ns, self.next_ns = now_ns, now_ns + self._gap_ns
         return self.next_ns
-
-    def snapshot(self) -> tuple[int, int]:
-        """Return when it last looked, and when it does next."""
-        return self._last_ns, self.next_ns
-
-    def restore(self, state: Sequence[int]) -> None:
-        """Continue from a snapshot."""
-        self._last_ns, self.next_ns = state
 
 
 class StageSource:
@@ -74,8 +67,9 @@ class StageSource:
         next_take_ns: a paced source takes no rows before.
         looks: of its slot.
         wakes: see there.
-        has_read: whether the last `work` read, or polled, and had nothing to hand over.
     """
+
+    STATE = Fields("machine", "next_take_ns")
 
     def __init__(
         self,

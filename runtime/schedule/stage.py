@@ -22,6 +22,7 @@ from slackwater.runtime.model import (
     Message,
     ReleaseRule,
 )
+from slackwater.runtime.model.state import Fields, restore, save
 from slackwater.runtime.operators.ground import Operator, Result
 from slackwater.runtime.plan.plan import Channel, Stage
 from slackwater.runtime.plan.step import GatedStep
@@ -53,6 +54,21 @@ class StageMachine:
     Every row that comes in is queued, then held by the gate, then handed to the operator (or
     passed on); each move is counted.
     """
+
+    STATE = Fields(
+        "_counted",
+        "queues",
+        "intake",
+        "_replica_outputs",
+        "_operator_at",
+        "source_at",
+        "_sampled",
+        "outputs",
+        "_late",
+        "_promise_ns",
+        "is_finished",
+        "moved_ns",
+    )
 
     def __init__(
         self,
@@ -359,42 +375,28 @@ class StageMachine:
             self.source.close()
         self.tell_next()
 
-    def snapshot(self) -> dict[str, Any]:
-        """Return all state; users' functions keep theirs. Batches are frozen and shared."""
-        return {
-            "report": self.report.to_plain(),
-            "queues": self.queues.snapshot(),
-            "intake": self.intake.snapshot(),
-            "replica_outputs": self._replica_outputs.snapshot() if self._replica_outputs else None,
-            "operator": self._operator_at.snapshot() if self._operator_at else None,
-            "source": self.source.snapshot() if self.source else None,
-            "sampler": self._sampler.snapshot() if self._sampler else None,
-            "outputs": self.outputs.snapshot(),
-            "late": self._late.snapshot() if self._late else None,
-            "next_take_ns": self.source_at.next_take_ns if self.source_at else START_NS,
-            "promise_ns": self._promise_ns,
-            "is_finished": self.is_finished,
-            "moved_ns": self.moved_ns,
-        }
+    # -- its state ----------------------------------------------------------------------
 
-    def restore(self, state: dict[str, Any]) -> None:
-        """Continue from a snapshot of the same stage, in a new machine."""
-        restore_report(self.report, state["report"])
-        self.queues.restore(state["queues"])
-        self.intake.restore(state["intake"])
-        if self._replica_outputs is not None:
-            self._replica_outputs.restore(state["replica_outputs"])
-        if self._operator_at is not None:
-            self._operator_at.restore(state["operator"])
-        if self.source is not None:
-            self.source.restore(state["source"])
-        if self._sampler is not None:
-            self._sampler.restore(state["sampler"])
-        self.outputs.restore(state["outputs"])
-        if self._late is not None:
-            self._late.restore(state["late"])
-        if self.source_at is not None:
-            self.source_at.next_take_ns = state["next_take_ns"]
-        self._promise_ns, self.moved_ns = state["promise_ns"], state["moved_ns"]
-        self.is_finished = state["is_finished"]
+    def after_restore(self) -> None:
+        """Find the next work."""
         self.tell_next()
+
+    @property
+    def _counted(self) -> dict[str, Any]:
+        return self.report.to_plain()
+
+    @_counted.setter
+    def _counted(self, counts: dict[str, Any]) -> None:
+        restore_report(self.report, counts)
+
+    @property
+    def _sampled(self) -> Any:
+        return None if self._sampler is None else save(self._sampler)
+
+    @_sampled.setter
+    def _sampled(self, state: Any) -> None:
+        # A snapshot of a slot that took no samples may go on in one that does, and vice versa.
+        if self._sampler is not None and state is not None:
+            restore(self._sampler, state)
+        elif self._sampler is not None:
+            self._sampler.restart()

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from slackwater.runtime.measure.report import StageReport
 from slackwater.runtime.measure.samples import GateState, StageMeter, StageSample
 from slackwater.runtime.measure.trials import GateTrials, Trial
 from slackwater.runtime.merge import ReplicaReads, SlackGate
 from slackwater.runtime.model import END_NS, NS_PER_SECOND, START_NS, Batch, GateRead, Message
+from slackwater.runtime.model.state import Fields
 from slackwater.runtime.plan.plan import Stage
 from slackwater.runtime.schedule.queues import PathQueues
 from slackwater.runtime.schedule.reads import ReadLog
@@ -26,6 +26,17 @@ class StageSampler:
         reads: of a replica, what its gate, which is another stage, has read.
         interval_ns: of the samples.
     """
+
+    STATE = Fields(
+        "_trials",
+        "_read_log",
+        "_meter",
+        "_since_ns",
+        "_rows",
+        "_waited_ns",
+        "_last_event_ns",
+        elements={"_trials": GateTrials},
+    )
 
     def __init__(
         self,
@@ -178,26 +189,6 @@ class StageSampler:
         """Return the samples of the seconds that are over, once."""
         return self._meter.take()
 
-    def snapshot(self) -> dict[str, Any]:
-        """Return the seconds as they are counted, and trials."""
-        return {
-            "trials": None if self._trials is None else self._trials.snapshot(),
-            "reads": self._read_log.held(),
-            "meter": self._meter.snapshot(),
-            "slice": (self._since_ns, self._rows, self._last_event_ns),
-        }
-
-    def restore(self, state: dict[str, Any] | None) -> None:
-        """Continue from a snapshot, the gate being restored.
-
-        None: of a stage without samples, so that what was done before is in no second.
-        """
-        if state is None:
-            self._meter.restart(self._counted())
-            return
-        if state["trials"] is not None:
-            self._trials = GateTrials()
-            self._trials.restore(state["trials"])
-        self._read_log.restore(state["reads"])
-        self._meter.restore(state["meter"])
-        self._since_ns, self._rows, self._last_event_ns = state["slice"]
+    def restart(self) -> None:
+        """Count from here: what the stage did before, without samples, is in no second."""
+        self._meter.restart(self._counted())

@@ -20,6 +20,7 @@ from slackwater.runtime.measure.assemble import job_report
 from slackwater.runtime.measure.report import JobReport
 from slackwater.runtime.measure.samples import StageSample
 from slackwater.runtime.model import Message
+from slackwater.runtime.model.state import restore, save
 from slackwater.runtime.model.whose_code import CtrlC
 from slackwater.runtime.plan.plan import Channel, Plan
 from slackwater.runtime.plan.relocation import Relocation
@@ -146,9 +147,9 @@ class Simulation:
             old.close()
             self._slots[name] = self._new_slot(name)
             self._slots[name].restore(state)
-            kept = carry(self._results[name].snapshot())
+            kept = carry(save(self._results[name]))
             self._results[name] = self._new_results(name)
-            self._results[name].restore(kept)
+            restore(self._results[name], kept)
 
     def _new_results(self, slot: str) -> SlotResults:
         sinks = [stage.name for stage in self._plan.stages_of(slot) if stage.kind == "sink"]

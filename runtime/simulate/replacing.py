@@ -18,6 +18,7 @@ from typing import Protocol
 from slackwater.runtime.errors import FlowError, SettingError
 from slackwater.runtime.measure.replaced import MovedStage, Replaced
 from slackwater.runtime.model import NS_PER_SECOND
+from slackwater.runtime.model.state import restore, save
 from slackwater.runtime.plan.plan import Plan
 from slackwater.runtime.plan.relocation import Relocation
 from slackwater.runtime.schedule import Slot, SlotResults, bytes_of, rearranged, rearranged_results
@@ -208,9 +209,9 @@ def relocated(
     states = rearranged(
         {slot: slots[slot].snapshot(relocation.leaving(slot)) for slot in known}, relocation
     )
-    sinks = rearranged_results({slot: results[slot].snapshot() for slot in known}, relocation)
-    # Without stages of slots that have ended, which are finished.
-    machines = {name: machine for slot in known for name, machine in slots[slot].stages.items()}
+    sinks = rearranged_results({slot: save(results[slot]) for slot in known}, relocation)
+    # Not in there: those of slots that have ended, which are finished.
+    machines = {name: one for slot in known for name, one in slots[slot].stages.items()}
     over = {
         channel.name
         for channel in relocation.old.channels
@@ -220,7 +221,7 @@ def relocated(
     for slot in relocation.slots:
         old, slots[slot] = slots[slot] if slot in known else None, new_slot(slot)
         results[slot] = new_results(slot)
-        results[slot].restore(sinks[slot])
+        restore(results[slot], sinks[slot])
         if slot in states:
             slots[slot].restore(states[slot], old)
         for name in relocation.leaving(slot):

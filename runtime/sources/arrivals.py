@@ -15,11 +15,10 @@ nothing, however late that is, so that what closes in time waits for it.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from slackwater.runtime.model import PLACE_BITS, START_NS, Arrived, Batch, Int64Array
+from slackwater.runtime.model.state import Fields
 from slackwater.runtime.order.newest import running_max
 
 MOST_WORDS_NS = 1_000_000
@@ -35,6 +34,8 @@ class ArrivalTeller:
         rank: of the source in the plan; the high bits of its rows' places.
         speed: at which it is replayed; None: it is not paced.
     """
+
+    STATE = Fields("_newest_ns", "_since_ns", "_told", "_word_due_ns")
 
     def __init__(self, every_ns: int | None, *, rank: int, speed: float | None) -> None:
         self._tells = every_ns is not None
@@ -121,15 +122,3 @@ class ArrivalTeller:
             return None
         self._told = reached
         return Arrived(reached, stimulus_ns if reached <= consumed else now_ns, self._since_ns)
-
-    def snapshot(self) -> dict[str, Any]:
-        """Return all state."""
-        return {
-            "times": (self._newest_ns, self._since_ns, self._told),
-            "word_due_ns": self._word_due_ns,
-        }
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Continue from a snapshot."""
-        self._newest_ns, self._since_ns, self._told = state["times"]
-        self._word_due_ns = state["word_due_ns"]

@@ -13,11 +13,10 @@ believed.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from slackwater.runtime.model import START_NS, Int64Array
+from slackwater.runtime.model.state import Fields
 from slackwater.runtime.order.newest import running_max
 
 __all__ = ["BelievedTimes"]
@@ -29,6 +28,8 @@ class BelievedTimes:
     Args:
         ahead_ns: so far ahead of it a row is believed at once, >= 0.
     """
+
+    STATE = Fields("_newest_ns", "_alone")
 
     def __init__(self, ahead_ns: int) -> None:
         self._ahead_ns = ahead_ns
@@ -62,15 +63,6 @@ class BelievedTimes:
                 believed_ns[row] = newest_ns
         self._newest_ns, self._alone = int(believed_ns[-1]), alone
         return believed_ns
-
-    def snapshot(self) -> Any:
-        """Return all state."""
-        return self._newest_ns, self._alone
-
-    def restore(self, state: Any) -> None:
-        """Continue from a snapshot."""
-        self._newest_ns, alone = state
-        self._alone = None if alone is None else tuple(alone)
 
 
 def _bears_out(

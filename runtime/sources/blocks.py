@@ -14,13 +14,13 @@ late?        -   -   -   -   late     6 < 7; while 4 >= 3 came as promised
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from slackwater.runtime.errors import IngestError, OrderError
 from slackwater.runtime.model import START_NS, Batch, Columns, Int64Array
+from slackwater.runtime.model.state import Fields
 from slackwater.runtime.order.newest import running_max
 from slackwater.runtime.order.reorder import Reordering
 from slackwater.runtime.sources.arrivals import ArrivalTeller
@@ -69,6 +69,20 @@ class BlockReader:
     Raises:
         SchemaError: the settings name columns that are missing or of the wrong type.
     """
+
+    STATE = Fields(
+        "_rows_read",
+        "has_ended",
+        "bad_times",
+        "_newest_ns",
+        "_promises",
+        "_pace",
+        "_idle_writers",
+        "_early",
+        "_writers",
+        "clock",
+        "_numbered",
+    )
 
     def __init__(
         self,
@@ -191,38 +205,9 @@ class BlockReader:
         if self._reader is not None:
             self._reader.close()
 
-    def snapshot(self) -> dict[str, Any]:
-        """Return how many rows were read, and what is remembered of them."""
-        return {
-            "rows_read": self._rows_read,
-            "has_ended": self.has_ended,
-            "bad_times": self.bad_times,
-            "newest_ns": self._newest_ns,
-            "promised_ns": self._promises.reached_ns,
-            "pace": None if self._pace is None else self._pace.snapshot(),
-            "idle_writers": None if self._idle_writers is None else self._idle_writers.snapshot(),
-            "early": None if self._early is None else self._early.snapshot(),
-            "writers": None if self._writers is None else self._writers.snapshot(),
-            "clock": self.clock.snapshot(),
-            "numbered": None if self._numbered is None else self._numbered.snapshot(),
-        }
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Continue from a snapshot: a new reader skips what had been read."""
-        self._rows_read = self._to_skip = state["rows_read"]
-        self.has_ended, self._newest_ns = state["has_ended"], state["newest_ns"]
-        self.bad_times = state["bad_times"]
-        self._promises.reached_ns = state["promised_ns"]
-        for name, own in (
-            ("pace", self._pace),
-            ("idle_writers", self._idle_writers),
-            ("early", self._early),
-            ("writers", self._writers),
-            ("clock", self.clock),
-            ("numbered", self._numbered),
-        ):
-            if own is not None:
-                own.restore(state[name])
+    def after_restore(self) -> None:
+        """Skip what had been read, once a new reader is opened."""
+        self._to_skip = self._rows_read
 
     def arrival_ns(self, now_ns: int, *, start_ns: int) -> int | None:
         """Return the arrival that a paced source replays now; None if not paced."""

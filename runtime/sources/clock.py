@@ -12,12 +12,12 @@ Order, promise, lateness and `ahead=` use the event time; the column keeps what 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from slackwater.runtime.errors import SchemaError
 from slackwater.runtime.model import END_NS, LONGEST_NS, START_NS, Columns, Int64Array, duration_ns
+from slackwater.runtime.model.state import Fields
 from slackwater.runtime.sources.columns import refuse_far_times
 from slackwater.runtime.sources.spec import SourceSpec
 
@@ -48,6 +48,8 @@ class SourceClock:
         source: its name, for errors.
         spec: its settings; without `clock` its times stay as they are.
     """
+
+    STATE = Fields("_last", "_extremes", "_jumps")
 
     def __init__(self, source: str, spec: SourceSpec) -> None:
         self._source, self._columns = source, spec.clock
@@ -133,19 +135,6 @@ class SourceClock:
         if self._columns.bound is not None:
             told |= {"largest_bound_ns": bound_ns, "jumps": self._jumps}
         return told
-
-    def snapshot(self) -> dict[str, Any]:
-        """Return all state."""
-        return {
-            "last_ns": self._last.copy(),
-            "extremes_ns": list(self._extremes),
-            "jumps": self._jumps,
-        }
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Continue from a snapshot."""
-        self._last = state["last_ns"].copy()
-        self._extremes, self._jumps = list(state["extremes_ns"]), state["jumps"]
 
     def _jumped(self, numbers: Int64Array, offset_ns: Int64Array, bound_ns: Int64Array) -> int:
         """Return how many offsets contradict the one before of the same writer."""

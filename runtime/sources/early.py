@@ -17,11 +17,11 @@ with a slack lets the others go as slack-ready, and a promise made by it would b
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
 from slackwater.runtime.model import START_NS, Batch, BoolArray, Columns, Int64Array, concat_batches
+from slackwater.runtime.model.state import Fields
 from slackwater.runtime.order.newest import running_max
 from slackwater.runtime.order.sorting import SortBuffer
 from slackwater.runtime.sources.believed import BelievedTimes
@@ -71,6 +71,17 @@ class EarlyRows:
         rows: how many are held now.
         counted: how many have been held, at some time.
     """
+
+    STATE = Fields(
+        "_believed",
+        "rows",
+        "counted",
+        "_held",
+        "_clock_ns",
+        "_newest_ns",
+        "_lag_ns",
+        "_reached_ns",
+    )
 
     def __init__(self, ahead_ns: int, *, tells: bool = True) -> None:
         self._believed = None if tells else BelievedTimes(ahead_ns)
@@ -132,23 +143,6 @@ class EarlyRows:
             return None
         arrival_ns = np.full(len(held), self._clock_ns, dtype=np.int64)
         return _as_rows(Batch(held.event_time_ns, arrival_ns, held.columns, held.writers))
-
-    def snapshot(self) -> dict[str, Any]:
-        """Return all state; batches are frozen and shared."""
-        return {
-            "believed": None if self._believed is None else self._believed.snapshot(),
-            "counts": (self.rows, self.counted),
-            "held": self._held.snapshot(),
-            "times_ns": (self._clock_ns, self._newest_ns, self._lag_ns, self._reached_ns),
-        }
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Continue from a snapshot."""
-        if self._believed is not None:
-            self._believed.restore(state["believed"])
-        self.rows, self.counted = state["counts"]
-        self._held.restore(state["held"])
-        self._clock_ns, self._newest_ns, self._lag_ns, self._reached_ns = state["times_ns"]
 
     def _reach(self, rows: Rows, clock_ns: Int64Array, is_early: BoolArray) -> Int64Array:
         """Return, by row, up to which event time nothing is held any more, shape (rows,)."""

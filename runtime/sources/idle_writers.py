@@ -15,11 +15,10 @@ nothing of its writers. Of the writers not heard yet, all have been silent since
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from slackwater.runtime.model import END_NS, START_NS, Int64Array
+from slackwater.runtime.model.state import Fields
 from slackwater.runtime.order.newest import running_max
 from slackwater.runtime.progress.frontier_of_rows import Told, frontier_of_rows
 
@@ -33,6 +32,8 @@ class IdleWriters:
     Args:
         idle_ns: > 0, by the arrivals of the source.
     """
+
+    STATE = Fields("_first_ns", "_clock_ns", "_complete_ns", "_newest_ns", "_spoke_ns")
 
     def __init__(self, idle_ns: int) -> None:
         self._idle_ns = min(idle_ns, END_NS)
@@ -74,19 +75,6 @@ class IdleWriters:
         self._spoke_ns[writers] = clock_ns  # of several rows the last counts, which is the newest
         self._clock_ns, self._complete_ns = int(clock_ns[-1]), int(complete_ns[-1])
         return promised_ns
-
-    def snapshot(self) -> dict[str, Any]:
-        """Return all state."""
-        return {
-            "arrivals_ns": (self._first_ns, self._clock_ns, self._complete_ns),
-            "newest_ns": self._newest_ns.copy(),
-            "spoke_ns": self._spoke_ns.copy(),
-        }
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Continue from a snapshot."""
-        self._first_ns, self._clock_ns, self._complete_ns = state["arrivals_ns"]
-        self._newest_ns, self._spoke_ns = state["newest_ns"].copy(), state["spoke_ns"].copy()
 
     def holder(self) -> int | None:
         """Return the writer that holds the promise back; None if not yet heard.

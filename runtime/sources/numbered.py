@@ -7,12 +7,11 @@ arrivals nor a pace, a row arrives when it is read, and a wait ends by the clock
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from slackwater.runtime.errors import SchemaError
 from slackwater.runtime.model import END_NS, START_NS, Batch, Int64Array
+from slackwater.runtime.model.state import Fields
 from slackwater.runtime.order.newest import running_max
 from slackwater.runtime.order.sequence import BySequence
 from slackwater.runtime.order.sequence_order import NumberedRows, SequenceOrder
@@ -32,6 +31,8 @@ class NumberedBlocks:
         column: the column of the numbers.
         spec: all settings of the source.
     """
+
+    STATE = Fields("_order", "_clock_ns", "_newest_ns", "_nothing")
 
     def __init__(self, source: str, policy: BySequence, column: str, spec: SourceSpec) -> None:
         self._source, self._policy, self._column = source, policy, column
@@ -102,20 +103,6 @@ class NumberedBlocks:
         """Time by the clock when something leaves though nothing comes; None if nothing will."""
         due_ns = self._order.due_ns() if self._by_clock else None
         return None if due_ns is None else due_ns + 1
-
-    def snapshot(self) -> dict[str, Any]:
-        """Return all state."""
-        return {
-            "order": self._order.snapshot(),
-            "clock_ns": (self._clock_ns, self._newest_ns),
-            "nothing": self._nothing,
-        }
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Continue from a snapshot, in a new one."""
-        self._order.restore(state["order"])
-        self._clock_ns, self._newest_ns = state["clock_ns"]
-        self._nothing = state["nothing"]
 
     def _of_steps(self, steps: Steps, rows: Batch, pace: Pace | None, start_ns: int) -> Block:
         newest_ns = np.append(self._newest_ns, running_max(rows.event_time_ns, self._newest_ns))

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from slackwater.runtime.model import START_NS, Int64Array
+from slackwater.runtime.model.state import Fields
 from slackwater.runtime.order.newest import running_max
 
 _LONGEST_NS = 2**62
@@ -19,6 +18,8 @@ class Pace:
     Args:
         speed: how many times faster than the arrivals were, > 0.
     """
+
+    STATE = Fields("_first_ns", "_newest_ns")
 
     def __init__(self, speed: float) -> None:
         self._speed = speed
@@ -65,11 +66,3 @@ class Pace:
         if self._first_ns is None or now_ns < start_ns:
             return None
         return self._first_ns + int((now_ns - start_ns) * self._speed)
-
-    def snapshot(self) -> dict[str, Any]:
-        """Return the first arrival and the newest."""
-        return {"first_ns": self._first_ns, "newest_ns": self._newest_ns}
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Continue from a snapshot."""
-        self._first_ns, self._newest_ns = state["first_ns"], state["newest_ns"]

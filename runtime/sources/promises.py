@@ -20,6 +20,7 @@ import pyarrow as pa
 
 from slackwater.runtime.errors import OperatorError, SchemaError
 from slackwater.runtime.model import END_NS, START_NS, Batch, Columns, Int64Array
+from slackwater.runtime.model.state import Fields
 from slackwater.runtime.order.newest import running_max
 from slackwater.runtime.order.reorder import Reordering
 from slackwater.runtime.sources.columns import time_ns
@@ -74,6 +75,8 @@ _ABSURD_NS = 20 * 365 * 86_400 * 10**9
 
 class PromiseLine:
     """The running promise of one source; remembers how far it has come."""
+
+    STATE = Fields("_reached_ns")
 
     def __init__(self, spec: SourceSpec, order: Reordering) -> None:
         self._order, self._sorts = order, spec.reorder.sorts

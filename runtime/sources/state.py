@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from slackwater.runtime.expressions.row_tests import RowTests, RowTestsOver
 from slackwater.runtime.model import START_NS, Batch
+from slackwater.runtime.model.state import Fields
 from slackwater.runtime.sources.arrivals import ArrivalTeller
 from slackwater.runtime.sources.block import Block
 from slackwater.runtime.sources.blocks import BlockReader
@@ -21,7 +22,37 @@ __all__ = ["SourceState"]
 
 
 class SourceState:
-    """The state of a `SourceMachine`, which says what it is."""
+    """The state of a `SourceMachine`, which says what it is.
+
+    Of the input the number of rows read is saved; and rows that were read and not handed over, with
+    all that was decided of them. After a restore the next `read` or `take` that needs more rows
+    opens the input and passes over those that were read before. They must be the same; how they are
+    cut into blocks does not show.
+    """
+
+    STATE = Fields(
+        "taken",
+        "_rows_out",
+        "late_dropped",
+        "late",
+        "duplicates",
+        "given_up",
+        "renumbered",
+        "_start_ns",
+        "newest_ns",
+        "promise_ns",
+        "is_ended",
+        "_is_exhausted",
+        "_reached_ns",
+        "_reached_stimulus_ns",
+        "_last_due_ns",
+        "_blocks",
+        "_block_left",
+        "_order",
+        "_ready",
+        "_arrived_ns",
+        "_teller",
+    )
 
     def __init__(
         self,
@@ -113,52 +144,16 @@ class SourceState:
         """Writer whose silence is waited out; None if it is not known."""
         return None if self.is_ended else self._blocks.holder()
 
-    def snapshot(self) -> dict[str, Any]:
-        """Return all state. Of the input it has the number of rows read.
+    @property
+    def _block_left(self) -> dict[str, Any] | None:
+        """Rows of the block at hand that were not handed over, with all that is decided of them."""
+        block = self._block
+        is_left = block is not None and self._position < block.rows
+        return block.rest(self._position) if is_left and block is not None else None
 
-        Rows that were read and not handed over are in it, with all that was decided of them.
-        """
-        is_left = self._block is not None and self._position < self._block.rows
-        return {
-            "counts": (self.taken, self._rows_out, self.late_dropped, self.late),
-            "numbers": (self.duplicates, self.given_up, self.renumbered),
-            "start_ns": self._start_ns,
-            "newest_ns": self.newest_ns,
-            "promise_ns": self.promise_ns,
-            "is_ended": self.is_ended,
-            "is_exhausted": self._is_exhausted,
-            "reached_ns": (self._reached_ns, self._reached_stimulus_ns),
-            "last_due_ns": self._last_due_ns,
-            "input": self._blocks.snapshot(),
-            "block": self._block.rest(self._position) if is_left and self._block else None,
-            "order": self._order.snapshot(),
-            "ready": self._ready,
-            "arrived_ns": self._arrived_ns,
-            "teller": None if self._teller is None else self._teller.snapshot(),
-        }
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Continue from a snapshot; call it on a new machine.
-
-        The next `read` or `take` that needs more rows opens the input and passes over those
-        that were read before. They must be the same; how they are cut into blocks does not show.
-        """
-        self.taken, self._rows_out, self.late_dropped, self.late = state["counts"]
-        self.duplicates, self.given_up, self.renumbered = state["numbers"]
-        self._start_ns = state["start_ns"]
-        self.newest_ns = state["newest_ns"]
-        self.promise_ns = state["promise_ns"]
-        self.is_ended = state["is_ended"]
-        self._is_exhausted = state["is_exhausted"]
-        self._reached_ns, self._reached_stimulus_ns = state["reached_ns"]
-        self._last_due_ns = state["last_due_ns"]
-        self._blocks.restore(state["input"])
-        self._begin(None if state["block"] is None else Block.of_rest(state["block"]))
-        self._order.restore(state["order"])
-        self._ready = state["ready"]
-        self._arrived_ns = state["arrived_ns"]
-        if self._teller is not None:
-            self._teller.restore(state["teller"])
+    @_block_left.setter
+    def _block_left(self, rest: dict[str, Any] | None) -> None:
+        self._begin(None if rest is None else Block.of_rest(rest))
 
     def _begin(self, block: Block | FewRows | None) -> None:
         """Go on with this block."""

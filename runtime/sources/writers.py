@@ -8,13 +8,13 @@ host and in every run, and two sources never share one.
 from __future__ import annotations
 
 import hashlib
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from slackwater.runtime.errors import SchemaError, SettingError
 from slackwater.runtime.model import START_NS, Column, Int64Array
+from slackwater.runtime.model.state import Fields
 from slackwater.runtime.order.newest import newest_before
 
 _VALUE_BITS = 48
@@ -31,6 +31,8 @@ class WriterTable:
     Raises:
         SettingError: the rank is out of its range.
     """
+
+    STATE = Fields("_numbers", "_newest_ns")
 
     def __init__(self, source: str, rank: int) -> None:
         if not 0 <= rank < _RANKS:
@@ -81,14 +83,10 @@ class WriterTable:
         """
         return newest_before(numbers, event_time_ns, self._newest_ns)
 
-    def snapshot(self) -> dict[str, Any]:
-        """Return the writers in the order of their numbers, and the newest event of each."""
-        return {"writers": list(self._numbers), "newest_ns": self._newest_ns.copy()}
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Continue from a snapshot, in a new table."""
-        self._add(state["writers"])
-        self._newest_ns = state["newest_ns"].copy()
+    def after_restore(self) -> None:
+        """Find the ids of the writers."""
+        self._names = {self._base | _value(name): name for name in self._numbers}
+        self._ids = np.fromiter(self._names, dtype=np.int64, count=len(self._names))
 
     def _add(self, names: list[int | str]) -> None:
         for name in names:

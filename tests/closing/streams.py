@@ -10,6 +10,7 @@ import numpy as np
 
 from slackwater.runtime.closing import Closing, ClosingCounts, ClosingRun, WindowEnds
 from slackwater.runtime.model import Int64Array
+from slackwater.runtime.model.state import restore, save
 
 MS = 1_000_000
 Row = tuple[int, int, int]
@@ -84,7 +85,7 @@ def ran(
 def restored(policy: Closing, windows: WindowEnds, run: ClosingRun) -> ClosingRun:
     """Return a new run that goes on from another's snapshot."""
     other = policy.begin(windows)
-    other.restore(pickle.loads(pickle.dumps(run.snapshot())))  # noqa: S301 - our own
+    restore(other, pickle.loads(pickle.dumps(save(run))))  # noqa: S301 - our own
     return other
 
 

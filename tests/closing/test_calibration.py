@@ -26,7 +26,7 @@ def test_the_chance_of_a_miss_is_the_share_of_draws_that_miss(name: str, conditi
     """Monte Carlo: of the next events that have not come by β, those that are in the window."""
     gap, delay = DRAWS[name]
     rng = np.random.default_rng(7)
-    histograms = Histograms(
+    histograms = Histograms.of(
         gap(rng, EVENTS) * MS, delay(rng, EVENTS) * MS, tick_ns=MS, conditional=conditional
     )
     tables = Tables([histograms])

@@ -7,6 +7,7 @@ import pytest
 
 from slackwater.runtime.closing.disorder import Needs
 from slackwater.runtime.closing.fitting import FitSettings, NeedsFitting
+from slackwater.runtime.model.state import restore, save
 
 
 def test_moments_of_which_rows_are_still_to_come_are_not_counted() -> None:
@@ -14,7 +15,7 @@ def test_moments_of_which_rows_are_still_to_come_are_not_counted() -> None:
     happened = np.arange(0, 3_000, 5)
     came = happened + np.where(happened % 1_000 == 500, 400, 5)
     come = came <= 2_700
-    known = Needs(happened[come], came[come])
+    known = Needs.of(happened[come], came[come])
     # Up to 2,300 a slow row was still to come at the moments from 500 to 900, and from 1,500.
     assert known.chance(np.array([10]))[0] == pytest.approx(800 / 2_300, abs=0.01)
 
@@ -32,6 +33,6 @@ def test_the_longest_wait_is_that_of_the_last_sixteen_fits() -> None:
         assert fitting.needs is not None
         longest.append(fitting.needs.longest_ns)
         if fit == 10:
-            state, fitting = fitting.snapshot(), NeedsFitting(fitting._settings)
-            fitting.restore(state)
+            state, fitting = save(fitting), NeedsFitting(fitting._settings)
+            restore(fitting, state)
     assert longest == [3] * 2 + [900] * 16 + [3] * 2

@@ -28,7 +28,7 @@ def known(gaps: list[int], delays: list[int], at_most: int | None = None, **more
 
 
 def of(gaps: list[int], delays: list[int], at_most: int | None = None, **more: bool) -> Histograms:
-    return Histograms(np.array(gaps), np.array(delays), tick_ns=1, at_most_ns=at_most, **more)
+    return Histograms.of(np.array(gaps), np.array(delays), tick_ns=1, at_most_ns=at_most, **more)
 
 
 def asked(tables: Tables, alpha: int, beta: int) -> float:

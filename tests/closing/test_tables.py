@@ -15,7 +15,7 @@ TICK = 3
 
 def known(gaps: list[int], delays: list[int], at_most: int | None) -> Histograms:
     gaps_ns, delays_ns = (np.array(one, dtype=np.int64) * TICK for one in (gaps, delays))
-    return Histograms(gaps_ns, delays_ns, tick_ns=TICK, at_most_ns=at_most)
+    return Histograms.of(gaps_ns, delays_ns, tick_ns=TICK, at_most_ns=at_most)
 
 
 @given(

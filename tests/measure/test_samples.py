@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from slackwater.runtime.measure.samples import KEPT, PARTS, GateState, StageMeter, StageSample
 from slackwater.runtime.model import END_NS, NS_PER_SECOND, READY_ONLY, START_NS
+from slackwater.runtime.model.state import restore, save
 
 
 def meter(**options: int) -> StageMeter:
@@ -64,7 +65,7 @@ def test_slices_and_what_a_source_has_promised_are_in_each_sample() -> None:
         one.sliced()
         one.promised(promise_ns)
     again = meter()
-    again.restore(one.snapshot())
+    restore(again, save(one))
     for each in (one, again):
         each.close(2 * NS_PER_SECOND, GateState())
         first, second = each.take()

@@ -24,6 +24,7 @@ from hypothesis import strategies as st
 
 from slackwater.runtime.merge import SlackGate, Writer
 from slackwater.runtime.model import END_NS
+from slackwater.runtime.model.state import restore, save
 from tests.merge.literal_ssg import Event, LiteralSSG, Read, as_printed, total_order
 from tests.merge.reading import insert, read
 from tests.support.rules import rule
@@ -82,7 +83,7 @@ class Both:
 
     def restore(self) -> None:
         other = SlackGate(self._writers, readers=READERS)
-        other.restore(self.gate.snapshot())
+        restore(other, save(self.gate))
         self.gate = other
 
     def read(self, reader: int, limit: int | None) -> list[Read]:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from slackwater.runtime.merge import SlackGate, Writer
 from slackwater.runtime.merge.late import LateQueue
 from slackwater.runtime.model import END_NS, batch_of
+from slackwater.runtime.model.state import restore, save
 from tests.merge.literal_ssg import Event
 from tests.merge.reading import insert, read, read_all
 from tests.support.rules import rule
@@ -49,7 +50,7 @@ def test_every_read_keeps_its_limit_and_the_late_come_first(
         assert gate.rows_held_of(1) == max(len(late) - len(out), 0)
         if restores:
             other = SlackGate([Writer(0, 0), Writer(0, 1)])
-            other.restore(gate.snapshot())
+            restore(other, save(gate))
             gate = other
     assert [event.ts for event in out] == [*late, *(event.ts for event in events)]
     assert flags == [True] * len(late) + [False] * on_time

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from slackwater.runtime.merge import SlackGate, Writer
 from slackwater.runtime.model import END_NS, START_NS, Batch, GateRead, Message, ReleaseRule
 from slackwater.runtime.model.plain import from_plain, to_plain
+from slackwater.runtime.model.state import restore, save
 from tests.support.examples import five_times
 from tests.support.rules import rule
 
@@ -112,11 +113,22 @@ def _plain(read: GateRead | None) -> Any:
     return list(map(_plain_rows, read.ports)), list(map(_plain_rows, read.late)), *told
 
 
+def _plainly(state: Any) -> Any:
+    match state:
+        case Batch():
+            return _plain_rows(state)
+        case dict():
+            return {name: _plainly(own) for name, own in state.items()}
+        case list() | tuple():
+            return [_plainly(own) for own in state]
+    return state
+
+
 def _state(gate: SlackGate) -> str:
-    state = gate.snapshot()
+    state = save(gate)
     for reader in state["readers"]:
-        reader["lanes"] = [[_plain_rows(batch) for batch in lane] for lane in reader["lanes"]]
-        reader["late"] = [(p, _plain_rows(b), start, stop) for p, b, start, stop in reader["late"]]
+        reader["lanes"] = _plainly(reader["lanes"])
+        reader["late_rows"] = _plainly(reader["late_rows"])
     counts = gate.counts()
     told = counts.ready, counts.slack_ready, counts.late, counts.late_ready, gate.rows_held
     return repr((state, told, gate.use_ns(0), gate.holders(), gate.frontier_ns, gate.ready))
@@ -124,7 +136,7 @@ def _state(gate: SlackGate) -> str:
 
 def _restored(gate: SlackGate, writers: tuple[Writer, ...]) -> SlackGate:
     fresh = SlackGate(writers)
-    fresh.restore(from_plain(to_plain(gate.snapshot(), where="gate")))
+    restore(fresh, from_plain(to_plain(save(gate), where="gate")))
     return fresh
 
 

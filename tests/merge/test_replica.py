@@ -27,6 +27,7 @@ from slackwater.runtime.model import (
     batch_of,
     concat_batches,
 )
+from slackwater.runtime.model.state import restore, save
 from slackwater.runtime.operators import make_operator
 from slackwater.runtime.operators.aggregate.step import AggregateStep
 from slackwater.runtime.operators.ground import Operator
@@ -101,7 +102,7 @@ def work(operator: Operator, sent: Sequence[tuple[int, Message]], cut: Random) -
         while cut.random() < 0.5 and reads.has_more:
             if cut.random() < 0.2:
                 again = ReplicaReads(ports)
-                again.restore(reads.snapshot())
+                restore(again, save(reads))
                 reads = again
             released = reads.read(limit=cut.randint(1, 9))
             assert released is not None

@@ -6,6 +6,7 @@ from collections import deque
 from typing import Any, NamedTuple
 
 import numpy as np
+import pytest
 
 from slackwater.runtime.model.plain import from_plain, to_plain
 from slackwater.runtime.model.state import Fields, restore, save
@@ -14,6 +15,19 @@ from slackwater.runtime.model.state import Fields, restore, save
 class _Place(NamedTuple):
     row: int
     of: str
+
+
+class _Alone:
+    """Packs itself, and saves a number."""
+
+    def __init__(self) -> None:
+        self.number: int | None = 3
+
+    def snapshot(self) -> int | None:
+        return self.number
+
+    def restore(self, state: int | None) -> None:
+        self.number = state
 
 
 class _Packed:
@@ -47,7 +61,11 @@ class _Machine:
         "packed",
         "maybe",
         "names",
-        elements={"places": _Place, "of_key": "_new_counter", "maybe": "_new_maybe"},
+        "alone",
+        "lines",
+        "last",
+        "doubled",
+        elements={"places": _Place, "of_key": "_new_counter", "maybe": _Counter, "last": _Place},
     )
 
     def __init__(self) -> None:
@@ -59,6 +77,10 @@ class _Machine:
         self.packed = _Packed()
         self.maybe: _Counter | None = None
         self.names: set[str] = set()
+        self.alone = _Alone()
+        self.lines: list[deque[int]] = [deque(), deque()]
+        self.last = _Place(0, "")
+        self.half = 0
         self.total = 0
 
     def _new_counter(self, key: int) -> _Counter:
@@ -66,8 +88,13 @@ class _Machine:
         made.key = key  # type: ignore[attr-defined]
         return made
 
-    def _new_maybe(self) -> _Counter:
-        return _Counter()
+    @property
+    def doubled(self) -> list[int]:
+        return [2 * self.half]
+
+    @doubled.setter
+    def doubled(self, doubled: list[int]) -> None:
+        self.half = doubled[0] // 2
 
     def after_restore(self) -> None:
         self.total = sum(one.count for one in self.of_key.values())
@@ -85,6 +112,10 @@ def _full() -> _Machine:
     machine.packed.room[0] = 8
     machine.maybe = _Counter()
     machine.names = {"b", "a"}
+    machine.alone.number = None
+    machine.lines[1].append(6)
+    machine.last = _Place(9, "z")
+    machine.half = 4
     machine.after_restore()
     return machine
 
@@ -109,6 +140,11 @@ def test_a_fresh_machine_continues_from_what_was_saved() -> None:
     assert list(fresh.parts[1]._times) == [4, 6]
     assert fresh.packed.room == [8, 0, 0]
     assert fresh.maybe is not None
+    assert fresh.alone.number is None
+    assert fresh.lines == [deque(), deque([6])]
+    assert isinstance(fresh.last, _Place)
+    assert fresh.last == (9, "z")
+    assert fresh.half == 4
 
 
 def test_what_was_saved_shares_nothing_with_either_machine() -> None:
@@ -130,3 +166,8 @@ def test_fields_of_a_subclass_follow_those_of_its_base() -> None:
     both = _Counter.STATE + Fields("more", elements={"more": _Place})
     assert both.names == ("count", "_times", "more")
     assert both.elements == {"more": _Place}
+
+
+def test_two_fields_that_would_be_saved_by_one_name_are_refused() -> None:
+    with pytest.raises(TypeError, match="fields late, _late: two of them are saved by one name"):
+        Fields("late", "_late")

@@ -16,6 +16,7 @@ import slackwater as sw
 from slackwater.runtime.errors import SettingError
 from slackwater.runtime.measure import imbalances
 from slackwater.runtime.model import END_NS, START_NS
+from slackwater.runtime.model.state import restore, save
 from slackwater.runtime.order import Reorder
 from slackwater.runtime.order.buffer import Buffering
 from slackwater.runtime.order.largest_delay import LargestDelay
@@ -119,7 +120,7 @@ def test_a_snapshot_between_any_two_rows_changes_nothing(
     began, went_on = given_rows[:where], given_rows[where:]
     whole, first, again = policy.begin(), policy.begin(), policy.begin()
     out, late, promises = left(first, began)
-    again.restore(first.snapshot())
+    restore(again, save(first))
     newest_ns, promised_ns = max(began, default=START_NS), max(promises, default=START_NS)
     more = left(again, went_on, newest_ns=newest_ns, promised_ns=promised_ns)
     assert left(whole, given_rows) == (out + more[0], late + more[1], promises + more[2])
@@ -209,7 +210,7 @@ def aq(**settings: Any) -> Any:
 def settled(order: Any) -> Any:
     """Return all state; what waits, however it lies in runs."""
     assert isinstance(order, Buffering)
-    state = order.snapshot()
+    state = save(order)
     waiting = state["released"].pop("waiting")["runs"]
     times_ns = sorted(time for run in waiting for time in run.event_time_ns.tolist())
     return canonical([state["slack"], state["released"], times_ns])

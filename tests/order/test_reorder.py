@@ -14,6 +14,7 @@ import slackwater as sw
 from slackwater.runtime.errors import SettingError
 from slackwater.runtime.measure import imbalances
 from slackwater.runtime.model import END_NS
+from slackwater.runtime.model.state import restore, save
 from slackwater.runtime.order import Reorder
 from slackwater.runtime.order.reorder import AsTheyCome, OrderedOrRefused, SortedWithin
 from slackwater.runtime.plan.flow_fingerprints import flow_fingerprints
@@ -67,7 +68,7 @@ def test_a_policy_keeps_promises_loses_nothing_and_goes_on_behind_a_snapshot(
         begun = machine(data, out_of_order=policy)
         first = [begun.take(NOW, max_rows=3) for _ in range(stop)]
         again = machine(data, out_of_order=policy)
-        again.restore(begun.snapshot())
+        restore(again, save(begun))
         assert differences(again, begun) == []
         assert times([*first, *drain(again, max_rows=3)]) == times(taken)
         assert again.late_dropped == whole.late_dropped

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from slackwater.runtime.model import START_NS, batch_of
+from slackwater.runtime.model.state import restore, save
 from slackwater.runtime.order.newest import newest_before
 from slackwater.runtime.order.sequence import BySequence
 from slackwater.runtime.order.sequence_order import NumberedRows, SequenceOrder
@@ -109,9 +110,9 @@ def cut(case: Case, seed: int) -> tuple[list[tuple[int, int, list[int]]], dict[s
         given_rows = NumberedRows(batch, told[0] if has_writers else None, *told[1:])
         tell(order.extend(given_rows, until_ns=piece[-1].clock_ns))
         if chance.random() < 0.3:
-            state = order.snapshot()
+            state = save(order)
             order = SequenceOrder(policy, has_writers=has_writers)
-            order.restore(state)
+            restore(order, state)
         start = stop
     if order.rows_held:
         nothing = batch_of([], {"row": np.empty(0, dtype=np.int64)})

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from slackwater.runtime.model.state import restore, save
 from slackwater.runtime.order.timeout import Timeout
 
 MOST = 1_000
@@ -73,6 +74,6 @@ def test_however_arrivals_are_cut_the_timeout_after_each_is_the_same(
     for start, stop in itertools.pairwise(bounds):
         again += parts.came_in_order_each(arrivals[start:stop]).tolist()
         after = timeout(alpha)
-        after.restore(parts.snapshot())
+        restore(after, save(parts))
         parts = after
     assert again == told

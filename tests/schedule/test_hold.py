@@ -14,6 +14,7 @@ from slackwater.runtime.config import Limits
 from slackwater.runtime.control.commands import Command, Move, Shed, Warn
 from slackwater.runtime.errors import SettingError
 from slackwater.runtime.model import END_NS, NS_PER_SECOND, Message, ReleaseRule, batch_of
+from slackwater.runtime.model.state import restore, save
 from slackwater.runtime.placement.place import place
 from slackwater.runtime.plan.plan import Plan, plan_stages
 from slackwater.runtime.schedule import Egress, Slot
@@ -271,7 +272,7 @@ def test_slack_hold_and_waits_survive_a_restore() -> None:
     before.apply(release("both", 30, hold_ns=HOLD))
     deliver(before, "left", [10, 60, 70], 5)
     assert run(before, 5) == [10]
-    after.stages["both"].restore(before.stages["both"].snapshot())
+    restore(after.stages["both"], save(before.stages["both"]))
     assert after.rest(5).until_ns == 5 + HOLD
     assert run(after, 5 + HOLD) == [60, 70]
     sample = next(s for s in after.samples(NS_PER_SECOND) if s.stage == "both")

@@ -14,6 +14,7 @@ import slackwater as sw
 from slackwater.runtime.config import Limits
 from slackwater.runtime.measure.assemble import job_report
 from slackwater.runtime.model import END_NS, Message, batch_of
+from slackwater.runtime.model.state import restore, save
 from slackwater.runtime.placement.place import place
 from slackwater.runtime.plan.plan import Plan, plan_stages
 from slackwater.runtime.plan.traits import Keep, Share
@@ -81,7 +82,7 @@ class Work:
         """Go on in a new slot, from what the stages of this one say of themselves."""
         again = self._fresh()
         for name, machine in self.slot.stages.items():
-            again.stages[name].restore(machine.snapshot())
+            restore(again.stages[name], save(machine))
         self.slot = again
 
 

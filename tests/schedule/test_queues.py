@@ -5,6 +5,7 @@ from __future__ import annotations
 from random import Random
 
 from slackwater.runtime.model import START_NS, Message, batch_of
+from slackwater.runtime.model.state import restore, save
 from slackwater.runtime.schedule.queues import PathQueues
 
 
@@ -85,8 +86,8 @@ def test_whatever_waits_the_earliest_of_it_is_known_also_after_a_restore() -> No
             assert first[item[0]] == min(first.values())
             waiting[item[0]].pop(0)
         if step % 100 == 0:
-            state, found = found.snapshot(), PathQueues("ab")
-            found.restore(state)
+            state, found = save(found), PathQueues("ab")
+            restore(found, state)
         least = min([min(own) for own in waiting.values() if own], default=None)
         assert found.earliest_stimulus_ns() == least
         assert found.rows == sum(

@@ -10,6 +10,7 @@ import pytest
 
 from slackwater.runtime.errors import SinkError
 from slackwater.runtime.model import Batch
+from slackwater.runtime.model.state import restore, save
 from slackwater.runtime.schedule import Egress, Rest, Slot, SlotResults, Written, carry_out, rest_of
 from slackwater.runtime.schedule.results import Abort, Close, Publish, Write
 
@@ -109,7 +110,7 @@ def test_results_that_are_restored_go_on_where_they_were() -> None:
     sinks = Sinks(write=Written(due_ns=50))
     for egress in (Egress("a", batch(1), True), Egress("b", batch(2), False)):
         carry_out(one.leaves(egress), one, sinks, lambda: 9)
-    again.restore(one.snapshot())
+    restore(again, save(one))
     assert (again.open, again.due_ns) == (("b",), 50)
     assert again.due(50) == one.due(50)
     assert [r.rows for r in again.reports()] == [1, 1]

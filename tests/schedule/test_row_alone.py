@@ -13,6 +13,7 @@ import slackwater as sw
 from slackwater.runtime.config import Limits
 from slackwater.runtime.model import END_NS, START_NS, Batch, Message
 from slackwater.runtime.model.plain import from_plain, to_plain
+from slackwater.runtime.model.state import restore, save
 from slackwater.runtime.placement.place import place
 from slackwater.runtime.plan.plan import Stage, plan_stages
 from slackwater.runtime.schedule.intake import GateIntake
@@ -98,15 +99,15 @@ class Pair:
 
     def restore(self) -> None:
         """Each goes on from the other's snapshot."""
-        states = [from_plain(to_plain(machine.snapshot())) for machine in self.machines]
+        states = [from_plain(to_plain(save(machine))) for machine in self.machines]
         self.machines = [self._machine(), self._machine()]
         for machine, state in zip(self.machines, reversed(states), strict=True):
-            machine.restore(state)
+            restore(machine, state)
 
     def check(self) -> None:
         long, short = [
             (
-                canonical(to_plain(machine.snapshot())),
+                canonical(to_plain(save(machine))),
                 machine.report_at(self.now_ns).to_plain(),
                 machine.next,
             )

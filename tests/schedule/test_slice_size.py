@@ -8,6 +8,7 @@ import pytest
 
 from slackwater.runtime.config import Limits
 from slackwater.runtime.foresight.sampled import StageCost
+from slackwater.runtime.model.state import restore, save
 from slackwater.runtime.schedule.slice_size import SliceSize
 
 US, MS = 1_000, 1_000_000
@@ -85,8 +86,8 @@ def test_it_goes_on_from_a_snapshot_as_it_would_have() -> None:
     one, other = new_size(), new_size()
     for took_ns in (MS, 20 * MS, 5 * MS):
         one.took(one.rows, took_ns)
-    other.restore(one.snapshot())
+    restore(other, save(one))
     for took_ns in (9 * MS, MS, 3 * MS):
         one.took(one.rows, took_ns)
         other.took(other.rows, took_ns)
-        assert other.snapshot() == one.snapshot()
+        assert save(other) == save(one)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from slackwater.runtime.merge import SlackGate, WaitLog, Writer
 from slackwater.runtime.model import END_NS, START_NS, Batch, batch_of
+from slackwater.runtime.model.state import restore, save
 from slackwater.runtime.schedule.reads import ReadLog
 from tests.support.examples import twice
 from tests.support.rules import rule
@@ -112,7 +113,7 @@ def test_any_run_gives_the_waits_that_a_log_row_by_row_gives(  # noqa: PLR0915 -
         ends_ns = None if oldest_ns is None or hold is None else oldest_ns + hold
         assert gate.hold_ends_ns() == ends_ns
     copy = SlackGate(writers, keeps_waits=True)
-    copy.restore(gate.snapshot())
+    restore(copy, save(gate))
     assert copy.waiting_since_ns == gate.waiting_since_ns
     for one in (copy, gate):
         for writer in range(len(writers)):
@@ -152,7 +153,7 @@ def test_a_late_row_leaves_with_the_next_read_wherever_that_cuts() -> None:
     log.add(0, rows(50), 7, is_mixed=False, seen=(60, 0, 0))
     assert log.oldest_ns() is None
     restored = WaitLog()
-    restored.restore(log.snapshot())
+    restore(restored, save(log))
     assert restored.left((START_NS, 0)) == 7
     assert log.left((START_NS, 0)) == 7
     assert log.left((END_NS, 1)) is None
@@ -192,7 +193,7 @@ def test_a_replica_goes_on_with_reads_from_a_snapshot_and_a_cut_one_waits_to_its
         log.add(number, came_ns)
     assert log.left(unread=3, held=2) == 10
     restored = ReadLog()
-    restored.restore(log.held())
+    restore(restored, save(log))
     assert restored.oldest_ns() == 30
     assert restored.left(unread=3, held=3) == 30
     assert restored.oldest_ns() == 40

@@ -22,6 +22,7 @@ from slackwater.runtime.expressions.expressions import col
 from slackwater.runtime.model import PLACE_BITS, START_NS, Message
 from slackwater.runtime.model.plain import from_plain, to_plain
 from slackwater.runtime.model.schema import inside_schema
+from slackwater.runtime.model.state import restore, save
 from slackwater.runtime.order import aq_k_slack, by_sequence, k_slack, ldop, mp_k_slack
 from slackwater.runtime.sources import SourceMachine, SourceSpec
 from slackwater.runtime.sources.arrivals import ArrivalTeller
@@ -216,9 +217,9 @@ def drive(case: Case, seed: int, speed: float | None) -> Run:
                 if message.is_end:
                     break
             if chance.random() < 0.1:
-                state = pickle.dumps(to_plain(source.snapshot()))
+                state = pickle.dumps(to_plain(save(source)))
                 source = case.machine(chance.randrange(2**32), speed)
-                source.restore(from_plain(pickle.loads(state)))  # noqa: S301 - our own
+                restore(source, from_plain(pickle.loads(state)))  # noqa: S301 - our own
         else:
             pytest.fail("the source never ends")
     except OrderError:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 import slackwater as sw
 from slackwater.runtime.errors import OrderError, SchemaError, SettingError
 from slackwater.runtime.model import NS_PER_SECOND
+from slackwater.runtime.model.state import restore, save
 from tests.support.sources import Stuttering, block, drain, machine, times
 
 FAR, NEAR = datetime(9999, 12, 31, tzinfo=UTC), datetime(2026, 1, 1, tzinfo=UTC)
@@ -94,7 +95,7 @@ def test_a_restart_passes_over_bad_rows_and_keeps_their_number() -> None:
     source = machine(data, bad_times="skip")
     first = times([source.take(1, max_rows=2)])
     later = machine(data, bad_times="skip")
-    later.restore(source.snapshot())
+    restore(later, save(source))
     assert [*first, *times(drain(later))] == [1, 2, 3, 4]
     assert (later.bad_times, later.rows_in) == (3, 7)
 
@@ -139,7 +140,7 @@ def test_in_a_table_a_row_that_is_alone_far_ahead_is_held_back(
     half = machine(table, ahead_ns=5, out_of_order="late", speed=speed)
     first = times([half.take(1_000, max_rows=2)])
     later = machine(table, ahead_ns=5, out_of_order="late", speed=speed)
-    later.restore(half.snapshot())
+    restore(later, save(half))
     assert [*first, *times(drain(later))] == [10, 11, 12, 13, 70, 71, 72, 99, 200]
 
 

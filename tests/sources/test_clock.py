@@ -16,6 +16,7 @@ from examples.real_data import phone_network
 from slackwater import ingest
 from slackwater.runtime.errors import OrderError, SchemaError, SettingError
 from slackwater.runtime.model import LATEST_NS, LONGEST_NS
+from slackwater.runtime.model.state import restore, save
 from tests.support.sources import drain, machine, next_due_ns, times
 
 BY = sw.clock_columns("off", unit="ns")
@@ -172,7 +173,7 @@ def test_a_restored_source_knows_its_clocks() -> None:
     first = machine(given, clock=WITHIN)
     first.take(0)
     second = machine(given, clock=WITHIN)
-    second.restore(first.snapshot())
+    restore(second, save(first))
     assert second.clock_told == first.clock_told
     assert times(drain(second)) == [92, 93]
     assert second.clock_told["jumps"] == 1

@@ -16,6 +16,7 @@ from slackwater import ingest
 from slackwater.runtime.errors import OrderError
 from slackwater.runtime.expressions.expressions import col
 from slackwater.runtime.model import EARLIEST_NS, END_NS, LATEST_NS, START_NS, concat_batches
+from slackwater.runtime.model.state import restore, save
 from slackwater.runtime.sources.early import MOST_ROWS
 from tests.support.sources import drain, machine, next_due_ns, times
 
@@ -214,9 +215,9 @@ def test_any_cut_lets_rows_leave_as_the_rule_does(case: Case, spec: dict[str, An
                 left.append(message.batch)
             assert source.rows_in == sum(map(len, left)) + source.held
             if chance.random() < 0.1:
-                state = source.snapshot()
+                state = save(source)
                 source = source_of(case, chance.choice([1, 3, 100]), **spec)
-                source.restore(state)
+                restore(source, state)
         rows = concat_batches(left).columns["row"].tolist() if left else []
         assert rows == expected
         assert (source.early, source.held, source.late_dropped) == (early, 0, 0)

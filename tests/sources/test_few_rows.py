@@ -19,6 +19,7 @@ from slackwater.runtime.expressions.expressions import Expr, col
 from slackwater.runtime.expressions.row_tests import FEW_ROWS, row_tests
 from slackwater.runtime.model.plain import to_plain
 from slackwater.runtime.model.schema import inside_schema
+from slackwater.runtime.model.state import restore, save
 from slackwater.runtime.sources import SourceMachine, SourceSpec
 from slackwater.runtime.sources.column_reader import ColumnReader
 from slackwater.runtime.sources.spec import END_OF_INPUT, EndOfInput
@@ -184,12 +185,12 @@ def drive(case: Case) -> None:
         if chance.random() < 0.5:
             assert same(_tried(next_due_ns, one, now) for one in machines)
         if chance.random() < 0.15:
-            states = [one.snapshot() for one in machines]
+            states = [save(one) for one in machines]
             assert same(canonical(to_plain(state)) for state in states)
             if chance.random() < 0.3:  # each goes on with what the other one was
                 machines = [case.machine(by_arrays=by_arrays) for by_arrays in (True, False)]
                 for one, state in zip(machines, reversed(states), strict=True):
-                    one.restore(state)
+                    restore(one, state)
         taken = [_tried(_taken, one, case.predicate, now, most) for one in machines]
         assert same(taken)
         assert same(

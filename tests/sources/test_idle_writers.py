@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from slackwater import ingest
 from slackwater.runtime.errors import OrderError, SettingError
 from slackwater.runtime.model import END_NS, START_NS
+from slackwater.runtime.model.state import restore, save
 from slackwater.runtime.sources import SourceSpec
 from slackwater.runtime.sources.idle_writers import IdleWriters
 from tests.support.sources import Stuttering, drain, machine, times
@@ -207,9 +208,9 @@ def told(feed: Feed, *, batch_rows: int, ahead_ns: int, restarts: random.Random 
             source.held
         )
         if restarts is not None and restarts.random() < 0.2:
-            state = source.snapshot()
+            state = save(source)
             source = opened()
-            source.restore(state)
+            restore(source, state)
     return found
 
 

@@ -18,6 +18,7 @@ from examples import real_data
 from slackwater import ingest
 from slackwater.runtime.errors import SchemaError, SettingError
 from slackwater.runtime.model import END_NS, START_NS
+from slackwater.runtime.model.state import restore, save
 from slackwater.runtime.order.sequence import by_sequence
 from slackwater.runtime.sources import SourceMachine
 from tests.support.examples import a_third
@@ -271,9 +272,9 @@ def test_however_it_is_read_taken_paced_and_restored_the_same_rows_leave(
             if message.is_end:
                 break
         if chance.random() < 0.1:
-            state = source.snapshot()
+            state = save(source)
             source = made()
-            source.restore(state)
+            restore(source, state)
     assert rows == expected
     assert (counts(source), source.held) == (counts(whole), 0)
 

@@ -11,6 +11,7 @@ from slackwater import ingest
 from slackwater.runtime.errors import IngestError, OrderError, SchemaError
 from slackwater.runtime.expressions.expressions import col
 from slackwater.runtime.model import EARLIEST_NS, END_NS, START_NS, Batch, Message, concat_batches
+from slackwater.runtime.model.state import restore, save
 from tests.support.sources import NOW, drain, machine, times
 from tests.support.states import differences
 
@@ -197,9 +198,9 @@ def test_a_restored_source_goes_on_as_if_nothing_had_happened(spec: dict[str, An
         expected = [describe(whole.take(30 + step, max_rows=3)) for step in range(120)]
         begun = machine(data, speed=1.0, start_ns=50, **spec)
         taken = [describe(begun.take(30 + step, max_rows=3)) for step in range(stop)]
-        state = begun.snapshot()
+        state = save(begun)
         again = machine(data, speed=1.0, start_ns=9_999, **spec)
-        again.restore(state)
+        restore(again, state)
         assert differences(again, begun) == []
         taken += [describe(again.take(30 + step, max_rows=3)) for step in range(stop, 120)]
         assert taken == expected
@@ -214,7 +215,7 @@ def test_a_replay_cut_otherwise_still_has_all_that_was_released() -> None:
         assert begun.take(NOW, max_rows=1).rows == 0
     assert times([begun.take(NOW, max_rows=2)]) == [1, 2]  # 60 freed four rows, 70 one more
     again = machine(ingest.table(data, batch_rows=1), **spec)
-    again.restore(begun.snapshot())
+    restore(again, save(begun))
     assert times(drain(again)) == [3, 4, 15, 60, 70]
 
 
@@ -230,7 +231,7 @@ def test_an_input_that_shrank_before_a_restart_is_named() -> None:
     begun = machine({"t": [1, 2, 3]})
     begun.take(NOW)
     again = machine({"t": [1, 2]})
-    again.restore(begun.snapshot())
+    restore(again, save(begun))
     with pytest.raises(IngestError, match="ends after 2 rows, and 3 had been read"):
         again.take(NOW)
 

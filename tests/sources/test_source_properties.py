@@ -20,6 +20,7 @@ from slackwater.runtime.errors import OrderError
 from slackwater.runtime.expressions.expressions import col
 from slackwater.runtime.model import START_NS, Message
 from slackwater.runtime.model.schema import inside_schema
+from slackwater.runtime.model.state import restore, save
 from slackwater.runtime.sources import SourceMachine, SourceSpec
 from tests.support.readers import JitterInput
 from tests.support.sources import next_due_ns
@@ -146,9 +147,9 @@ def drive(case: Case, seed: int) -> tuple[Run, list[Message], dict[int, int]]:
             assert source.newest_ns == max(seen, default=START_NS)
             assert source.rows_in == len(run.rows) + source.late_dropped + source.held
             if chance.random() < 0.1:
-                state = source.snapshot()
+                state = save(source)
                 source = case.machine(chance.randrange(2**32))
-                source.restore(state)
+                restore(source, state)
         else:
             pytest.fail("the source never ends")
     except OrderError:

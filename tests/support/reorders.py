@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from slackwater.runtime.model import Batch, Int64Array
+from slackwater.runtime.model.state import restore, save
 from slackwater.runtime.order import Reordering
 from slackwater.runtime.order.sorting import SortBuffer
 
@@ -54,8 +55,8 @@ class Widened:
         return self._held.release()
 
     def snapshot(self) -> Any:
-        return {"within_ns": self._within_ns, "held": self._held.snapshot()}
+        return {"within_ns": self._within_ns, "held": save(self._held)}
 
     def restore(self, state: Any) -> None:
         self._within_ns = state["within_ns"]
-        self._held.restore(state["held"])
+        restore(self._held, state["held"])

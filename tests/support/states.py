@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from slackwater.runtime.model.state import save
+
 PLAIN = frozenset({type(None), bool, int, float, str, bytes})
 
 
@@ -64,14 +66,6 @@ def _rows_of(batches: Any) -> list[Any]:
     return rows
 
 
-def _pieces(late: Any) -> Any:
-    return sorted(
-        (place, *map(repr, row))
-        for place, batch, start, stop in late.held()
-        for row in _rows_of([batch.slice(start, stop)])
-    )
-
-
 def _rest_of_block(source: Any) -> Any:
     block = source._block
     if block is None or source._position >= block.rows:
@@ -83,10 +77,6 @@ def _rest_of_block(source: Any) -> Any:
 REASONS: dict[tuple[str, str], tuple[str, _Seen]] = {
     ("FifoLane", "_chunks"): ("rows that left are cut off", _held),
     ("FifoLane", "_start"): ("rows that left are cut off", _nothing),
-    ("LateQueue", "_new"): ("sorted in before or not", _pieces),
-    ("LateQueue", "_lanes"): ("sorted in before or not", _nothing),
-    ("SortedLane", "_runs"): ("runs that have become short are put together",
-                              lambda lane: sorted(map(repr, _rows_of(lane.held())))),
     ("GateIntake", "work"): ("of the last take", _nothing),
     ("PartitionedIntake", "work"): ("of the last take", _nothing),
     ("PassIntake", "work"): ("of the last take", _nothing),
@@ -100,7 +90,7 @@ REASONS: dict[tuple[str, str], tuple[str, _Seen]] = {
     ("Slot", "_has_asked"): ("a new one asks anew, before its first slice", _nothing),
     ("Slot", "_asked"): ("of the stages, which are compared", _nothing),
     ("StageMachine", "rows_released"): ("of the last slice", _nothing),
-    ("WaitLog", "_by_next"): ("rows that left are cut off", lambda log: canonical(log.snapshot())),
+    ("WaitLog", "_by_next"): ("rows that left are cut off", lambda log: canonical(save(log))),
     ("WaitLog", "_by_coming"): ("messages that have gone are left out", _nothing),
     ("WaitLog", "_number"): ("breaks ties in a heap", _nothing),
     ("SourceMachine", "_block"): ("rows handed over are cut off", _rest_of_block),
@@ -147,9 +137,6 @@ REASONS: dict[tuple[str, str], tuple[str, _Seen]] = {
     ("Settings", "_roles"): ("a way to look up what events are", _nothing),
     ("ReachMatcher", "_orders"): ("of the last event", _nothing),
     ("WindowMatcher", "_orders"): ("of the last event", _nothing),
-    **{("_Held", name): ("put together", lambda held, name=name:
-                         canonical(np.concatenate(getattr(held, name))))
-       for name in ("ids", "came_ns")},
     ("Chain", "barred"): ("one that is too old to bar is kept until others follow", _nothing),
     ("_ListRun", "_open"): ("windows that have ended are cut off",
                             lambda run: canonical(run.snapshot())),

@@ -20,6 +20,7 @@ from slackwater.runtime.model import (
     concat_batches,
 )
 from slackwater.runtime.model.plain import from_plain, to_plain
+from slackwater.runtime.model.state import restore, save
 from slackwater.runtime.operators.aggregate.segments import ByWatermark, Closer, Segment, Wait
 from slackwater.runtime.operators.aggregate.step import AggregateStep
 from slackwater.runtime.operators.ground.keys import KeyIndex
@@ -246,7 +247,7 @@ class ByPolicy:
     def snapshot(self) -> dict[str, Any]:
         """Return all state."""
         return {
-            "run": self.run.snapshot(),
+            "run": save(self.run),
             "types": self._types.snapshot(),
             "held": to_plain(self._held),
             "has_begun": self._has_begun,
@@ -263,7 +264,7 @@ class ByPolicy:
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from a snapshot."""
         self._start()
-        self.run.restore(state["run"])
+        restore(self.run, state["run"])
         self._types.restore(state["types"])
         self._held = from_plain(state["held"])
         self.rows_held = sum(map(len, self._held))
