@@ -1,4 +1,4 @@
-"""Statistics of a flow before it runs: sampled in this process, or read from a history.
+"""Statistics of a flow: sampled in this process, or read from a history.
 
 Here are the clocks and the files; `slackwater.runtime.foresight.observed` has all else.
 """

@@ -1,4 +1,4 @@
-"""Placement of a flow by its prediction: a search, with links where they are thin or long."""
+"""Placement of a flow by a search, which counts thin and long links."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ class MoveWorth:
 
     @property
     def gain_s(self) -> float:
-        """By how much the worst latency is less than it would be; below 0 it is more."""
+        """Fall of the worst latency, seconds; below 0 it rises."""
         if self.then_s == float("inf"):
             return 0.0 if self.now_s == self.then_s else -self.then_s
         return self.now_s - self.then_s

@@ -1,4 +1,4 @@
-"""Observations of a flow before it is predicted: of a sample, or of an earlier job.
+"""Observations of a flow: by a sample, or by an earlier job.
 
 | file | what it has |
 | --- | --- |

@@ -110,7 +110,7 @@ def _advice(plan: Plan, submit: str) -> str:
 
 
 def _why_not(now: Mapping[str, str], job: KeptJob) -> str | None:
-    """Return why a job is not of this version of a flow; None if it is.
+    """Return why a job is of another version of the flow; None if not.
 
     Args:
         now: the versions of the flow's stages.

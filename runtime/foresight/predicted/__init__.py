@@ -1,4 +1,4 @@
-"""Latency of a flow in its slots, predicted from what it has shown and from rates.
+"""Predicted latency of a flow in its slots, by observations and rates.
 
 | file | what it has |
 | --- | --- |

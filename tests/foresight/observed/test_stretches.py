@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import slackwater as sw
-from slackwater import source_times
 from slackwater.runtime.foresight.gates import SourceTimes
+from slackwater.runtime.foresight.observed import source_times
 from slackwater.runtime.foresight.observed.some_rows import BLOCKS
 from slackwater.runtime.foresight.observed.stretches import Stretched, stretched, work_spread
 from slackwater.runtime.foresight.query_graph import FloatArray
