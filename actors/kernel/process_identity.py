@@ -98,7 +98,7 @@ class PidFile:
     """Path of the note in which a process that others start names itself.
 
     The process leaves its note first of all. Its folder is ours, and we remove it when we no longer
-    want the process. A process with a note we end; one that starts later finds no folder, and exits.
+    want the process. We end a process with a note; one that starts later finds no folder and exits.
 
     Attributes:
         path: of the note.
