@@ -30,8 +30,7 @@ def main(arguments: list[str]) -> None:
 
     Args:
         arguments: for the wait, `AGENT --node-id=… --session-dir=… --node-ip-address=… …`; for the
-        agent,
-            `--listening=FD AGENT …`.
+            agent, `--listening=FD AGENT …`.
     """
     if arguments[0].startswith(BECOME):
         be_the_agent(int(arguments[0].removeprefix(BECOME)), arguments[1:])

@@ -11,7 +11,7 @@ LIVED_S = 30.0
 
 
 class BackOff:
-    """Waits of 0, 1, 2, 4 … 30 s; back to 0 after a 30 s life."""
+    """Waits of 0, 1, 2, 4 … 30 s; reset by a 30 s life."""
 
     def __init__(self) -> None:
         self._deaths = 0

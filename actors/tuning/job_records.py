@@ -65,8 +65,7 @@ def read_record(path: Path) -> JobSamples:
 
     Raises:
         SettingError: the file is no record of ours: another user's, a link, too long, half a file,
-        or
-            of another release; the error says which.
+            or of another release; the error says which.
     """
     try:
         data = read_plain(path, most_bytes=MOST_BYTES, is_own=True)

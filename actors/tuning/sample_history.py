@@ -40,7 +40,7 @@ class SampleHistory:
     Args:
         folder: of all flows.
         graph: of the flow; samples of other stages, and of intervals of another length, are
-        omitted.
+            omitted.
         most: how many samples are read, newest first.
     """
 

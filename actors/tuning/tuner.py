@@ -83,8 +83,7 @@ class Tuner:
         before: state of the tuner that this one replaces.
         turn: how many tuners the job had before this one.
         note: where this process leaves its note first of all; it exits if the note's folder is
-        gone.
-            None: no note is wanted.
+            gone. None: no note is wanted.
     """
 
     def __init__(
