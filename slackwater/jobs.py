@@ -359,6 +359,6 @@ def check_collects(flow: str, collects: Collection[str], name: str) -> None:
     if name not in collects:
         names = ", ".join(collects) or "none"
         raise FlowError(
-            f"flow {flow!r} has no collect sink {name!r} (it has: {names}); "
+            f"flow {flow!r} has no collect sink {name!r} (there are: {names}); "
             "give the stream `.sink(name, collect_sink())`, or read the file it was written to"
         )

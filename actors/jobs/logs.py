@@ -99,7 +99,7 @@ def _wanted(record: JobRecord, stage: str | None) -> dict[str, Worker]:
     if stage is not None and stage not in record.placement:
         raise FlowError(
             f"job {record.id} has no stage {stage!r}; the nearest is "
-            f"{nearest(stage, record.placement)!r}; the job has: {listed(record.placement)}"
+            f"{nearest(stage, record.placement)!r}; there are: {listed(record.placement)}"
         )
     if not record.workers:
         raise ClusterError(f"job {record.id} is {record.state} and has no workers to read from")

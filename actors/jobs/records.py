@@ -246,7 +246,7 @@ def find_record(records: Sequence[JobRecord], wanted: str) -> JobRecord:
         )
     near = nearest(wanted, [record.id for record in records])
     raise ClusterError(
-        f"there is no job {wanted!r} in this cluster; the nearest is {near!r}; it has: "
+        f"there is no job {wanted!r} in this cluster; the nearest is {near!r}; there are: "
         f"{listed(record.id for record in records)}"
     )
 

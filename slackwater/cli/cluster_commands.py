@@ -1,6 +1,6 @@
-"""The commands that speak to a cluster: submit, jobs, status JOB, logs, stop, latency.
+"""Define the commands for a cluster: submit, jobs, status JOB, logs, stop, latency.
 
-Each connects, asks, and goes; the jobs run on without it.
+Each connects, asks, and ends; the jobs run on without it.
 """
 
 from __future__ import annotations
@@ -72,22 +72,22 @@ def submit(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Start a flow on a cluster, as a job that outlives this command; print its id."""
+    """Start a flow on a cluster, as a detached job; print its id."""
     where = placed(placement)
     with errors_told(as_json=as_json):
         loaded = load(flow)
-        found: Any = loaded.flow  # a Dataflow, which `Flow` says as much of as others need
+        user_flow: Any = loaded.flow  # a Dataflow; `Flow` has only what others need
         show = Progress(console_of(sys.stderr))
         with connected(address, loaded.module) as cluster:
             job = cluster.submit(
-                found, placement=where, detach=True, **predicted_by(rate, sample, admission)
+                user_flow, placement=where, detach=True, **predicted_by(rate, sample, admission)
             )
             if not wait:
                 if as_json:
                     print_json({"job": job.id, "flow": job.flow, "placement": job.placement})
                     return
                 echo(job.id)
-                echo(f"it runs: `slackwater status {job.id}` tells how it goes", err=True)
+                echo(f"it runs: `slackwater status {job.id}` shows its progress", err=True)
                 return
             if not as_json:
                 show.say(f"job {job.id}")
@@ -101,7 +101,7 @@ def submit(
 
 
 def jobs(*, address: Address = None, as_json: AsJson = False) -> None:
-    """List the jobs of a cluster, the newest first, those that have ended too."""
+    """List the jobs of a cluster, newest first, with those that have ended."""
     with errors_told(as_json=as_json), connected(address) as cluster:
         records = [job.record for job in cluster.jobs()]
         if as_json:
@@ -113,7 +113,7 @@ def jobs(*, address: Address = None, as_json: AsJson = False) -> None:
 
 
 def show_status(name: str, address: str | None, *, watch_it: bool, as_json: bool) -> None:
-    """Show one job of a cluster: who, where, and its report as it stands."""
+    """Show one job of a cluster: its record, and its present report."""
     with errors_told(as_json=as_json), _job(name, address) as job:
         for last in _reports(job, watch_it=watch_it):
             record = job.record
@@ -139,49 +139,49 @@ def logs(
     follow: Annotated[bool, typer.Option("--follow", help="Until the job ends.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show what a job's processes printed, also when it has ended."""
-    with errors_told(as_json=as_json), _job(job, address) as found:
-        parts = found.logs(stage=stage, tail=tail)
+    """Show the output of a job's processes, also after its end."""
+    with errors_told(as_json=as_json), _job(job, address) as opened:
+        parts = opened.logs(stage=stage, tail=tail)
         _show_logs(parts, as_json=as_json)
-        while follow and found.status in ("starting", "running"):
+        while follow and opened.status in ("starting", "running"):
             with suppress(TimeoutError, SlackwaterError):
-                found.wait(timeout=FOLLOW_S)
-            parts = found.logs(stage=stage, seen=parts)
+                opened.wait(timeout=FOLLOW_S)
+            parts = opened.logs(stage=stage, seen=parts)
             _show_logs(parts, as_json=as_json)
 
 
 def stop(job: JobName, *, address: Address = None, as_json: AsJson = False) -> None:
-    """Stop a job; its sinks keep the whole batches that they have."""
-    with errors_told(as_json=as_json), _job(job, address) as found:
-        was = found.status
-        found.stop()
-        state = found.status
+    """Stop a job; its sinks keep their whole batches."""
+    with errors_told(as_json=as_json), _job(job, address) as opened:
+        was = opened.status
+        opened.stop()
+        state = opened.status
         if as_json:
-            print_json({"job": found.id, "was": was, "state": state})
+            print_json({"job": opened.id, "was": was, "state": state})
         elif was in ("starting", "running"):
-            echo(f"job {found.id}: {state}")
+            echo(f"job {opened.id}: {state}")
         else:
-            echo(f"job {found.id} had ended before: {state}")
-        _say_if_lost(found)
+            echo(f"job {opened.id} had ended before: {state}")
+        _say_if_lost(opened)
 
 
 def latency(
     job: JobName, *, address: Address = None, watch: Watch = False, as_json: AsJson = False
 ) -> None:
-    """Show a job's latency, what it is made of, and how sure the clocks are of it."""
-    with errors_told(as_json=as_json), _job(job, address) as found:
-        for last in _reports(found, watch_it=watch):
+    """Show a job's latency, its parts, and the uncertainty of the clocks."""
+    with errors_told(as_json=as_json), _job(job, address) as opened:
+        for last in _reports(opened, watch_it=watch):
             if last is None:
                 raise SlackwaterError(
-                    f"job {found.id} is {found.status} and left no report; submit it again"
+                    f"job {opened.id} is {opened.status} and left no report; submit it again"
                 )
             if as_json:
-                print_json({"job": found.id, **latency_json(last)})
+                print_json({"job": opened.id, **latency_json(last)})
             elif sys.stdout.isatty():
                 render_latency(last, console_of(sys.stdout))
             else:
                 echo(latency_text(last), nl=False)
-        _say_if_lost(found)
+        _say_if_lost(opened)
 
 
 def explained(
@@ -189,7 +189,7 @@ def explained(
 ) -> tuple[str, dict[str, str]]:
     """Return a flow's graph and placement on a cluster as text, and {stage: slot}.
 
-    `by` is what a prediction goes by, if one is to be made.
+    `by` has the arguments of a prediction, if one is wanted.
     """
     with connected(address, module) as cluster:
         text, plan = cluster.explained(flow, placement=placement, **by)
@@ -198,7 +198,7 @@ def explained(
 
 @contextmanager
 def connected(address: str | None, module: ModuleType | None = None) -> Iterator[Cluster]:
-    """Open a cluster; the functions of `module`, the user's file, then travel as they are."""
+    """Open a cluster; functions of `module`, the user's file, are then pickled by value."""
     from ray import cloudpickle  # noqa: PLC0415 (slow to import)
 
     from slackwater.cluster import Cluster  # noqa: PLC0415 (brings in Ray)
@@ -212,13 +212,13 @@ def connected(address: str | None, module: ModuleType | None = None) -> Iterator
 def show_jobs(records: list[JobRecord], *, now_ns: int) -> None:
     """Print jobs as a table."""
     columns = [
-        ("job", [one.id for one in records]),
-        ("flow", [one.flow for one in records]),
-        ("state", [one.state for one in records]),
-        ("submitted by", [one.submitter for one in records]),
-        ("at", [_clock_time(one.submitted_ns) for one in records]),
-        ("ran", [_duration(one, now_ns) for one in records]),
-        ("nodes", [", ".join(one.nodes) for one in records]),
+        ("job", [record.id for record in records]),
+        ("flow", [record.flow for record in records]),
+        ("state", [record.state for record in records]),
+        ("submitted by", [record.submitter for record in records]),
+        ("at", [_clock_time(record.submitted_ns) for record in records]),
+        ("ran", [_duration(record, now_ns) for record in records]),
+        ("nodes", [", ".join(record.nodes) for record in records]),
     ]
     console = console_of(sys.stdout)
     if console.is_terminal:
@@ -227,9 +227,9 @@ def show_jobs(records: list[JobRecord], *, now_ns: int) -> None:
         written = io.StringIO()
         tabulate(plain_console(written), "Jobs", columns)
         echo("\n".join(line.rstrip() for line in written.getvalue().splitlines()))
-    for one in records:
-        if one.error and len(records) > 1:
-            echo(f"{one.id}: {one.error.splitlines()[0]}")
+    for record in records:
+        if record.error and len(records) > 1:
+            echo(f"{record.id}: {record.error.splitlines()[0]}")
 
 
 @contextmanager
@@ -241,7 +241,7 @@ def _job(name: str, address: str | None) -> Iterator[Job]:
 def _waited(
     job: Job, on_report: Callable[[JobReport], None], close: Callable[[], None]
 ) -> JobReport:
-    """Return the last report; of a failed job too. Ctrl-C leaves, and the job goes on."""
+    """Return the last report, of a failed job too; Ctrl-C leaves the job running."""
     try:
         return job.wait(on_report=on_report)
     except KeyboardInterrupt:
@@ -253,14 +253,14 @@ def _waited(
             raise
         try:
             return job.report()
-        except SlackwaterError:  # no report: what ended the job is all there is
+        except SlackwaterError:  # no report: only the job's error is known
             raise problem from None
     finally:
         close()
 
 
 def _reports(job: Job, *, watch_it: bool) -> Iterator[JobReport | None]:
-    """Yield the job's report, None if it has none, again and again if so wished."""
+    """Yield the job's report, None if it has none; repeatedly if `watch_it`."""
     while True:
         ends = job.status not in ("starting", "running")
         try:
@@ -296,7 +296,7 @@ def _show_logs(parts: list[LogPart], *, as_json: bool) -> None:
 def _clock_time(at_ns: int) -> str:
     try:
         return datetime.fromtimestamp(at_ns / 1e9).astimezone().strftime("%m-%d %H:%M:%S")
-    except (ValueError, OverflowError, OSError):  # of no year that a calendar has
+    except (ValueError, OverflowError, OSError):  # outside the years of a calendar
         return "–"
 
 

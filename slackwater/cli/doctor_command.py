@@ -1,4 +1,4 @@
-"""`slackwater doctor`: says in plain words what is wrong here or with a cluster, or will be."""
+"""`slackwater doctor`: report in plain words faults here or of a cluster."""
 
 from __future__ import annotations
 
@@ -30,16 +30,17 @@ def doctor(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Say what is wrong with this machine, a cluster, or the file that it is to come from."""
+    """Report faults of this machine, of a cluster, or of its launcher file."""
     if file is not None and address is not None:
         raise typer.BadParameter("give a launcher file (cluster.yaml) or --address, not both")
     with errors_told(as_json=as_json):
-        found = _examine(file, address, None if as_json else Progress(console_of(sys.stderr)))
+        findings = _examine(file, address, None if as_json else Progress(console_of(sys.stderr)))
         if as_json:
-            print_json({"findings": [asdict(one) for one in found], "well": not has_problem(found)})
+            plain = [asdict(finding) for finding in findings]
+            print_json({"findings": plain, "well": not has_problem(findings)})
         else:
-            _print(found)
-    if has_problem(found):
+            _print(findings)
+    if has_problem(findings):
         raise typer.Exit(1)
 
 
@@ -62,13 +63,13 @@ def _examine(file: Path | None, address: str | None, progress: Progress | None) 
     return examine_address(address, say=say)
 
 
-def _print(found: Sequence[Finding]) -> None:
-    width = max(len(one.about) for one in found)
-    for one in found:
-        line = one.line(width)
+def _print(findings: Sequence[Finding]) -> None:
+    width = max(len(finding.about) for finding in findings)
+    for finding in findings:
+        line = finding.line(width)
         # Without colours where stdout is no terminal.
-        typer.echo(typer.style(line[:8], fg=COLOURS[one.level]) + sanitized(line[8:]))
-    problems = sum(one.level == "problem" for one in found)
-    warnings = sum(one.level == "warning" for one in found)
-    told = f"{problems} to mend, {warnings} to know of, {len(found)} checks"
-    echo(f"\n{told if problems or warnings else f'all is well: {len(found)} checks'}")
+        typer.echo(typer.style(line[:8], fg=COLOURS[finding.level]) + sanitized(line[8:]))
+    problems = sum(finding.level == "problem" for finding in findings)
+    warnings = sum(finding.level == "warning" for finding in findings)
+    counts = f"{problems} to mend, {warnings} to know of, {len(findings)} checks"
+    echo(f"\n{counts if problems or warnings else f'all is well: {len(findings)} checks'}")

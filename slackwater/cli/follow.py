@@ -1,4 +1,4 @@
-"""One job, watched to its end: progress on the way, and files that outlast it."""
+"""Watch a job to its end: progress on the way, and files that outlast it."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Job(Protocol):
         ...
 
     def report(self) -> JobReport:
-        """Return what has happened so far."""
+        """Return the report so far."""
         ...
 
     def wait(
@@ -54,7 +54,7 @@ class Job(Protocol):
 
 
 class Host(Protocol):
-    """Where flows run: a cluster, or the simulator."""
+    """Host of flows: a cluster, or the simulator."""
 
     def submit(
         self, flow: Any, *, rates: Any = None, sample: Any = 1_000, admission: Any = None
@@ -65,11 +65,11 @@ class Host(Protocol):
 
 @contextmanager
 def starting(flow: str, out: Path, *, host: str) -> Iterator[None]:
-    """Leave in `status.json` that a run starts; or how it ended, if it never began.
+    """Write to `status.json` that a run starts; or how it ended, if it never began.
 
     Args:
-        flow: its name.
-        out: the run's folder.
+        flow: name of the flow.
+        out: folder of the run.
         host: "ray" or "simulator".
     """
     begun = JobReport(flow, "starting", host, [], 0.0, [], [], [], ledger_of([], []))
@@ -79,7 +79,7 @@ def starting(flow: str, out: Path, *, host: str) -> Iterator[None]:
     except BaseException as problem:
         is_ctrl_c = isinstance(problem, KeyboardInterrupt)
         error = "interrupted" if is_ctrl_c else str(problem) or type(problem).__name__
-        with suppress(SlackwaterError):  # must not hide what ended it
+        with suppress(SlackwaterError):  # must not hide the run's own error
             if load_report(out / STATUS_FILE).state == "starting":
                 state = "stopped" if is_ctrl_c else "failed"
                 save_report(replace(begun, state=state, error=error), out / STATUS_FILE)
@@ -96,12 +96,12 @@ def follow(
 ) -> JobReport:
     """Wait for a job and return its last report.
 
-    Leaves `status.json` while it runs, then also `report.json`, in `out`; and if it `draws`,
-    `latency.png`, and `deadline.png` of a flow that has one. All in whatever way the job ends.
+    Writes `status.json` while the job runs, then also `report.json`, in `out`; and if it `draws`,
+    `latency.png`, and `deadline.png` for a flow with a deadline. All of them however the job ends.
 
     Raises:
-        SlackwaterError: what ended the job.
-        KeyboardInterrupt: the user did; the job has been stopped.
+        SlackwaterError: the job failed.
+        KeyboardInterrupt: the user ended it; the job has been stopped.
     """
     seen = _Seen(out, show, now_s)
     try:
@@ -113,8 +113,8 @@ def follow(
     except SlackwaterError as problem:
         try:
             _keep(_last_of(job, seen, state="failed", error=str(problem)), out, draws=draws)
-            problem.add_note(f"(what had been done until then is in {out / REPORT_FILE})")
-        except SinkError as unwritten:  # must not hide what ended the job
+            problem.add_note(f"(the report until then is in {out / REPORT_FILE})")
+        except SinkError as unwritten:  # must not hide the job's error
             problem.add_note(f"({unwritten})")
         raise
     _keep(last, out, draws=draws)
@@ -143,10 +143,10 @@ class _Seen:
 
 
 def _last_of(job: Job, seen: _Seen, *, state: str, error: str) -> JobReport | None:
-    """Return the job's last report, saying how it ended; None when nothing was ever heard."""
+    """Return the job's last report, with its end; None if none was ever heard."""
     try:
         last: JobReport | None = job.report()
-    except SlackwaterError:  # whatever ended the job may keep it from answering, too
+    except SlackwaterError:  # a job that has failed may not answer
         last = seen.last
     if last is None:
         return None

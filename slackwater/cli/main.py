@@ -1,7 +1,7 @@
-"""The command line: run, explain, status, report, version.
+"""Define the commands run, explain, status, report and version; start all commands.
 
-What asks a cluster about its jobs is in `slackwater/cli/cluster_commands.py`, what all commands
-share in `slackwater/cli/shell.py`.
+Commands about a cluster's jobs are in `slackwater/cli/cluster_commands.py`, code shared by all
+commands in `slackwater/cli/shell.py`.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ from slackwater.runtime.measure import JobReport, imbalances
 
 RUNS = Path("out")
 STALE_S = 15.0
-"""A running job writes its status every second; silence this long is worth a word."""
+"""A running job writes its status every second; a longer silence is reported."""
 STARTS_S = 180.0
-"""So long a start may take: Ray's nodes, then the slots, then Spark."""
+"""Longest time of a start: Ray's nodes, then the slots, then Spark."""
 
 cluster_commands.add_to(app)
 app.command()(plan)
@@ -95,12 +95,12 @@ def run(  # noqa: PLR0913 - options, each by name
     if address is not None and (nodes is not None or cores is not None or simulate):
         raise typer.BadParameter("--address goes with none of --nodes, --cores and --simulate")
     with errors_told(as_json=as_json):
-        found, module = load(flow)
-        folder = out if out is not None else _new_folder(found.name)
+        user_flow, module = load(flow)
+        folder = out if out is not None else _new_folder(user_flow.name)
         show = Progress(console_of(sys.stderr))
         talk = not (quiet or as_json)
         try:
-            with starting(found.name, folder, host="simulator" if simulate else "ray"):
+            with starting(user_flow.name, folder, host="simulator" if simulate else "ray"):
                 host = open_host(
                     nodes=nodes or 3,
                     cores=cores or 1,
@@ -110,7 +110,7 @@ def run(  # noqa: PLR0913 - options, each by name
                     say=show.say if talk else _nothing,
                 )
                 with host as opened:
-                    job = opened.submit(found, **predicted_by(rate, sample, admission))
+                    job = opened.submit(user_flow, **predicted_by(rate, sample, admission))
                     draw = show.update if talk else _nothing
                     last = follow(job, folder, show=draw, draws=not quiet)
         finally:
@@ -139,10 +139,10 @@ def explain(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Print what a flow consists of, without running it.
+    """Print the steps of a flow, without running it.
 
-    With --address, also where it will run; with --rate or --history, what its latency will be, the
-    bottleneck, and what would relieve it.
+    With --address, also its placement; with --rate or --history, its latency, the bottleneck, and
+    its remedy.
     """
     where = placed(placement)
     is_predicted = bool(rate) or history is not None
@@ -151,17 +151,17 @@ def explain(
     if nodes is not None and (address is not None or not is_predicted):
         raise typer.BadParameter("--nodes goes with --rate or --history, and without --address")
     with errors_told(as_json=as_json):
-        found, module = load(flow)
+        user_flow, module = load(flow)
         slots: dict[str, str] | None = None
-        text = found.explain()
+        text = user_flow.explain()
         by = predicted_by(rate, sample, history=history)
         if address is not None:
-            text, slots = cluster_commands.explained(found, module, address, where, **by)
+            text, slots = cluster_commands.explained(user_flow, module, address, where, **by)
         elif is_predicted:
             from slackwater.simulation import Simulation  # noqa: PLC0415 (slow to import)
 
-            flow_of_user: Any = found  # a Dataflow, which `Flow` says as much of as others need
-            text = Simulation(nodes or 3).explain(flow_of_user, placement=where, **by)
+            dataflow: Any = user_flow  # a Dataflow; `Flow` has only what others need
+            text = Simulation(nodes or 3).explain(dataflow, placement=where, **by)
         if not as_json:
             echo(text)
             return
@@ -172,10 +172,10 @@ def explain(
                 "inputs": list(step.inputs),
                 "columns": {field.name: str(field.type) for field in step.schema},
             }
-            for name, step in found.steps.items()
+            for name, step in user_flow.steps.items()
         ]
         more = {} if slots is None else {"placement": slots}
-        print_json({"flow": found.name, "steps": steps, "text": text, **more})
+        print_json({"flow": user_flow.name, "steps": steps, "text": text, **more})
 
 
 @app.command()
@@ -191,7 +191,7 @@ def status(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show how a run is going, from any shell: of a cluster's JOB, or of `slackwater run`."""
+    """Show a run's progress, from any shell: of a JOB, or of `slackwater run`."""
     if job is not None:
         cluster_commands.show_status(job, address, watch_it=watch_it, as_json=as_json)
         return
@@ -199,15 +199,15 @@ def status(
         raise typer.BadParameter("--address and --watch need a JOB; `slackwater jobs` lists them")
     with errors_told(as_json=as_json):
         path = find_file(out, STATUS_FILE)
-        found = load_report(path)
+        last = load_report(path)
         age_s = max(0.0, time.time() - path.stat().st_mtime)
-        ended = found.state in ("done", "stopped", "failed")
+        ended = last.state in ("done", "stopped", "failed")
         if as_json:
-            print_json({**found.to_json(), "out": str(path.parent), "age_s": round(age_s, 1)})
+            print_json({**last.to_json(), "out": str(path.parent), "age_s": round(age_s, 1)})
             return
-        print_report(found)
+        print_report(last)
         echo(f"\n{path}, written {age_s:.0f} s ago")
-        if found.state == "starting":
+        if last.state == "starting":
             if age_s > STARTS_S:
                 echo("a run starts within seconds: this one has probably died")
         elif not ended and age_s > STALE_S:
@@ -222,24 +222,24 @@ def report(
     *,
     as_json: AsJson = False,
 ) -> None:
-    """Show the report of a run that has ended; of the newest unless told."""
+    """Show the report of a run that has ended, by default of the newest."""
     with errors_told(as_json=as_json):
-        found = load_report(find_file(place, REPORT_FILE))
+        last = load_report(find_file(place, REPORT_FILE))
         if as_json:
-            print_json(found.to_json())
+            print_json(last.to_json())
         else:
-            print_report(found)
+            print_report(last)
 
 
 @app.command()
 def version(*, as_json: AsJson = False) -> None:
     """Show our version, and those of Ray, Spark, Python and Java."""
-    found = versions()
+    installed = versions()
     if as_json:
-        print_json(found)
+        print_json(installed)
     else:
-        for what, number in found.items():
-            echo(f"{what:<11}{number}")
+        for name, number in installed.items():
+            echo(f"{name:<11}{number}")
 
 
 def open_host(
@@ -251,10 +251,10 @@ def open_host(
     module: ModuleType,
     say: Callable[[str], None],
 ) -> AbstractContextManager[Host]:
-    """Return where the flow is to run, not entered yet.
+    """Return the host of a flow, not entered yet.
 
-    The functions of `module`, the user's file, then travel as they are: other nodes need no
-    copy of the file.
+    The functions of `module`, the user's file, are then pickled by value: other nodes need no copy
+    of the file.
     """
     from ray import cloudpickle  # noqa: PLC0415 (slow to import)
 
@@ -263,18 +263,18 @@ def open_host(
 
     host: AbstractContextManager[Host]
     cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
-    if simulate:  # which checks that all of it pickles, as it would on a cluster
+    if simulate:  # which checks that the flow pickles, as on a cluster
         host = Simulation(nodes, cores=cores)
     elif address is not None:
         host = Cluster.connect(address, progress=say)
-        host.detaches = False  # `run` shows a job to its end, and ends it with itself
+        host.detaches = False  # `run` watches a job to its end, and ends it at its own end
     else:
         host = Cluster.local(nodes, cores=cores, progress=say)
     return host
 
 
 def _judge(last: JobReport, folder: Path) -> None:
-    """Raise where a report that has been printed tells of a failure."""
+    """Raise if a report that has been printed shows a failure."""
     if last.state in ("failed", "stopped"):
         raise Told(last.error or f"flow {last.flow!r} {last.state}")
     problems = imbalances(last)

@@ -49,30 +49,32 @@ def plan(  # noqa: PLR0913 - each by name
     speed: Speed = None,
     as_json: AsJson = False,
 ) -> None:
-    """Predict a flow's latency on so many nodes; nothing is run but a sample, here."""
+    """Predict a flow's latency on a number of nodes; runs only a sample, here."""
     with errors_told(as_json=as_json):
         from slackwater.plan_choice import Ahead  # noqa: PLC0415 (slow to import)
         from slackwater.simulation import Simulation  # noqa: PLC0415
 
-        found = cast("Dataflow", load(flow).flow)
+        user_flow = cast("Dataflow", load(flow).flow)
         place = Simulation(nodes, cores=cores, link=link_of(link_capacity, link_delay))
         rates = known_rates(rate, history)
         ahead = Ahead(placement=placed(placement), speed=speed)
         if horizon is not None:
             ahead["horizon"] = horizon
-        if cost or rates is None or history is not None:  # of other plans they say nothing
+        if cost or rates is None or history is not None:  # then other plans are not known
             costs = costs_of(cost)
-            made = place.predict(found, rates, sample=sample, history=history, costs=costs, **ahead)
-            plain, said = made.to_json(), made.text()
+            made = place.predict(
+                user_flow, rates, sample=sample, history=history, costs=costs, **ahead
+            )
+            plain, text = made.to_json(), made.text()
         else:
-            choice = place.choose_plan(found, rates, sample=sample, **ahead)
+            choice = place.choose_plan(user_flow, rates, sample=sample, **ahead)
             made = choice.written.prediction
             plain = {**made.to_json(), "plans": choice.to_json()}
-            said = f"{made.text()}\n{choice.text()}"
+            text = f"{made.text()}\n{choice.text()}"
         if as_json:
             print_json(plain)
         else:
-            echo(said)
+            echo(text)
 
 
 def provision(  # noqa: PLR0913 - each by name
@@ -93,18 +95,18 @@ def provision(  # noqa: PLR0913 - each by name
     speed: Speed = None,
     as_json: AsJson = False,
 ) -> None:
-    """Say how few nodes keep a deadline, and what one fewer would do; exit with 1 if none does."""
+    """Print how few nodes keep a deadline; exit with 1 if none does."""
     with errors_told(as_json=as_json):
         from slackwater.provisioning import fewest_nodes  # noqa: PLC0415 (as above)
 
-        found = cast("Dataflow", load(flow).flow)
-        limit_ns = duration_ns(deadline, what="deadline") if deadline else found.deadline_ns
+        user_flow = cast("Dataflow", load(flow).flow)
+        limit_ns = duration_ns(deadline, what="deadline") if deadline else user_flow.deadline_ns
         if limit_ns is None:
             raise SettingError(
-                f"flow {found.name!r} has no deadline; say which one to keep: --deadline 2s"
+                f"flow {user_flow.name!r} has no deadline; say which one to keep: --deadline 2s"
             )
         answer = fewest_nodes(
-            found,
+            user_flow,
             known_rates(rate, history),
             deadline_s=limit_ns / NS_PER_SECOND,
             cores=cores,

@@ -1,4 +1,4 @@
-"""How a run is going: a small live view on a terminal, a line every two seconds in a log."""
+"""Show a run's progress: a live view on a terminal, else regular lines."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ _NAMED = 2
 
 
 class Progress:
-    """Shows successive reports of one job; asks for as many as it likes, draws only some."""
+    """Shows successive reports of one job; takes all, draws only some."""
 
     def __init__(self, console: Console, *, now_s: Callable[[], float] = time.monotonic) -> None:
-        """Draw on this console; `now_s` says when to draw again, in seconds."""
+        """Draw on this console; `now_s` is a clock in seconds."""
         self._console = console
         self._now_s = now_s
         self._live: Live | None = None
@@ -37,7 +37,7 @@ class Progress:
         self._now = Rates(0.0, None)
 
     def say(self, line: str) -> None:
-        """Print a line that stays: what is being started, say."""
+        """Print a line that stays, such as the step of a start."""
         self._console.print(Text(sanitized(line), style="dim"))
 
     def update(self, report: JobReport) -> None:
@@ -58,7 +58,7 @@ class Progress:
         self._live.update(_view(report, self._now), refresh=True)
 
     def close(self) -> None:
-        """Take the live view away; safe to call twice."""
+        """Remove the live view. Idempotent."""
         if self._live is not None:
             self._live.stop()
             self._live = None
@@ -66,11 +66,11 @@ class Progress:
 
 @dataclass(frozen=True)
 class Rates:
-    """How fast it goes now: events a second, and the latencies of the last second or so."""
+    """Present rates: events a second, and latencies of the last second or so."""
 
     events_per_s: float
     latency: LatencyHistogram | None
-    """None: nothing left the flow in that time."""
+    """None if no result left the flow in that time."""
 
 
 def progress_line(report: JobReport, now: Rates) -> str:
@@ -83,14 +83,14 @@ def progress_line(report: JobReport, now: Rates) -> str:
         _latency(now),
         *_deadline(report),
         *(f"{lag.gate} {lag.text}" for lag in _lags(report)),
-        *(standing(one) for one in report.standstills),
+        *(standing(still) for still in report.standstills),
     ]
     return "  ".join(parts)
 
 
 @dataclass(frozen=True)
 class _Mark:
-    """The run as it was when rates were last taken."""
+    """The run when rates were last computed."""
 
     elapsed_s: float
     entered: int
@@ -114,7 +114,7 @@ class _Lag:
 
 
 def _lags(report: JobReport) -> Iterator[_Lag]:
-    """Yield how far each gate's frontier is behind the newest it has seen, and why."""
+    """Yield each gate's frontier lag, and its reason."""
     gates = {stage.name for stage in report.stages if stage.kind == "gate"}
     replicas = {channel.target for channel in report.channels if channel.source in gates}
     for stage in report.stages:
@@ -169,9 +169,9 @@ def _view(report: JobReport, now: Rates) -> RenderableType:
         Text(_latency(now), style="bold cyan"),
     )
     gates = Table.grid(padding=(0, 2))
-    if told := _deadline(report):
-        gates.add_row(Text("  deadline"), Text(sanitized(", ".join(told)), style="dim"))
+    if deadline := _deadline(report):
+        gates.add_row(Text("  deadline"), Text(sanitized(", ".join(deadline)), style="dim"))
     for lag in _lags(report):
         gates.add_row(Text(sanitized(f"  {lag.gate}")), Text(sanitized(lag.text), style="dim"))
-    still = [Text(sanitized(standing(one)), style="yellow") for one in report.standstills]
+    still = [Text(sanitized(standing(s)), style="yellow") for s in report.standstills]
     return Group(facts, gates, *still)

@@ -1,4 +1,4 @@
-"""The options by which a command is told rates, and what to do about a deadline that will break."""
+"""Define the options for rates, and for the treatment of a broken deadline."""
 
 from __future__ import annotations
 
@@ -54,19 +54,19 @@ def predicted_by(
     admission: str | None = None,
     history: Path | None = None,
 ) -> dict[str, Any]:
-    """Return what `submit` and `explain` take of these options; nothing of a rate without one.
+    """Return the arguments of `submit` and `explain` for these options; none without a rate.
 
     Raises:
         SettingError: a rate is wrong.
     """
-    said: dict[str, Any] = {} if admission is None else {"admission": admission}
+    options: dict[str, Any] = {} if admission is None else {"admission": admission}
     if history is not None:
-        said["history"] = history
-    return {"rates": rates_of(rate), "sample": sample, **said} if rate else said
+        options["history"] = history
+    return {"rates": rates_of(rate), "sample": sample, **options} if rate else options
 
 
 def known_rates(words: list[str] | None, history: Path | None) -> dict[str, Rate] | Rate | None:
-    """Return the rates of `--rate` options; None: those of the history stand.
+    """Return the rates of `--rate` options; None for those of the history.
 
     Raises:
         SettingError: as of `rates_of`.
@@ -78,11 +78,11 @@ def rates_of(words: list[str] | None) -> dict[str, Rate] | Rate:
     """Return the rates of `--rate` options.
 
     Raises:
-        SettingError: none, one that is no number, or a mixture of both forms.
+        SettingError: no rate, a rate that is no number, or a mixture of both forms.
     """
     if not words:
         raise SettingError("no rate is given: --rate 10000, or --rate SOURCE=N for each source")
-    found: dict[str, Rate] = {}
+    rates: dict[str, Rate] = {}
     for word in words:
         source, sign, number = word.rpartition("=")
         source = source.strip()
@@ -90,9 +90,9 @@ def rates_of(words: list[str] | None) -> dict[str, Rate] | Rate:
             value = float(number.replace("_", ""))
         except ValueError:
             raise SettingError(f"--rate {word!r} is not N or SOURCE=N, events a second") from None
-        if (sign and not source) or source in found:
-            said = "names no source" if not source else f"is the second rate of {source!r}"
-            raise SettingError(f"--rate {word!r} {said}; give SOURCE=N once for each source")
+        if (sign and not source) or source in rates:
+            fault = "names no source" if not source else f"is the second rate of {source!r}"
+            raise SettingError(f"--rate {word!r} {fault}; give SOURCE=N once for each source")
         if not sign and len(words) > 1:
             raise SettingError(
                 f"--rate {word!r} is for all sources together, so it stands alone; else give "
@@ -100,5 +100,5 @@ def rates_of(words: list[str] | None) -> dict[str, Rate] | Rate:
             )
         if not sign:
             return value
-        found[source] = value
-    return found
+        rates[source] = value
+    return rates

@@ -1,6 +1,6 @@
-"""What all commands of the command line share: the app, its options, errors told, and printing.
+"""Share the app, its options, errors and printing among all commands.
 
-Results go to stdout (with --json: one JSON object and nothing else), all else to stderr.
+Results go to stdout (with --json: one JSON object and nothing else), everything else to stderr.
 Exit codes: 0 done, 1 an error of the flow, the input or the run, 2 wrong usage, 130 Ctrl-C.
 """
 
@@ -52,14 +52,14 @@ Placement = Annotated[
 
 
 _stdout: ContextVar[TextIO | None] = ContextVar("_stdout", default=None)
-"""The stream for JSON; None: it is `sys.stdout`."""
+"""The stream for JSON; None: `sys.stdout`."""
 
 
 @contextmanager
 def errors_told(*, as_json: bool) -> Iterator[None]:
-    """Tell our own errors in one paragraph, without a traceback of ours.
+    """Print our own errors in one paragraph, without our traceback.
 
-    With JSON, what else is printed meanwhile, as by the user's file, goes to stderr.
+    With JSON, other output, such as of the user's file, goes to stderr.
     """
     own = _stdout.set(sys.stdout)
     try:
@@ -80,11 +80,11 @@ def errors_told(*, as_json: bool) -> Iterator[None]:
 
 
 class Told(SlackwaterError):
-    """The report is on stdout already and says it, too."""
+    """The report is on stdout already, and shows this error."""
 
 
 def load(target: str) -> Loaded:
-    """Import the user's file and return its flow, and the module."""
+    """Import the user's file; return its flow, and the module."""
     path, name = split_target(target)
     if not path.is_file():
         raise typer.BadParameter(f"there is no file {str(path)!r}", param_hint="FLOW.py[:name]")
@@ -93,13 +93,13 @@ def load(target: str) -> Loaded:
 
 def placed(wishes: list[str] | None) -> dict[str, str]:
     """Return {stage: slot or node} of `STAGE=SLOT` options."""
-    found = {}
+    places = {}
     for wish in wishes or []:
         stage, sign, slot = wish.partition("=")
         if not (stage and sign and slot):
             raise typer.BadParameter(f"{wish!r} is not STAGE=SLOT", param_hint="--placement")
-        found[stage] = slot
-    return found
+        places[stage] = slot
+    return places
 
 
 def console_of(stream: Any) -> Console:

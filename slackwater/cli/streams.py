@@ -1,4 +1,4 @@
-"""Stdout and stderr of the command line, where they are closed or their disk is full."""
+"""Handle stdout and stderr that are closed, or whose disk is full."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["call_with_streams"]
 
 
 class _Stream(io.TextIOWrapper):
-    """A stream that notes down whether what it was given could not be written."""
+    """A stream that records whether a write failed."""
 
     is_lost = False
 
@@ -33,7 +33,7 @@ class _Stream(io.TextIOWrapper):
 
 
 def call_with_streams(call: Callable[[], None]) -> None:
-    """Call the command line; exit with 1 and one line where its output cannot be written."""
+    """Call the command line; exit with 1 and one line if its output fails."""
     _open_closed()
     with _noting("stdout") as stdout, _noting("stderr") as stderr:
         try:
@@ -42,14 +42,14 @@ def call_with_streams(call: Callable[[], None]) -> None:
             finally:
                 stdout.flush()
         except OSError as problem:
-            lost = [one for one in (stdout, stderr) if one.is_lost]
+            lost = [stream for stream in (stdout, stderr) if stream.is_lost]
             if not lost:
                 raise
             nowhere = os.open(os.devnull, os.O_WRONLY)
-            for stream in lost:  # they may hold text still, and would fail again at the exit
+            for stream in lost:  # they may still hold text, and would fail again at the exit
                 os.dup2(nowhere, stream.fileno())
             os.close(nowhere)
-            if problem.errno != errno.EPIPE:  # whoever read it has read enough
+            if problem.errno != errno.EPIPE:  # the reader has read enough
                 stderr.write(
                     f"slackwater: the output cannot be written ({problem.strerror}); make room "
                     "there, or send it elsewhere\n"
@@ -59,25 +59,25 @@ def call_with_streams(call: Callable[[], None]) -> None:
 
 @contextmanager
 def _noting(name: str) -> Iterator[_Stream]:
-    """Put a stream of ours in place of one, which no character stops: not every terminal has µ."""
+    """Replace a stream by ours, which encodes any character: some terminals lack µ."""
     old = getattr(sys, name)
-    made = _Stream(
+    stream = _Stream(
         old.buffer,
         encoding=old.encoding,
         errors="replace",
         line_buffering=old.line_buffering,
         write_through=old.write_through,
     )
-    setattr(sys, name, made)
+    setattr(sys, name, stream)
     try:
-        yield made
+        yield stream
     finally:
         setattr(sys, name, old)
-        made.detach()  # else it would close the file that they share
+        stream.detach()  # else it would close the shared file
 
 
 def _open_closed() -> None:
-    """Give closed streams a place, or a file that is opened next would take their number."""
+    """Open closed streams, or a file opened next would take their number."""
     for number, name in ((1, "stdout"), (2, "stderr")):
         if getattr(sys, name) is not None:
             continue
@@ -89,4 +89,4 @@ def _open_closed() -> None:
         setattr(sys, name, stream)
         setattr(sys, f"__{name}__", stream)
         if name == "stdout" and sys.stderr is not None:
-            sys.stderr.write("slackwater: stdout is closed, so what is printed there is lost\n")
+            sys.stderr.write("slackwater: stdout is closed, so its output is lost\n")

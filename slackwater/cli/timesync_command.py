@@ -1,4 +1,4 @@
-"""`slackwater timesync`: a time server for hosts of sources, its key, and what a client sees."""
+"""`slackwater timesync`: a time server for sources' hosts, its key, and a client."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Key = Annotated[str, typer.Option("--key", metavar="FILE", help="The key that bo
 def key(
     file: Annotated[str, typer.Argument(metavar="FILE", help="A new file, for you alone.")],
 ) -> None:
-    """Write a fresh key; copy the file to each host that is to ask (scp -p)."""
+    """Write a fresh key; copy the file to each client's host (scp -p)."""
     with errors_told(as_json=False):
         new_key(file)
     echo(f"a new key is in {file}; who has it can say what time it is")
@@ -41,7 +41,7 @@ def serve(
     port: Annotated[int, typer.Option(min=0, max=65_535, help="0: a free one.")] = 0,
     as_json: AsJson = False,
 ) -> None:
-    """Say what time it is by this host's clock, to whoever has the key, until Ctrl-C."""
+    """Serve this host's clock to each client with the key, until Ctrl-C."""
     asked_to_end = threading.Event()
     before = {
         number: signal.signal(number, lambda *_: asked_to_end.set())
@@ -55,8 +55,8 @@ def serve(
         for number, handler in before.items():
             signal.signal(number, handler)
     if as_json:
-        told = {"answered": server.answered, "refused": server.refused}
-        print_json({"endpoint": server.endpoint, **told})
+        counts = {"answered": server.answered, "refused": server.refused}
+        print_json({"endpoint": server.endpoint, **counts})
     else:
         echo(f"{server.answered:,} questions answered; {_refused(server.refused)}")
 
@@ -68,7 +68,7 @@ def ask(
     key: Key,
     as_json: AsJson = False,
 ) -> None:
-    """Say how far this host's clock is off, by ten exchanges with a time server."""
+    """Print this host's clock offset, by ten exchanges with a time server."""
     with errors_told(as_json=as_json):
         sync = TimeSync(server, key)
         try:
@@ -77,9 +77,9 @@ def ask(
         finally:
             sync.close()
     if as_json:
-        told = {"offset_ns": now.offset_ns, "bound_ns": now.bound_ns}
-        told |= {"round_trip_ns": sync.round_trip_ns, "exchanges": sync.exchanges_done}
-        print_json({**told, "unanswered": sync.unanswered, "refused": sync.refused})
+        figures = {"offset_ns": now.offset_ns, "bound_ns": now.bound_ns}
+        figures |= {"round_trip_ns": sync.round_trip_ns, "exchanges": sync.exchanges_done}
+        print_json({**figures, "unanswered": sync.unanswered, "refused": sync.refused})
         return
     way = "behind" if now.offset_ns >= 0 else "ahead of"
     echo(
@@ -90,5 +90,5 @@ def ask(
 
 
 def _refused(counts: dict[str, int]) -> str:
-    told = ", ".join(f"{count:,} {why.replace('_', ' ')}" for why, count in counts.items())
-    return f"refused: {told}" if told else "nothing refused"
+    reasons = ", ".join(f"{count:,} {why.replace('_', ' ')}" for why, count in counts.items())
+    return f"refused: {reasons}" if reasons else "nothing refused"

@@ -1,4 +1,4 @@
-"""The user's file: imported, and the dataflow found in it."""
+"""Import the user's file, and find its dataflow."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from slackwater.runtime.model.whose_code import let_ctrl_c_pass
 
 @runtime_checkable
 class Flow(Protocol):
-    """What the command line asks of a `Dataflow`."""
+    """The part of a `Dataflow` that the command line uses."""
 
     @property
     def name(self) -> str:
@@ -28,7 +28,7 @@ class Flow(Protocol):
 
     @property
     def steps(self) -> Mapping[str, Any]:
-        """{step name: step}, inputs before what they feed."""
+        """{step name: step}, inputs before the steps that they feed."""
         ...
 
     def explain(self) -> str:
@@ -54,13 +54,13 @@ class Loaded(NamedTuple):
 def load_flow(path: Path, name: str | None = None) -> Loaded:
     """Import a file and return its dataflow.
 
-    That is the one of this name, else the one called `flow`, else what a function `build()`
-    returns, else the only one there is. A name may also be a function that returns one.
+    That is the dataflow of this name, else the one called `flow`, else the result of a function
+    `build()`, else the only one in the file. A name may also be a function that returns a dataflow.
 
     Raises:
         FlowError: the file stops with an error (the user's traceback is in the message), or
             has no such dataflow.
-        SlackwaterError: what building the flow raised, with the line it was on.
+        SlackwaterError: building the flow failed; names the line.
     """
     module = _imported(path)
     return Loaded(_found(module, name, path), module)
@@ -104,8 +104,8 @@ def _named(module: ModuleType, name: str, flows: Mapping[str, Flow], path: Path)
         raise FlowError(f"{path} has no {name!r}, and {_NO_FLOW}")
     if value is None:
         meant = nearest(name, flows or builds)
-        there = f"; there are: {listed(flows)}" if flows else ""
-        raise FlowError(f"{path} has no {name!r}; the nearest is {meant!r}{there}")
+        names = f"; there are: {listed(flows)}" if flows else ""
+        raise FlowError(f"{path} has no {name!r}; the nearest is {meant!r}{names}")
     if not callable(value):
         raise FlowError(
             f"{name!r} in {path} is of type {type(value).__name__}, not a dataflow, nor a function "
@@ -122,12 +122,12 @@ def _built(build: Any, name: str, path: Path) -> Flow:
             f"{name}() in {path} cannot be called without arguments ({problem}); "
             "give its parameters defaults"
         ) from problem
-    made = _run_theirs(build, path)
-    if not _is_flow(made):
+    flow = _run_theirs(build, path)
+    if not _is_flow(flow):
         raise FlowError(
-            f"{name}() in {path} returned a {type(made).__name__}; it must return a Dataflow"
+            f"{name}() in {path} returned a {type(flow).__name__}; it must return a Dataflow"
         )
-    return made
+    return flow
 
 
 def _imported(path: Path) -> ModuleType:
@@ -135,10 +135,10 @@ def _imported(path: Path) -> ModuleType:
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
         raise FlowError(f"{path} is not a Python file; name a file that ends in .py")
-    # As when Python runs the file. Ray lets its workers import what lies beside the script, and in
-    # the folder that one stands in.
+    # As when Python runs the file. Ray lets its workers import modules beside the script, and in
+    # the current folder.
     sys.argv[:1] = [str(path.resolve())]
-    # The modules beside it, and those of the project one stands in.
+    # Modules beside the script, and those of the project in the current folder.
     for folder in (str(Path.cwd()), str(path.resolve().parent)):
         if folder not in sys.path:
             sys.path.insert(0, folder)
@@ -149,7 +149,7 @@ def _imported(path: Path) -> ModuleType:
 
 
 def _module_name(path: Path) -> str:
-    """Return the file's name, or another where that one means something else (random.py)."""
+    """Return the file's name, or another if that one is taken (random.py)."""
     if path.stem.isidentifier() and path.stem not in sys.modules:
         other = importlib.util.find_spec(path.stem)
         if other is None or other.origin == str(path.resolve()):
@@ -158,18 +158,18 @@ def _module_name(path: Path) -> str:
 
 
 def _run_theirs(call: Any, path: Path) -> Any:
-    """Call the user's code; its errors name the line, its own traceback and nothing of ours."""
+    """Call the user's code; its errors show the user's line and traceback only."""
     try:
         return call()
     except SlackwaterError as problem:
-        at = [one.lineno for one in traceback.extract_tb(problem.__traceback__) if _is(one, path)]
+        at = [f.lineno for f in traceback.extract_tb(problem.__traceback__) if _is(f, path)]
         if at:
             problem.add_note(f"({path}, line {at[-1]})")
         raise
     except BaseException as problem:
         let_ctrl_c_pass(problem)
         frames = traceback.extract_tb(problem.__traceback__)
-        first = next((number for number, one in enumerate(frames) if _is(one, path)), len(frames))
+        first = next((number for number, f in enumerate(frames) if _is(f, path)), len(frames))
         lines = traceback.format_list(frames[first:])
         lines += traceback.format_exception_only(problem)
         raise FlowError(

@@ -1,4 +1,4 @@
-"""What runs here: our version, and those of what we stand on."""
+"""Collect our version, and those of our dependencies."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from slackwater.runtime.errors import JavaError
 
 
 def versions() -> dict[str, str]:
-    """Return {what: version}; "not found" for what is not there."""
+    """Return {name: version}; "not found" if not installed."""
     return {
         "slackwater": _installed("slackwater"),
         "ray": _installed("ray"),
@@ -30,9 +30,9 @@ def _installed(package: str) -> str:
 
 
 def _java() -> str:
-    """Return the release and place of the Java that Spark would be given."""
+    """Return the release and path of the Java for Spark."""
     try:
-        found = find_java(os.environ)
+        java = find_java(os.environ)
     except JavaError:
         return "not found"
-    return f"{found.release} ({found.path})"
+    return f"{java.release} ({java.path})"

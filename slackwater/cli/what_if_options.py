@@ -46,10 +46,10 @@ _SIZE = re.compile(r"([0-9][0-9_]*(?:\.[0-9]+)?)\s*([kMG]?)")
 
 
 def link_of(capacity: str | None, delay: str | None) -> LinkModel | None:
-    """Return what lies between nodes; None: nothing was said.
+    """Return the links between nodes; None if no option was given.
 
     Raises:
-        SettingError: a capacity or a delay that is none.
+        SettingError: a capacity or a delay is not valid.
     """
     if capacity is None and delay is None:
         return None
@@ -58,13 +58,13 @@ def link_of(capacity: str | None, delay: str | None) -> LinkModel | None:
     delay_ns = LinkModel().delay_ns if delay is None else duration_ns(delay, what="--link-delay")
     if capacity is None:
         return LinkModel(delay_ns=delay_ns)
-    found = _SIZE.fullmatch(capacity.strip())
-    if found is None or not float(found[1].replace("_", "")):
+    match = _SIZE.fullmatch(capacity.strip())
+    if match is None or not float(match[1].replace("_", "")):
         raise SettingError(
             f"--link-capacity {capacity!r} is no number of bytes a second above 0; write it like "
             "125M, 2.5M or 800k"
         )
-    size = float(found[1].replace("_", "")) * _SIZES[found[2]]
+    size = float(match[1].replace("_", "")) * _SIZES[match[2]]
     return LinkModel(delay_ns=delay_ns, bytes_per_s=size)
 
 
@@ -72,13 +72,13 @@ def costs_of(words: list[str] | None) -> dict[str, str]:
     """Return the costs of `--cost` options.
 
     Raises:
-        SettingError: one that is not STAGE=TIME, or a second one of a stage.
+        SettingError: an option is not STAGE=TIME, or is the second for its stage.
     """
-    found: dict[str, str] = {}
+    costs: dict[str, str] = {}
     for word in words or []:
         stage, sign, time = word.partition("=")
-        if not (stage and sign and time) or stage in found:
-            said = f"is the second cost of {stage!r}" if stage in found else "is not STAGE=TIME"
-            raise SettingError(f"--cost {word!r} {said}; give it once for a stage, like work=2ms")
-        found[stage] = time
-    return found
+        if not (stage and sign and time) or stage in costs:
+            fault = f"is the second cost of {stage!r}" if stage in costs else "is not STAGE=TIME"
+            raise SettingError(f"--cost {word!r} {fault}; give it once for a stage, like work=2ms")
+        costs[stage] = time
+    return costs

@@ -1,7 +1,7 @@
-"""What is wrong with a cluster, or will be: found, and said in plain words.
+"""Find faults of a cluster, present or to come, and report them in plain words.
 
 Before `ray up`: `slackwater/doctor/launcher_file.py` reads the file and visits its hosts over ssh
 (`slackwater/doctor/visit.py`). After it: `slackwater/doctor/address.py` asks the nodes through
 Ray. Both send `actors/nodes/host_facts.py` for the facts, which `slackwater/doctor/findings.py`
-judges. The command that asks and prints is `slackwater/cli/doctor_command.py`.
+judges. The command is `slackwater/cli/doctor_command.py`.
 """

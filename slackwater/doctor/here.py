@@ -1,4 +1,4 @@
-"""The doctor's look at this machine: whether `Cluster.local` and Spark find what they need."""
+"""Examine this machine: whether `Cluster.local` and Spark find their needs."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ __all__ = ["examine_here"]
 
 
 def examine_here(facts: Mapping[str, Any] | None = None) -> list[Finding]:
-    """Return what is to be said of this machine.
+    """Return the findings on this machine.
 
     Args:
-        facts: of `host_facts`; None: they are asked for.
+        facts: of `host_facts`; None: they are collected here.
     """
     facts = host_facts() if facts is None else facts
     versions = ", ".join(f"{name} {version}" for name, version in own_versions().items())
-    found = [
+    findings = [
         ok(HERE, versions),
         *judge_machine(HERE, facts, is_running=True),
         ok(HERE, f"{len(os.sched_getaffinity(0))} CPUs: so many slots have one to themselves"),
     ]
     if facts["ports"].get("6379") == "ray":
-        found.append(
+        findings.append(
             ok(HERE, "a Ray head runs here: `slackwater doctor --address auto` looks at its nodes")
         )
-    return found
+    return findings

@@ -1,4 +1,4 @@
-"""The doctor's look at a file for Ray's launcher, and at the hosts that it names."""
+"""Examine a file for Ray's launcher, and the hosts that it names."""
 
 from __future__ import annotations
 
@@ -32,33 +32,33 @@ TOKEN_PLACE = "~/.ray/auth_token"  # noqa: S105 a place, not a token
 def examine_file(
     path: Path, *, environ: Mapping[str, str], ssh_port: int = SSH_PORT
 ) -> list[Finding]:
-    """Return what is to be said of a launcher file, the token here, and the file's hosts.
+    """Return the findings on a launcher file, the token here, and the file's hosts.
 
     Args:
-        path: the file that `ray up` is given.
-        environ: this process's.
-        ssh_port: where the hosts' sshd listens.
+        path: the file for `ray up`.
+        environ: environment of this process.
+        ssh_port: port of the hosts' sshd.
     """
-    config, found = read_launcher_file(path)
-    found = [*found, *judge_own_token(environ)]
+    config, findings = read_launcher_file(path)
+    findings = [*findings, *judge_own_token(environ)]
     if config is None:
-        return found
-    found += _mounted_token(config, own=token_file(environ))
+        return findings
+    findings += _mounted_token(config, own=token_file(environ))
     provider = config["provider"]
     if provider["type"] != "local" or "head_ip" not in provider:
         return [
-            *found,
+            *findings,
             ok(
                 path.name,
-                f"hosts come from {provider['type']!r}, so there is none to look at yet; "
+                f"hosts come from {provider['type']!r}, so no host can be examined yet; "
                 "once it is up: slackwater doctor --address ADDRESS",
             ),
         ]
-    return found + _examine_hosts(config, ssh_port)
+    return findings + _examine_hosts(config, ssh_port)
 
 
 def read_launcher_file(path: Path) -> tuple[dict[str, Any] | None, list[Finding]]:
-    """Return what a launcher file says, or None if it is wrong; and what is to be said of it."""
+    """Return the contents of a launcher file (None if wrong), and the findings on it."""
     yaml: Any = importlib.import_module("yaml")  # comes with Ray
     name = path.name
     try:
@@ -76,13 +76,13 @@ def read_launcher_file(path: Path) -> tuple[dict[str, Any] | None, list[Finding]
 
 
 def _schema_errors(config: dict[str, Any]) -> Iterator[str]:
-    """Yield what Ray's schema has against a file as it is written, each with its key."""
+    """Yield each violation of Ray's schema by a file, with its key."""
     autoscaler: Any = importlib.import_module("ray.autoscaler")
     jsonschema: Any = importlib.import_module("jsonschema")  # comes with Ray
     schema = json.loads(
         (Path(autoscaler.__file__).parent / "ray-schema.json").read_text(encoding="utf-8")
     )
-    # Ray takes it for hosts of one's own, and turns it into another key before it looks.
+    # For hosts of the user, Ray turns this key into another one before its check.
     written = {key: value for key, value in config.items() if key != "min_workers"}
     for error in jsonschema.Draft7Validator(schema).iter_errors(written):
         key = ".".join(map(str, error.absolute_path)) or "at the top"
@@ -90,9 +90,9 @@ def _schema_errors(config: dict[str, Any]) -> Iterator[str]:
 
 
 def _launcher_errors(config: dict[str, Any]) -> Iterator[str]:
-    """Yield what Ray's launcher says against a file beyond its schema."""
+    """Yield the errors of Ray's launcher beyond its schema."""
     inside: Any = importlib.import_module("ray.autoscaler._private.util")
-    quiet = io.StringIO()  # it says everything to the terminal, too
+    quiet = io.StringIO()  # the launcher also prints everything
     try:
         with contextlib.redirect_stdout(quiet), contextlib.redirect_stderr(quiet):
             inside.validate_config(inside.prepare_config(config))
@@ -102,7 +102,7 @@ def _launcher_errors(config: dict[str, Any]) -> Iterator[str]:
 
 
 def _mounted_token(config: Mapping[str, Any], own: Path | None) -> Iterator[Finding]:
-    """Yield what is to be said of the token that `ray up` copies to the hosts."""
+    """Yield the findings on the token that `ray up` copies to the hosts."""
     mounts = config.get("file_mounts") or {}
     if TOKEN_PLACE not in mounts:
         yield warning(
@@ -118,7 +118,7 @@ def _mounted_token(config: Mapping[str, Any], own: Path | None) -> Iterator[Find
         if not any("RAY_AUTH_MODE=token" in str(line) for line in config.get(key) or []):
             yield problem(
                 key,
-                "Ray is started without RAY_AUTH_MODE=token, so it would take anyone: export it "
+                "Ray is started without RAY_AUTH_MODE=token, so it would accept anyone: export it "
                 "in the line that starts Ray",
             )
 
@@ -173,14 +173,14 @@ def _judge(host: str, seen: Visit, *, is_head: bool, mounts_token: bool) -> Iter
 
 
 def _differences(hosts: Sequence[str], visits: Sequence[Visit]) -> list[Finding]:
-    """Say once more which hosts stand out, if what they have differs between them."""
-    found = []
+    """Return a finding for each package whose version differs between hosts."""
+    findings = []
     for name in own_versions():
         have: dict[str, list[str]] = {}
         for host, seen in zip(hosts, visits, strict=True):
             if seen.facts is not None and seen.facts["versions"].get(name):
                 have.setdefault(seen.facts["versions"][name], []).append(host)
         if len(have) > 1:
-            told = "; ".join(f"{version} on {', '.join(on)}" for version, on in have.items())
-            found.append(problem("all hosts", f"{name} differs between them: {told}"))
-    return found
+            versions = "; ".join(f"{version} on {', '.join(on)}" for version, on in have.items())
+            findings.append(problem("all hosts", f"{name} differs between them: {versions}"))
+    return findings

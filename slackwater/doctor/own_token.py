@@ -1,4 +1,4 @@
-"""The doctor's look at the token on this machine. Its text is never read."""
+"""Examine the token on this machine. Its text is never read."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MAKE = (
 
 
 def judge_own_token(environ: Mapping[str, str]) -> Iterator[Finding]:
-    """Yield what is to be said of the token of who asks, and of RAY_AUTH_MODE."""
+    """Yield the findings on the user's own token, and on RAY_AUTH_MODE."""
     path = token_file(environ)
     if path is None:
         yield ok(HERE, "the token is in RAY_AUTH_TOKEN")
@@ -37,7 +37,7 @@ def judge_own_token(environ: Mapping[str, str]) -> Iterator[Finding]:
 
 
 def judge_token_file(about: str, path: Path) -> Finding:
-    """Return what is to be said of a token file."""
+    """Return the finding on a token file."""
     if not path.exists():
         return problem(about, f"no token in {path}: make one with {MAKE}")
     try:

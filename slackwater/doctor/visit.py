@@ -1,4 +1,4 @@
-"""Looking into a host over ssh, as Ray's launcher will: the same user, key and login shell."""
+"""Visit a host over ssh, as Ray's launcher will: same user, key and login shell."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ __all__ = ["SSH_PORT", "Login", "Visit", "visit"]
 SSH_PORT = 22
 REACH_S = 5.0
 VISIT_S = 60.0
-"""For all of one host; a login shell and Python take a second or so."""
+"""Time limit for one host; a login shell and Python take a second or so."""
 PROGRAM = Path(host_facts.__file__)
-# Its own source comes in first, as a line with its length and so many letters; then questions.
+# Its own source comes first, as a line with its length and the text; then questions.
 RUN = "exec python3 -c 'import sys; exec(sys.stdin.read(int(sys.stdin.readline())))'"
 SSH_FAILED, NOT_FOUND = 255, 127  # exit codes of ssh and of a shell
 NOT_REACHED = re.compile(r"ssh: (?:connect to host|Could not resolve hostname) .*?: (.*)")
@@ -31,7 +31,7 @@ NOT_REACHED = re.compile(r"ssh: (?:connect to host|Could not resolve hostname) .
 
 @dataclass(frozen=True)
 class Login:
-    """How to log in to the hosts of a file."""
+    """Login to the hosts of a file."""
 
     user: str
     key: str | None = None
@@ -43,7 +43,7 @@ class Login:
         options = {
             "BatchMode": "yes",
             "ConnectTimeout": f"{REACH_S:.0f}",
-            # As Ray's launcher does. All that we send is a program that anybody may read.
+            # As Ray's launcher does. We send only a program that anyone may read.
             "StrictHostKeyChecking": "no",
             "UserKnownHostsFile": "/dev/null",
             "LogLevel": "ERROR",
@@ -59,18 +59,18 @@ class Login:
 
 @dataclass(frozen=True)
 class Visit:
-    """What was found on a host, or why nothing was."""
+    """Facts of a host, or the failure to get them."""
 
     facts: dict[str, Any] | None = field(default=None)
     """Of `slackwater.actors.nodes.host_facts.host_facts`, from there."""
     failure: str = ""
     offset_ns: int = 0
-    """What its clock is ahead of ours."""
+    """Offset of its clock: theirs − ours."""
     error_ns: int = 0
 
 
 def visit(host: str, login: Login) -> Visit:
-    """Look into one host. Never raises for what is wrong there."""
+    """Visit one host. Never raises for a fault of the host."""
     if login.key is not None and not Path(login.key).is_file():
         return Visit(failure=f"auth.ssh_private_key: there is no file {login.key} here")
     try:
@@ -111,7 +111,7 @@ def _talk(ssh: subprocess.Popen[str], login: Login) -> Visit:
         ssh.stdin.close()
     except (OSError, ValueError) as error:
         ssh.kill()
-        with contextlib.suppress(OSError):  # what it has not read stays in the buffer
+        with contextlib.suppress(OSError):  # unread text stays in the buffer
             ssh.stdin.close()
         return _failed(ssh, login, ssh.stderr.read(), error)
     return Visit(facts, offset_ns=best.offset_ns, error_ns=best.error_ns(best.t4_ns))
@@ -129,7 +129,7 @@ def _their_ns(ssh: subprocess.Popen[str]) -> int:
 
 
 def _next_line(output: IO[str]) -> str | None:
-    """Return the next line of our program, past what a login shell prints; None at the end."""
+    """Return our program's next line, without a login shell's output; None at the end."""
     for line in output:
         if line.startswith(MARK):
             return line.removeprefix(MARK)
@@ -137,10 +137,10 @@ def _next_line(output: IO[str]) -> str | None:
 
 
 def _failed(
-    ssh: subprocess.Popen[str], login: Login, said: str, error: Exception | None = None
+    ssh: subprocess.Popen[str], login: Login, stderr: str, error: Exception | None = None
 ) -> Visit:
     code = ssh.wait()
-    lines = [line for line in said.strip().splitlines() if not line.startswith("bash: ")]
+    lines = [line for line in stderr.strip().splitlines() if not line.startswith("bash: ")]
     reason = lines[-1] if lines else str(error or f"exit code {code}")
     if code == SSH_FAILED:
         if not_reached := NOT_REACHED.match(reason):

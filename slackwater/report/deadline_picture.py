@@ -1,6 +1,6 @@
-"""A run under a deadline as the paper draws it: latency, slack, slack-ready, results by second.
+"""Draw a run under a deadline as the paper does: five panels over its seconds.
 
-Source: [ssg] Fig. 12 and 13, their four panels; late rows have one besides.
+Source: [ssg] Fig. 12 and 13, their four panels; late rows have a fifth.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _Values = npt.NDArray[np.float64]
 
 
 _HEADROOM = 1.08
-"""How much higher a panel is than what is in it: a steady line must not lie on its edge."""
+"""Height of a panel over its largest value: a steady line must not lie on the edge."""
 
 
 def draw_deadline(tuning: TuningReport, path: Path, *, flow: str) -> None:
@@ -62,8 +62,8 @@ def deadline_figure(tuning: TuningReport, *, flow: str) -> Figure:
         name = plain_text(gate.stage)
         _steps(slack, at_s, _slacks(spans, gate.stage), colour, name)
         gates = [span.gates[gate.stage] for span in spans]
-        _steps(ran_out, at_s, np.array([one.slack_ready for one in gates]) / width_s, colour, name)
-        _steps(late, at_s, np.array([one.late for one in gates]) / width_s, colour, name)
+        _steps(ran_out, at_s, np.array([g.slack_ready for g in gates]) / width_s, colour, name)
+        _steps(late, at_s, np.array([g.late for g in gates]) / width_s, colour, name)
     if tuning.gates:
         slack.legend(fontsize=8, frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
     _panel(results, "rows a second", "results at the sinks")
@@ -87,9 +87,9 @@ def _steps(panel: Axes, at_s: _Values, values: _Values, colour: str, label: str)
 
 
 def _slacks(spans: Sequence[TuningSpan], stage: str) -> _Values:
-    """Return the slacks in seconds, shape (spans,); NaN where there was none."""
+    """Return the slacks in seconds, shape (spans,); NaN without a slack."""
     slacks = [span.gates[stage].slack_ns for span in spans]
-    return np.array([np.nan if one is None else max(one, 0) / NS_PER_SECOND for one in slacks])
+    return np.array([np.nan if ns is None else max(ns, 0) / NS_PER_SECOND for ns in slacks])
 
 
 def _seconds(values_ns: Sequence[int]) -> _Values:

@@ -1,4 +1,4 @@
-"""How well a deadline was kept, and by which slacks, in words."""
+"""Describe how well a deadline was kept, and by which slacks, in words."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from slackwater.runtime.model import NS_PER_SECOND, ReleaseRule, format_ns
 
 
 def policy_words(status: Mapping[str, Any]) -> str:
-    """Return what a policy says of itself: 'fits 3, seconds (safe rule 30, model 120)'."""
+    """Return a policy's status in words: 'fits 3, seconds (safe rule 30, model 120)'."""
     return ", ".join(
         f"{key} ({policy_words(value)})" if isinstance(value, Mapping) else f"{key} {value}"
         for key, value in status.items()
@@ -20,7 +20,7 @@ def policy_words(status: Mapping[str, Any]) -> str:
 
 
 def results_kept(report: JobReport) -> str:
-    """Return what share of the results kept the deadline: '99.98 % of 90,000 results in time'."""
+    """Return the share of results in time: '99.98 % of 90,000 results in time'."""
     counted = report.results_in_time
     if counted is None or not counted[1]:
         return ""
@@ -41,5 +41,5 @@ def kept(tuning: TuningReport) -> str:
 
 
 def slack_words(rule: ReleaseRule) -> str:
-    """Return a rule for a table: its slack, or the hold where there is none."""
+    """Return a rule for a table: its slack, or else its hold."""
     return rule.text if rule.slack_ns is None else format_ns(rule.slack_ns)

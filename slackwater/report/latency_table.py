@@ -1,7 +1,7 @@
-"""Where a job's latency comes from: sinks by quantile, stages by part, links by delay.
+"""Tabulate a job's latency: sinks by quantile, stages by part, links by delay.
 
-Each figure that spans two clocks comes with what the clocks leave uncertain in it (±): they were
-compared as in [thesis] §3.2.2, and within one clock that is nothing.
+A figure that spans two clocks comes with its uncertainty (±) from comparing them, as in [thesis]
+§3.2.2; within one clock that is 0.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ def render_latency(report: JobReport, console: Console) -> None:
     if report.error:
         say(console, Text(report.error, style="bold red"))
     sinks = report.sinks
-    quantiles = [(name, [_quantile(one, q) for one in sinks]) for name, q in QUANTILES.items()]
+    quantiles = [(name, [_quantile(sink, q) for sink in sinks]) for name, q in QUANTILES.items()]
     columns = [
-        ("sink", [one.name for one in sinks]),
-        ("node", [one.node for one in sinks]),
-        ("rows", [f"{one.rows:,}" for one in sinks]),
+        ("sink", [sink.name for sink in sinks]),
+        ("node", [sink.node for sink in sinks]),
+        ("rows", [f"{sink.rows:,}" for sink in sinks]),
         *quantiles,
-        ("±", [format_ns(one.error_ns) for one in sinks]),
+        ("±", [format_ns(sink.error_ns) for sink in sinks]),
         *old_columns(sinks),
     ]
     tabulate(console, "Sinks (latency: egress − stimulus)", columns)
@@ -50,68 +50,68 @@ def render_latency(report: JobReport, console: Console) -> None:
     tabulate(console, "Stages (mean per event; network: per message)", stages)
     links = _links(report)
     rows = [
-        ("link", [one.name for one in links]),
-        ("from", [_node_of(report, one.source) for one in links]),
-        ("to", [_node_of(report, one.target) for one in links]),
-        ("messages", [f"{one.messages:,}" for one in links]),
-        ("least", [_ns(_least_ms(one)) for one in links]),
-        ("mean", [_ns(_delay_ms(one)) for one in links]),
-        ("±", [format_ns(one.error_ns) for one in links]),
+        ("link", [link.name for link in links]),
+        ("from", [_node_of(report, link.source) for link in links]),
+        ("to", [_node_of(report, link.target) for link in links]),
+        ("messages", [f"{link.messages:,}" for link in links]),
+        ("least", [_ns(_least_ms(link)) for link in links]),
+        ("mean", [_ns(_delay_ms(link)) for link in links]),
+        ("±", [format_ns(link.error_ns) for link in links]),
     ]
     tabulate(console, "Links (delay of a message)", rows)
 
 
 def latency_text(report: JobReport) -> str:
-    """Return the same as plain text."""
+    """Return the tables as plain text."""
     written = io.StringIO()
     render_latency(report, plain_console(written))
     return "".join(line.rstrip() + "\n" for line in written.getvalue().splitlines())
 
 
 def latency_json(report: JobReport) -> dict[str, Any]:
-    """Return the same figures as plain values, in milliseconds; None: nothing was measured."""
+    """Return the figures as plain values, in milliseconds; None if not measured."""
     return {
         "flow": report.flow,
         "state": report.state,
         "elapsed_s": report.elapsed_s,
         "error": report.error,
         "sinks": {
-            one.name: {
-                "node": one.node,
-                "rows": one.rows,
+            sink.name: {
+                "node": sink.node,
+                "rows": sink.rows,
                 **{
-                    f"{name.replace('.', '_')}_ms": _quantile_ms(one, q)
+                    f"{name.replace('.', '_')}_ms": _quantile_ms(sink, q)
                     for name, q in QUANTILES.items()
                 },
-                "error_ms": one.error_ns / _MS,
-                "old_s": one.old_s,
+                "error_ms": sink.error_ns / _MS,
+                "old_s": sink.old_s,
             }
-            for one in report.sinks
+            for sink in report.sinks
         },
         "stages": {
             stage.name: {"node": stage.node, **_parts(stage, report.channels)}
             for stage in report.stages
         },
         "links": {
-            one.name: {
-                "from": _node_of(report, one.source),
-                "to": _node_of(report, one.target),
-                "messages": one.messages,
-                "least_ms": _least_ms(one),
-                "mean_ms": _delay_ms(one),
-                "error_ms": one.error_ns / _MS,
+            link.name: {
+                "from": _node_of(report, link.source),
+                "to": _node_of(report, link.target),
+                "messages": link.messages,
+                "least_ms": _least_ms(link),
+                "mean_ms": _delay_ms(link),
+                "error_ms": link.error_ns / _MS,
             }
-            for one in _links(report)
+            for link in _links(report)
         },
     }
 
 
 def _parts(stage: StageReport, channels: Sequence[ChannelReport]) -> dict[str, float | None]:
-    into = [one for one in channels if one.target == stage.name and one.messages]
-    messages, rows = sum(one.messages for one in into), stage.rows_in
+    into = [channel for channel in channels if channel.target == stage.name and channel.messages]
+    messages, rows = sum(channel.messages for channel in into), stage.rows_in
     return {
-        "network_ms": sum(one.link_ns for one in into) / messages / _MS if into else None,
-        "network_error_ms": max(one.error_ns for one in into) / _MS if into else None,
+        "network_ms": sum(c.link_ns for c in into) / messages / _MS if into else None,
+        "network_error_ms": max(c.error_ns for c in into) / _MS if into else None,
         "gate_wait_ms": stage.gate_wait_ns / rows / _MS if rows else None,
         "queue_wait_ms": stage.queue_wait_ns / rows / _MS if rows else None,
         "service_ms": stage.service_ns / rows / _MS if rows else None,
@@ -119,9 +119,9 @@ def _parts(stage: StageReport, channels: Sequence[ChannelReport]) -> dict[str, f
 
 
 def _links(report: JobReport) -> list[ChannelReport]:
-    """Return the channels between slots: what stays in a slot has no way to go."""
+    """Return the channels between slots: a channel within a slot has no delay."""
     slots = {stage.name: stage.slot for stage in report.stages}
-    return [one for one in report.channels if slots.get(one.source) != slots.get(one.target)]
+    return [c for c in report.channels if slots.get(c.source) != slots.get(c.target)]
 
 
 def _delay_ms(channel: ChannelReport) -> float | None:
@@ -145,4 +145,4 @@ def _ns(ms: float | None) -> str:
 
 
 def _node_of(report: JobReport, stage: str) -> str:
-    return next((one.node for one in report.stages if one.name == stage), "–")
+    return next((known.node for known in report.stages if known.name == stage), "–")

@@ -1,4 +1,4 @@
-"""The ledger of a run in a line or two, with its verdict."""
+"""Show the ledger of a run in a line or two, with its verdict."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["ledger_line"]
 
 
 def ledger_line(report: JobReport) -> Text:
-    """Return what became of the events that entered, and whether that is all of them."""
+    """Return the ledger as a line: outcomes of all events, and the verdict."""
     ledger = report.ledger
     line = Text("Ledger  ", style="bold")
     line.append(f"{ledger.balance}  ", style="not bold")
@@ -23,7 +23,7 @@ def ledger_line(report: JobReport) -> Text:
         line.append("balanced", style="bold green")
     else:  # stages of a running job report at slightly different moments
         line.append(f"{abs(ledger.missing) or ledger.untold:,} on the move", style="yellow")
-    # Rows that sources pass on late are late rows of the job, too, and no gate has relaxed them.
+    # Late rows of sources are late rows of the job, too, but no gate has relaxed them.
     passed = sum(stage.late for stage in report.stages if stage.kind == "source")
     at_gates = Counts(ledger.counts)
     at_gates[LATE] = max(at_gates[LATE] - passed, 0)
@@ -41,15 +41,17 @@ def ledger_line(report: JobReport) -> Text:
 
 def _noted(counts: Counts, *, is_beside: bool) -> str:
     noted = [
-        one
-        for one in of_jobs()
-        if one.note and counts[one] and (one.place is LedgerPlace.BESIDE) == is_beside
+        outcome
+        for outcome in of_jobs()
+        if outcome.note
+        and counts[outcome]
+        and (outcome.place is LedgerPlace.BESIDE) == is_beside
     ]
-    return ", ".join(f"{counts[one]:,} {one.note}" for one in noted)
+    return ", ".join(f"{counts[outcome]:,} {outcome.note}" for outcome in noted)
 
 
 def _unaccounted(report: JobReport) -> int:
-    """Return by how many rows a run does not balance; the ledger's word goes first."""
+    """Return the rows by which a run does not balance, by the ledger first."""
     ledger = report.ledger
     stages = sum(abs(stage.missing) for stage in report.stages)
     wires = sum(abs(channel.in_flight) for channel in report.channels)

@@ -1,4 +1,4 @@
-"""Tables of what single operators have come to."""
+"""Tabulate the figures of single operators."""
 
 from __future__ import annotations
 
@@ -11,46 +11,46 @@ from slackwater.runtime.shedding.counts import SheddingCounts
 
 
 def closing_columns(stages: Sequence[StageReport]) -> list[Column]:
-    """Return what closing has come to, of each stage whose windows close in time."""
-    told = [(stage.name, stage.closing) for stage in stages if stage.closing is not None]
-    promised = ["–" if one.promised is None else f"at most {one.promised:.3g}" for _, one in told]
+    """Return the closing figures of each stage whose windows close in time."""
+    closings = [(stage.name, stage.closing) for stage in stages if stage.closing is not None]
+    promised = ["–" if c.promised is None else f"at most {c.promised:.3g}" for _, c in closings]
     return [
-        ("stage", [name for name, _ in told]),
-        ("windows", [format_count(one.windows) for _, one in told]),
-        ("without\na row", [format_count(one.empty) for _, one in told]),
-        ("closed\nearly", [format_count(one.early) for _, one in told]),
-        ("missed\nsomething", [format_count(one.missed) for _, one in told]),
-        ("share", [f"{one.missed_share:.3g}" for _, one in told]),
+        ("stage", [name for name, _ in closings]),
+        ("windows", [format_count(c.windows) for _, c in closings]),
+        ("without\na row", [format_count(c.empty) for _, c in closings]),
+        ("closed\nearly", [format_count(c.early) for _, c in closings]),
+        ("missed\nsomething", [format_count(c.missed) for _, c in closings]),
+        ("share", [f"{c.missed_share:.3g}" for _, c in closings]),
         ("promised", promised),
-        ("mean slack", [format_ns(one.mean_slack_ns) for _, one in told]),
+        ("mean slack", [format_ns(c.mean_slack_ns) for _, c in closings]),
     ]
 
 
 def shedding_columns(stages: Sequence[StageReport]) -> list[Column]:
-    """Return what shedding has come to, of each stage that sheds."""
-    told = [(stage, stage.shedding) for stage in stages if stage.shedding is not None]
-    false = [one.false_share for _, one in told]
-    spells_ns = [sum(to - since for since, to, _ in one.spells) for _, one in told]
+    """Return the shedding figures of each stage that sheds."""
+    sheddings = [(stage, stage.shedding) for stage in stages if stage.shedding is not None]
+    false = [c.false_share for _, c in sheddings]
+    spells_ns = [sum(to - since for since, to, _ in c.spells) for _, c in sheddings]
     return [
-        ("stage", [stage.name for stage, _ in told]),
-        ("bound", [format_ns(one.latency_ns) for _, one in told]),
-        ("slowest\nevent", [format_ns(one.slowest_ns) for _, one in told]),
-        ("times", [format_count(one.starts) for _, one in told]),
-        ("in all", [format_ns(one) for one in spells_ns]),
-        ("events\nshed", [format_count(one.shed) for _, one in told]),
-        ("of events", [_share_text(one.shed, stage.used) for stage, one in told]),
-        ("of these not\nlooked at", [format_count(one.passed_over) for _, one in told]),
-        ("event, window\npairs dropped", [format_count(one.dropped) for _, one in told]),
-        ("of pairs", [_share_text(one.dropped, one.pairs) for _, one in told]),
-        ("matches lost,\nestimated", [_lost_text(one) for _, one in told]),
+        ("stage", [stage.name for stage, _ in sheddings]),
+        ("bound", [format_ns(c.latency_ns) for _, c in sheddings]),
+        ("slowest\nevent", [format_ns(c.slowest_ns) for _, c in sheddings]),
+        ("times", [format_count(c.starts) for _, c in sheddings]),
+        ("in all", [format_ns(spell_ns) for spell_ns in spells_ns]),
+        ("events\nshed", [format_count(c.shed) for _, c in sheddings]),
+        ("of events", [_share_text(c.shed, stage.used) for stage, c in sheddings]),
+        ("of these not\nlooked at", [format_count(c.passed_over) for _, c in sheddings]),
+        ("event, window\npairs dropped", [format_count(c.dropped) for _, c in sheddings]),
+        ("of pairs", [_share_text(c.dropped, c.pairs) for _, c in sheddings]),
+        ("matches lost,\nestimated", [_lost_text(c) for _, c in sheddings]),
         ("false ones", ["–" if s is None else percent(s) for s in false]),
-        ("from\nmatches", [format_count(one.judged_matches) for _, one in told]),
-        ("ranked by", [_ranked_text(one) for _, one in told]),
+        ("from\nmatches", [format_count(c.judged_matches) for _, c in sheddings]),
+        ("ranked by", [_ranked_text(c) for _, c in sheddings]),
     ]
 
 
 def feature_text(counts: SheddingCounts) -> str | None:
-    """Return whether a feature is used, and why; None: there is none, or it was not tried yet."""
+    """Return whether a feature is used, and why; None if not tried (yet)."""
     if counts.compared_lost is None:
         return None
     without, with_it = (percent(share) for share in counts.compared_lost)
@@ -62,11 +62,11 @@ def feature_text(counts: SheddingCounts) -> str | None:
 
 
 def _ranked_text(counts: SheddingCounts) -> str:
-    """Return what events were ranked by while some were dropped, else what they would be."""
+    """Return the ranking that dropped pairs had, else the one for the next."""
     if len(counts.ranked) < 2:
         return next(iter(counts.ranked), counts.ranked_by)
     pairs = sum(counts.ranked.values())
-    by_pairs = sorted(counts.ranked.items(), key=lambda one: -one[1])
+    by_pairs = sorted(counts.ranked.items(), key=lambda item: -item[1])
     return "\n".join(f"{by}: {_share_text(some, pairs)}" for by, some in by_pairs)
 
 

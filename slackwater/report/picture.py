@@ -1,4 +1,4 @@
-"""Latency over stimulus time: a PNG for each run, and one line of blocks for a terminal."""
+"""Draw latency over stimulus time: a PNG for a run, a line for a terminal."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _BLOCKS = "▁▂▃▄▅▆▇█"
-_LEAST_NS = 1_000  # a log axis has no zero; what is below is drawn here
+_LEAST_NS = 1_000  # a log axis has no zero; smaller values are drawn here
 INK = "#2b2b2b"
 _P50, _P99, _MOST, _PREDICTED = "#0b7285", "#e8590c", "#868e96", "#5f3dc4"
 
@@ -40,14 +40,14 @@ def draw_latency(report: JobReport, path: Path) -> None:
         height_in=1.1 + 3.1 * panels,
     )
     axes = figure.subplots(panels, 1, sharex=True, squeeze=False)[:, 0]
-    starts = [one.start_ns for sink in report.sinks for one in sink.series.bins()[:1]]
+    starts = [b.start_ns for sink in report.sinks for b in sink.series.bins()[:1]]
     origin_ns = min(starts, default=0)
     for panel, sink in zip(axes, report.sinks, strict=False):
         if report.prediction is not None:
             _draw_prediction(panel, report.prediction, origin_ns=origin_ns)
         _draw_sink(panel, sink, origin_ns=origin_ns)
     if starts:
-        ends = [one.start_ns + one.width_ns for s in report.sinks for one in s.series.bins()[-1:]]
+        ends = [b.start_ns + b.width_ns for s in report.sinks for b in s.series.bins()[-1:]]
         axes[0].set_xlim(0, (max(ends) - min(starts)) / NS_PER_SECOND)
     if not report.sinks:
         axes[0].set_axis_off()
@@ -56,7 +56,8 @@ def draw_latency(report: JobReport, path: Path) -> None:
 
 
 def sparkline(series: LatencySeries, *, width: int = 60) -> str:
-    """Return the p99 over stimulus time in one line: '1.2 ms ▁▂█▃ 45 ms p99 over 60 s'.
+    """Return the p99 over stimulus time in a line: '1.2 ms ▁▂█▃ 45 ms'.
+
 
     Heights are logarithmic between the least and the greatest p99; a gap is a blank.
     """
@@ -67,9 +68,9 @@ def sparkline(series: LatencySeries, *, width: int = 60) -> str:
     spans = (bins[-1].start_ns - first_ns) // width_ns + 1
     cells = min(width, spans)
     worst = [0] * cells  # the highest p99 of the bins that share a cell
-    for one in bins:
-        cell = (one.start_ns - first_ns) // width_ns * cells // spans
-        worst[cell] = max(worst[cell], one.p99_ns, 1)
+    for bin_ in bins:
+        cell = (bin_.start_ns - first_ns) // width_ns * cells // spans
+        worst[cell] = max(worst[cell], bin_.p99_ns, 1)
     low, high = min(filter(None, worst)), max(worst)
     line = "".join(_block(p99, low, high) for p99 in worst)
     covered = format_ns(spans * width_ns)
@@ -113,13 +114,13 @@ def _draw_prediction(panel: Axes, made: PredictionReport, *, origin_ns: int) -> 
 def _draw_bins(panel: Axes, bins: Sequence[SeriesBin], origin_ns: int) -> None:
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter  # noqa: PLC0415
 
-    at_s = np.array([one.start_ns + one.width_ns / 2 - origin_ns for one in bins]) / NS_PER_SECOND
+    at_s = np.array([b.start_ns + b.width_ns / 2 - origin_ns for b in bins]) / NS_PER_SECOND
     width_s = bins[0].width_ns / NS_PER_SECOND
     p50, p99, most = (
-        np.maximum([getattr(one, name) for one in bins], _LEAST_NS)
+        np.maximum([getattr(b, name) for b in bins], _LEAST_NS)
         for name in ("p50_ns", "p99_ns", "max_ns")
     )
-    gaps = np.flatnonzero(np.diff(at_s) > 1.5 * width_s) + 1  # no line where nothing left
+    gaps = np.flatnonzero(np.diff(at_s) > 1.5 * width_s) + 1  # no line where no result left
     broken_s = np.insert(at_s, gaps, np.nan)
     for values, colour, label in ((p50, _P50, "p50"), (p99, _P99, "p99")):
         broken = np.insert(values.astype(np.float64), gaps, np.nan)
@@ -167,7 +168,7 @@ def _tick(value_ns: float) -> str:
 
 def new_figure(title: str, *, height_in: float) -> Figure:
     """Return an empty figure with its title."""
-    # Building its font cache, once per machine, is no news for whoever runs a flow.
+    # The font cache, built once per machine, does not concern the user of a flow.
     logging.getLogger("matplotlib.font_manager").setLevel(logging.ERROR)
     from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415 (slow to import)
     from matplotlib.figure import Figure  # noqa: PLC0415
@@ -184,13 +185,13 @@ def write_png(figure: Figure, path: Path) -> None:
     Raises:
         SinkError: the file cannot be written.
     """
-    made = io.BytesIO()
-    figure.savefig(made, format="png")
-    replace_file(path, made.getvalue())
+    png = io.BytesIO()
+    figure.savefig(png, format="png")
+    replace_file(path, png.getvalue())
 
 
 def style_panel(panel: Axes) -> None:
-    """Give a panel of any picture the grid and the frame that all have."""
+    """Give a panel of any picture the common grid and frame."""
     panel.grid(visible=True, which="major", color="#dee2e6", linewidth=0.7)
     panel.set_axisbelow(True)
     panel.spines[["top", "right"]].set_visible(False)

@@ -1,4 +1,4 @@
-"""Predicted beside measured latency, as a table and as lines of a picture."""
+"""Show predicted beside measured latency, as a table and as lines of a picture."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ __all__ = ["prediction_columns", "prediction_lines", "prediction_title"]
 
 MOST_ROWS = 12
 _LEAST_NS = 1_000_000
-"""Less than that is no backlog: nothing waits."""
+"""A smaller latency is no backlog: no event waits."""
 
 
 def prediction_title(made: PredictionReport) -> str:
-    """Return what a table of it is called: the worst of each."""
+    """Return the title of the table, with the worst of each latency."""
     planned = "without bound" if made.is_unbounded else _time(made.worst_ns)
     return (
         f"Predicted beside measured (worst: {planned} before it ran, "
@@ -28,29 +28,29 @@ def prediction_title(made: PredictionReport) -> str:
 
 
 def prediction_columns(made: PredictionReport) -> list[tuple[str, Sequence[str]]]:
-    """Return a table of at most a dozen stretches of time; nothing where there is none yet."""
+    """Return a table of at most a dozen time spans; empty before the first."""
     spans: Sequence[PredictedSpan] = made.spans
-    first_ns = min((one.start_ns for one in spans), default=0)
-    width_ns = max((one.width_ns for one in spans), default=NS_PER_SECOND)
+    first_ns = min((span.start_ns for span in spans), default=0)
+    width_ns = max((span.width_ns for span in spans), default=NS_PER_SECOND)
     while len(spans) > MOST_ROWS:
         width_ns *= 2
         spans = coarser(made.spans, width_ns)
     return [
-        ("from", [_at(one.start_ns, first_ns) for one in spans]),
-        ("events", [f"{one.events:,}" for one in spans]),
-        ("predicted", [_time(one.planned_ns) for one in spans]),
-        ("from what\narrived", [_time(one.estimated_ns) for one in spans]),
-        ("measured", [_time(one.measured_ns) for one in spans]),
+        ("from", [_at(span.start_ns, first_ns) for span in spans]),
+        ("events", [f"{span.events:,}" for span in spans]),
+        ("predicted", [_time(span.planned_ns) for span in spans]),
+        ("from what\narrived", [_time(span.estimated_ns) for span in spans]),
+        ("measured", [_time(span.measured_ns) for span in spans]),
     ]
 
 
 def prediction_lines(
     made: PredictionReport, *, origin_ns: int
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """Return (seconds, predicted ns, ns estimated from what arrived), NaN where nothing waits."""
-    at_s = [(one.start_ns + one.width_ns / 2 - origin_ns) / NS_PER_SECOND for one in made.spans]
-    planned = [_waiting(one.planned_ns) for one in made.spans]
-    estimated = [_waiting(one.estimated_ns) for one in made.spans]
+    """Return (seconds, predicted ns, ns by arrivals); NaN where no event waits."""
+    at_s = [(s.start_ns + s.width_ns / 2 - origin_ns) / NS_PER_SECOND for s in made.spans]
+    planned = [_waiting(span.planned_ns) for span in made.spans]
+    estimated = [_waiting(span.estimated_ns) for span in made.spans]
     return np.array(at_s), np.array(planned), np.array(estimated)
 
 

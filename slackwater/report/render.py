@@ -1,4 +1,4 @@
-"""A run's report, for reading: tables, the ledger with its verdict, and notes.
+"""Render a run's report: tables, the ledger with its verdict, and notes.
 
 On a terminal with colour and rules; elsewhere as plain text of at most 100 columns.
 """
@@ -47,8 +47,8 @@ def render_report(report: JobReport, console: Console) -> None:
     say(console, _header(report))
     if report.error:
         say(console, Text(report.error, style="bold red"))
-    for one in report.standstills:
-        say(console, Text(standing(one), style="yellow"))
+    for standstill in report.standstills:
+        say(console, Text(standing(standstill), style="yellow"))
     where, times = _stage_columns(report.stages)
     if console.width < PLAIN_COLUMNS:  # too narrow for one table
         tabulate(console, "Stages", where)
@@ -61,8 +61,8 @@ def render_report(report: JobReport, console: Console) -> None:
     for stage in report.stages:
         if stage.shedding is not None and stage.shedding.reason:
             say(console, Text(f"{stage.name}: shedding did not suffice: {stage.shedding.reason}"))
-        if stage.shedding is not None and (told := feature_text(stage.shedding)) is not None:
-            say(console, Text(f"{stage.name}: {told}"))
+        if stage.shedding is not None and (feature := feature_text(stage.shedding)) is not None:
+            say(console, Text(f"{stage.name}: {feature}"))
     tabulate(console, "Channels", _channel_columns(report.channels))
     tabulate(console, "Sinks (latency: egress − stimulus)", _sink_columns(report.sinks))
     tabulate(console, "Clocks", _clock_columns(report.clocks))
@@ -79,8 +79,9 @@ def render_report(report: JobReport, console: Console) -> None:
     for problem in imbalances(report):
         say(console, Text(f"  {problem}", style="red"))
     heard = [f"heard at {line}" for line in [*report.job_events, *report.slot_events]]
-    said = [*(one.text for one in report.replaced), *(f"note: {one}" for one in _notes(report))]
-    for line in [*said, *heard]:
+    notes = [f"note: {note}" for note in _notes(report)]
+    replaced = [replacement.text for replacement in report.replaced]
+    for line in [*replaced, *notes, *heard]:
         say(console, Text(line, style="dim"))
 
 
@@ -93,7 +94,7 @@ def report_text(report: JobReport) -> str:
 
 
 def plain_console(file: io.TextIOBase) -> Console:
-    """Return a console that writes plain lines, whatever the environment asks for."""
+    """Return a console for plain lines, whatever the environment asks for."""
     return Console(
         file=file,  # type: ignore[arg-type]
         width=PLAIN_COLUMNS,
@@ -122,7 +123,7 @@ def _header(report: JobReport) -> Text:
 
 
 def _stage_columns(stages: Sequence[StageReport]) -> tuple[list[Column], list[Column]]:
-    """Return where each stage is and what passed it, and what its work and waiting took."""
+    """Return columns on each stage's place and rows, and on its work and waits."""
     where: list[Column] = [
         ("stage", [stage.name for stage in stages]),
         ("kind", [stage.kind for stage in stages]),
@@ -146,8 +147,8 @@ def _stage_columns(stages: Sequence[StageReport]) -> tuple[list[Column], list[Co
 
 
 def _gate_columns(stages: Sequence[StageReport]) -> list[Column]:
-    """Return the stages that did not simply release every row in order, and what they did."""
-    told = [
+    """Return the stages that did not simply release all rows in order."""
+    special = [
         stage
         for stage in stages
         if stage.ready != stage.rows_in
@@ -158,17 +159,19 @@ def _gate_columns(stages: Sequence[StageReport]) -> list[Column]:
         or stage.let_go
     ]
     columns: list[Column] = [
-        ("stage", [stage.name for stage in told]),
-        *_outcome_columns(told, LedgerPlace.WENT_ON, LedgerPlace.LEFT_OUT, LedgerPlace.LEFT_BEHIND),
-        ("results\nfiltered", [format_count(stage.results_filtered) for stage in told]),
-        *_outcome_columns(told, LedgerPlace.HERE),
+        ("stage", [stage.name for stage in special]),
+        *_outcome_columns(
+            special, LedgerPlace.WENT_ON, LedgerPlace.LEFT_OUT, LedgerPlace.LEFT_BEHIND
+        ),
+        ("results\nfiltered", [format_count(stage.results_filtered) for stage in special]),
+        *_outcome_columns(special, LedgerPlace.HERE),
     ]
-    if any(stage.early for stage in told):
-        columns.append(("held as\nearly", [format_count(stage.early) for stage in told]))
-    if any(stage.let_go for stage in told):
-        columns.append(("let go\ntoo soon", [format_count(stage.let_go) for stage in told]))
-    if any(stage.idle_marks for stage in told):
-        marks = [stage.idle_marks.items() for stage in told]
+    if any(stage.early for stage in special):
+        columns.append(("held as\nearly", [format_count(stage.early) for stage in special]))
+    if any(stage.let_go for stage in special):
+        columns.append(("let go\ntoo soon", [format_count(stage.let_go) for stage in special]))
+    if any(stage.idle_marks for stage in special):
+        marks = [stage.idle_marks.items() for stage in special]
         named = [", ".join(f"{name} ×{format_count(n)}" for name, n in own) for own in marks]
         columns.append(("went on without", named))
     return columns
@@ -176,22 +179,22 @@ def _gate_columns(stages: Sequence[StageReport]) -> list[Column]:
 
 def _outcome_columns(stages: Sequence[StageReport], *places: LedgerPlace) -> list[Column]:
     return [
-        (one.heading, [format_count(stage.counts[one]) for stage in stages])
-        for one in at_stages(*places)
-        if one.is_usual or any(stage.counts[one] for stage in stages)
+        (outcome.heading, [format_count(stage.counts[outcome]) for stage in stages])
+        for outcome in at_stages(*places)
+        if outcome.is_usual or any(stage.counts[outcome] for stage in stages)
     ]
 
 
 def _channel_columns(channels: Sequence[ChannelReport]) -> list[Column]:
     return [
-        ("channel", [one.name for one in channels]),
-        ("rows sent", [format_count(one.rows_sent) for one in channels]),
-        ("received", [format_count(one.rows_received) for one in channels]),
-        ("messages", [format_count(one.messages) for one in channels]),
-        ("rows/message", [_ratio(one.rows_sent, one.messages) for one in channels]),
-        ("bytes/row", [_ratio(one.bytes_sent, one.rows_sent) for one in channels]),
-        ("on the wire", [_each(one.link_ns, one.messages) for one in channels]),
-        *_error_columns([one.error_ns for one in channels]),
+        ("channel", [channel.name for channel in channels]),
+        ("rows sent", [format_count(channel.rows_sent) for channel in channels]),
+        ("received", [format_count(channel.rows_received) for channel in channels]),
+        ("messages", [format_count(channel.messages) for channel in channels]),
+        ("rows/message", [_ratio(c.rows_sent, c.messages) for c in channels]),
+        ("bytes/row", [_ratio(c.bytes_sent, c.rows_sent) for c in channels]),
+        ("on the wire", [_each(c.link_ns, c.messages) for c in channels]),
+        *_error_columns([channel.error_ns for channel in channels]),
     ]
 
 
@@ -229,42 +232,42 @@ def _sink_columns(sinks: Sequence[SinkReport]) -> list[Column]:
 
 
 def old_columns(sinks: Sequence[SinkReport]) -> list[Column]:
-    """Return how old latencies are of sinks that stand still; nothing where none does."""
-    cells = ["" if one.old_s is None else f"{format_ns(one.old_s * 1e9)} old" for one in sinks]
+    """Return the ages of latencies of standing sinks; empty if none stands."""
+    cells = ["" if s.old_s is None else f"{format_ns(s.old_s * 1e9)} old" for s in sinks]
     return [("still", cells)] if any(cells) else []
 
 
 def _clock_columns(clocks: Sequence[ClockReport]) -> list[Column]:
-    """Return the nodes' clocks, unless all have one."""
-    told = clocks if any(not clock.is_reference for clock in clocks) else []
+    """Return the nodes' clocks, unless all nodes share one."""
+    shown = clocks if any(not clock.is_reference for clock in clocks) else []
     return [
-        ("node", [clock.node for clock in told]),
-        ("ahead by", ["reference" if c.is_reference else format_ns(-c.offset_ns) for c in told]),
-        *_error_columns([clock.error_ns for clock in told]),
-        ("± at most", ["–" if c.is_reference else format_ns(c.largest_error_ns) for c in told]),
-        ("round trip", ["–" if c.is_reference else format_ns(c.round_trip_ns) for c in told]),
-        ("exchanges", [format_count(clock.exchanges) for clock in told]),
-        ("refused", [format_count(clock.refused) for clock in told]),
+        ("node", [clock.node for clock in shown]),
+        ("ahead by", ["reference" if c.is_reference else format_ns(-c.offset_ns) for c in shown]),
+        *_error_columns([clock.error_ns for clock in shown]),
+        ("± at most", ["–" if c.is_reference else format_ns(c.largest_error_ns) for c in shown]),
+        ("round trip", ["–" if c.is_reference else format_ns(c.round_trip_ns) for c in shown]),
+        ("exchanges", [format_count(clock.exchanges) for clock in shown]),
+        ("refused", [format_count(clock.refused) for clock in shown]),
     ]
 
 
 def _source_clock_columns(stages: Sequence[StageReport]) -> list[Column]:
-    """Return how far off the clocks of sources were that are put right."""
-    told = [(stage.name, stage.source_clock) for stage in stages if stage.source_clock]
-    clocks = [clock for _, clock in told]
+    """Return the offsets of sources' clocks that are corrected."""
+    corrected = [(stage.name, stage.source_clock) for stage in stages if stage.source_clock]
+    clocks = [clock for _, clock in corrected]
 
-    def told_as(name: str, text: Callable[[int], str] = format_ns) -> list[str]:
+    def texts_of(name: str, text: Callable[[int], str] = format_ns) -> list[str]:
         return [text(clock[name]) if name in clock else "–" for clock in clocks]
 
     return [
-        ("source", [name for name, _ in told]),
-        ("writers", told_as("writers", format_count)),
-        ("offset\nfrom", told_as("smallest_offset_ns")),
-        ("offset\nto", told_as("largest_offset_ns")),
-        ("± at most", told_as("largest_bound_ns")),
-        ("jumps", told_as("jumps", format_count)),
+        ("source", [name for name, _ in corrected]),
+        ("writers", texts_of("writers", format_count)),
+        ("offset\nfrom", texts_of("smallest_offset_ns")),
+        ("offset\nto", texts_of("largest_offset_ns")),
+        ("± at most", texts_of("largest_bound_ns")),
+        ("jumps", texts_of("jumps", format_count)),
         *(
-            (name.replace("_", "\n"), told_as(name, format_count))
+            (name.replace("_", "\n"), texts_of(name, format_count))
             for name in ("unanswered_rounds", "refused", "contradictions")
             if any(name in clock for clock in clocks)
         ),
@@ -272,7 +275,7 @@ def _source_clock_columns(stages: Sequence[StageReport]) -> list[Column]:
 
 
 def _render_tuning(report: JobReport, tuning: TuningReport, console: Console) -> None:
-    """Print how the deadline was kept, and what that cost in order."""
+    """Print how the deadline was kept, and its cost in order."""
     rows_in = {stage.name: stage.rows_in for stage in report.stages}
     gates = tuning.gates
     columns: list[Column] = [
@@ -284,19 +287,19 @@ def _render_tuning(report: JobReport, tuning: TuningReport, console: Console) ->
         ("late, used", [format_count(gate.late) for gate in gates]),
         ("late, dropped", [format_count(gate.late_dropped) for gate in gates]),
     ]
-    words = [one for one in (results_kept(report), kept(tuning)) if one]
+    words = [text for text in (results_kept(report), kept(tuning)) if text]
     tabulate(console, f"Deadline {format_ns(tuning.deadline_ns)}: {'; '.join(words)}", columns)
     if tuning.seconds:
         p50, p99, most = (format_ns(tuning.latency.quantile(q)) for q in (0.5, 0.99, 1))
-        one = "a second" if tuning.interval_ns == NS_PER_SECOND else "an interval"
-        what = f"{one} counts by the sum of its stages' worst"
+        each = "a second" if tuning.interval_ns == NS_PER_SECOND else "an interval"
+        what = f"{each} counts by the sum of its stages' worst"
         say(console, Text(f"{what}: p50 {p50}, p99 {p99}, max {most}"))
     if tuning.status:
         say(console, Text(f"{tuning.policy}: {policy_words(tuning.status)}", style="dim"))
 
 
 def _error_columns(errors_ns: Sequence[int]) -> list[Column]:
-    """Return what the clocks leave open; nothing where there is one clock."""
+    """Return the uncertainty by clocks; empty with a single clock."""
     cells = [format_ns(error_ns) if error_ns else "–" for error_ns in errors_ns]
     return [("±", cells)] if any(errors_ns) else []
 
@@ -329,7 +332,7 @@ def _share(part: int, whole: int) -> str:
 
 
 def tabulate(console: Console, title: str, columns: Sequence[Column]) -> None:
-    """Print a table under its title; nothing, if it has no rows."""
+    """Print a table under its title; without rows, nothing."""
     if not columns[0][1]:
         return
     plain = not console.is_terminal
@@ -357,5 +360,5 @@ def tabulate(console: Console, title: str, columns: Sequence[Column]) -> None:
 
 
 def say(console: Console, line: Text) -> None:
-    """Print a line, broken where it must be."""
+    """Print a line, broken where needed."""
     console.print(sanitized_line(line), soft_wrap=False, overflow="fold")

@@ -1,6 +1,6 @@
-"""A run's report on disk: `report.json` when it has ended, `status.json` while it runs.
+"""Save a run's report: `report.json` at its end, `status.json` while it runs.
 
-A file is replaced whole, so that whoever reads it never sees half a report.
+A file is replaced whole, so that a reader never sees half a report.
 """
 
 from __future__ import annotations
@@ -22,30 +22,30 @@ DEADLINE_FILE = "deadline.png"
 
 _FORMAT = 1
 MOST_BYTES = 2**26
-"""Of a report that is read; ours have tens of kilobytes."""
+"""Bytes of a report that is read; ours have tens of kilobytes."""
 _NOT_A_REPORT = (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError)
 
 
 def save_report(report: JobReport, path: Path) -> None:
-    """Write a report as JSON, making its folder where needed.
+    """Write a report as JSON, making its folder if needed.
 
     Raises:
-        SinkError: it cannot be written (disk full, no permission).
+        SinkError: the file cannot be written (disk full, no permission).
     """
     plain = {"format": _FORMAT, **report.to_json()}
     replace_file(path, json_text(plain).encode())
 
 
 def json_text(plain: Mapping[str, Any]) -> str:
-    """Return JSON on one line; NumPy's numbers are numbers, too."""
+    """Return JSON on one line; NumPy's numbers become plain numbers."""
     return json.dumps(plain, ensure_ascii=False, default=lambda number: number.item())
 
 
 def replace_file(path: Path, content: bytes) -> None:
-    """Write a file so that readers see the old one or the new one, never a part.
+    """Write a file so that readers see the old or the new one, no part.
 
     Raises:
-        SinkError: it cannot be written; the old one is still there.
+        SinkError: the file cannot be written; the old one is still there.
     """
     half_made = path.with_name(f".{path.name}.{os.getpid()}")
     try:
@@ -64,10 +64,10 @@ def replace_file(path: Path, content: bytes) -> None:
 
 
 def load_report(path: Path) -> JobReport:
-    """Read what `save_report` wrote.
+    """Read a report that `save_report` wrote.
 
     Raises:
-        SlackwaterError: there is no such file, or it is not a report of this version.
+        SlackwaterError: no such file, or no report of this version.
     """
     try:
         plain = json.loads(read_plain(path, most_bytes=MOST_BYTES))
@@ -99,7 +99,7 @@ def find_file(place: Path, name: str) -> Path:
     """Return the file meant by `place`: itself, `name` in it, or in its newest run.
 
     Raises:
-        SlackwaterError: nothing there, or it cannot be looked at.
+        SlackwaterError: no such file, or the place cannot be read.
     """
     try:
         if place.is_file():
@@ -107,7 +107,7 @@ def find_file(place: Path, name: str) -> Path:
         if (place / name).is_file():
             return place / name
         runs = sorted(place.glob(f"*/{name}"), key=lambda path: path.stat().st_mtime_ns)
-    except OSError as problem:  # a name that is too long, a folder that is not ours
+    except OSError as problem:  # a name too long, a folder not ours
         raise SlackwaterError(
             f"{place!s:.300} cannot be looked at: {problem.strerror or problem}; name the "
             "folder that `slackwater run` wrote, or its report.json"

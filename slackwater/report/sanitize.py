@@ -1,4 +1,4 @@
-"""Text of others as our command line prints it: styled, as JSON, or plain."""
+"""Print text of others safely on a terminal: styled, as JSON, or plain."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from slackwater.runtime.terminal_text import PICTURES, sanitized
 
 __all__ = ["echo", "sanitized", "sanitized_json", "sanitized_line"]
 
-_ESCAPES = {code: f"\\u{code:04x}" for code in PICTURES if code >= 0x7F}  # json.dumps had the rest
+_ESCAPES = {code: f"\\u{code:04x}" for code in PICTURES if code >= 0x7F}  # json.dumps: the rest
 
 
 def sanitized_line(line: Text) -> Text:
-    """Return the same of a text with styles."""
+    """Return a styled text, sanitized."""
     shown = sanitized(line.plain)
     if shown == line.plain:
         return line
-    made = line.copy()
-    made.plain = shown
-    return made
+    clean = line.copy()
+    clean.plain = shown
+    return clean
 
 
 def sanitized_json(text: str) -> str:
-    """Return JSON that means the same, and that no terminal obeys."""
+    """Return JSON of the same meaning that no terminal obeys."""
     return text.translate(_ESCAPES)
 
 

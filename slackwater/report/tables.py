@@ -1,4 +1,4 @@
-"""What tables of a report are made of."""
+"""Format the cells of a report's tables."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 _MOST_DIGITS = 6
 Column = tuple[str, Sequence[str]]
-"""(heading, cells); names are left-aligned, all else right."""
+"""(heading, cells); names are left-aligned, others right."""
 
 
 def percent(share: float, *, digits: int = 3) -> str:
-    """Return a share as '0.12 %', '99.97 %' or '100 %': less than all never reads as all."""
+    """Return a share as '0.12 %' or '100 %', which means all."""
     value = 100 * share
     text = f"{value:.{digits}g}"
     while value < 100 and float(text) >= 100 and digits < _MOST_DIGITS:

@@ -123,7 +123,7 @@ def test_a_job_runs_to_its_end_though_its_driver_was_killed_and_gives_everything
     until(lambda: not coordinators(), within_s=SOON_S, what="the coordinator to leave")
     with pytest.raises(WorkerDied, match="kept until they are fetched"):
         cluster.job(name).result("kept")
-    with pytest.raises(FlowError, match=r"no collect sink 'folder' \(it has: kept\)"):
+    with pytest.raises(FlowError, match=r"no collect sink 'folder' \(there are: kept\)"):
         job.result("folder")
     later = cluster.job(name)
     assert later.report().to_json() == report.to_json()

@@ -50,5 +50,5 @@ def test_a_closed_stdout_is_told_and_fails_nothing() -> None:
     done = subprocess.run(command, stderr=subprocess.PIPE, text=True, check=False)  # noqa: S603
     assert (done.returncode, done.stderr) == (
         0,
-        "slackwater: stdout is closed, so what is printed there is lost\n",
+        "slackwater: stdout is closed, so its output is lost\n",
     )

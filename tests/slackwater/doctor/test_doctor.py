@@ -197,7 +197,7 @@ def test_a_file_that_starts_ray_for_anyone_is_said(
 ) -> None:
     text = FILE.format(token=token).replace("export RAY_AUTH_MODE=token; ", "")
     found = examine_file(written(tmp_path, text), environ=environ, ssh_port=closed_port)
-    assert texts(found, "problem").count("would take anyone") == 2
+    assert texts(found, "problem").count("would accept anyone") == 2
     found = examine_file(
         written(tmp_path, FILE.format(token=token)),
         environ={**environ, "RAY_AUTH_MODE": "disabled"},
