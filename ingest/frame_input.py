@@ -45,10 +45,10 @@ class FrameInput:
         count = len(self.refs)
         return f"spark frame ({count} partition{'' if count == 1 else 's'})"
 
-    def schema(self) -> pa.Schema:
+    def schema(self) -> pa.Schema:  # noqa: D102
         return self.columns
 
-    def open(self) -> FrameReader:
+    def open(self) -> FrameReader:  # noqa: D102
         return FrameReader(self)
 
 

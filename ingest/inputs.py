@@ -142,9 +142,7 @@ class FileInput(ABC):
             if self._is_settled(whole):
                 break
         if whole is None:
-            raise SchemaError(
-                f"{self.describe()}: no file has rows that show types; {self.untold}"
-            )
+            raise SchemaError(f"{self.describe()}: no file has rows that show types; {self.untold}")
         return self._chosen(self._said(whole, first), first)
 
     def _merged(self, whole: pa.Schema, shown: pa.Schema, path: str) -> pa.Schema:

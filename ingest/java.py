@@ -91,7 +91,8 @@ def prepare_java(environ: MutableMapping[str, str] | None = None) -> JavaHome:
 def find_java(environ: Mapping[str, str]) -> JavaHome:
     """Return the Java for Spark: of JAVA_HOME, else of the machine or the wheel.
 
-    The wheel's is used if it has later security fixes: 17.0.15 and 11.0.27 have those of April 2025.
+    The wheel's is used if its security fixes are later: 17.0.15 and 11.0.27 have those of April
+    2025.
 
     Raises:
         JavaError: no Java of a supported version runs here; lists the attempts.

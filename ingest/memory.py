@@ -110,7 +110,7 @@ class BlocksInput:
         rows = sum(map(len, self.parts))
         return f"table of {rows} row{'' if rows == 1 else 's'}"
 
-    def schema(self) -> pa.Schema:
+    def schema(self) -> pa.Schema:  # noqa: D102
         return self.columns
 
     def fingerprint(self) -> tuple[str, str]:

@@ -94,21 +94,21 @@ class FlowHost(ABC):
         Its `verdict` says whether it may run. Arguments and errors are those of `submit`.
         """
         by: Ahead = {"placement": placement, "limits": limits, "tuning": tuning}
-        made: Prediction | None = None
+        prediction: Prediction | None = None
         why_not: str | None = None
         if rates is not None:
             check_admission(admission, rates)
-            made, why_not = self._predicted_if_known(flow, rates, sample, **by)
+            prediction, why_not = self._predicted_if_known(flow, rates, sample, **by)
             if why_not is not None and admission == "reject":
                 raise SettingError(
                     f"admission='reject' needs a prediction: {why_not}; or run it and say "
                     "so (admission='warn')"
                 )
         else:
-            made, why_not = self._remembered(flow, **by)
-            check_admission(admission, made, why_not=why_not)
-        if made is not None:
-            return admitted_plan(made, admission)
+            prediction, why_not = self._remembered(flow, **by)
+            check_admission(admission, prediction, why_not=why_not)
+        if prediction is not None:
+            return admitted_plan(prediction, admission)
         plan = self._placed(flow, placement=placement, limits=limits, tuning=tuning)
         notes = plan.verdict.notes if why_not is None else (*plan.verdict.notes, why_not)
         return replace(plan, verdict=replace(plan.verdict, notes=notes))
@@ -155,26 +155,27 @@ class FlowHost(ABC):
         from slackwater.runtime.estimate.sample_statistics import SampleShowsNothing  # noqa: PLC0415
 
         by: Ahead = {"placement": placement, "limits": limits, "tuning": tuning}
-        made: Prediction | None = None
+        prediction: Prediction | None = None
         why_not: str | None = None
         plans = ""
         if history is not None:
-            made = self.predict(flow, rates, history=history, **by)
+            prediction = self.predict(flow, rates, history=history, **by)
         elif rates is not None:
             try:
                 choice = self.choose_plan(flow, rates, sample=sample, **by)
             except SampleShowsNothing as problem:
                 why_not = _nothing_predicted(problem)
             else:
-                made, plans = choice.written.prediction, f"\n{choice.text()}"
+                prediction, plans = choice.written.prediction, f"\n{choice.text()}"
         else:
-            made, why_not = self._remembered(flow, **by)
-        if made is None:
+            prediction, why_not = self._remembered(flow, **by)
+        if prediction is None:
             plan = self._placed(flow, placement=placement, limits=limits, tuning=tuning)
             text = why_not or f"{_placed_by(plan)}: {NOT_PREDICTED}"
         else:
-            plan, text = made.plan, f"{made.placed_text()}\n\n{made.text()}{plans}"
-            refused = admitted_plan(made, "reject").verdict.refusal
+            plan = prediction.plan
+            text = f"{prediction.placed_text()}\n\n{prediction.text()}{plans}"
+            refused = admitted_plan(prediction, "reject").verdict.refusal
             text += "" if refused is None else f"\n\nwith admission='reject': {refused}"
         lines = [flow.explain(), "", "placement", *placement_lines(plan), "", text]
         if plan.verdict.refusal is not None:
@@ -279,26 +280,28 @@ class FlowHost(ABC):
             speed=speed,
             seed=seed,
         )
-        made = predicted(plan)
+        prediction = predicted(plan)
         open_places = self._open(plan, placement)
-        if len(open_places) > 1 and made.has_backlog:
-            coarse = coarser(made)
+        if len(open_places) > 1 and prediction.has_backlog:
+            coarse = coarser(prediction)
             best = searched_placement(coarse, [slot.name for slot in open_places], seed=seed)
-            if links_matter(far, width_s=made.work.width_s):
+            if links_matter(far, width_s=prediction.work.width_s):
                 best = linked_placement(coarse, open_places, far, [plan.slots, best], seed=seed)
             if best != dict(plan.slots):
-                made = better_of(made, predicted(_by_search(placed(placement=best), plan)))
-        return self._beside(made, running)
+                searched = _by_search(placed(placement=best), plan)
+                prediction = better_of(prediction, predicted(searched))
+        return self._beside(prediction, running)
 
     def _open(self, plan: Plan, placement: Mapping[str, str] | None) -> list[SlotPlace]:
         """Return the slots that a search may use."""
         places = open_slots(self.slots, placement=placement, free=self._free)
         return list({slot.name: slot for slot in (*places, *plan.places.values())}.values())
 
-    def _beside(self, made: Prediction, running: Sequence[RunningFlow]) -> Prediction:
+    def _beside(self, prediction: Prediction, running: Sequence[RunningFlow]) -> Prediction:
         """Return a prediction with its effects on flows that run here already."""
-        beside = [flow.name for flow in running if not flow.is_known and made.machines]
-        return replace(made, breaks=tuple(broken_by(made, running)), beside=tuple(beside))
+        beside = [flow.name for flow in running if not flow.is_known and prediction.machines]
+        breaks = tuple(broken_by(prediction, running))
+        return replace(prediction, breaks=breaks, beside=tuple(beside))
 
     def _predicted(
         self,
@@ -318,8 +321,8 @@ class FlowHost(ABC):
         plan = placed(placement={**rates.plan.slots, **(by.get("placement") or {})})
         rates.check_is_there(plan)
         running = self._running()
-        made = replace(rates, plan=replace(plan, placed_by=rates.plan.placed_by))
-        return self._beside(on_machines(made, self._machines(running)), running)
+        prediction = replace(rates, plan=replace(plan, placed_by=rates.plan.placed_by))
+        return self._beside(on_machines(prediction, self._machines(running)), running)
 
     def _predicted_if_known(
         self,

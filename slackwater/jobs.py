@@ -260,8 +260,8 @@ class Job:
                 source, a sink that is no collect sink); or the job has ended.
             ClusterError: no room for a new slot.
         """
-        made = None if isinstance(placement, Mapping) else placement
-        machines = None if made is None or self.beside is None else self.beside()
+        prediction = None if isinstance(placement, Mapping) else placement
+        machines = None if prediction is None or self.beside is None else self.beside()
         places = self._running.places
         moves = wanted_moves(placement, self.placement, gap=gap, places=places, machines=machines)
         if isinstance(moves, Replaced):
@@ -272,8 +272,8 @@ class Job:
             if self.plan is not None:
                 places = dict(self._running.places)
                 self.plan = replace(self.plan, slots=dict(self.placement), places=places)
-                if made is not None:
-                    self.plan = replace(self.plan, expected=made.expected())
+                if prediction is not None:
+                    self.plan = replace(self.plan, expected=prediction.expected())
         return done
 
     def logs(

@@ -86,10 +86,10 @@ class Simulation(FlowHost):
         if cost is None and (rates := how.get("rates")) is not None:
             # The prediction and the run use the same costs.
             check_admission(how.get("admission"), rates)
-            if (made := self._made(flow, rates, how)) is not None:
+            if (prediction := self._made(flow, rates, how)) is not None:
                 from slackwater.sampling import costs_of  # noqa: PLC0415 (only who predicts needs)
 
-                how["rates"], cost = made, costs_of(made.sample)
+                how["rates"], cost = prediction, costs_of(prediction.sample)
         plan = self._ready(flow, how)
         check_picklable(plan)
         job = SimulatedJob(

@@ -146,11 +146,11 @@ class _Rows:
             machine = make_stateless(step)
             cut = Random(f"{self._seed}/{turn}")  # noqa: S311 - no secret
             left = [machine.apply(rows.take(own)) for own in pieces(np.arange(len(rows)), cut)]
-            found = _leaves(left, names)
+            leaves = _leaves(left, names)
             _check(
-                found == whole,
+                leaves == whole,
                 step,
-                f"other rows leave when they come a few at a time: {_difference(found, whole)} "
+                f"other rows leave when they come a few at a time: {_difference(leaves, whole)} "
                 f"(seed={self._seed})",
             )
 
@@ -185,8 +185,8 @@ class _Gated:
         for turn in range(tries):
             reads = self._cut(self._reads, turn)
             machine = self._made()
-            found = self._run(machine, reads, spoils=True)
-            self._same(found, whole, "other rows leave when they are cut otherwise")
+            leaves = self._run(machine, reads, spoils=True)
+            self._same(leaves, whole, "other rows leave when they are cut otherwise")
             self._verify(machine.late_dropped == dropped, "late_dropped depends on the reads")
             self._verify_restored(self._cut(self._reads, turn), whole)
             self._verify_promises(self._cut(self._ordered, turn))

@@ -287,8 +287,8 @@ class JobCarrier:
     def _ends(self) -> list[Stimulus]:
         living = self.life.living
         waiting = {ref: name for ref, name in self._joins.items() if name in living}
-        there = ray.wait(list(waiting), num_returns=len(waiting), timeout=0)[0] if waiting else []
-        return [self._end_of(waiting[ref], ref) for ref in there]
+        done = ray.wait(list(waiting), num_returns=len(waiting), timeout=0)[0] if waiting else []
+        return [self._end_of(waiting[ref], ref) for ref in done]
 
     def _end_of(self, name: str, ref: Any) -> Stimulus:
         try:

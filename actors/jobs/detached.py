@@ -86,8 +86,8 @@ def submit_detached(
     )
     cluster_monitor = own_cluster_monitor()
     place = NodeAffinitySchedulingStrategy(head_id, soft=False) if head_id else None
-    made: Any = ray.remote(Coordinator)
-    chosen = made.options(
+    remote: Any = ray.remote(Coordinator)
+    chosen = remote.options(
         name=actor_name(record.id),
         namespace=NAMESPACE,
         lifetime="detached",

@@ -124,19 +124,19 @@ class Store(Protocol):
 class RayStore:
     """Ray's internal key-value store, from a driver, a worker or a Ray client."""
 
-    def put(self, key: str, value: bytes) -> None:
+    def put(self, key: str, value: bytes) -> None:  # noqa: D102
         put = _kv()._internal_kv_put
         within(ASK_S, put, key, value, overwrite=True, namespace=_NAMESPACE, what=f"it keeps {key}")
 
-    def get(self, key: str) -> bytes | None:
+    def get(self, key: str) -> bytes | None:  # noqa: D102
         get = _kv()._internal_kv_get
         value: bytes | None = within(ASK_S, get, key, namespace=_NAMESPACE, what=f"what {key} is")
         return value
 
-    def delete(self, key: str) -> None:
+    def delete(self, key: str) -> None:  # noqa: D102
         within(ASK_S, _kv()._internal_kv_del, key, namespace=_NAMESPACE, what=f"it forgets {key}")
 
-    def keys(self, prefix: str) -> list[str]:
+    def keys(self, prefix: str) -> list[str]:  # noqa: D102
         ask = _kv()._internal_kv_list
         what = f"which {prefix} there are"
         return [

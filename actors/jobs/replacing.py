@@ -246,9 +246,7 @@ class _Move:
             if is_drained(passed.values()):
                 return
             if time.monotonic() > until_s:
-                raise ClusterError(
-                    f"messages between slots did not arrive within {DRAIN_S:g} s"
-                )
+                raise ClusterError(f"messages between slots did not arrive within {DRAIN_S:g} s")
             time.sleep(LOOK_S)
 
     def _over(self, finished: Collection[str]) -> frozenset[str]:

@@ -83,8 +83,8 @@ class ClusterMonitor:
         Waits a second at most.
         """
         if self.look() is None:
-            there = answering(self._watched)
-            gone = [node for node in self._watched if node not in there]
+            alive = answering(self._watched)
+            gone = [node for node in self._watched if node not in alive]
             if gone:
                 self.lost = f"{self._words[gone[0].node_id]}: it does not answer"
         return self.lost
@@ -137,9 +137,9 @@ def own_cluster_monitor() -> ClusterMonitor:
 
 def _has_failed(calls: list[Any], waits: list[Any]) -> bool:
     """Return whether an answer is an error: the rest is then not waited for."""
-    there = [call for call in calls if call not in waits]
+    answered = [call for call in calls if call not in waits]
     try:
-        ray.get(there, timeout=0)
+        ray.get(answered, timeout=0)
     except GetTimeoutError:
         return False  # the answer is on its way from another node
     except OSError:

@@ -71,8 +71,8 @@ def usable_nodes() -> tuple[list[NodeInfo], list[NodeInfo]]:
 
 def _usable_nodes() -> tuple[list[NodeInfo], list[NodeInfo]]:
     nodes = list_nodes()
-    there = serving(nodes, within_s=GREET_S)
-    return there, [node for node in nodes if node not in there]
+    serving_nodes = serving(nodes, within_s=GREET_S)
+    return serving_nodes, [node for node in nodes if node not in serving_nodes]
 
 
 def _got(call: Any, timeout_s: float) -> Any:

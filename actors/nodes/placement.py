@@ -73,8 +73,8 @@ def list_nodes() -> list[NodeInfo]:
 
 
 def _list_nodes() -> list[NodeInfo]:
-    asked: Any = ray  # untyped; and Ray has no public call for the free resources of a node
-    return name_nodes(asked.nodes(), asked._private.state.available_resources_per_node())
+    untyped: Any = ray  # which has no public call for the free resources of a node
+    return name_nodes(untyped.nodes(), untyped._private.state.available_resources_per_node())
 
 
 def dead_nodes(node_ids: Collection[str], *, within_s: float = ASK_S) -> dict[str, str]:
@@ -83,8 +83,8 @@ def dead_nodes(node_ids: Collection[str], *, within_s: float = ASK_S) -> dict[st
     Raises:
         ClusterError: Ray did not answer in time.
     """
-    asked: Any = ray
-    nodes: list[Mapping[str, Any]] = within(within_s, asked.nodes, what="which nodes are gone")
+    untyped: Any = ray
+    nodes: list[Mapping[str, Any]] = within(within_s, untyped.nodes, what="which nodes are gone")
     return {
         node["NodeID"]: f"its node is gone ({node.get('DeathReasonMessage') or 'Ray lost it'})"
         for node in nodes

@@ -224,8 +224,8 @@ class FileSink:
         old = self._known.run
         self.progress.notes.append(
             f"the output of job {old.job!r} stays: this job was stopped before its own was whole, "
-                "and overwrite=True replaces the old output by a whole one only; with every= or "
-                "rows= it does so as soon as one part is there"
+            "and overwrite=True replaces the old output by a whole one only; with every= or "
+            "rows= it does so as soon as one part is there"
         )
         self._end_short(state)
 
@@ -270,8 +270,8 @@ class FileSink:
         self.abort("other rows than before")
         return SinkError(
             f"sink {self._name!r}: the flow gave {gave} rows, and {self._place.path} has "
-                f"{self._skip:,} that an earlier run of the same flow committed; a function of the "
-                "flow gives other results each time; pass overwrite=True"
+            f"{self._skip:,} that an earlier run of the same flow committed; a function of the "
+            "flow gives other results each time; pass overwrite=True"
         )
 
     # -- publishing ----------------------------------------------------------------------------
@@ -344,11 +344,11 @@ class FileSink:
         if way_out is not None:
             way_out = errors.way_out(problem, way_out)
         else:
-            mend = errors.way_out(problem, "make room or choose another path")
+            remedy = errors.way_out(problem, "make room or choose another path")
             progress = self.progress
             way_out = (
                 f"{progress.parts} part(s) with {self._manifest.rows:,} rows are published and "
-                f"safe, {progress.waiting:,} rows after them are not visible; {mend}, and submit again "
-                "(resume=True goes on after the published rows)"
+                f"safe, {progress.waiting:,} rows after them are not visible; {remedy}, and submit "
+                "again (resume=True goes on after the published rows)"
             )
         return f"sink {self._name!r} could not write {path}: {reason} ({free}); {way_out}"

@@ -19,7 +19,7 @@ class CollectSink(Unpublished):
         self._schema = schema
         self._batches: list[pa.RecordBatch] = []
 
-    def write(self, rows: pa.RecordBatch, event_time_ns: Int64Array | None = None) -> None:
+    def write(self, rows: pa.RecordBatch, event_time_ns: Int64Array | None = None) -> None:  # noqa: D102
         del event_time_ns
         self._batches.append(rows)
 
@@ -62,7 +62,7 @@ class CallbackSink(Unpublished):
         self._function = function
         self._at_end = at_end
 
-    def write(self, rows: pa.RecordBatch, event_time_ns: Int64Array | None = None) -> None:
+    def write(self, rows: pa.RecordBatch, event_time_ns: Int64Array | None = None) -> None:  # noqa: D102
         del event_time_ns
         token = RUNNING.set(self._name)
         try:

@@ -99,8 +99,8 @@ class OutputPath:
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as problem:
             raise SinkError(
                 f"sink {self._sink!r}: manifest {self.manifest_path} is not valid "
-                    f"({type(problem).__name__}: {problem}); another version wrote it, or it is "
-                    "damaged; choose another path, or move the folder away"
+                f"({type(problem).__name__}: {problem}); another version wrote it, or it is "
+                "damaged; choose another path, or move the folder away"
             ) from problem
 
     def tidy(self, known: Manifest | None) -> list[str]:
@@ -140,8 +140,8 @@ class OutputPath:
             if part.name not in manifest.removing and os.path.lexists(self.folder / part.name):
                 raise SinkError(
                     f"sink {self._sink!r}: {self.folder / part.name} has appeared meanwhile; no "
-                        "manifest of ours names it, and nothing touches it; move it away, or "
-                        "choose another path, and submit again"
+                    "manifest of ours names it, and nothing touches it; move it away, or "
+                    "choose another path, and submit again"
                 )
         self.write_manifest(manifest)
         self._show(new, manifest.removing, manifest.parts, token=self.token)

@@ -37,7 +37,7 @@ class FilesOutput(FileSettings, OurOutput):
     """Output of whole files: a folder of parts, or one file."""
 
     @property
-    def traits(self) -> SinkTraits:
+    def traits(self) -> SinkTraits:  # noqa: D102
         return SinkTraits(
             runs_users_code=False,
             commits=CommitTraits(
@@ -95,13 +95,13 @@ class CallbackOutput(OurOutput):
     at_end: Callable[[], None] | None = None
 
     @property
-    def traits(self) -> SinkTraits:
+    def traits(self) -> SinkTraits:  # noqa: D102
         return SinkTraits()
 
-    def describe(self) -> str:
+    def describe(self) -> str:  # noqa: D102
         return "callback"
 
-    def open(self, schema: pa.Schema, context: OutputContext) -> CallbackSink:
+    def open(self, schema: pa.Schema, context: OutputContext) -> CallbackSink:  # noqa: D102
         del schema
         return CallbackSink(context.sink, self.function, at_end=self.at_end)
 
@@ -111,13 +111,13 @@ class CollectOutput(OurOutput):
     """Output kept in memory; the job hands its rows over at its end."""
 
     @property
-    def traits(self) -> SinkTraits:
+    def traits(self) -> SinkTraits:  # noqa: D102
         return SinkTraits(collects=True, runs_users_code=False)
 
-    def describe(self) -> str:
+    def describe(self) -> str:  # noqa: D102
         return "collect"
 
-    def open(self, schema: pa.Schema, context: OutputContext) -> CollectSink:
+    def open(self, schema: pa.Schema, context: OutputContext) -> CollectSink:  # noqa: D102
         del context
         return CollectSink(schema)
 
@@ -134,7 +134,7 @@ def parquet_sink(
 
     Args:
         path: earlier results there are refused, unless `overwrite` or `resume` is set.
-\x20       overwrite: replace the parts in our manifest there once the new output is whole (with
+        overwrite: replace the parts in our manifest there once the new output is whole (with
             `every` or `rows`: once its first part is).
         resume: go on after the rows that an earlier run of the same flow, over the same files, has
             committed there; for flows that release only what is ready.

@@ -344,7 +344,7 @@ def _time_namespace() -> str:
 
 
 def _socket(context: Context, kind: int) -> zmq.Socket[bytes]:
-    made = context.socket(kind)
+    socket = context.socket(kind)
     timeout_ms = round(HEARTBEAT_TIMEOUT_S * 1_000)
     for option, value in (
         (zmq.LINGER, 0),
@@ -352,8 +352,8 @@ def _socket(context: Context, kind: int) -> zmq.Socket[bytes]:
         (zmq.HEARTBEAT_TIMEOUT, timeout_ms),
         (zmq.MAXMSGSIZE, _LONGEST),
     ):
-        made.setsockopt(option, value)
-    return made
+        socket.setsockopt(option, value)
+    return socket
 
 
 def _question(parts: list[bytes]) -> int | None:

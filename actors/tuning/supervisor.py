@@ -246,7 +246,7 @@ class TunerSupervisor:
         actor: Any = ray.remote(Tuner)
 
         def make(options: dict[str, Any], note: PidFile | None) -> Any:
-            there = {"num_cpus": 0, "max_restarts": 0, "max_concurrency": THREADS, **options}
-            return actor.options(**there).remote(graph, tuning, note=note, **own)
+            settings = {"num_cpus": 0, "max_restarts": 0, "max_concurrency": THREADS, **options}
+            return actor.options(**settings).remote(graph, tuning, note=note, **own)
 
         return TunerProcess(make)

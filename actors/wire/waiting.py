@@ -125,18 +125,18 @@ class ChannelPoller:
         Right after a `wait` these are the ends that it saw. An end may be named that has nothing to
         read; an end with something to read is named at the next call at the latest.
         """
-        told, self._told = self._told, None
+        ready_fds, self._told = self._told, None
         if not self._ends:
             return []
-        if told is None:
-            told = self._sleep(0.0)
+        if ready_fds is None:
+            ready_fds = self._sleep(0.0)
         hiding = self._asked()
-        if not told and not hiding:
+        if not ready_fds and not hiding:
             return []
         return [
             name
             for name, end, fd in self._ends
-            if end in hiding or (fd in told and not end.may_hide)
+            if end in hiding or (fd in ready_fds and not end.may_hide)
         ]
 
     def wait(self, timeout_s: float) -> bool:

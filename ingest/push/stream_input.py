@@ -38,10 +38,10 @@ class StreamInput:
     host: str | None
     max_epoch_bytes: int
 
-    def describe(self) -> str:
+    def describe(self) -> str:  # noqa: D102
         return f"spark stream ({len(self.columns)} columns)"
 
-    def schema(self) -> pa.Schema:
+    def schema(self) -> pa.Schema:  # noqa: D102
         return self.columns
 
     def open(self) -> PushReader:

@@ -85,7 +85,7 @@ class TimeSync:
         self._socket = udp_socket(*address_of(server), binds=False)
 
     @property
-    def exchanges_done(self) -> int:
+    def exchanges_done(self) -> int:  # noqa: D102
         return self._estimate.exchanges
 
     @property

@@ -62,15 +62,15 @@ def plan(  # noqa: PLR0913 - each by name
             ahead["horizon"] = horizon
         if cost or rates is None or history is not None:  # then other plans are not known
             costs = costs_of(cost)
-            made = place.predict(
+            prediction = place.predict(
                 user_flow, rates, sample=sample, history=history, costs=costs, **ahead
             )
-            plain, text = made.to_json(), made.text()
+            plain, text = prediction.to_json(), prediction.text()
         else:
             choice = place.choose_plan(user_flow, rates, sample=sample, **ahead)
-            made = choice.written.prediction
-            plain = {**made.to_json(), "plans": choice.to_json()}
-            text = f"{made.text()}\n{choice.text()}"
+            prediction = choice.written.prediction
+            plain = {**prediction.to_json(), "plans": choice.to_json()}
+            text = f"{prediction.text()}\n{choice.text()}"
         if as_json:
             print_json(plain)
         else:

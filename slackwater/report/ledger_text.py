@@ -43,9 +43,7 @@ def _noted(counts: Counts, *, is_beside: bool) -> str:
     noted = [
         outcome
         for outcome in of_jobs()
-        if outcome.note
-        and counts[outcome]
-        and (outcome.place is LedgerPlace.BESIDE) == is_beside
+        if outcome.note and counts[outcome] and (outcome.place is LedgerPlace.BESIDE) == is_beside
     ]
     return ", ".join(f"{counts[outcome]:,} {outcome.note}" for outcome in noted)
 

@@ -58,7 +58,6 @@ def draw_latency(report: JobReport, path: Path) -> None:
 def sparkline(series: LatencySeries, *, width: int = 60) -> str:
     """Return the p99 over stimulus time in a line: '1.2 ms ▁▂█▃ 45 ms'.
 
-
     Heights are logarithmic between the least and the greatest p99; a gap is a blank.
     """
     bins = series.bins()

@@ -72,8 +72,8 @@ def render_report(report: JobReport, console: Console) -> None:
     elif kept_words := results_kept(report):
         say(console, Text())
         say(console, Text(f"Deadline: {kept_words}", style="bold"))
-    if (made := report.prediction) is not None:
-        tabulate(console, prediction_title(made), prediction_columns(made))
+    if (prediction := report.prediction) is not None:
+        tabulate(console, prediction_title(prediction), prediction_columns(prediction))
     say(console, Text())
     say(console, ledger_line(report))
     for problem in imbalances(report):

@@ -133,9 +133,7 @@ def test_a_poll_that_never_returns_holds_up_nobody_and_is_named(
     assert reading.reader.poll() is None
     assert reading.input.standstill(is_over=False) is None, "it may wait for a while"
     monkeypatch.setattr(module, "STANDS_S", 0.0)
-    assert "source 'feed': Feed, a custom input" in str(
-        reading.input.standstill(is_over=False)
-    )
+    assert "source 'feed': Feed, a custom input" in str(reading.input.standstill(is_over=False))
     reading.reader.close()
     assert "has ended without it" in str(reading.input.standstill(is_over=True))
     assert feed.closed == []

@@ -324,9 +324,7 @@ def test_a_file_that_holds_no_key_is_refused_without_telling_what_it_holds(
     path = tmp_path / "key"
     path.write_text(text, encoding="utf-8")
     path.chmod(0o600)
-    with pytest.raises(
-        SettingError, match="holds no key of 64 hexadecimal digits"
-    ) as refused:
+    with pytest.raises(SettingError, match="holds no key of 64 hexadecimal digits") as refused:
         read_key(str(path))
     assert not text or text not in str(refused.value)
 
