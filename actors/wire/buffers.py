@@ -104,7 +104,7 @@ def read_text(name: str, frame: bytes, at: int, *, rows: int, length: int, bitma
         try:
             values.validate(full=True)
         except pa.ArrowInvalid as problem:
-            raise FrameError(f"text column {name!r} is no valid text: {problem}") from problem
+            raise FrameError(f"text column {name!r} is no text: {problem}") from problem
     return values
 
 

@@ -74,7 +74,7 @@ def test_a_log_is_bounded_too(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_last_lines_that_were_cut_are_said_at_the_end() -> None:
     told = Told()
     told.say("x\n" * (MOST_LINES + 1))
-    assert told.texts(is_last=True)[-1].startswith("[clean] … 1 lines more")
+    assert told.texts(is_last=True)[-1].startswith("[clean] … 1 more lines")
 
 
 def test_a_line_without_end_is_cut() -> None:
@@ -116,7 +116,7 @@ def test_what_was_cut_is_said_by_when_its_second_is_over(monkeypatch: pytest.Mon
     assert len(told.texts()) == MOST_LINES
     told.output.wait(30)
     told.now_s = 1.0
-    assert told.texts()[0].startswith("[clean] … 1 lines more")
+    assert told.texts()[0].startswith("[clean] … 1 more lines")
 
 
 def test_only_what_a_steps_code_prints_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:

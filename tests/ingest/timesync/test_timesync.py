@@ -312,7 +312,7 @@ def test_a_key_is_for_its_owner_alone(tmp_path: Path) -> None:
     with pytest.raises(SettingError, match="exists already"):
         new_key(str(path))
     path.chmod(0o640)
-    with pytest.raises(SettingError, match=r"has mode 0640, .* chmod 600") as refused:
+    with pytest.raises(SettingError, match=r"has mode 0640: .* chmod 600") as refused:
         read_key(str(path))
     assert secret not in str(refused.value)
 
