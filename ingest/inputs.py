@@ -156,12 +156,10 @@ class FileInput(ABC):
         return pa.schema(fields)
 
     def _is_settled(self, whole: pa.Schema) -> bool:
-        """Return whether later files can show no more types."""
         given = {name for name, _ in self.types}
         return not any(pa.types.is_null(f.type) and f.name not in given for f in whole)
 
     def _said(self, whole: pa.Schema, path: str) -> pa.Schema:
-        """Return the columns with the types of `types=`."""
         given = dict(self.types)
         for name in given:
             if name not in whole.names and name not in (self.columns or ()):

@@ -291,7 +291,6 @@ def _of_several(problem: pa.ArrowInvalid, piece: Piece) -> BadText:
 
 
 def _lines(piece: Piece) -> Iterator[tuple[int, bytes]]:
-    """Yield (number, bytes) of the lines that are not blank."""
     for number, text in enumerate(piece.data.splitlines(), piece.line):
         if text.strip():
             yield number, text

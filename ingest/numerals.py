@@ -174,7 +174,6 @@ def _first_inexact(text: pa.StringArray, numbers: pa.Array) -> int | None:
 
 
 def _are_whole(text: pa.StringArray) -> bool:
-    """Return whether all numbers are written as whole ones."""
     trimmed = arrow_functions().utf8_trim_whitespace(text)
     is_null = arrow_functions().is_in(trimmed, value_set=pa.array(NULLS))
     is_whole = arrow_functions().match_substring_regex(trimmed, "^-?[0-9]+$")

@@ -37,7 +37,7 @@ def files_of(pattern: str, *, folder: str, suffixes: tuple[str, ...]) -> list[st
 
 
 def _in_order(path: str) -> tuple[list[list[str | int]], str]:
-    """Return a sort key of paths: folder by folder, text and numbers apart."""
+    # Numbers in names count as numbers, so text and numbers are kept apart.
     parts = [re.split("([0-9]+)", part) for part in path.split(os.sep)]
     return [[int(p) if p.isdecimal() else p for p in part] for part in parts], path
 

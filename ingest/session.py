@@ -296,7 +296,6 @@ def way_out(free: Mapping[str, float], executor: Mapping[str, float], limit_s: f
 
 
 def _bytes_of(memory: str) -> int:
-    """Return the bytes of a size like "512m" or "2g"."""
     size = memory.lower().removesuffix("b")
     return int(size[:-1]) << 10 * ("kmgt".index(size[-1]) + 1)
 

@@ -169,9 +169,9 @@ def _run(frame: DataFrame, job: str, owner: SparkOnRay) -> list[Any]:
 def _fetch(*where: Any) -> tuple[pa.Table, int]:
     """Fetch a partition's Arrow bytes from its executor into the object store.
 
-    RayDP's from_spark starts the same fetch. We do not call it: it fetches all partitions at once,
-    wraps them in a Ray Data set that prints on the terminal, and returns too early for Spark's copy
-    to be released.
+    RayDP's from_spark starts the same fetch. We do not call it. It fetches all partitions at once,
+    and wraps them in a Ray Data set that prints on the terminal. It returns too early for Spark's
+    copy to be released.
     """
     from raydp.spark.dataset import (  # noqa: PLC0415 - imports Ray Data, a second or two
         _fetch_arrow_table_from_executor,

@@ -142,7 +142,6 @@ class Cluster(FlowHost):
         ]
 
     def _take_over(self) -> None:
-        """Copy the nodes as last seen."""
         self.nodes = [node.name for node in self._ray.nodes]
         self.slots = slots_of_nodes({node.name: node.cores for node in self._ray.nodes})
         self._free = self._ray.free

@@ -49,13 +49,11 @@ def _nothing_predicted(problem: SettingError) -> str:
 
 
 def _placed_by(plan: Plan) -> str:
-    """Return how stages without a prediction were placed."""
     is_by_hand = set(plan.placed_by.values()) == {"placement"}
     return "placed by hand" if is_by_hand else "placed by the simple rule"
 
 
 def _by_search(searched: Plan, written: Plan) -> Plan:
-    """Return a plan that names the stages that a search has placed."""
     given = {name for name, by in written.placed_by.items() if by == "placement"}
     by: dict[str, PlacedBy] = {
         name: "placement" if name in given else "search" for name in searched.slots

@@ -75,8 +75,8 @@ class Simulation(FlowHost):
                 `admission`; see `slackwater.submitted.Planned`.
 
         Raises:
-            FlowError: the flow or the placement is wrong, or no slack can keep the deadline, or
-                the flow was not admitted, or a part of it does not pickle for a cluster's slots.
+            FlowError: the flow or the placement is wrong, no slack can keep the deadline, or the
+                flow was not admitted. Or a part of it does not pickle for a cluster's slots.
             SettingError: `tuning` is wrong, or the flow has no deadline for it; or a fault names
                 no slot of the plan.
         """

@@ -74,7 +74,6 @@ class ConnectionEvents:
             self._events.close(linger=0)
 
     def _next(self) -> dict[str, Any]:
-        """Return libzmq's next notice; while libzmq is silent, check pending connections."""
         while not self._events.poll(_LOOK_MS if self._pending.are_waiting else None):
             self._pending.look()
         return dict(recv_monitor_message(self._events))

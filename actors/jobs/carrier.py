@@ -260,7 +260,7 @@ class JobCarrier:
         self._woken.clear()
 
     def _leave(self) -> None:
-        """Leave Ray alone at the process's exit: a late call would restart Ray."""
+        # The process exits, and Ray with it: a late call would start Ray again.
         self._is_left = True
         self._woken.set()
         self._thread.join(LEAVE_S)

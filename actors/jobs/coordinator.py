@@ -352,5 +352,4 @@ def _here() -> Worker:
 
 
 def _lives(record: JobRecord) -> bool:
-    """Return whether a job's coordinator is alive."""
     return coordinator_of(record.id) is not None

@@ -306,8 +306,8 @@ class RayJob:
     def stop(self) -> None:
         """End the job now; return when it has ended. The sinks publish all their rows.
 
-        A slot that does not answer (a user's function that hangs) is killed after 10 s, or at once
-        if its host does not answer either. A sink that cannot be finished fails the job, and so
-        does a worker that dies before its end.
+        A slot that does not answer (a user's function that hangs) is killed after 10 s. If its host
+        does not answer either, the slot is killed at once. A sink that cannot be finished fails the
+        job, and so does a worker that dies before its end.
         """
         self._carrier.stop()

@@ -163,5 +163,5 @@ def _lines(path: Path, begin: int, tail: int | None) -> tuple[list[str], int]:
 
 
 def _is_mark(line: str) -> bool:
-    """Whether Ray wrote this line for its own log reader (`:job_id:01000000`)."""
+    # Ray writes such lines for its own log reader.
     return line.startswith((":job_id:", ":actor_name:", ":task_name:"))

@@ -57,7 +57,6 @@ def _try(held: object) -> None:
 
 
 def _problem(held: object) -> Exception | None:
-    """Return the exception of pickling an object; None if it pickles."""
     try:
         _try(held)
     except Exception as problem:
@@ -82,20 +81,17 @@ def _parts(plan: Plan) -> Iterator[tuple[str, Any]]:
 
 
 def _parts_of(step: Step) -> Iterator[tuple[str, Any]]:
-    """Yield a step's arguments, then the step."""
     for field in fields(step):
         yield f"the {field.name} of step {step.name!r}", getattr(step, field.name)
     yield f"step {step.name!r}", step
 
 
 def _name(held: object) -> str:
-    """Return the name of a function, or of an object's class."""
     name = getattr(held, "__qualname__", None)
     return name if isinstance(name, str) else type(held).__name__
 
 
 def _inside(held: object) -> str:
-    """Return the name of the first used object that does not pickle; or empty."""
     for name, used in _used(held).items():
         if _problem(used) is not None:
             return f" because of {name!r}, a {type(used).__name__}"

@@ -146,8 +146,9 @@ def check_cluster(address: str, settings: Mapping[str, str]) -> list[str]:
     """Check the cluster at `address`; return notes for the user.
 
     Raises:
-        ClusterError: it is no Ray head, refuses our token, has another version of Ray or Python,
-            has no node on this host, or accepts peers without a token, and not on loopback alone.
+        ClusterError: the address is no Ray head, refuses our token, has another version of Ray or
+            Python, or no node on this host. Or the cluster accepts peers without a token, and not
+            on loopback alone.
     """
     cluster = ask(address, settings)
     if not address.startswith(CLIENT):  # Ray's client checks this itself

@@ -1,7 +1,7 @@
 """Collect facts of a host for `slackwater doctor`, without judgement.
 
 Standard library only, and one file: it runs as a Ray task on a node, and over ssh on a host without
-slackwater (`main`, which then answers each line with its time).
+slackwater. There `main` prints the facts, and then answers each line with the host's time.
 """
 
 from __future__ import annotations

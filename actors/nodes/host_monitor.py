@@ -1,6 +1,6 @@
 """Ask kernels whether their hosts answer, so that a lost host is known within seconds.
 
-Ray needs 15 to 30 s to report a dead node whose host falls silent (no power, a cut cable), and
+Ray needs 15 to 30 s to report a dead node whose host falls silent (no power, a cut cable).
 ZeroMQ's heartbeats cover only slots with a channel to another host. So every job opens a TCP
 connection to each of its hosts' raylets once a second, and sends nothing. The kernel answers it,
 however busy the processes there are.
@@ -171,7 +171,7 @@ def _is_greeted(call: socket.socket) -> bool:
 
 
 def _call(node: NodeInfo) -> socket.socket:
-    """Begin to connect; the socket reports a failure later."""
+    # A failure to connect is the socket's to report, later.
     family = socket.AF_INET6 if ":" in node.ip else socket.AF_INET
     call = socket.socket(family, socket.SOCK_STREAM)
     call.setblocking(False)

@@ -357,7 +357,6 @@ def _socket(context: Context, kind: int) -> zmq.Socket[bytes]:
 
 
 def _question(parts: list[bytes]) -> int | None:
-    """Return the number of a question; None if no question."""
     if len(parts) != 1 or len(parts[0]) != _QUESTION.size:
         return None
     magic, version, kind, zero, number = _QUESTION.unpack(parts[0])

@@ -365,7 +365,6 @@ class SlotHost(MovingStages):
         return SlotSamples(samples, left_ns, self._mailbox.take_refused())
 
     def _readers_ns(self) -> int:
-        """Return the CPU time of the threads that read custom inputs."""
         return sum([own.cpu_ns for own in self._own_inputs])
 
     def _charge_readers(self, slot: Slot) -> None:

@@ -206,7 +206,6 @@ class ReadAhead:
         return together[0] if len(together) == 1 else pa.concat_batches(together)
 
     def _fits(self, schema: pa.Schema, first: pa.Schema) -> bool:
-        """Return whether blocks of these schemas may be joined."""
         if not schema.equals(first, check_metadata=True):
             return False
         if schema is not self._known:
@@ -310,7 +309,7 @@ class ReadAhead:
             self._wake()
 
     def _leave(self) -> None:
-        """Count the blocks that no poll will take; under the lock."""
+        # Under the lock. No poll will take these blocks.
         while self._blocks:
             self.left_rows += len(self._blocks.popleft()[0])
 

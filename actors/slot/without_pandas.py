@@ -34,8 +34,8 @@ _NAME = "pandas"
 def leave_out_pandas() -> None:
     """Make Arrow look for pandas now, and not find it; call before the first conversion.
 
-    A later import of pandas, or a call of `to_pandas`, works as usual, and from then on Arrow knows
-    its series, frames and NaN as usual.
+    A later import of pandas, or a call of `to_pandas`, works as usual. From then on Arrow knows its
+    series, frames and NaN as usual.
     """
     if _NAME in sys.modules:
         return

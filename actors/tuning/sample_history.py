@@ -111,7 +111,7 @@ class SampleHistory:
         return None
 
     def _clean(self) -> None:
-        """Remove files of jobs that were killed while they saved."""
+        # Jobs that were killed while they saved have left these.
         for path in self._folder.glob(".*.incomplete"):
             with suppress(FileNotFoundError):  # its job has just finished it
                 if time.time() - path.stat().st_mtime > STALE_S:
@@ -132,7 +132,6 @@ def job_files(folder: Path, flow: str) -> list[Path]:
 
 
 def _files(folder: Path) -> list[Path]:
-    """Return the files of a flow's jobs, oldest first."""
     if not os.path.lexists(folder):
         return []
     _check_own(folder)
@@ -140,7 +139,7 @@ def _files(folder: Path) -> list[Path]:
 
 
 def _check_own(folder: Path) -> None:
-    """Raise OSError unless the folder is ours: another owner can put anything into it."""
+    # Another owner of the folder could put anything into it.
     status = folder.lstat()
     if not stat.S_ISDIR(status.st_mode):
         raise NotADirectoryError(f"{folder} is no folder")

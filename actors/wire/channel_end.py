@@ -87,7 +87,7 @@ class End:
             self._socket.close(linger=0 if self._is_lost else round(linger_s * 1_000))
 
     def _use_pieces(self) -> None:
-        """Prepare for TCP; the socket is neither bound nor connected yet."""
+        # For TCP, before the socket is bound or connected.
         self._whole = min(PIECE_BYTES, self._whole)
         self._socket.setsockopt(zmq.MAXMSGSIZE, self._whole + _CURVE_BYTES)
 

@@ -3,9 +3,9 @@
 A peer without the job's key gets no message in (`actors/wire/keys.py`). This file watches, and
 hangs up on surplus callers, and on callers once all peers are there
 (`actors/connections/pending.py`). libzmq reports when a connection to a socket begins and ends, and
-when a handshake succeeds, but not whose. A connection that ends and was no peer's was refused,
-whether it was garbage, another protocol, a wrong key, a second sender, or a caller that hung up:
-libzmq reports a failure in some of these cases only.
+when a handshake succeeds, but not whose. A connection that ends and was no peer's was refused:
+garbage, another protocol, a wrong key, a second sender, or a caller that hung up. libzmq reports a
+failure in some of these cases only.
 """
 
 from __future__ import annotations

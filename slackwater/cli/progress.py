@@ -114,7 +114,6 @@ class _Lag:
 
 
 def _lags(report: JobReport) -> Iterator[_Lag]:
-    """Yield each gate's frontier lag, and its reason."""
     gates = {stage.name for stage in report.stages if stage.kind == "gate"}
     replicas = {channel.target for channel in report.channels if channel.source in gates}
     for stage in report.stages:

@@ -149,7 +149,7 @@ def _imported(path: Path) -> ModuleType:
 
 
 def _module_name(path: Path) -> str:
-    """Return the file's name, or another if that one is taken (random.py)."""
+    # Another name if the file's is taken, such as random.py.
     if path.stem.isidentifier() and path.stem not in sys.modules:
         other = importlib.util.find_spec(path.stem)
         if other is None or other.origin == str(path.resolve()):

@@ -30,7 +30,6 @@ def _installed(package: str) -> str:
 
 
 def _java() -> str:
-    """Return the release and path of the Java for Spark."""
     try:
         java = find_java(os.environ)
     except JavaError:

@@ -119,7 +119,7 @@ def _parts(stage: StageReport, channels: Sequence[ChannelReport]) -> dict[str, f
 
 
 def _links(report: JobReport) -> list[ChannelReport]:
-    """Return the channels between slots: a channel within a slot has no delay."""
+    # A channel within a slot has no delay.
     slots = {stage.name: stage.slot for stage in report.stages}
     return [c for c in report.channels if slots.get(c.source) != slots.get(c.target)]
 

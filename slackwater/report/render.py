@@ -299,7 +299,7 @@ def _render_tuning(report: JobReport, tuning: TuningReport, console: Console) ->
 
 
 def _error_columns(errors_ns: Sequence[int]) -> list[Column]:
-    """Return the uncertainty by clocks; empty with a single clock."""
+    # With a single clock no figure is uncertain.
     cells = [format_ns(error_ns) if error_ns else "–" for error_ns in errors_ns]
     return [("±", cells)] if any(errors_ns) else []
 
