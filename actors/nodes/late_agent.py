@@ -1,7 +1,7 @@
 """Stand in for Ray's runtime env agent until its first call: 8 MB, not 75.
 
-A raylet does not start without that agent, and dies with it. But it calls the agent only for a
-task or an actor with a runtime_env, which ours have not. This process listens at a port, writes it where
+A raylet does not start without that agent, and dies with it. But it calls the agent only for a task
+or an actor with a runtime_env, which ours have not. This process listens at a port, writes it where
 the raylet looks for it, and waits. At the first call it becomes Ray's own agent, which finds the
 call where it was left. It ends with its raylet. The raylet runs it as a file, with the path of
 Ray's agent and its arguments.

@@ -6,8 +6,8 @@ driver ── pipe ──▶ supervisor ──▶ gcs_server, raylets ──▶ 
 
 The supervisor is a session leader, so Ctrl-C in the terminal does not reach it. It is a child
 subreaper, so orphans of a dying process become its own children. So it can see that no process is
-left: it has no child. It takes everything down as soon as the pipe closes, which the system does however the
-driver dies. If the supervisor itself is killed, the system kills gcs_server and raylets
+left: it has no child. It takes everything down as soon as the pipe closes, which the system does
+however the driver dies. If the supervisor itself is killed, the system kills gcs_server and raylets
 (PR_SET_PDEATHSIG), and workers die with their raylet.
 
 It starts with Ray imported, then replaces itself by a bare Python of 9 MB that only waits.

@@ -1,8 +1,8 @@
 """Probe a Ray head in a separate process; print one line of JSON.
 
 Ray's client cannot do this in the driver. It writes warnings to the terminal, and waits 40 s for a
-listener that is not Ray. It aborts the process when a required token is missing.
-Run as a file: `python -P probe.py host:port`.
+listener that is not Ray. It aborts the process when a required token is missing. Run as a file:
+`python -P probe.py host:port`.
 """
 
 from __future__ import annotations
