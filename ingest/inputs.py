@@ -92,7 +92,10 @@ class FileInput(ABC):
         try:
             return print_of(self.files())
         except OSError as problem:
-            raise IngestError(f"{self.kind} {self.pattern}: cannot be read: {problem}") from problem
+            raise IngestError(
+                f"{self.kind} {self.pattern}: cannot be read: {problem}; "
+                f"{way_out(problem, 'write it again, or move it away')}"
+            ) from problem
 
     def reads_at(self, place: str, *, kind: str, is_file: bool) -> str | None:
         """Return the path that this input reads of a sink's `place`; None if none.

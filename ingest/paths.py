@@ -56,7 +56,7 @@ def no_files(what: str, pattern: str, *, folder: str, suffixes: tuple[str, ...])
         meant = nearest(missing or suffixes[0], names)
         rule += f"; the nearest there is {meant!r}, of: {listed(names)}"
     return IngestError(
-        f"{what}: no file matches {pattern!r} on this node: {rule}. Files must be where the "
+        f"{what}: no file matches {pattern!r} on this node: {rule}; files must be where the "
         "source runs: use a path that every node has"
     )
 

@@ -184,7 +184,10 @@ class JobCarrier:
         self._woken.set()
         while not done.wait(LOOK_S):
             if self.over.is_set():
-                raise ClusterError(f"job {self._plan.flow!r} has ended meanwhile")
+                raise ClusterError(
+                    f"job {self._plan.flow!r} has ended meanwhile; submit the flow again with "
+                    "this placement"
+                )
 
     def _do_posted(self) -> None:
         while self._posted:

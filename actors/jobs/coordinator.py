@@ -139,7 +139,9 @@ class Coordinator:
                 job.start()
             if self._is_unwanted:
                 job.give_up()
-                raise ClusterError(f"job {self._record.id} was stopped before it had started")
+                raise ClusterError(
+                    f"job {self._record.id} was stopped before it had started; submit it again"
+                )
             workers = {
                 slot: Worker(nodes[slot].name, nodes[slot].node_id, nodes[slot].ip, pid)
                 for slot, pid in job.pids.items()

@@ -102,7 +102,10 @@ def _wanted(record: JobRecord, stage: str | None) -> dict[str, Worker]:
             f"{nearest(stage, record.placement)!r}; there are: {listed(record.placement)}"
         )
     if not record.workers:
-        raise ClusterError(f"job {record.id} is {record.state} and has no workers to read from")
+        raise ClusterError(
+            f"job {record.id} is {record.state} and has no workers to read from; ask again when "
+            f"it runs (slackwater status {record.id})"
+        )
     if stage is not None:
         slot = record.placement[stage]
         return {slot: record.workers[slot]}

@@ -111,5 +111,5 @@ def _error(plan: Plan, what: str, problem: Exception, inside: str) -> FlowError:
     reason = f"{type(problem).__name__}: {problem}".splitlines()[0]
     return FlowError(
         f"flow {plan.flow!r} cannot be sent to its slots: {what} does not pickle{inside} "
-        f"({reason}). Keep open files, connections and locks out of it: make them where it runs"
+        f"({reason}); keep open files, connections and locks out of it: make them where it runs"
     )

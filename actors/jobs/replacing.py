@@ -246,7 +246,10 @@ class _Move:
             if is_drained(passed.values()):
                 return
             if time.monotonic() > until_s:
-                raise ClusterError(f"messages between slots did not arrive within {DRAIN_S:g} s")
+                raise ClusterError(
+                    f"messages between slots did not arrive within {DRAIN_S:g} s; the stages stay: "
+                    "try again when links are less busy"
+                )
             time.sleep(LOOK_S)
 
     def _over(self, finished: Collection[str]) -> frozenset[str]:
@@ -267,7 +270,8 @@ class _Move:
             answers = self._job.cluster_monitor.get(list(calls.values()), CALL_S)
         except GetTimeoutError as problem:
             raise ClusterError(
-                f"not all of the slots {', '.join(calls)} answered {method!r} within {CALL_S:g} s"
+                f"not all of the slots {', '.join(calls)} answered {method!r} within {CALL_S:g} s; "
+                "see with `ray status` whether their nodes are up"
             ) from problem
         except RayError as problem:
             raise unwrapped_ray_error(problem) from problem

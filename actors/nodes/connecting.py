@@ -190,7 +190,7 @@ def ask(address: str, settings: Mapping[str, str]) -> dict[str, Any]:
             f"no token for the Ray cluster at {address}: {cluster['detail']}; {TOKEN_RULE}"
         )
     if problem == "refused":
-        raise ClusterError(f"the Ray cluster at {address} refuses our token: {TOKEN_RULE}")
+        raise ClusterError(f"the Ray cluster at {address} refuses our token; {TOKEN_RULE}")
     if problem:
         raise ClusterError(
             f"the process at {address} does not answer as a Ray head: {cluster['detail']}; "

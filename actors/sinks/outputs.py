@@ -186,7 +186,10 @@ def callback_sink(
         TypeMismatch: one of both is not callable.
     """
     if not callable(function):
-        raise TypeMismatch(f"callback_sink takes a function of a record batch, not {function!r}")
+        raise TypeMismatch(
+            f"callback_sink takes a function of a record batch, not {function!r}; pass one such as "
+            "print"
+        )
     if at_end is not None and not callable(at_end):
         raise TypeMismatch(f"callback_sink takes at_end as a function, not {at_end!r}")
     return CallbackOutput(function, at_end)

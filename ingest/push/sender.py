@@ -100,7 +100,10 @@ class _Line:
         """Wait for the next acknowledgement."""
         while not self._socket.poll(LOOK_MS):
             if lost(self._monitor):
-                raise IngestError(f"the source at {self._endpoint} is gone, or refuses us")
+                raise IngestError(
+                    f"the source at {self._endpoint} is gone, or refuses us; see whether its job "
+                    "still runs"
+                )
         answer = frame_of(self._socket.recv_multipart())
         if answer.kind is Kind.FAILED:
             raise IngestError(answer.text)

@@ -58,7 +58,9 @@ def new_key(path: str) -> None:
             "or remove it first"
         ) from None
     except OSError as problem:
-        raise SettingError(f"the key cannot be written to {path}: {problem}") from problem
+        raise SettingError(
+            f"the key cannot be written to {path}: {problem}; choose another path"
+        ) from problem
 
 
 def read_key(path: str) -> TimeKey:

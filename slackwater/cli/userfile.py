@@ -108,7 +108,7 @@ def _named(module: ModuleType, name: str, flows: Mapping[str, Flow], path: Path)
         raise FlowError(f"{path} has no {name!r}; the nearest is {meant!r}{names}")
     if not callable(value):
         raise FlowError(
-            f"{name!r} in {path} is of type {type(value).__name__}, not a dataflow, nor a function "
+            f"{name!r} in {path} is of type {type(value).__name__}; name a dataflow, or a function "
             "that returns one"
         )
     return _built(value, name, path)

@@ -72,7 +72,10 @@ def load_report(path: Path) -> JobReport:
     try:
         plain = json.loads(read_plain(path, most_bytes=MOST_BYTES))
     except RecursionError as problem:
-        raise SlackwaterError(f"{path} is nested too deep to be a report of ours") from problem
+        raise SlackwaterError(
+            f"{path} is nested too deep to be a report of ours; name the folder that "
+            "`slackwater run` wrote"
+        ) from problem
     except OSError as problem:
         raise SlackwaterError(
             f"{path} cannot be read: {problem.strerror or problem}; `slackwater run` writes it"
