@@ -1,4 +1,6 @@
-"""Ray shells around the runtime: receive, ask it, perform. A room each, from the ground up.
+"""Ray shells around the runtime: receive a stimulus, ask the runtime, perform its actions.
+
+One room each, from the ground up:
 
 | room | what it does |
 | --- | --- |
@@ -6,7 +8,7 @@
 | `connections` | connections to a listening socket that have not shown a key |
 | `wire` | messages between slots |
 | `sinks` | results, to where they leave |
-| `nodes` | the Ray nodes there are |
+| `nodes` | the cluster's Ray nodes |
 | `slot` | one slot in real time |
 | `tuning` | slacks, set while a job runs |
 | `jobs` | a job from its start to its record |

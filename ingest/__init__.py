@@ -1,4 +1,4 @@
-"""Input: files and memory become Arrow blocks. What the blocks mean is decided in `runtime`."""
+"""Turn files and memory into Arrow blocks. `runtime` decides what the blocks mean."""
 
 from slackwater.ingest.files import csv, jsonl, parquet
 from slackwater.ingest.memory import blocks, table

@@ -1,4 +1,4 @@
-"""CSV with a header line: types are guessed from the first megabyte, values read as they say."""
+"""Read CSV with a header line; types are guessed from the first megabyte."""
 
 from __future__ import annotations
 
@@ -26,37 +26,37 @@ class CsvInput(TextInput):
     suffixes = (".csv", ".csv.gz")
 
     def _shown(self, path: str) -> pa.Schema | None:
-        of_file = _opened(path)
-        if of_file is None:
+        content = _opened(path)
+        if content is None:
             return None
-        names, parts = of_file
+        names, parts = content
         first = next(parts, None)
-        told = dict(self.types)
+        said_types = dict(self.types)
         if first is None:
-            return pa.schema([(name, told.get(name, pa.null())) for name in names])
-        return _guessed(first, names, told)
+            return pa.schema([(name, said_types.get(name, pa.null())) for name in names])
+        return _guessed(first, names, said_types)
 
     def _blocks(self, path: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-        of_file = _opened(path)
-        if of_file is None:
+        content = _opened(path)
+        if content is None:
             return
-        names, parts = of_file
-        found = pa.schema([(name, pa.null()) for name in names])
-        self._check_names(path, found, schema)
-        told = {name for name, _ in self.types}
-        places = [(names.index(f.name), f, f.name not in told) for f in schema]
+        names, parts = content
+        shown = pa.schema([(name, pa.null()) for name in names])
+        self._check_names(path, shown, schema)
+        said = {name for name, _ in self.types}
+        places = [(names.index(f.name), f, f.name not in said) for f in schema]
         for piece in parts:
             yield pa.record_batch(_columns(piece, names, places), schema=schema)
 
     def _line_of(self, path: str, row: int) -> int | None:
-        of_file = _opened(path)
-        parts = of_file[1] if of_file is not None else iter(())
+        content = _opened(path)
+        parts = content[1] if content is not None else iter(())
         lines = (line for piece in parts for line, _ in records(piece))
         return next(islice(lines, row, None), None)
 
 
 def _opened(path: str) -> tuple[list[str], Iterator[Piece]] | None:
-    """Return the names of the columns, and the records; None: there is nothing."""
+    """Return the column names and the records of a file; None if it is empty."""
     parts = (piece for piece in pieces(path, has_quotes=True) if not piece.is_blank)
     first = next(parts, None)
     if first is None:
@@ -74,11 +74,11 @@ def _opened(path: str) -> tuple[list[str], Iterator[Piece]] | None:
     return names, chain([rest] if rest.data and not rest.is_blank else [], parts)
 
 
-def _guessed(first: Piece, names: list[str], told: Mapping[str, pa.DataType]) -> pa.Schema:
-    """Return all columns with their types: as they are said, or by what their first values are."""
-    types = [told.get(name) for name in names]
+def _guessed(first: Piece, names: list[str], said: Mapping[str, pa.DataType]) -> pa.Schema:
+    """Return all columns with their types, given or guessed from first values."""
+    types = [said.get(name) for name in names]
     guessed = _parsed(first, names, [at for at, kind in enumerate(types) if kind is None], {})
-    numbers = {int(one.name): pa.string() for one in guessed.schema if _is_number(one.type)}
+    numbers = {int(f.name): pa.string() for f in guessed.schema if _is_number(f.type)}
     text = _parsed(first, names, list(numbers), numbers)
     for field in guessed.schema:
         at, kind = int(field.name), field.type
@@ -91,7 +91,7 @@ def _guessed(first: Piece, names: list[str], told: Mapping[str, pa.DataType]) ->
 
 
 def _finest(first: Piece, names: list[str], at: int, kind: pa.TimestampType) -> pa.DataType:
-    """Return times in nanoseconds, so that later ones may be finer; where they fit."""
+    """Return times in nanoseconds if they fit, since later times may be finer."""
     finest = pa.timestamp("ns", kind.tz)
     try:
         _parsed(first, names, [at], {at: finest})
@@ -103,7 +103,7 @@ def _finest(first: Piece, names: list[str], at: int, kind: pa.TimestampType) -> 
 def _columns(
     piece: Piece, names: list[str], places: list[tuple[int, pa.Field, bool]]
 ) -> list[pa.Array]:
-    """Return the columns of a piece: numbers by our rules, all else as Arrow reads it."""
+    """Return a piece's columns: numbers by our rules, others as Arrow reads them."""
     types = {
         at: pa.string() if _is_ours(field.type, is_guess=is_guess) else field.type
         for at, field, is_guess in places
@@ -130,7 +130,7 @@ def _columns(
 
 
 def _is_ours(kind: pa.DataType, *, is_guess: bool) -> bool:
-    """Return whether text becomes values by our rules; 1 is true where that is said only."""
+    """Return whether our rules parse a type; as a guess, booleans are Arrow's."""
     return _is_number(kind) or (pa.types.is_boolean(kind) and not is_guess)
 
 
@@ -144,7 +144,7 @@ def _parsed(
     """Return chosen columns, each named by its place: two may have one name.
 
     Raises:
-        BadText: a record has too many values or too few, or one is not of its type.
+        BadText: a record has too many or too few values, or a value is not of its type.
     """
     if not chosen:
         return pa.table({})
@@ -178,7 +178,7 @@ def _parsed(
                 f"{wrong[0].actual_columns} value(s), and the header names "
                 f"{wrong[0].expected_columns}",
                 line=line_of_record(piece, wrong[0].number - 1),
-                way_out="mend the record; a value with a comma in it needs quotes around it",
+                way_out="correct the record; a value with a comma needs quotes around it",
             ) from None
         raise _misread(problem, piece, names) from None
 
@@ -189,7 +189,7 @@ _AT = re.compile(r"In CSV column #(\d+): Row #(\d+): CSV conversion error to ([^
 def _misread(problem: pa.ArrowInvalid, piece: Piece, names: list[str]) -> BadText:
     match = _AT.fullmatch(str(problem))
     if match is None:
-        return BadText(str(problem), line=piece.line, way_out="mend it there")
+        return BadText(str(problem), line=piece.line, way_out="correct it there")
     name, line = names[int(match[1])], line_of_record(piece, int(match[2]) - 1)
     if "invalid UTF8" in match[4]:
         fact, way_out = f"column {name!r} is not UTF-8 text", RE_ENCODE

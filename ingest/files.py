@@ -1,7 +1,7 @@
-"""Files without Spark: parquet, JSON lines and CSV, read block by block.
+"""Read parquet, JSON lines and CSV files block by block, without Spark.
 
-An input is a frozen description that pickles to whichever node reads it. The first file
-says which columns there are; every other file must have them.
+An input is a frozen description that pickles to any node. The first file defines the columns; every
+other file must have them.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ def parquet(
     batch_rows: int = 65_536,
     types: Types | None = None,
 ) -> ParquetInput:
-    """Return the rows of parquet files, file by file in order of their names.
+    """Return the rows of parquet files, file by file in the order of their names.
 
     Args:
         path: a file, a folder (all *.parquet below it) or a pattern such as "loops/*.parquet";
-            a relative one starts where this is called.
+            a relative one starts in the present folder.
         columns: the columns to read; None: all.
-        batch_rows: at most this many rows are read at a time.
-        types: of columns that are to be read as another type than they have.
+        batch_rows: most rows that are read at a time.
+        types: of columns to be read as another type than theirs.
 
     Raises:
-        SettingError: batch_rows < 1, or a type that Arrow has not.
+        SettingError: batch_rows < 1, or a type unknown to Arrow.
         IngestError: the path has a scheme such as s3://.
     """
     return ParquetInput(types=_typed(types), **_common("parquet", path, columns, batch_rows))
@@ -76,7 +76,7 @@ def csv(
     batch_rows: int = 65_536,
     types: Types | None = None,
 ) -> CsvInput:
-    """Return the rows of CSV files whose first line names the columns; a `.gz` is unpacked.
+    """Return the rows of CSV files with a header line; a `.gz` is unpacked.
 
     Args:
         path: as for `parquet`.
@@ -117,7 +117,7 @@ def _typed(types: Types | None) -> tuple[tuple[str, pa.DataType], ...]:
         kind = arrow_type(given) if isinstance(given, str) else given
         if not isinstance(kind, pa.DataType):
             raise SettingError(
-                f"types: {name!r} has type {given!r}, which is no Arrow type; use such as "
+                f"types: {name!r} has type {given!r}, which is no Arrow type; use for example "
                 "'int64', 'float64', 'string', 'bool', 'timestamp[ms]' or 'timestamp[ms, tz=UTC]'"
             )
         typed.append((name, kind))

@@ -1,6 +1,6 @@
-"""Bounded Spark frames as a source's slot has them: Arrow blocks in Ray's object store.
+"""Hold a bounded Spark frame's rows for a source's slot, in Ray's object store.
 
-Nothing here knows Spark: a slot that reads a frame starts a second sooner for it.
+Nothing here imports Spark, so a slot that reads a frame starts a second sooner.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from slackwater.runtime.errors import IngestError
 from slackwater.runtime.sources.spec import END_OF_INPUT, EndOfInput
 
 BLOCK_ROWS = 10_000
-"""Rows of a block, at most; Spark makes its Arrow batches no larger either."""
+"""Most rows of a block; Spark's Arrow batches are no larger either."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,11 +27,11 @@ class FrameInput:
     """Rows of a bounded Spark frame in Ray's object store. `spark` makes it.
 
     Pickles within Ray (as an argument of a task or an actor call), and keeps the blocks alive
-    wherever it goes.
+    wherever it travels.
 
     Attributes:
         refs: one Arrow table per partition, in the frame's order.
-        ends_with_driver: the blocks are gone with the process that made them.
+        ends_with_driver: the blocks end with the process that made them.
     """
 
     ends_with_driver: ClassVar[bool] = True
@@ -41,16 +41,14 @@ class FrameInput:
     columns: pa.Schema
 
     def describe(self) -> str:
-        """Return how many partitions there are."""
+        """Return the number of partitions."""
         count = len(self.refs)
         return f"spark frame ({count} partition{'' if count == 1 else 's'})"
 
-    def schema(self) -> pa.Schema:
-        """Return the columns."""
+    def schema(self) -> pa.Schema:  # noqa: D102
         return self.columns
 
-    def open(self) -> FrameReader:
-        """Start at the first row."""
+    def open(self) -> FrameReader:  # noqa: D102
         return FrameReader(self)
 
 
@@ -80,16 +78,16 @@ class FrameReader:
                 table = self._next.result()
             except RayError as problem:
                 raise IngestError(
-                    f"{self._who}: a block is lost, the node that held it or the driver is gone "
+                    f"{self._who}: a block is lost, since its node or the driver is gone "
                     f"({type(problem).__name__}); prepare the frame again"
                 ) from problem
-            # Cast, since Spark leaves out where a column may be null, and its own metadata.
+            # Cast, since Spark's blocks lack nullability and Spark's metadata.
             self._blocks = iter(table.cast(self._schema).to_batches(max_chunksize=BLOCK_ROWS))
             self._fetch()
         return block
 
     def close(self) -> None:
-        """Let go of the blocks. Safe to call twice."""
+        """Drop the blocks. Idempotent."""
         self._refs.clear()
         self._next = None
         self._blocks = iter(())

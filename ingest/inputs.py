@@ -1,4 +1,4 @@
-"""What all file inputs share: their files, one schema for all of them, errors that name both."""
+"""Share the code of all file inputs: their files, one schema, errors that name both."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from slackwater.runtime.sources.spec import END_OF_INPUT, EndOfInput
 
 @dataclass(frozen=True, kw_only=True)
 class FileInput(ABC):
-    """Files of one kind. `parquet`, `jsonl` and `csv` make them.
+    """Files of one kind. `parquet`, `jsonl` and `csv` make it.
 
     Attributes:
         pattern: as the user wrote it.
-        folder: where a relative pattern starts.
+        folder: start of a relative pattern.
         columns: to read; None: all.
-        batch_rows: at most this many at a time.
-        types: ((column, type), …) said by the user.
+        batch_rows: most rows at a time.
+        types: ((column, type), …) given by the user.
     """
 
     pattern: str
@@ -41,7 +41,7 @@ class FileInput(ABC):
     kind: ClassVar[str]
     suffixes: ClassVar[tuple[str, ...]]
     untold: ClassVar[str]
-    """The way out when no file shows which columns there are."""
+    """The hint if no file shows any columns."""
 
     def __post_init__(self) -> None:
         if self.batch_rows < 1:
@@ -50,15 +50,15 @@ class FileInput(ABC):
             raise SettingError("columns=[] reads nothing; name some, or None for all")
 
     def files(self) -> list[str]:
-        """Return the files there are on this node now, sorted by name.
+        """Return the files on this node now, sorted by name.
 
         Raises:
-            IngestError: none; says what is there instead.
+            IngestError: no file; names the nearest ones.
         """
-        found = self._found()
-        if not found:
+        paths = self._found()
+        if not paths:
             raise no_files(self.kind, self.pattern, folder=self.folder, suffixes=self.suffixes)
-        return found
+        return paths
 
     def describe(self) -> str:
         """Return kind, path and number of files."""
@@ -66,11 +66,11 @@ class FileInput(ABC):
         return f"{self.kind} {self.pattern} ({count} file{'' if count == 1 else 's'})"
 
     def schema(self) -> pa.Schema:
-        """Return the columns to read; one of which nothing but nulls are shown has type null.
+        """Return the columns to read; a column that shows only nulls has type null.
 
         Raises:
-            IngestError: no file, or one that cannot be read.
-            SchemaError: a column is not there or occurs twice, or no file has any.
+            IngestError: no file, or an unreadable one.
+            SchemaError: a column is missing or occurs twice, or no file has columns.
         """
         return self._schema_of(self.files())
 
@@ -84,42 +84,45 @@ class FileInput(ABC):
         return FileReader(self._read(files, self._schema_of(files)), self._line_of)
 
     def fingerprint(self) -> tuple[str, str]:
-        """Return what the files are now, in words and as a digest, without reading all of them.
+        """Return the files' state, in words and as a digest, without reading them whole.
 
         Raises:
-            IngestError: no file, or one that cannot be read.
+            IngestError: no file, or an unreadable one.
         """
         try:
             return print_of(self.files())
         except OSError as problem:
-            raise IngestError(f"{self.kind} {self.pattern}: cannot be read: {problem}") from problem
+            raise IngestError(
+                f"{self.kind} {self.pattern}: cannot be read: {problem}; "
+                f"{way_out(problem, 'write it again, or move it away')}"
+            ) from problem
 
     def reads_at(self, place: str, *, kind: str, is_file: bool) -> str | None:
-        """Return what of `place`, where a sink writes, this input reads; None: nothing.
+        """Return the path that this input reads of a sink's `place`; None if none.
 
         Args:
             place: a file, or a folder of parts.
             kind: of the sink, "parquet" or "jsonl".
-            is_file: which of the two `place` is.
+            is_file: whether `place` is a file.
         """
         part = place if is_file else os.path.join(place, f"part-00000001.{kind}")
         return overlap(self.pattern, part, folder=self.folder, suffixes=self.suffixes)
 
     @abstractmethod
     def _shown(self, path: str) -> pa.Schema | None:
-        """Return all columns of a file, null ones where it shows no type; None: it is empty."""
+        """Return a file's columns, with type null if not shown; None if empty."""
 
     @abstractmethod
     def _blocks(self, path: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of a file, in blocks of any size, with the columns of `schema`.
+        """Yield a file's rows in blocks of any size, with the columns of `schema`.
 
         Raises:
-            SchemaError: its columns are not those of `schema`.
+            SchemaError: the file's columns are not those of `schema`.
             BadText: a value cannot be read.
         """
 
     def _line_of(self, path: str, row: int) -> int | None:
-        """Return the line of a row of a file, counted from 0; None: it has no lines."""
+        """Return the line of a file's row (from 0); None if it has no lines."""
         del path, row
         return None
 
@@ -127,7 +130,7 @@ class FileInput(ABC):
         return files_of(self.pattern, folder=self.folder, suffixes=self.suffixes)
 
     def _schema_of(self, files: list[str]) -> pa.Schema:
-        """Return the columns to read: those of the first file, with the types that files show."""
+        """Return the columns to read: the first file's, with types of all files."""
         whole: pa.Schema | None = None
         first = files[0]
         for position, path in enumerate(files):
@@ -142,13 +145,11 @@ class FileInput(ABC):
             if self._is_settled(whole):
                 break
         if whole is None:
-            raise SchemaError(
-                f"{self.describe()}: types cannot be told, no file has any rows; {self.untold}"
-            )
+            raise SchemaError(f"{self.describe()}: no file has rows that show types; {self.untold}")
         return self._chosen(self._said(whole, first), first)
 
     def _merged(self, whole: pa.Schema, shown: pa.Schema, path: str) -> pa.Schema:
-        """Return the columns of the first file, with what a later one shows of their types."""
+        """Return the first file's columns, with types that a later file shows."""
         del path
         fields = []
         for field in whole:
@@ -158,17 +159,15 @@ class FileInput(ABC):
         return pa.schema(fields)
 
     def _is_settled(self, whole: pa.Schema) -> bool:
-        """Return whether later files show nothing more."""
-        told = {name for name, _ in self.types}
-        return not any(pa.types.is_null(one.type) and one.name not in told for one in whole)
+        given = {name for name, _ in self.types}
+        return not any(pa.types.is_null(f.type) and f.name not in given for f in whole)
 
     def _said(self, whole: pa.Schema, path: str) -> pa.Schema:
-        """Return the columns with the types that `types=` says."""
-        told = dict(self.types)
-        for name in told:
+        given = dict(self.types)
+        for name in given:
             if name not in whole.names and name not in (self.columns or ()):
                 raise self._no_column(name, whole, path, option="types=: ")
-        return pa.schema([(one.name, told.get(one.name, one.type)) for one in whole])
+        return pa.schema([(f.name, given.get(f.name, f.type)) for f in whole])
 
     def _chosen(self, whole: pa.Schema, path: str) -> pa.Schema:
         fields = []
@@ -178,8 +177,8 @@ class FileInput(ABC):
                 raise self._no_column(name, whole, path)
             if len(places) > 1:
                 raise SchemaError(
-                    f"{self.kind} {path}: column name {name!r} occurs {len(places)} times, so it "
-                    "says nothing; rename all but one, or choose others with columns=[…]"
+                    f"{self.kind} {path}: column name {name!r} occurs {len(places)} times; "
+                    "rename all but one, or choose others with columns=[…]"
                 )
             fields.append(whole.field(places[0]))
         return pa.schema(fields)
@@ -201,18 +200,18 @@ class FileInput(ABC):
                     for start in range(0, len(block), self.batch_rows):
                         yield path, block.slice(start, self.batch_rows)
 
-    def _check_names(self, path: str, found: pa.Schema, expected: pa.Schema) -> None:
-        """Check that a file has the columns of the others; where all are read, no more."""
+    def _check_names(self, path: str, shown: pa.Schema, expected: pa.Schema) -> None:
+        """Check that a file has the others' columns, and no more if all are read."""
         for name in expected.names:
-            places = found.get_all_field_indices(name)
+            places = shown.get_all_field_indices(name)
             if not places:
                 raise SchemaError(
-                    f"{self.kind} {path}: column {name!r} is missing, which the first file "
-                    f"has; there are: {listed(found.names)}; {SAME_COLUMNS}"
+                    f"{self.kind} {path}: column {name!r} of the first file is missing; "
+                    f"there are: {listed(shown.names)}; {SAME_COLUMNS}"
                 )
             if len(places) > 1:
-                self._chosen(found, path)
-        extra = [name for name in found.names if expected.get_field_index(name) < 0]
+                self._chosen(shown, path)
+        extra = [name for name in shown.names if expected.get_field_index(name) < 0]
         if extra and self.columns is None:
             raise SchemaError(
                 f"{self.kind} {path}: column {extra[0]!r} is not in the first file; {SAME_COLUMNS}"
@@ -220,7 +219,7 @@ class FileInput(ABC):
 
     @contextmanager
     def _naming(self, files: list[str], position: int) -> Iterator[None]:
-        """Make an error of Arrow, the file system or a reader one that names the file."""
+        """Make an error of Arrow, a reader or the system name the file."""
         which = f"{self.kind} {files[position]} (file {position + 1} of {len(files)} of "
         which += f"{self.pattern})"
         try:
@@ -238,7 +237,7 @@ SAME_COLUMNS = "all files of an input need the same columns; rewrite it, or choo
 
 
 class FileReader:
-    """Files being read, one after the other; one is open at a time.
+    """Reads files one after the other, one open at a time.
 
     Args:
         blocks: (file, block) of each block.
@@ -275,9 +274,9 @@ class FileReader:
         return block
 
     def line_of(self, row: int) -> int | None:
-        """Return the line of a row of the last file, by its place in the input; reads it again."""
+        """Return the line of a row of the last file; reads that file again."""
         return self._line_of(self.place, row - self._rows_before)
 
     def close(self) -> None:
-        """Close the file that is open. Safe to call twice."""
+        """Close the open file. Idempotent."""
         self._blocks.close()

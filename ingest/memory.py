@@ -1,4 +1,4 @@
-"""Rows that are in memory already: for tests, for people at a prompt, for small things."""
+"""Define inputs of rows in memory: for tests, prompts and small data."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def table(data: pa.Table | Mapping[str, Any], *, batch_rows: int = 65_536) -> Bl
 
     Args:
         data: an Arrow table, or plain sequences, NumPy arrays or Arrow arrays by column.
-        batch_rows: at most this many rows are read at a time.
+        batch_rows: most rows that are read at a time.
 
     Raises:
         SchemaError: columns of different lengths, or values without one type.
@@ -29,16 +29,16 @@ def table(data: pa.Table | Mapping[str, Any], *, batch_rows: int = 65_536) -> Bl
     if batch_rows < 1:
         raise SettingError(f"batch_rows={batch_rows} must be at least 1")
     try:
-        made = data if isinstance(data, pa.Table) else pa.table(_columns(data))
+        rows = data if isinstance(data, pa.Table) else pa.table(_columns(data))
     except (pa.ArrowInvalid, pa.ArrowTypeError) as problem:
         raise SchemaError(
             f"table: {problem}; every column needs as many values as the others, of one type"
         ) from problem
-    return BlocksInput(tuple(made.to_batches(max_chunksize=batch_rows)), made.schema)
+    return BlocksInput(tuple(rows.to_batches(max_chunksize=batch_rows)), rows.schema)
 
 
 def _columns(data: Mapping[str, Any]) -> dict[str, Any]:
-    """Return columns that Arrow takes as they are; others are named by it without their column.
+    """Return columns that Arrow takes; an error names the column, which Arrow's does not.
 
     Raises:
         SchemaError: whole numbers beyond 64 bits, values of several types, or no UTF-8 text.
@@ -47,7 +47,7 @@ def _columns(data: Mapping[str, Any]) -> dict[str, Any]:
     for name in names:
         if not isinstance(name, str):
             raise SchemaError(f"table: column name {name!r} is no text; write it as text")
-        if names.count(name) > 1:  # of a pandas frame
+        if names.count(name) > 1:  # from a pandas frame
             raise SchemaError(
                 f"table: column name {name!r} occurs {names.count(name)} times; rename all but one"
             )
@@ -73,18 +73,18 @@ def _array(values: Any) -> Any:
 
 
 def blocks(parts: Sequence[pa.RecordBatch], *, schema: pa.Schema | None = None) -> BlocksInput:
-    """Return Arrow blocks as an input that hands them over as they are cut.
+    """Return Arrow blocks as an input that hands them over uncut.
 
     Args:
         parts: the blocks, of one schema.
-        schema: theirs; needed where there are none.
+        schema: of the blocks; needed without blocks.
 
     Raises:
         SchemaError: no blocks and no schema, or blocks whose schemas differ.
     """
     if schema is None:
         if not parts:
-            raise SchemaError("blocks: there are none, so say which columns: schema=…")
+            raise SchemaError("blocks: no block shows the columns; give them as schema=…")
         schema = parts[0].schema
     for position, part in enumerate(parts):
         if not part.schema.equals(schema):
@@ -106,24 +106,23 @@ class BlocksInput:
     reads_inline: ClassVar[bool] = True
 
     def describe(self) -> str:
-        """Return how many rows there are."""
+        """Return the number of rows."""
         rows = sum(map(len, self.parts))
         return f"table of {rows} row{'' if rows == 1 else 's'}"
 
-    def schema(self) -> pa.Schema:
-        """Return the columns."""
+    def schema(self) -> pa.Schema:  # noqa: D102
         return self.columns
 
     def fingerprint(self) -> tuple[str, str]:
-        """Return what it is, in words and as a digest of all its rows."""
+        """Return the input in words and as a digest of all its rows."""
         digest = hashlib.sha256(str(self.columns).encode())
         for position, field in enumerate(self.columns):
-            streams = [hashlib.sha256() for _ in range(3)]  # each without where blocks end
+            streams = [hashlib.sha256() for _ in range(3)]  # the digests ignore the ends of blocks
             for part in self.parts:
-                for stream, said in zip(
+                for stream, content in zip(
                     streams, _said(part.column(position), field.type), strict=False
                 ):
-                    stream.update(said)
+                    stream.update(content)
             for stream in streams:
                 digest.update(stream.digest())
         return self.describe(), digest.hexdigest()
@@ -134,9 +133,9 @@ class BlocksInput:
 
 
 def _said(column: pa.Array, kind: pa.DataType) -> Iterator[bytes]:
-    """Yield what a column says, however it lies in memory: flat types without a Python loop.
+    """Yield a column's contents, independent of its memory layout.
 
-    Where it has values, how long they are (texts), and the values.
+    Flat types need no Python loop: which values are null, the lengths of texts, and the values.
     """
     if pa.types.is_dictionary(kind):
         column, kind = column.dictionary_decode(), kind.value_type
@@ -163,7 +162,7 @@ def _said(column: pa.Array, kind: pa.DataType) -> Iterator[bytes]:
 
 
 class BlocksReader:
-    """Hands blocks over, one a call."""
+    """Hands over one block a call."""
 
     def __init__(self, parts: Iterable[pa.RecordBatch]) -> None:
         self._parts: Iterator[pa.RecordBatch] = iter(parts)
@@ -173,5 +172,5 @@ class BlocksReader:
         return next(self._parts, END_OF_INPUT)
 
     def close(self) -> None:
-        """Drop the blocks. Safe to call twice."""
+        """Drop the blocks. Idempotent."""
         self._parts = iter(())

@@ -1,7 +1,7 @@
-"""Numbers out of a CSV file's text: exact, or not taken for numbers.
+"""Parse numbers of a CSV file's text exactly, or refuse them as numbers.
 
-`00501`, `+48123` and `0x1F` are how people write codes, so a guess leaves them text. Whole numbers
-that no type holds exactly stay text too: as floats, ids would merge.
+`00501`, `+48123` and `0x1F` are often codes, so a guess keeps them as text. Whole numbers that no
+type holds exactly stay text too: as floats, ids would merge.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ NULLS = (
     "nan",
     "null",
 )
-"""How a missing number is written: as Arrow has it, and pandas."""
+"""Texts of a missing number: those of Arrow and of pandas."""
 _EXACT = 1 << 53
-"""Whole numbers up to here are the same as float64."""
+"""Whole numbers up to here are exact as float64."""
 _NONZERO = "^[^eE]*[1-9]"
-"""Numbers that are not zero as they are written."""
+"""Texts of numbers that are not zero."""
 _ZERO, _NINE, _PLUS, _MINUS, _X, _x = b"09+-Xx"
 
 
@@ -49,8 +49,8 @@ class Misfit(NamedTuple):
     """A value that is no number of its column's type.
 
     Attributes:
-        row: its place, from 0.
-        why: what is wrong with it.
+        row: its row, from 0.
+        why: the reason.
     """
 
     row: int
@@ -58,10 +58,10 @@ class Misfit(NamedTuple):
 
 
 def guessed_type(text: pa.StringArray, guess: pa.DataType) -> pa.DataType:
-    """Return the type of numbers of which Arrow guesses one: text where it is not exact.
+    """Return the type of numbers whose type Arrow guessed; text if inexact.
 
     Args:
-        text: as the file has it.
+        text: text of the file.
         guess: int64 or float64.
     """
     if _first_code(arrow_functions().utf8_trim_whitespace(text)) is not None:
@@ -77,12 +77,12 @@ def guessed_type(text: pa.StringArray, guess: pa.DataType) -> pa.DataType:
 
 
 def numbers_of(text: pa.StringArray, to: pa.DataType, *, is_guess: bool) -> pa.Array | Misfit:
-    """Return text as numbers, or the first that is none.
+    """Return text as numbers, or its first misfit.
 
     Args:
-        text: as the file has it.
+        text: text of the file.
         to: a type of numbers.
-        is_guess: whether the type is a guess, not said by the user; then nothing is rounded.
+        is_guess: whether the type is a guess, not given by the user: then no value is rounded.
     """
     trimmed = text
     try:
@@ -91,7 +91,7 @@ def numbers_of(text: pa.StringArray, to: pa.DataType, *, is_guess: bool) -> pa.A
         trimmed = arrow_functions().utf8_trim_whitespace(text)
     code = _first_code(trimmed) if is_guess else None
     if code is not None:
-        return Misfit(code, f"begins as a code does, and the column is {to} so far")
+        return Misfit(code, f"begins like a code, and the column is {to} so far")
     if trimmed is not text:
         is_null = arrow_functions().is_in(trimmed, value_set=pa.array(NULLS))
         try:
@@ -104,7 +104,7 @@ def numbers_of(text: pa.StringArray, to: pa.DataType, *, is_guess: bool) -> pa.A
 
 
 def cast_text(text: pa.StringArray, to: pa.DataType) -> pa.Array | Misfit:
-    """Return text as Arrow casts it, or the first that it refuses."""
+    """Return text as Arrow casts it, or its first misfit."""
     try:
         return text.cast(to)
     except pa.ArrowInvalid as problem:
@@ -112,12 +112,12 @@ def cast_text(text: pa.StringArray, to: pa.DataType) -> pa.Array | Misfit:
 
 
 def _reason(problem: pa.ArrowInvalid) -> str:
-    """Return what follows the value in Arrow's words, such as `expected no zone offset.`."""
+    """Return the end of Arrow's message, such as `expected no zone offset.`."""
     return str(problem).rsplit(":", 1)[-1].strip()
 
 
 def _first_refused(text: pa.StringArray, to: pa.DataType) -> int:
-    """Return the place of the first text that is no number; there is one."""
+    """Return the place of the first text that is no number; one must exist."""
     start, stop = 0, len(text)
     while stop - start > 1:
         middle = (start + stop) // 2
@@ -130,7 +130,7 @@ def _first_refused(text: pa.StringArray, to: pa.DataType) -> int:
 
 
 def _first_code(text: pa.StringArray) -> int | None:
-    """Return the first that begins with +, with 0 and a digit, or with 0x, a minus aside."""
+    """Return the first text that starts like a code: `+1`, `01` or `0x`."""
     if not len(text):
         return None
     _, ends, data = text.buffers()
@@ -156,24 +156,24 @@ def _is_digit(of_bytes: npt.NDArray[np.uint8]) -> npt.NDArray[np.bool_]:
 
 
 def _first_inexact(text: pa.StringArray, numbers: pa.Array) -> int | None:
-    """Return the first number that a float would make another.
+    """Return the first number that a float would change.
 
-    A whole one that it rounds (`9007199254740993.0` is whole), or one that it takes for inf or 0.
+    That is a whole number that it rounds (`9007199254740993.0` is whole), or one that becomes inf
+    or 0.
     """
     values = np.abs(numbers.to_numpy(zero_copy_only=False))
-    looked_at = values >= _EXACT
+    suspects = values >= _EXACT
     zeros = np.flatnonzero(values == 0)
     if len(zeros):
         nonzero = arrow_functions().match_substring_regex(text.take(pa.array(zeros)), _NONZERO)
-        looked_at[zeros] = nonzero.to_numpy(zero_copy_only=False)
-    for row in np.flatnonzero(looked_at).tolist():
+        suspects[zeros] = nonzero.to_numpy(zero_copy_only=False)
+    for row in np.flatnonzero(suspects).tolist():
         if not is_same(text[row].as_py().strip(), float(numbers[row].as_py())):
             return int(row)
     return None
 
 
 def _are_whole(text: pa.StringArray) -> bool:
-    """Return whether all numbers are written as whole ones."""
     trimmed = arrow_functions().utf8_trim_whitespace(text)
     is_null = arrow_functions().is_in(trimmed, value_set=pa.array(NULLS))
     is_whole = arrow_functions().match_substring_regex(trimmed, "^-?[0-9]+$")
@@ -181,11 +181,11 @@ def _are_whole(text: pa.StringArray) -> bool:
 
 
 def is_same(written: str, number: float) -> bool:
-    """Return whether a float is the number written, as near as floats are to what is no id.
+    """Return whether a float is the written number; numbers with a fraction may round.
 
     Args:
-        written: how a file has it.
-        number: the float nearest to it.
+        written: text of the file.
+        number: the nearest float.
     """
     try:
         exact = Decimal(written)

@@ -1,4 +1,4 @@
-"""Parquet files: types are in their footers, and those that differ on the outside meet."""
+"""Read parquet files: types are in their footers, and differing types are widened."""
 
 from __future__ import annotations
 
@@ -34,23 +34,23 @@ class ParquetInput(FileInput):
         return False  # any file may have a wider type
 
     def _merged(self, whole: pa.Schema, shown: pa.Schema, path: str) -> pa.Schema:
-        told = {name for name, _ in self.types}
+        given = {name for name, _ in self.types}
         self._check_names(path, shown, self._chosen(whole, path))
         fields = []
         for field in whole:
             at = shown.get_field_index(field.name)
             kind = field.type
             is_read = self.columns is None or field.name in self.columns
-            if at >= 0 and is_read and field.name not in told:
+            if at >= 0 and is_read and field.name not in given:
                 other = shown.field(at).type
-                met = meeting_type(kind, other)
-                if met is None:
+                common = meeting_type(kind, other)
+                if common is None:
                     raise SchemaError(
                         f"{self.kind} {path}: column {field.name!r} has type {other}, and {kind} "
-                        f"in the first file; say which with types={{{field.name!r}: …}}; or "
+                        f"in the first file; give one with types={{{field.name!r}: …}}; or "
                         f"{SAME_COLUMNS}"
                     )
-                kind = met
+                kind = common
             fields.append((field.name, kind))
         return pa.schema(fields)
 
@@ -60,7 +60,7 @@ class ParquetInput(FileInput):
         with ParquetFile(path) as file:
             self._check_names(path, file.schema_arrow, schema)
             row = 0
-            names = [one.name for one in schema if travels(one.type)] or schema.names
+            names = [f.name for f in schema if travels(f.type)] or schema.names
             for block in file.iter_batches(batch_size=self.batch_rows, columns=names):
                 columns = [_cast(block, field, row=row) for field in schema]
                 row += len(block)
@@ -68,7 +68,7 @@ class ParquetInput(FileInput):
 
 
 def _cast(block: pa.RecordBatch, field: pa.Field, *, row: int) -> pa.Array:
-    """Return a column of a block with the type that all files have."""
+    """Return a column of a block in the type of all files."""
     if not travels(field.type):  # no step reads it
         return pa.nulls(len(block), field.type)
     column = block.column(block.schema.get_field_index(field.name))
@@ -81,5 +81,5 @@ def _cast(block: pa.RecordBatch, field: pa.Field, *, row: int) -> pa.Array:
             f"column {field.name!r} ({column.type}) does not fit {field.type} in rows {row} to "
             f"{row + len(block) - 1}: {problem}",
             line=None,
-            way_out=f"say another type, types={{{field.name!r}: …}}, or mend those rows",
+            way_out=f"say another type, types={{{field.name!r}: …}}, or correct those rows",
         ) from problem

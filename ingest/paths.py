@@ -1,4 +1,4 @@
-"""Which files a path, a folder or a pattern means."""
+"""Find the files of a path, a folder or a pattern."""
 
 from __future__ import annotations
 
@@ -13,19 +13,18 @@ from slackwater.runtime.errors import IngestError
 from slackwater.runtime.expressions.nearest import listed, nearest
 
 _ENDS = 4_096
-"""Bytes of a file's beginning and end that count: for ten thousand files, a second."""
+"""Bytes of a file's start and end that the digest reads: a second for ten thousand files."""
 
 
 def files_of(pattern: str, *, folder: str, suffixes: tuple[str, ...]) -> list[str]:
-    """Return the files in the order of their names; none where nothing matches.
+    """Return the files in the order of their names; empty if nothing matches.
 
     Numbers in names count as numbers: part-2 is before part-10.
 
     Args:
-        pattern: a file; a folder, which means all below it with one of the suffixes, those
-            named `_…` or `.…` apart (what Spark leaves behind); or a pattern with `*`, `?`, `[…]`
-            and `**`.
-        folder: where a relative pattern starts.
+        pattern: a file; a folder, which means all files below it with one of the suffixes, except
+            `_…` and `.…` (Spark's leftovers); or a pattern with `*`, `?`, `[…]` and `**`.
+        folder: start of a relative pattern.
         suffixes: of files in folders, such as ".parquet".
     """
     path = os.path.join(folder, pattern)
@@ -33,18 +32,18 @@ def files_of(pattern: str, *, folder: str, suffixes: tuple[str, ...]) -> list[st
         return sorted(_below(path, suffixes), key=_in_order)
     if os.path.exists(path):
         return [path]
-    found = (name for name in glob.glob(path, recursive=True) if os.path.isfile(name))
-    return sorted(found, key=_in_order)
+    names = (name for name in glob.glob(path, recursive=True) if os.path.isfile(name))
+    return sorted(names, key=_in_order)
 
 
 def _in_order(path: str) -> tuple[list[list[str | int]], str]:
-    """Return what orders paths: folder by folder, text and numbers apart."""
+    # Numbers in names count as numbers, so text and numbers are kept apart.
     parts = [re.split("([0-9]+)", part) for part in path.split(os.sep)]
     return [[int(p) if p.isdecimal() else p for p in part] for part in parts], path
 
 
 def no_files(what: str, pattern: str, *, folder: str, suffixes: tuple[str, ...]) -> IngestError:
-    """Return the error for a pattern without files: says what there is instead."""
+    """Return the error for a pattern without files; it names the files there."""
     existing, missing = os.path.join(folder, pattern), ""
     while not os.path.isdir(existing) and os.path.dirname(existing) != existing:
         existing, missing = os.path.split(existing)
@@ -57,42 +56,42 @@ def no_files(what: str, pattern: str, *, folder: str, suffixes: tuple[str, ...])
         meant = nearest(missing or suffixes[0], names)
         rule += f"; the nearest there is {meant!r}, of: {listed(names)}"
     return IngestError(
-        f"{what}: no file matches {pattern!r} on this node: {rule}. Files must be where the "
+        f"{what}: no file matches {pattern!r} on this node: {rule}; files must be where the "
         "source runs: use a path that every node has"
     )
 
 
 def print_of(files: Sequence[str]) -> tuple[str, str]:
-    """Return what files are, in words and as a digest.
+    """Return a description and a digest of files.
 
-    Of each its path, size, time of change, and its first and last bytes: a parquet file has the
-    statistics of all its columns at its end. Who changes the middle of a file and puts back
-    its size and its time is not found out; who only copies it is (its time is another).
+    The digest has each file's path, size, time of change, and its first and last bytes: a parquet
+    file has the statistics of all its columns at its end. A change in the middle of a file with the
+    old size and time is not noticed; a copy is (its time differs).
 
     Raises:
-        OSError: one cannot be read.
+        OSError: a file cannot be read.
     """
     digest, size = hashlib.sha256(), 0
     for path in files:
         with open(path, "rb") as file:
-            known = os.fstat(file.fileno())
-            size += known.st_size
+            status = os.fstat(file.fileno())
+            size += status.st_size
             ends = hashlib.sha256(file.read(_ENDS))
-            file.seek(max(known.st_size - _ENDS, 0))
+            file.seek(max(status.st_size - _ENDS, 0))
             ends.update(file.read(_ENDS))
-        told = (os.path.realpath(path), known.st_size, known.st_mtime_ns, ends.hexdigest())
-        digest.update(repr(told).encode(errors="surrogatepass"))
+        facts = (os.path.realpath(path), status.st_size, status.st_mtime_ns, ends.hexdigest())
+        digest.update(repr(facts).encode(errors="surrogatepass"))
     count = f"{len(files)} file{'' if len(files) == 1 else 's'}"
     return f"{count} of {size:,} bytes", digest.hexdigest()
 
 
 def overlap(pattern: str, part: str, *, folder: str, suffixes: tuple[str, ...]) -> str | None:
-    """Return what a pattern has in common with the place of a file to come; None: nothing.
+    """Return the path or pattern that would match a file to come; None if none.
 
     Args:
         pattern: as for `files_of`.
         part: a file that will be written, with others in its folder.
-        folder: where a relative pattern starts.
+        folder: start of a relative pattern.
         suffixes: of files in folders.
     """
     part = os.path.realpath(part)
@@ -105,13 +104,13 @@ def overlap(pattern: str, part: str, *, folder: str, suffixes: tuple[str, ...]) 
     path = os.path.join(folder, pattern)
     if os.path.isdir(path):
         inside = os.path.relpath(part, os.path.realpath(path)).split(os.sep)
-        hidden = any(one.startswith((".", "_")) for one in inside)  # ".." too: it is not inside
+        hidden = any(name.startswith((".", "_")) for name in inside)  # also "..": outside
         return None if hidden or not name.endswith(suffixes) else pattern
     return pattern if _matches(path, part) else None
 
 
 def _matches(pattern: str, path: str) -> bool:
-    """Whether a pattern with `*`, `?`, `[…]` and `**` would find a file that is not there yet."""
+    """Whether a pattern with `*`, `?`, `[…]` and `**` would match a future file."""
     parts = os.path.abspath(pattern).split(os.sep)
     plain = next((at for at, part in enumerate(parts) if glob.has_magic(part)), len(parts))
     parts = os.path.realpath(os.sep.join(parts[:plain]) or os.sep).split(os.sep) + parts[plain:]
@@ -128,12 +127,12 @@ def _fits(parts: list[str], names: list[str]) -> bool:
 
 
 def _below(path: str, suffixes: tuple[str, ...]) -> list[str]:
-    found = []
+    paths: list[str] = []
     for parent, folders, names in os.walk(path):
         folders[:] = [name for name in folders if not name.startswith(("_", "."))]
-        found += [
+        paths += [
             os.path.join(parent, name)
             for name in names
             if name.endswith(suffixes) and not name.startswith(("_", "."))
         ]
-    return found
+    return paths

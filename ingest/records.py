@@ -1,8 +1,8 @@
-"""Text files cut into pieces of whole lines, or of whole CSV records, whose lines are known.
+"""Cut text files into pieces of whole lines or CSV records, with line numbers.
 
 A line end within quotes ends no record, and a quote that is never closed makes one record of the
-rest of the file. So quotes are followed here, and where a piece ends decides nothing: whatever is
-refused is refused by its line.
+rest of the file. So quotes are followed here, and the end of a piece decides nothing: a refused
+value is named by its line.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class BadText(Exception):
     """Text that cannot be read.
 
     Attributes:
-        line: where, counted from 1; None: not known.
+        line: its line, counted from 1; None if not known.
     """
 
     def __init__(self, fact: str, *, line: int | None, way_out: str) -> None:
@@ -47,8 +47,8 @@ class Piece:
     """Whole records of a file.
 
     Attributes:
-        data: their bytes.
-        line: the first of their lines, counted from 1.
+        data: bytes of the records.
+        line: their first line, counted from 1.
     """
 
     data: bytes
@@ -56,12 +56,12 @@ class Piece:
 
     @property
     def is_blank(self) -> bool:
-        """Whether it has empty lines only."""
+        """Whether the piece has only empty lines."""
         return self.data.isspace() and not self.data.strip(b"\r\n")
 
 
 def pieces(path: str, *, has_quotes: bool) -> Iterator[Piece]:
-    """Yield the records of a file, about a megabyte at a time; a `.gz` is unpacked.
+    """Yield a file's records in pieces of about 1 MB; unpacks a `.gz`.
 
     Args:
         path: the file.
@@ -69,7 +69,7 @@ def pieces(path: str, *, has_quotes: bool) -> Iterator[Piece]:
 
     Raises:
         BadText: a quote is not closed, or a record is longer than LONGEST_BYTES.
-        OSError, ArrowInvalid: it cannot be read.
+        OSError, ArrowInvalid: the file cannot be read.
     """
     rest, line, is_first = b"", 1, True
     with pa.input_stream(path, compression="detect") as file:
@@ -96,7 +96,7 @@ def pieces(path: str, *, has_quotes: bool) -> Iterator[Piece]:
 
 
 def records(piece: Piece) -> Iterator[tuple[int, bytes]]:
-    """Yield (line, bytes) of each CSV record of a piece that is not empty."""
+    """Yield (line, bytes) of each non-empty CSV record of a piece."""
     data, start, line = piece.data, 0, piece.line
     for end in [*_record_ends(data, line).tolist(), len(data) - 1]:
         record = data[start : end + 1]
@@ -108,12 +108,12 @@ def records(piece: Piece) -> Iterator[tuple[int, bytes]]:
 
 
 def line_of_record(piece: Piece, number: int) -> int:
-    """Return the line of a CSV record by its number among those that are not empty, from 0."""
+    """Return the line of the n-th non-empty CSV record, counted from 0."""
     return next(islice(records(piece), number, None))[0]
 
 
 def _first_and_last(data: bytes, line: int, *, has_quotes: bool) -> tuple[int, int]:
-    """Return behind which bytes the first record ends, and the last; (all, 0): none does."""
+    """Return the ends of the first and last record, or (all bytes, 0)."""
     if has_quotes and b'"' in data:
         ends = _record_ends(data, line)
         return (int(ends[0]) + 1, int(ends[-1]) + 1) if len(ends) else (len(data), 0)
@@ -138,14 +138,14 @@ def _count_lines(data: bytes) -> int:
 
 
 def _line_ends(data: bytes) -> _Places:
-    """Return where lines end; in a file of an old Mac, by carriage returns."""
+    """Return the places of line ends; carriage returns in a file without line feeds."""
     of_bytes = np.frombuffer(data, np.uint8)
     ends = np.flatnonzero(of_bytes == _LF)
-    return ends if len(ends) else np.flatnonzero(of_bytes[:-1] == _CR)  # a last one may go on
+    return ends if len(ends) else np.flatnonzero(of_bytes[:-1] == _CR)  # the last may go on
 
 
 def _record_ends(data: bytes, line: int) -> _Places:
-    """Return where records end: at line ends that no quotes are around."""
+    """Return the places of record ends: line ends outside quotes."""
     ends = _line_ends(data)
     if b'"' not in data:
         return ends
@@ -155,7 +155,7 @@ def _record_ends(data: bytes, line: int) -> _Places:
 
 
 def _open_quote(data: bytes, line: int) -> int | None:
-    """Return where the quote is that is open at the end; None: none is."""
+    """Return the place of the quote open at the end; None if none is."""
     if b'"' not in data:
         return None
     quotes = _quotes(data, line)
@@ -165,16 +165,16 @@ def _open_quote(data: bytes, line: int) -> int | None:
 
 
 def _opening(quotes: _Places, at: int) -> int:
-    """Return where the value was opened that a quote belongs to, by its number: an even one."""
+    """Return where the value of a quote was opened; the quote's number is even."""
     while at > 1 and quotes[at] == quotes[at - 1] + 1:  # doubled: it belongs to the text
         at -= 2
     return int(quotes[at])
 
 
 def _quotes(data: bytes, line: int) -> _Places:
-    """Return the places of quotes that open or close a value; a doubled one does both.
+    """Return the places of quotes that open or close values; doubled quotes do both.
 
-    A quote in the midst of a value that has none before it is text, as in `5" pipe`.
+    A quote in the middle of a value that has none before it is text, as in `5" pipe`.
     """
     of_bytes = np.frombuffer(data, np.uint8)
     quotes = np.flatnonzero(of_bytes == _QUOTE)
@@ -184,35 +184,35 @@ def _quotes(data: bytes, line: int) -> _Places:
     if not starts.all():
         quotes = _quotes_one_by_one(data, quotes.tolist())
         opening, closing = quotes[::2], quotes[1::2]
-    behind = closing + 1
-    follows = of_bytes.take(np.minimum(behind, len(data) - 1))
-    odd = ~_MAY_FOLLOW.take(follows) & (behind < len(data))
+    after = closing + 1
+    follows = of_bytes.take(np.minimum(after, len(data) - 1))
+    odd = ~_MAY_FOLLOW.take(follows) & (after < len(data))
     for at in np.flatnonzero(odd).tolist():
         opened = _opening(quotes, 2 * at)
         value = data[opened : closing[at]]
         if b"\n" in value or b"\r" in value:
             raise BadText(
-                "a quote is opened here, and closed in the midst of a value in a later line",
+                "a quote is opened here, and closed in the middle of a value in a later line",
                 line=line + _count_lines(data[:opened]),
                 way_out="close it in its line, or double a quote that belongs to the text",
             )
     return quotes
 
 
-_IS_FIELD_END = np.isin(np.arange(256), list(b",\n\r"))  # {byte: whether a field ends there}
+_IS_FIELD_END = np.isin(np.arange(256), list(b",\n\r"))  # {byte: whether it ends a field}
 _MAY_FOLLOW = np.isin(np.arange(256), list(b',\n\r"'))  # {byte: whether it may follow a value}
 
 
 def _quotes_one_by_one(data: bytes, quotes: list[int]) -> _Places:
-    found: list[int] = []
+    places: list[int] = []
     at = 0
     while at < len(quotes):
         place = quotes[at]
         at += 1
-        is_open = len(found) % 2 == 1
+        is_open = len(places) % 2 == 1
         if is_open and at < len(quotes) and quotes[at] == place + 1:
-            found += [place, place + 1]
+            places += [place, place + 1]
             at += 1
         elif is_open or place == 0 or data[place - 1] in b",\n\r":
-            found.append(place)
-    return np.array(found, np.int64)
+            places.append(place)
+    return np.array(places, np.int64)

@@ -1,9 +1,9 @@
-"""The one owner of the Spark session that runs on RayDP's executors inside the Ray cluster.
+"""Own the Spark session that runs on RayDP's executors inside the Ray cluster.
 
     with SparkOnRay("prepare", executors=2) as spark:
         frame = spark.session.read.parquet("fixes/")
 
-Nothing else starts or stops Spark. RayDP allows one session to a process, and so do we.
+Nothing else starts or stops Spark. RayDP allows one session per process, and so do we.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ from slackwater.runtime.errors import ClusterError, IngestError, SettingError
 from slackwater.runtime.model.times import NS_PER_SECOND, Duration, duration_ns
 
 STOP_LIMIT_S = 20.0
-"""How long an orderly stop may take before what is left is killed."""
+"""How long an orderly stop may take before the rest is killed."""
 PINNED = 0.001
-"""How much of the pinning resource an actor takes: next to nothing, it only says where."""
+"""Amount of the pinning resource that an actor takes: tiny, since it only says where."""
 _JVM_OPTIONS = (
     "spark.driver.extraJavaOptions",
     "spark.executor.extraJavaOptions",
@@ -61,15 +61,15 @@ class SparkOnRay:
 
     Args:
         app_name: shown in Spark's and Ray's lists.
-        executors: how many, each a Ray actor with a JVM and its Python workers.
+        executors: number; each is a Ray actor with a JVM and its Python workers.
         cores: of each; Ray counts them as CPUs taken.
         memory: of each executor's JVM, like "1g"; Ray counts it too.
-        resource: a custom Ray resource that the executors' nodes must have; None: anywhere.
-        conf: Spark settings that go before ours.
+        resource: a custom Ray resource that the executors' nodes must have; None: any node.
+        conf: Spark settings that override ours.
         start_limit: how long the start may take.
 
     Raises:
-        SettingError: a number below one, or memory that is not like "512m" or "2g".
+        SettingError: a number below one, or memory not of the form "512m" or "2g".
     """
 
     def __init__(
@@ -105,7 +105,7 @@ class SparkOnRay:
         """The Spark session.
 
         Raises:
-            IngestError: it is not running.
+            IngestError: the session is not running.
         """
         if self._session is None:
             raise IngestError(
@@ -116,22 +116,22 @@ class SparkOnRay:
 
     @property
     def log_path(self) -> Path | None:
-        """Where Spark's driver writes its log; None before the start and after a clean stop.
+        """The log file of Spark's driver; None before the start and after a clean stop.
 
-        The executors' logs are in the `logs` folder of Ray's session, as any actor's.
+        The executors' logs are in the `logs` folder of Ray's session, as for any actor.
         """
         return None if self._folder is None else self._folder / "spark.log"
 
     def start(self) -> SparkSession:
-        """Start the session, or return the one that runs, once all executors are there.
+        """Start the session, or return the running one, once all executors are there.
 
         Raises:
-            ClusterError: Ray is not initialised here, or has too little room for the executors.
+            ClusterError: Ray is not initialised here, or has no room for the executors.
             JavaError: no Java.
             IngestError: another session runs in this process, or Spark did not start; names
                 the log.
         """
-        global _current  # noqa: PLW0603 - RayDP has one session to a process, here is its owner
+        global _current  # noqa: PLW0603 - RayDP has one session per process, owned here
         with _current_lock:
             if self._session is not None:
                 return self._session
@@ -146,17 +146,16 @@ class SparkOnRay:
             return self.session
 
     def stop(self) -> None:
-        """Stop the session, its executors and its JVM; nothing of it is left. Idempotent."""
+        """Stop the session, its executors and its JVM, without a trace. Idempotent."""
         with _current_lock:
             if _current is self:
                 self._stop(keep_log=False)
 
     def before_stop(self, action: Callable[[], None]) -> None:
-        """Have something done first when the session stops: ending its streams, say."""
+        """Call an action first when the session stops, such as the end of its streams."""
         self._before_stop.append(action)
 
     def __enter__(self) -> SparkOnRay:
-        """Start it."""
         self.start()
         return self
 
@@ -166,14 +165,13 @@ class SparkOnRay:
         problem: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Stop it."""
         self.stop()
 
     def _check_alone(self) -> None:
         if not ray.is_initialized():
             raise ClusterError(
                 f"Spark session {self.app_name!r} runs inside a Ray cluster and this process is in "
-                "none; start or connect to one first"
+                "none; start one, or connect to one, first"
             )
         if _current is not None or SparkContext._gateway is not None:
             other = repr(_current.app_name) if _current is not None else "not started by us"
@@ -184,7 +182,7 @@ class SparkOnRay:
 
     def _start(self) -> None:
         java, self._started_s = prepare_java(), time.time()
-        # Or the executors start whichever `python3` comes first on their node.
+        # Else the executors start the first `python3` of their node.
         os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
         self._folder = Path(tempfile.mkdtemp(prefix="slackwater-spark-"))
         self._outputs.enter_context(output_in(self._folder / "spark.log"))
@@ -193,20 +191,20 @@ class SparkOnRay:
             self._session = within(self._start_limit_s, partial(self._launch, java))
         except TimeoutError:
             raise ClusterError(self._unfinished("did not start")) from None
-        except Exception as problem:  # whatever the JVM or Ray found wrong
+        except Exception as problem:  # any error of the JVM or Ray
             raise IngestError(
                 f"Spark session {self.app_name!r} did not start: {user_cause(problem)}\n"
                 f"the log is {self.log_path}"
             ) from None
         status = self._session.sparkContext._jsc.sc()
-        while status.getExecutorMemoryStatus().size() <= self.executors:  # the driver counts
+        while status.getExecutorMemoryStatus().size() <= self.executors:  # the driver counts, too
             if time.monotonic() > deadline:
                 raise ClusterError(self._unfinished("did not get its executors"))
             time.sleep(POLL_S)
 
     def _launch(self, java: JavaHome) -> SparkSession:
         return raydp.init_spark(  # type: ignore[no-any-return]
-            # The master's actor is named after it; a former one may still be leaving.
+            # The master's actor gets this name; an earlier one may still be ending.
             f"{self.app_name}-{uuid4().hex[:6]}",
             self.executors,
             self.cores,
@@ -218,9 +216,9 @@ class SparkOnRay:
         settings = {
             "spark.ui.enabled": "false",
             "spark.ui.showConsoleProgress": "false",
-            "spark.sql.warehouse.dir": str(self._folder),  # or it makes one where the user is
+            "spark.sql.warehouse.dir": str(self._folder),  # else in the user's folder
             "spark.sql.session.timeZone": "UTC",
-            # 200 unless told; only a bounded frame's plan adapts that to the rows there are.
+            # Default 200; only a bounded frame's plan adapts it to the rows.
             "spark.sql.shuffle.partitions": str(2 * self.executors * self.cores),
             "spark.sql.adaptive.coalescePartitions.initialPartitionNum": "200",
             "spark.sql.execution.arrow.maxRecordsPerBatch": str(BLOCK_ROWS),
@@ -230,27 +228,28 @@ class SparkOnRay:
             key = f"spark.ray.raydp_spark_executor.actor.resource.{self.resource}"
             settings[key] = str(PINNED)
         settings |= self._conf
-        for key in _JVM_OPTIONS:  # so that nodes which Ray started without JDK_JAVA_OPTIONS do too
+        for key in _JVM_OPTIONS:  # for nodes that Ray started without JDK_JAVA_OPTIONS
             settings[key] = " ".join([*java.options(), settings.get(key, "")]).strip()
-        # What a JVM lays into its temp folder goes with ours, also when it is killed.
+        # A JVM's temp files are removed with our folder, also after a kill.
         own = f"-XX:-UsePerfData -Djava.io.tmpdir={self._folder} -Dray.logging.dir={self._folder}"
         settings[_JVM_OPTIONS[0]] = f"{settings[_JVM_OPTIONS[0]]} {own}".strip()
         return settings
 
     def _unfinished(self, what: str) -> str:
-        there: dict[str, float] = ray.cluster_resources()  # type: ignore[no-untyped-call]
+        total: dict[str, float] = ray.cluster_resources()  # type: ignore[no-untyped-call]
         free: dict[str, float] = ray.available_resources()  # type: ignore[no-untyped-call]
         names = ["CPU", "memory", *([self.resource] if self.resource else [])]
         room = ", ".join(
-            f"{name} {free.get(name, 0):g} of {there.get(name, 0):g}" for name in names
+            f"{name} {free.get(name, 0):g} of {total.get(name, 0):g}" for name in names
         )
         pinned = f" on nodes with {self.resource!r}" if self.resource else ""
-        one = {"CPU": float(self.cores), "memory": float(_bytes_of(self.memory))}
-        one |= {self.resource: PINNED} if self.resource else {}
+        executor = {"CPU": float(self.cores), "memory": float(_bytes_of(self.memory))}
+        executor |= {self.resource: PINNED} if self.resource else {}
         return (
             f"Spark session {self.app_name!r} {what} within {self._start_limit_s:g} s: it asks for "
             f"{self.executors} × ({self.cores} CPU, {self.memory}){pinned} and the cluster has "
-            f"free: {room}; {way_out(free, one, self._start_limit_s)}. The log is {self.log_path}"
+            f"free: {room}; {way_out(free, executor, self._start_limit_s)}. The log is "
+            f"{self.log_path}"
         )
 
     def _stop(self, *, keep_log: bool) -> None:
@@ -258,7 +257,7 @@ class SparkOnRay:
         for action in reversed(self._before_stop):
             action()
         self._before_stop.clear()
-        if self._session is None:  # a start that hangs holds RayDP's lock until this ends it
+        if self._session is None:  # a hanging start holds RayDP's lock until this ends it
             self._attempt(partial(end_actors, patience_s=0))
         self._session = None
         self._attempt(raydp.stop_spark)
@@ -273,19 +272,19 @@ class SparkOnRay:
         _current = None
 
     def _attempt(self, step: Callable[[], None]) -> None:
-        # Each step of a stop is tried whatever became of the one before: Ray may be gone by now.
+        # Try each step of a stop, even if an earlier one failed: Ray may be gone.
         if ray.is_initialized():
             with contextlib.suppress(Exception):
                 within(STOP_LIMIT_S, step)
 
 
 def way_out(free: Mapping[str, float], executor: Mapping[str, float], limit_s: float) -> str:
-    """Return what to do about a session that did not start in time.
+    """Return the remedy for a session that did not start in time.
 
     Args:
-        free: {resource: how much of it no one holds}.
-        executor: {resource: how much of it one executor takes}.
-        limit_s: how long the start could take.
+        free: {resource: free amount}.
+        executor: {resource: amount for one executor}.
+        limit_s: limit of the start.
     """
     short = [name for name, wanted in executor.items() if free.get(name, 0) < wanted]
     if short:
@@ -297,11 +296,10 @@ def way_out(free: Mapping[str, float], executor: Mapping[str, float], limit_s: f
 
 
 def _bytes_of(memory: str) -> int:
-    """Return the bytes of a size like "512m" or "2g"."""
     size = memory.lower().removesuffix("b")
     return int(size[:-1]) << 10 * ("kmgt".index(size[-1]) + 1)
 
 
 def current() -> SparkOnRay | None:
-    """Return the session that runs in this process, if any."""
+    """Return the running session of this process; None if none runs."""
     return _current

@@ -1,8 +1,8 @@
-"""Bounded Spark frames: prepared on the executors, then Arrow blocks in Ray's object store.
+"""Prepare bounded Spark frames on the executors; keep Arrow blocks in Ray's object store.
 
-The executors run the frame and keep its Arrow bytes; a few Ray tasks fetch each partition's
-bytes from its executor into the object store. From then on the blocks need no Spark: they
-belong to the driver, live as long as the input that holds them, and any node reads them.
+The executors run the frame and keep its Arrow bytes; a few Ray tasks fetch each partition's bytes
+from its executor into the object store. From then on the blocks need no Spark: they belong to the
+driver, live as long as the input that holds them, and any node can read them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from slackwater.runtime.expressions.nearest import listed, nearest
 from slackwater.runtime.model.times import NS_PER_SECOND, Duration, duration_ns
 
 FETCHES_PER_EXECUTOR = 2
-"""Partitions in flight from an executor: one being made ready, one on its way."""
+"""Partitions in flight from an executor: one in preparation, one on its way."""
 
 
 def spark(
@@ -36,7 +36,7 @@ def spark(
     order_by: str | Sequence[str] | None = None,
     limit: Duration = "30min",
 ) -> FrameInput:
-    """Run a bounded Spark frame and return its rows as an input, in the frame's order.
+    """Run a bounded Spark frame; return its rows as an input, in order.
 
     Blocks until all rows are in Ray's object store. The session may stop afterwards.
 
@@ -46,7 +46,7 @@ def spark(
         limit: how long Spark may take.
 
     Raises:
-        SchemaError: a column whose type Arrow has not, two columns of one name, or no column to
+        SchemaError: a column's type is unknown to Arrow, two columns have one name, or no column to
             order by.
         IngestError: Spark failed (with the user's own cause), took longer than `limit`, or
             the frame is unbounded or of another session.
@@ -66,7 +66,7 @@ def owner_of(frame: DataFrame, who: str) -> SparkOnRay:
     """Return the running session that a frame belongs to.
 
     Raises:
-        IngestError: it belongs to none of ours, or that one has stopped.
+        IngestError: the frame is not of the running session.
     """
     owner = current()
     if owner is None or frame.sparkSession.sparkContext is not owner.session.sparkContext:
@@ -81,7 +81,7 @@ def arrow_schema_of(frame: DataFrame) -> pa.Schema:
     """Return a frame's columns as Arrow types.
 
     Raises:
-        SchemaError: a type that Arrow has not, or two columns of one name.
+        SchemaError: a type is unknown to Arrow, or two columns have one name.
     """
     names = frame.columns
     twice = sorted({name for name in names if names.count(name) > 1})
@@ -92,7 +92,7 @@ def arrow_schema_of(frame: DataFrame) -> pa.Schema:
         )
     try:
         return to_arrow_schema(frame.schema)
-    except TypeError as problem:  # PySpark's UNSUPPORTED_DATA_TYPE_FOR_ARROW is one
+    except TypeError as problem:  # such as PySpark's UNSUPPORTED_DATA_TYPE_FOR_ARROW
         raise SchemaError(
             f"the Spark frame does not fit Arrow: {problem}; cast that column, or drop it"
         ) from problem
@@ -104,10 +104,10 @@ def order_columns(
     """Return the columns to order by.
 
     Raises:
-        SchemaError: one is not there.
+        SchemaError: a column is missing.
     """
     by = (order_by,) if isinstance(order_by, str) else tuple(order_by or ())
-    known = {each.casefold() for each in schema.names}
+    known = {name.casefold() for name in schema.names}
     for column in by:
         if not {column.casefold(), column.split(".")[0].casefold()} & known:
             raise SchemaError(
@@ -118,7 +118,7 @@ def order_columns(
 
 
 def _stored(frame: DataFrame, owner: SparkOnRay, *, limit_s: float) -> list[Any]:
-    """Run the frame; return a reference to an Arrow table for each partition that has rows."""
+    """Run the frame; return a reference to each non-empty partition's Arrow table."""
     job = f"slackwater-{uuid4().hex}"
     try:
         return within(limit_s, lambda: _run(frame, job, owner))
@@ -127,17 +127,17 @@ def _stored(frame: DataFrame, owner: SparkOnRay, *, limit_s: float) -> list[Any]
             f"Spark has not finished the frame within {limit_s:g} s and was told to stop; give it "
             f"longer (limit=…), more executors, or fewer rows. The log is {owner.log_path}"
         ) from None
-    except Exception as problem:  # whatever the user's code, the JVM or Ray found wrong
+    except Exception as problem:  # any error of the user's code, the JVM or Ray
         raise IngestError(
             f"Spark could not prepare the frame: {user_cause(problem)}\nthe log is {owner.log_path}"
         ) from None
     finally:
-        with contextlib.suppress(Exception):  # nothing runs any more, or the JVM is gone
+        with contextlib.suppress(Exception):  # no job runs any more, or the JVM has ended
             frame.sparkSession.sparkContext.cancelJobGroup(job)
 
 
 def _run(frame: DataFrame, job: str, owner: SparkOnRay) -> list[Any]:
-    """Have Spark keep the frame's Arrow bytes, fetch them, and have Spark let go of them."""
+    """Make Spark keep the frame's Arrow bytes, fetch them, and make Spark drop them."""
     context: Any = frame.sparkSession.sparkContext
     context.setJobGroup(job, "slackwater: prepare a frame", interruptOnCancel=True)
     writer = context._jvm.org.apache.spark.sql.raydp.ObjectStoreWriter
@@ -167,11 +167,11 @@ def _run(frame: DataFrame, job: str, owner: SparkOnRay) -> list[Any]:
 
 @ray.remote(num_cpus=0, num_returns=2, max_retries=2)
 def _fetch(*where: Any) -> tuple[pa.Table, int]:
-    """Fetch a partition's Arrow bytes from the executor that keeps them, into the object store.
+    """Fetch a partition's Arrow bytes from its executor into the object store.
 
-    RayDP's from_spark starts the same fetch. We do not call that: it fetches all partitions at
-    once, wraps them in a Ray Data set that talks on the terminal, and returns before they are
-    there, so that Spark's copy could not be released.
+    RayDP's from_spark starts the same fetch. We do not call it. It fetches all partitions at once,
+    and wraps them in a Ray Data set that prints on the terminal. It returns too early for Spark's
+    copy to be released.
     """
     from raydp.spark.dataset import (  # noqa: PLC0415 - imports Ray Data, a second or two
         _fetch_arrow_table_from_executor,

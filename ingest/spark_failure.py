@@ -1,4 +1,4 @@
-"""What went wrong in Spark, in the user's words: their traceback, not the JVM's."""
+"""Extract the cause of a Spark failure: the user's traceback, not the JVM's."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ MOST_LINES = 30
 def user_cause(problem: BaseException) -> str:
     """Return the innermost cause of a Spark failure, in at most `MOST_LINES` lines.
 
-    For Python in an executor that is the user's traceback without Spark's own frames; for
-    what failed in the JVM, the message of the last cause without the stack.
+    For Python in an executor this is the user's traceback without Spark's own frames; for a failure
+    in the JVM, the message of the last cause without the stack.
     """
     text = str(problem)
     if _TRACEBACK in text:
@@ -23,13 +23,13 @@ def user_cause(problem: BaseException) -> str:
     causes = _CAUSE.findall(text)
     if causes:
         return _shortened(str(causes[-1]).strip())
-    told = [line for line in text.splitlines() if line.strip() and not _JVM_FRAME.match(line)]
-    told = [line for line in told if line.strip() != "JVM stacktrace:"]
-    return _shortened("\n".join(told)) or type(problem).__name__
+    lines = [line for line in text.splitlines() if line.strip() and not _JVM_FRAME.match(line)]
+    lines = [line for line in lines if line.strip() != "JVM stacktrace:"]
+    return _shortened("\n".join(lines)) or type(problem).__name__
 
 
 def _python_cause(text: str) -> str:
-    """Return the last Python traceback in a text, cut down to the user's own frames."""
+    """Return the last Python traceback in a text, reduced to the user's own frames."""
     lines = text[text.rindex(_TRACEBACK) :].splitlines()[1:]
     kept: list[str] = []
     is_users = True

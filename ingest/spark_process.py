@@ -1,6 +1,6 @@
-"""What PySpark and RayDP leave open: time limits, output, and processes that would stay.
+"""Add what PySpark and RayDP lack: time limits, captured output, ended processes.
 
-Used by the session's owner. Everything here leans on their inner workings, which is why their
+Used by the session's owner. The code here relies on their inner workings, which is why their
 versions are pinned.
 """
 
@@ -28,18 +28,18 @@ T = TypeVar("T")
 
 POLL_S = 0.1
 KILLED_S = 5.0
-"""How long Ray may take to forget the names of actors that it was told to kill."""
-UNPACKED_IN = Path("/tmp/ray")  # noqa: S108 - Ray's Java knows no other place
+"""How long Ray may keep the names of killed actors."""
+UNPACKED_IN = Path("/tmp/ray")  # noqa: S108 - Ray's Java has no other place
 MAPPED_S = 5.0
-"""Seconds after which a JVM has mapped a library that it has unpacked."""
+"""Time after which a JVM has mapped a library that it has unpacked."""
 _ACTORS = re.compile(r"RAY_APP_MASTER|raydp-executor-\d+|.+_SPARK_MASTER")
 
 
 def within(limit_s: float, function: Callable[[], T]) -> T:
-    """Call a function that may hang, in a thread of its own.
+    """Call a function that may hang, in a separate thread.
 
     Raises:
-        TimeoutError: it has not returned after `limit_s`; it may still be running.
+        TimeoutError: the function has not returned after `limit_s`; it may still run.
     """
     outcome: list[T] = []
     problems: list[BaseException] = []
@@ -47,13 +47,13 @@ def within(limit_s: float, function: Callable[[], T]) -> T:
     def call() -> None:
         try:
             outcome.append(function())
-        except BaseException as problem:  # handed to the caller's thread
+        except BaseException as problem:  # raised in the caller's thread
             problems.append(problem)
 
     thread = threading.Thread(target=call, name=f"within-{limit_s:g}s", daemon=True)
     try:
         thread.start()
-    except RuntimeError:  # Python 3.12 starts no thread any more once it shuts down
+    except RuntimeError:  # Python 3.12 starts no threads during its shutdown
         call()
     else:
         thread.join(limit_s)
@@ -66,7 +66,7 @@ def within(limit_s: float, function: Callable[[], T]) -> T:
 
 @contextlib.contextmanager
 def output_in(path: Path) -> Iterator[None]:
-    """Have what the driver's JVM and PySpark's bridge to it print go into a file.
+    """Redirect output of the driver's JVM, and of PySpark's bridge to it, into a file.
 
     The JVM writes there for as long as it lives. The bridge would print the traceback of every
     failing micro-batch, which the source raises anyway.
@@ -89,10 +89,10 @@ def output_in(path: Path) -> Iterator[None]:
 
 
 def end_actors(*, patience_s: float) -> None:
-    """Wait until RayDP's actors are gone; kill those that are there after `patience_s`.
+    """Wait until RayDP's actors have ended; kill the rest after `patience_s`.
 
     Raises:
-        ClusterError: they are there `KILLED_S` later still.
+        ClusterError: some are still there `KILLED_S` later.
     """
     patience = time.monotonic() + patience_s
     while names := [name for name in ray.util.list_named_actors() if _ACTORS.fullmatch(name)]:
@@ -103,13 +103,13 @@ def end_actors(*, patience_s: float) -> None:
             )
         if time.monotonic() >= patience:
             for name in names:
-                with contextlib.suppress(ValueError):  # gone meanwhile
+                with contextlib.suppress(ValueError):  # ended meanwhile
                     ray.kill(ray.get_actor(name))
         time.sleep(POLL_S)
 
 
 def end_jvm(*, limit_s: float) -> None:
-    """End the driver's JVM: PySpark would keep it, and its tie to this Ray cluster, for ever."""
+    """End the driver's JVM: PySpark would keep it, tied to this Ray cluster, for ever."""
     gateway: Any = SparkContext._gateway
     SparkContext._gateway = None
     SparkContext._jvm = None
@@ -117,7 +117,7 @@ def end_jvm(*, limit_s: float) -> None:
     if gateway is None:
         return
     process: Popen[bytes] = gateway.proc
-    with contextlib.suppress(Exception):  # it may have ended before us
+    with contextlib.suppress(Exception):  # the JVM may have ended before
         within(limit_s, gateway.shutdown)
     if process.stdin is not None:
         process.stdin.close()  # at its end the JVM exits by itself
@@ -132,12 +132,12 @@ def remove_unpacked(*, since_s: float) -> None:
     """Remove the folders of Ray's Java library that no process uses any more.
 
     Args:
-        since_s: when our first JVM started, wall clock. Younger ones are ours, or of a session
-            beside ours, which has its library mapped within `MAPPED_S`.
+        since_s: start of our first JVM, wall clock. Younger folders are ours, or of a parallel
+            session, which has its library mapped within `MAPPED_S`.
     """
     used: list[str] = []
     for maps in Path("/proc").glob("[0-9]*/maps"):
-        with contextlib.suppress(OSError):  # it has ended, or is another user's
+        with contextlib.suppress(OSError):  # the process has ended, or is another user's
             used.append(maps.read_text(errors="replace"))
     for folder in UNPACKED_IN.glob("[0-9]*"):
         is_used = any(f"{folder}/" in maps for maps in used)

@@ -1,4 +1,4 @@
-"""Text files, whose types are guessed from their first megabyte, or said."""
+"""Guess types of text files from their first megabyte, or take the given ones."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ RE_ENCODE = "write the file as UTF-8 (iconv -f latin1 -t utf-8), or choose other
 SAY_TYPE = (
     "say a type that all have, such as types={{{name!r}: 'string'}} (or 'float64', which rounds)"
 )
-"""The way out where a value is not of the type that earlier ones have shown."""
+"""The hint for a value that is not of the type so far."""
 
 SAY_TIME = (
     "say a type that all have, such as types={{{name!r}: 'timestamp[ns]'}}, "
     "'timestamp[ns, tz=UTC]' where all have a zone, or 'string'"
 )
-"""The same of times."""
+"""The same hint for times."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class TextInput(FileInput):
-    """Text files, whose types are told from their first megabyte."""
+    """Text files whose types are guessed from their first megabyte."""
 
     untold: ClassVar[str] = "say them with types={'column': 'float64', …}"
 

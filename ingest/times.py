@@ -1,4 +1,4 @@
-"""Times out of the text of JSON lines, by the rules of Arrow's CSV reader.
+"""Parse times in the text of JSON lines, by the rules of Arrow's CSV reader.
 
 Arrow's JSON reader drops zones, and takes no fraction of a second.
 """
@@ -19,18 +19,18 @@ _GUESSES = (
     pa.timestamp("ns", "UTC"),
     pa.timestamp("s", "UTC"),
 )
-"""Nanoseconds first, so that later times may be finer; seconds where those do not fit."""
+"""Nanoseconds first, since later times may be finer; seconds where those do not fit."""
 
 
 def is_time(kind: pa.DataType) -> bool:
-    """Return whether values of this type are read as text here."""
+    """Return whether values of this type are parsed from text here."""
     return bool(pa.types.is_timestamp(kind) or pa.types.is_date(kind))
 
 
 def guessed_time(text: pa.StringArray) -> pa.DataType | None:
-    """Return the type of text of which all is times, and None where it is not."""
-    there = arrow_functions().drop_null(text)
-    for kind in _GUESSES if len(there) else ():
-        if all(not isinstance(cast_text(some, kind), Misfit) for some in (there[:1], there)):
+    """Return the type of text that consists of times; None if it does not."""
+    values = arrow_functions().drop_null(text)
+    for kind in _GUESSES if len(values) else ():
+        if all(not isinstance(cast_text(some, kind), Misfit) for some in (values[:1], values)):
             return kind
     return None

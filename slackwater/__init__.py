@@ -11,8 +11,8 @@ buses.filter(sw.col("delay_s") > 300).join(loops, on="area", within="5s").sink(
 with sw.Cluster.local(nodes=3) as cluster:
     print(cluster.submit(flow).wait().ledger)
 
-The names are those of `slackwater/front_door.py`. They are imported with the first one that is
-used: a worker imports `slackwater.runtime` and `slackwater.actors`, and needs no more.
+The names are those of `slackwater/front_door.py`, imported at the first use of one: a worker
+imports `slackwater.runtime` and `slackwater.actors`, and needs no more.
 """
 
 import os
@@ -20,9 +20,9 @@ import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-# Ray ends a process in mid-line that cannot write to its raylet and takes it for dead, by the
-# process of this number; unset, by whether the parent is process 1, as it is in many a container
-# and after `nohup`. Ray reads it once, as it is loaded; we are not dead, and say so before.
+# Ray ends a process in mid-line that cannot write to its raylet, and believes it dead by this
+# variable. Unset, Ray tests whether the parent is process 1, as it is in many containers and
+# after `nohup`. Ray reads it once, at its import; so we set it before.
 if "ray._raylet" not in sys.modules:
     os.environ["RAY_RAYLET_PID"] = str(os.getpid())
 

@@ -1,7 +1,7 @@
-"""Where flows run for real: local nodes, or an existing Ray cluster.
+"""Run flows for real: on local nodes, or on an existing Ray cluster.
 
-The one place that joins `actors` and `ingest`: it starts Java's settings before Ray, and Spark
-(through RayDP) on the same cluster when asked.
+This is the only place that joins `actors` and `ingest`: it sets Java's environment before Ray
+starts, and starts Spark (through RayDP) on the same cluster when asked.
 """
 
 from __future__ import annotations
@@ -30,22 +30,22 @@ if TYPE_CHECKING:
 Say = Callable[[str], None]
 
 SETTLES_S = 1.5
-"""Ray takes about a second to say that CPUs are free again, those of the job before, say."""
+"""Ray needs about a second to report free CPUs, such as those of the job before."""
 
 
 class Cluster(FlowHost):
     """Ray cluster to submit flows to. Use it as a context manager.
 
     Attributes:
-        nodes: their names, as they were at the last plan.
-        slots: what they offered then: a slot for each core.
-        detaches: whether `submit` starts detached jobs unless told: so on a cluster that is not
-            ours.
+        nodes: names of the nodes at the last plan.
+        slots: slots of the nodes at the last plan: one for each core.
+        detaches: whether `submit` starts detached jobs by default: True on a cluster that is
+            not ours.
     """
 
     def __init__(self, nodes: RayNodes) -> None:
         self._ray = nodes
-        self._jobs: list[Job] = []  # that we have submitted
+        self._jobs: list[Job] = []  # submitted here
         self.detaches = not nodes.is_simulated
         self._spark: SparkOnRay | None = None
         self._take_over()
@@ -55,10 +55,10 @@ class Cluster(FlowHost):
         """Start Ray nodes on this machine: simulated nodes, with one clock and its cores.
 
         Args:
-            nodes: how many, at least 1.
+            nodes: number of nodes, at least 1.
             cores: slots of each node, at least 1: `node-1/1`, `node-1/2` and so on; one alone is
-                `node-1`. A process is started for those only that have a stage.
-            progress: told, in a few words, what is being started.
+                `node-1`. Only slots with a stage have a process.
+            progress: called with a description of each step.
 
         Raises:
             ClusterError: they did not start.
@@ -77,10 +77,10 @@ class Cluster(FlowHost):
             address: `host:port` of its head, from one of its hosts; None or "auto": RAY_ADDRESS,
                 else the one on this host. `ray://host:port` of its client proxy works from
                 anywhere, to submit, watch and stop detached jobs and to fetch their results.
-            progress: told, in a few words, what is going on.
+            progress: called with a description of each step.
 
         Raises:
-            ClusterError: no cluster answers there, or it refuses us.
+            ClusterError: no cluster answers there, or it refuses our token.
         """
         from slackwater.actors.nodes.ray_nodes import RayNodes  # noqa: PLC0415
 
@@ -94,9 +94,9 @@ class Cluster(FlowHost):
         limits: Limits | None,
         tuning: Tuning | None,
     ) -> Plan:
-        """Return the plan of a flow on nodes that are up now.
+        """Return the plan of a flow on the nodes that are up now.
 
-        Slots whose CPUs others hold are taken only where there is no other, or `placement` names
+        Slots whose CPUs are busy are used only if no other slot is left, or if `placement` names
         them.
         """
         self._ray.refresh(settles_s=SETTLES_S)
@@ -130,19 +130,18 @@ class Cluster(FlowHost):
         from slackwater.runtime.foresight.shared_cores import SharedCores  # noqa: PLC0415 (who predicts)
 
         if not self._ray.is_simulated:
-            return []  # a slot has a CPU of its own, and the nodes are others' to size
+            return []  # each slot has its own CPU, and the nodes' sizes are not ours
         return [
             SharedCores(
                 name="this machine",
                 cores=float(os.cpu_count() or 1),
                 slots=frozenset(slot.name for slot in self.slots),
-                taken=sum(one.cores for one in running),
-                others=sum(one.slots for one in running),
+                taken=sum(flow.cores for flow in running),
+                others=sum(flow.slots for flow in running),
             )
         ]
 
     def _take_over(self) -> None:
-        """Take note of the nodes as they were last seen."""
         self.nodes = [node.name for node in self._ray.nodes]
         self.slots = slots_of_nodes({node.name: node.cores for node in self._ray.nodes})
         self._free = self._ray.free
@@ -151,11 +150,11 @@ class Cluster(FlowHost):
         """Start a flow; return when its slots run.
 
         Args:
-            flow: checked here once more.
-            detach: whether the job outlives this process, in the care of a coordinator of its
-                own. None: on a cluster that is not ours yes, unless an input of the flow ends
-                with this process (a Spark frame).
-            **how: what it is planned by: `placement`, `limits`, `tuning`, `rates`, `sample` and
+            flow: the flow; it is checked again here.
+            detach: whether the job outlives this process, with a coordinator. None: True on a
+                cluster that is not ours, unless an input of the flow ends with this process (a
+                Spark frame).
+            **how: options of the plan: `placement`, `limits`, `tuning`, `rates`, `sample` and
                 `admission`; see `slackwater.submitted.Planned`.
 
         Raises:
@@ -188,18 +187,18 @@ class Cluster(FlowHost):
         return self._kept(Job.attached(job_id, plan, running.start()))
 
     def _kept(self, job: Job) -> Job:
-        self._jobs = [one for one in self._jobs if one.status == "running"] + [job]
+        self._jobs = [other for other in self._jobs if other.status == "running"] + [job]
         return self._here(job)
 
     def _here(self, job: Job) -> Job:
-        """Return a job that knows what others take of the machine that it runs on."""
+        """Return a job that knows the load of others on its machine."""
         job.beside = lambda: self._machines(self._running(but=job))
         return job
 
     def jobs(self) -> list[Job]:
-        """Return the detached jobs that this cluster knows of, the newest first.
+        """Return the detached jobs of this cluster, newest first.
 
-        Those that have ended are there, too: the newest hundred.
+        Ended jobs are included: the newest hundred.
         """
         from slackwater.actors.jobs.detached import DetachedJob, all_records  # noqa: PLC0415
 
@@ -209,11 +208,11 @@ class Cluster(FlowHost):
         """Return a detached job, whoever submitted it.
 
         Args:
-            wanted: its id, or the beginning of that, or the name of its flow (then the one that
-                runs, else the newest).
+            wanted: its id, the beginning of its id, or the name of its flow (then the running job,
+                else the newest).
 
         Raises:
-            ClusterError: no job is meant, or several could be.
+            ClusterError: no job matches, or several do.
         """
         from slackwater.actors.jobs.detached import DetachedJob, all_records  # noqa: PLC0415
         from slackwater.actors.jobs.records import find_record  # noqa: PLC0415
@@ -245,11 +244,11 @@ class Cluster(FlowHost):
         return self._spark
 
     def close(self) -> None:
-        """Stop attached jobs, Spark, and local nodes. Safe to call twice.
+        """Stop attached jobs, Spark, and local nodes. Idempotent.
 
         Detached jobs go on.
         """
-        with ExitStack() as last_to_first:  # each in its turn, whatever another one raises
+        with ExitStack() as last_to_first:  # each in turn, even if another raises
             last_to_first.callback(self._ray.close)
             if self._spark is not None:
                 last_to_first.callback(self._spark.stop)

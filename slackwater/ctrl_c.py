@@ -1,8 +1,8 @@
-"""Ctrl-C is told apart from a KeyboardInterrupt that users' code raises.
+"""Tell Ctrl-C apart from a KeyboardInterrupt that users' code raises.
 
 ```
-SIGINT ─▶ handler ─┬─ the run is told: it stops after its slice
-                   └─ CtrlC, where the run says so, and from the second one on
+SIGINT ─▶ handler ─┬─ tells the run: it stops after its slice
+                   └─ raises CtrlC, if the run says so, and from the second Ctrl-C on
 ```
 """
 
@@ -20,7 +20,7 @@ __all__ = ["ctrl_c_heard", "tell_ctrl_c_apart"]
 
 
 class _Handler:
-    """Answers SIGINT; `hear` returns whether what runs now must break off."""
+    """Handles SIGINT; `hear` returns whether the present work must break off."""
 
     def __init__(self, hear: Callable[[], bool]) -> None:
         self._hear, self.has_come = hear, False
@@ -46,12 +46,12 @@ def tell_ctrl_c_apart() -> None:
 
 @contextmanager
 def ctrl_c_heard(hear: Callable[[], bool]) -> Iterator[None]:
-    """Let the first Ctrl-C call `hear`, and raise `CtrlC` where that returns True.
+    """Let the first Ctrl-C call `hear`, and raise `CtrlC` if that returns True.
 
-    A handler of the user's own is left alone, and so are other threads, which get no signals.
+    A custom handler stays, and other threads are unaffected, since they get no signals.
 
     Raises:
-        CtrlC: one has come, and the body has ended without an error; or a second has come.
+        CtrlC: Ctrl-C came, and the body ended without an error; or a second one came.
     """
     before = signal.getsignal(signal.SIGINT)
     is_main = threading.current_thread() is threading.main_thread()

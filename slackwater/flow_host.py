@@ -50,34 +50,32 @@ def _nothing_predicted(problem: SettingError) -> str:
 
 
 def _placed_by(plan: Plan) -> str:
-    """Return who has placed stages of which nothing was predicted."""
     is_by_hand = set(plan.placed_by.values()) == {"placement"}
     return "placed by hand" if is_by_hand else "placed by the simple rule"
 
 
-def _by_search(found: Plan, written: Plan) -> Plan:
-    """Return a plan that says which stages a search has placed."""
-    said = {name for name, by in written.placed_by.items() if by == "placement"}
+def _by_search(searched: Plan, written: Plan) -> Plan:
+    given = {name for name, by in written.placed_by.items() if by == "placement"}
     by: dict[str, PlacedBy] = {
-        name: "placement" if name in said else "search" for name in found.slots
+        name: "placement" if name in given else "search" for name in searched.slots
     }
-    return replace(found, placed_by=by)
+    return replace(searched, placed_by=by)
 
 
 class FlowHost(ABC):
-    """Named nodes that flows are placed on; a context manager that closes what they hold.
+    """Named nodes that flows are placed on; a context manager that closes its resources.
 
     Attributes:
-        nodes: their names.
-        slots: what they offer: a slot for each core.
+        nodes: names of the nodes.
+        slots: slots of the nodes: one for each core.
     """
 
     nodes: list[str]
     slots: tuple[SlotPlace, ...]
-    _free: Mapping[str, int] | None = None  # {node: how many of its slots have a free CPU}
-    _hop_ns: int = HOP_NS  # what a message between two slots takes at least
-    _link: LinkModel | None = None  # what lies between nodes, where that is known
-    _cost: CostModel | None = None  # what work costs; None: it takes what it takes
+    _free: Mapping[str, int] | None = None  # {node: number of slots with a free CPU}
+    _hop_ns: int = HOP_NS  # least delay of a message between two slots
+    _link: LinkModel | None = None  # links between nodes, if known
+    _cost: CostModel | None = None  # cost of work; None: real time
 
     def plan(
         self,
@@ -95,21 +93,21 @@ class FlowHost(ABC):
         Its `verdict` says whether it may run. Arguments and errors are those of `submit`.
         """
         by: Ahead = {"placement": placement, "limits": limits, "tuning": tuning}
-        made: Prediction | None = None
+        prediction: Prediction | None = None
         why_not: str | None = None
         if rates is not None:
             check_admission(admission, rates)
-            made, why_not = self._predicted_if_known(flow, rates, sample, **by)
+            prediction, why_not = self._predicted_if_known(flow, rates, sample, **by)
             if why_not is not None and admission == "reject":
                 raise SettingError(
                     f"admission='reject' needs a prediction: {why_not}; or run it and say "
                     "so (admission='warn')"
                 )
         else:
-            made, why_not = self._remembered(flow, **by)
-            check_admission(admission, made, why_not=why_not)
-        if made is not None:
-            return admitted_plan(made, admission)
+            prediction, why_not = self._remembered(flow, **by)
+            check_admission(admission, prediction, why_not=why_not)
+        if prediction is not None:
+            return admitted_plan(prediction, admission)
         plan = self._placed(flow, placement=placement, limits=limits, tuning=tuning)
         notes = plan.verdict.notes if why_not is None else (*plan.verdict.notes, why_not)
         return replace(plan, verdict=replace(plan.verdict, notes=notes))
@@ -127,9 +125,9 @@ class FlowHost(ABC):
     ) -> str:
         """Return the flow's graph, where each stage will run, and why some share a slot.
 
-        With `rates` or `history`, as of `predict`, or the history of `tuning`, also what its
-        latency will be, the bottleneck and what would relieve it; with `rates` and a sample which
-        other plans there are. Where `submit` would refuse it, the last lines say why.
+        With `rates` or `history` (as for `predict`), or the history of `tuning`, it also gives the
+        latency, the bottleneck and its remedy; with `rates` and a sample also the other plans. If
+        `submit` would refuse the flow, the last lines say why.
         """
         return self.explained(
             flow,
@@ -156,28 +154,29 @@ class FlowHost(ABC):
         from slackwater.runtime.foresight.sample_statistics import SampleShowsNothing  # noqa: PLC0415
 
         by: Ahead = {"placement": placement, "limits": limits, "tuning": tuning}
-        made: Prediction | None = None
+        prediction: Prediction | None = None
         why_not: str | None = None
         plans = ""
         if history is not None:
-            made = self.predict(flow, rates, history=history, **by)
+            prediction = self.predict(flow, rates, history=history, **by)
         elif rates is not None:
             try:
                 choice = self.choose_plan(flow, rates, sample=sample, **by)
             except SampleShowsNothing as problem:
                 why_not = _nothing_predicted(problem)
             else:
-                made, plans = choice.written.prediction, f"\n{choice.text()}"
+                prediction, plans = choice.written.prediction, f"\n{choice.text()}"
         else:
-            made, why_not = self._remembered(flow, **by)
-        if made is None:
+            prediction, why_not = self._remembered(flow, **by)
+        if prediction is None:
             plan = self._placed(flow, placement=placement, limits=limits, tuning=tuning)
-            said = why_not or f"{_placed_by(plan)}: {NOT_PREDICTED}"
+            text = why_not or f"{_placed_by(plan)}: {NOT_PREDICTED}"
         else:
-            plan, said = made.plan, f"{made.placed_text()}\n\n{made.text()}{plans}"
-            refused = admitted_plan(made, "reject").verdict.refusal
-            said += "" if refused is None else f"\n\nwith admission='reject': {refused}"
-        lines = [flow.explain(), "", "placement", *placement_lines(plan), "", said]
+            plan = prediction.plan
+            text = f"{prediction.placed_text()}\n\n{prediction.text()}{plans}"
+            refused = admitted_plan(prediction, "reject").verdict.refusal
+            text += "" if refused is None else f"\n\nwith admission='reject': {refused}"
+        lines = [flow.explain(), "", "placement", *placement_lines(plan), "", text]
         if plan.verdict.refusal is not None:
             lines += ["", f"will be refused: {plan.verdict.refusal}"]
         return "\n".join(lines), plan
@@ -201,30 +200,30 @@ class FlowHost(ABC):
     ) -> Prediction:
         """Predict the latency of a flow here, and its bottleneck.
 
-        Nothing is run on the nodes: the first rows of each source go through the flow in this
+        Nothing runs on the nodes: the first rows of each source go through the flow in this
         process, and no sink is called. Stages that `placement` leaves open are placed by the simple
-        rule, or as a search for the least latency finds, whichever is better; `submit` with the
-        same rates places them so. Source: [mace].
+        rule, or by a search for the least latency, whichever is better; `submit` with the same
+        rates places them in the same way. Source: [mace].
 
         Args:
-            flow: as it will be submitted.
+            flow: flow to be submitted.
             rates: {source: events a second, an `OnOff` model, or a trace of counts}, or one for
-                all sources together. None: what arrived in the job of the history.
-            sample: how many rows of each source to sample, or a sample taken before.
-            history: in its place a folder that earlier jobs of the flow have kept samples in
-                (`Tuning(history=…)`); nothing is read but that.
+                all sources together. None: the arrivals in the job of the history.
+            sample: rows to sample of each source, or an earlier sample.
+            history: instead of a sample, a folder in which earlier jobs of the flow have kept
+                samples (`Tuning(history=…)`); nothing else is read.
             placement: {stage: slot or node} for some stages, or {"*": slot or node} for all.
-            limits: those it will be submitted with.
+            limits: limits of the submission.
             tuning: see `submit`.
-            horizon: how long to look ahead; None: 60 s, of rates of a history its whole length.
+            horizon: how long to look ahead; None: 60 s, of a history's rates its whole length.
             width: of a subinterval, w of [mace]; None: 100 ms, more of 1,000 s and longer.
-            speed: event time goes so many times faster than the clock; 1 where events happen as
-                they come, so that higher rates mean more partners for each row of a join. None: as
-                the sources are paced; a source that is not is as dense as in its sample.
-            seed: of what models of rates draw.
-            link: what lies between the nodes, capacity and delay; None: as this host has it.
-            costs: {stage: what a row of it takes on a core, "2ms" or seconds}, in place of what
-                the sample measured.
+            speed: event time passes this many times faster than the clock; 1 where events happen as
+                they arrive, so that higher rates mean more partners for each row of a join. None:
+                as the sources are paced; an unpaced source is as dense as in its sample.
+            seed: of models of rates that draw.
+            link: links between the nodes, capacity and delay; None: as this host has them.
+            costs: {stage: time of one of its rows on a core, "2ms" or seconds}, in place of the
+                sample's measurement.
 
         Raises:
             FlowError: the flow or the placement is wrong.
@@ -278,23 +277,25 @@ class FlowHost(ABC):
             speed=speed,
             seed=seed,
         )
-        made = predicted(plan)
-        there = self._open(plan, placement)
-        if len(there) > 1 and made.has_backlog:
-            found = found_placement(made, there, far, seed=seed)
-            if found != dict(plan.slots):
-                made = better_of(made, predicted(_by_search(placed(placement=found), plan)))
-        return self._beside(made, running)
+        prediction = predicted(plan)
+        places = self._open(plan, placement)
+        if len(places) > 1 and prediction.has_backlog:
+            best = found_placement(prediction, places, far, seed=seed)
+            if best != dict(plan.slots):
+                searched = predicted(_by_search(placed(placement=best), plan))
+                prediction = better_of(prediction, searched)
+        return self._beside(prediction, running)
 
     def _open(self, plan: Plan, placement: Mapping[str, str] | None) -> list[SlotPlace]:
         """Return the slots that a search may use."""
-        there = open_slots(self.slots, placement=placement, free=self._free)
-        return list({slot.name: slot for slot in (*there, *plan.places.values())}.values())
+        places = open_slots(self.slots, placement=placement, free=self._free)
+        return list({slot.name: slot for slot in (*places, *plan.places.values())}.values())
 
-    def _beside(self, made: Prediction, running: Sequence[RunningFlow]) -> Prediction:
-        """Return a prediction with what it means for flows that run here already."""
-        beside = [one.name for one in running if not one.is_known and made.machines]
-        return replace(made, breaks=tuple(broken_by(made, running)), beside=tuple(beside))
+    def _beside(self, prediction: Prediction, running: Sequence[RunningFlow]) -> Prediction:
+        """Return a prediction with its effects on flows that run here already."""
+        beside = [flow.name for flow in running if not flow.is_known and prediction.machines]
+        breaks = tuple(broken_by(prediction, running))
+        return replace(prediction, breaks=breaks, beside=tuple(beside))
 
     def _predicted(
         self,
@@ -314,8 +315,8 @@ class FlowHost(ABC):
         plan = placed(placement={**rates.plan.slots, **(by.get("placement") or {})})
         rates.check_is_there(plan)
         running = self._running()
-        made = replace(rates, plan=replace(plan, placed_by=rates.plan.placed_by))
-        return self._beside(on_machines(made, self._machines(running)), running)
+        prediction = replace(rates, plan=replace(plan, placed_by=rates.plan.placed_by))
+        return self._beside(on_machines(prediction, self._machines(running)), running)
 
     def _predicted_if_known(
         self,
@@ -326,7 +327,7 @@ class FlowHost(ABC):
     ) -> tuple[Prediction | None, str | None]:
         """Return the prediction of a flow, or None and the reason.
 
-        A flow whose sample gives no results runs all the same.
+        A flow whose sample gives no results runs anyway.
         """
         from slackwater.runtime.foresight.sample_statistics import SampleShowsNothing  # noqa: PLC0415
 
@@ -340,7 +341,7 @@ class FlowHost(ABC):
     ) -> tuple[Prediction | None, str | None]:
         """Return the prediction from a flow's history, for its placement.
 
-        Else None, and why not; None where there is no history.
+        Else None and the reason; None, None without a history.
         """
         tuning = by.get("tuning")
         if not isinstance(tuning, Tuning) or tuning.history is None:
@@ -360,7 +361,7 @@ class FlowHost(ABC):
         sample: int = 1_000,
         **ahead: Unpack[Ahead],
     ) -> PlanChoice:
-        """Return the plan of least latency here, of those with the same results.
+        """Return the plan of least latency here, among plans with the same results.
 
         What it says (`.chosen.flow`) may be submitted in the flow's place; nothing does so by
         itself. Arguments and errors are those of `predict`. See
@@ -382,7 +383,7 @@ class FlowHost(ABC):
         limits: Limits | None,
         tuning: Tuning | None,
     ) -> Plan:
-        """Return the plan of a flow by the simple rule, but for what `placement` says."""
+        """Return the plan of a flow by the simple rule, except for `placement`."""
         return prepare(
             flow,
             self.slots,
@@ -394,7 +395,7 @@ class FlowHost(ABC):
         )
 
     def _running(self) -> list[RunningFlow]:
-        """Return the flows that run here, as far as it was predicted what they need."""
+        """Return the flows that run here, with their predicted needs if known."""
         return []
 
     def _machines(self, running: Sequence[RunningFlow]) -> list[SharedCores]:
@@ -411,7 +412,7 @@ class FlowHost(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """Release everything. Safe to call twice."""
+        """Release everything. Idempotent."""
 
     def __enter__(self) -> Self:
         return self

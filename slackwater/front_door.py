@@ -1,4 +1,4 @@
-"""The front door has the names that a flow is written with, and where it runs."""
+"""Define the public names: those to write a flow, and those to run it."""
 
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any

@@ -1,4 +1,4 @@
-"""A submitted flow, as its user holds it, on a cluster; in the simulator: `simulated_job.py`."""
+"""Control a submitted flow on a cluster; in the simulator: `simulated_job.py`."""
 
 from __future__ import annotations
 
@@ -44,33 +44,33 @@ class Running(Protocol):
         ...
 
     def wait(self, timeout_s: float) -> bool:
-        """Wait for the end for so long; return whether it came."""
+        """Wait for the end, at most `timeout_s`; return whether it came."""
         ...
 
     def report(self) -> JobReport:
-        """Ask how it goes, and return the report as it stands."""
+        """Ask the slots for their reports; return the job's."""
         ...
 
     @property
     def seen(self) -> JobReport:
-        """The report as it was last heard."""
+        """The report as last heard."""
         ...
 
     def collected(self, sink: str) -> pa.Table:
-        """Return what a collect sink has gathered."""
+        """Return the rows of a collect sink."""
         ...
 
     def replace(self, placement: Mapping[str, str]) -> Replaced:
-        """Let stages go on in other slots."""
+        """Move stages to other slots."""
         ...
 
     @property
     def places(self) -> Mapping[str, SlotPlace]:
-        """{slot: where it is}, after a `replace`."""
+        """{slot: its place}, after a `replace`."""
         ...
 
     def stop(self) -> None:
-        """End it now."""
+        """End the job now."""
         ...
 
 
@@ -78,13 +78,13 @@ class Job:
     """Flow that runs on Ray, attached to this process or detached.
 
     Attributes:
-        id: its name in the cluster, if it is detached; of this process alone, if not.
-        flow: its flow's name.
+        id: its id in the cluster, or, if attached, in this process.
+        flow: name of its flow.
         placement: {stage: slot}.
-        plan: its stages, each in a slot; None for a job that another process submitted.
+        plan: its plan; None for a job that another process submitted.
         is_detached: whether it outlives this process.
-        beside: says which machines have fewer cores than slots, and what others take there by now;
-            None if it is not known here.
+        beside: returns the machines with fewer cores than slots, and the load of others there; None
+            if not known here.
     """
 
     beside: Callable[[], Sequence[SharedCores]] | None = None
@@ -138,9 +138,8 @@ class Job:
     def status(self) -> str:
         """running, done, stopped or failed; of a detached job also starting or lost.
 
-        Of an attached job what was last seen, as with all properties: it never waits, and is up to
-        date within a moment, since a thread looks after the job. A detached one's coordinator is
-        asked.
+        Like all properties of an attached job it never waits, and is at most a moment old, since a
+        thread looks after the job. Of a detached job, it asks the coordinator.
         """
         return self._running.status
 
@@ -156,7 +155,7 @@ class Job:
 
     @property
     def needs(self) -> RunningFlow:
-        """Predicted need, as far as it is known."""
+        """Predicted need, if known."""
         name = f"flow {self.flow!r}"
         slots = len(set(self.placement.values()))
         expected = None if self.plan is None else self.plan.expected
@@ -194,19 +193,19 @@ class Job:
         return self._running.record
 
     def report(self) -> JobReport:
-        """Return the report as it stands: stages, channels, sinks, the ledger."""
+        """Return the present report: stages, channels, sinks, the ledger."""
         return self._running.report()
 
     def wait(self, timeout: float | None = None, on_report: OnReport | None = None) -> JobReport:
         """Wait for the end and return the last report.
 
         Args:
-            timeout: seconds; None for as long as it takes.
+            timeout: seconds; None: no limit.
             on_report: called with a fresh report about four times a second.
 
         Raises:
-            SlackwaterError: what ended the job; LedgerError: it is done, and rows are missing.
-            TimeoutError: it still runs.
+            SlackwaterError: the job failed; LedgerError: it is done, and rows are missing.
+            TimeoutError: the job still runs.
         """
         deadline_s = None if timeout is None else time.monotonic() + timeout
         rest_s = REPORT_EVERY_S
@@ -223,18 +222,18 @@ class Job:
         return refuse_imbalance(self._running.report())
 
     def result(self, sink: str) -> pa.Table:
-        """Return what a collect sink has gathered.
+        """Return the rows of a collect sink.
 
         Raises:
             FlowError: no such collect sink.
-            WorkerDied: they are gone. A detached job that has ended keeps them until a caller
-                has them, 10 minutes at most.
+            WorkerDied: the rows are gone. An ended detached job keeps them until a caller
+                has fetched them, 10 minutes at most.
         """
         check_collects(self.flow, self._collects, sink)
         return self._running.collected(sink)
 
     def stop(self) -> None:
-        """End it now; the sinks keep the whole batches that they have."""
+        """End the job now; the sinks keep their whole batches."""
         self._running.stop()
 
     def replace(
@@ -242,60 +241,60 @@ class Job:
     ) -> Replaced:
         """Move stages to other slots: slots concerned stand still for a moment.
 
-        Queues, gates and the states of operators go along, so ready-only results stay the same.
-        What users' functions keep to themselves does not.
+        Queues, gates and the states of operators move along, so ready-only results stay the same.
+        State inside users' functions does not.
 
         Args:
-            placement: {stage: slot or node} of those that move, or {"*": slot or node} for all
-                that can; the others stay. Or a prediction of the flow: what it has elsewhere
-                moves, if by that the worst latency ahead becomes less, the gap included.
-            gap: how long the slots are taken to stand still, to weigh a prediction; None: 250 ms.
+            placement: {stage: slot or node} of the moving stages, or {"*": slot or node} for all
+                that can move; others stay. Or a prediction of the flow: its differing stages move,
+                if that lowers the worst latency ahead, the gap included.
+            gap: assumed standstill of the slots, to weigh a prediction; None: 250 ms.
 
         Returns:
-            What came of it, as the report has it (`replaced`): for how long they stood still, or
-            why nothing has moved (`problem`). A worker that dies meanwhile ends the job, as ever.
+            The outcome, as in the report (`replaced`): the length of the standstill, or why nothing
+            has moved (`problem`). A worker that dies meanwhile ends the job, as always.
 
         Raises:
-            SettingError: the prediction is of another version of the flow.
-            FlowError: a stage, slot or node that is not there; a stage that cannot move (a live
+            SettingError: the prediction is for another version of the flow.
+            FlowError: an unknown stage, slot or node; a stage that cannot move (a live
                 source, a sink that is no collect sink); or the job has ended.
-            ClusterError: there is no room for a new slot.
+            ClusterError: no room for a new slot.
         """
-        made = None if isinstance(placement, Mapping) else placement
-        machines = None if made is None or self.beside is None else self.beside()
+        prediction = None if isinstance(placement, Mapping) else placement
+        machines = None if prediction is None or self.beside is None else self.beside()
         places = self._running.places
-        found = wanted_moves(placement, self.placement, gap=gap, places=places, machines=machines)
-        if isinstance(found, Replaced):
-            return found
-        done = self._running.replace(found)
+        moves = wanted_moves(placement, self.placement, gap=gap, places=places, machines=machines)
+        if isinstance(moves, Replaced):
+            return moves
+        done = self._running.replace(moves)
         if done.problem is None:
-            self.placement |= {one.stage: one.target for one in done.moves}
+            self.placement |= {move.stage: move.target for move in done.moves}
             if self.plan is not None:
                 places = dict(self._running.places)
                 self.plan = replace(self.plan, slots=dict(self.placement), places=places)
-                if made is not None:
-                    self.plan = replace(self.plan, expected=made.expected())
+                if prediction is not None:
+                    self.plan = replace(self.plan, expected=prediction.expected())
         return done
 
     def logs(
         self, *, stage: str | None = None, tail: int | None = None, seen: Sequence[LogPart] = ()
     ) -> list[LogPart]:
-        """Return what the processes of a detached job printed, also when it has ended.
+        """Return the lines of a detached job's processes, also after its end.
 
         Args:
             stage: only the slot of this stage.
             tail: the last lines of each stream only.
-            seen: what was returned before; only what is new comes then.
+            seen: parts returned before; then only new lines are returned.
 
         Raises:
-            FlowError: no such stage; or the job is attached: its log is its driver's.
+            FlowError: no such stage, or an attached job, whose log is its driver's.
         """
         from slackwater.actors.jobs.logs import read_logs  # noqa: PLC0415 (brings in Ray)
 
         return read_logs(self.record, stage=stage, tail=tail, seen=seen)
 
     def close(self) -> None:
-        """Release the job. Attached, it is stopped if it runs; results stay."""
+        """Release the job: stop it if it is attached and runs; results stay."""
         if not self.is_detached:
             self.stop()
 
@@ -312,13 +311,13 @@ def wanted_moves(
 
     Args:
         placement: {stage: slot or node}; or a prediction, whose moves are weighed.
-        running: {stage: slot}, as they are.
-        gap: how long the slots are taken to stand still; None: as of `worthwhile_moves`.
-        places: {slot: where it is}.
-        machines: what others take of them by now; None: as it was predicted with.
+        running: {stage: slot} at present.
+        gap: assumed standstill of the slots; None: as of `worthwhile_moves`.
+        places: {slot: its place}.
+        machines: present load of others; None: as in the prediction.
 
     Returns:
-        That; or why nothing will move.
+        The moves; or why nothing will move.
 
     Raises:
         SettingError: as of `worthwhile_moves`.
@@ -335,8 +334,8 @@ def wanted_moves(
 def latency_of(report: JobReport) -> Latency:
     """Return {sink: {"p50_ms", …, "p999_ms", "max_ms", "error_ms", "old_s", "rows"}}.
 
-    What the clocks leave open is in `error_ms`: each latency is within ± that of the true one.
-    Above 0, `old_s` says for how long the sink has stood still: they are of before.
+    The clocks leave an uncertainty of `error_ms`: each latency is within ± that of the true one.
+    Above 0, `old_s` is how long the sink has stood still: the figures are of before.
     """
     quantiles = {"p50_ms": 0.5, "p90_ms": 0.9, "p99_ms": 0.99, "p999_ms": 0.999, "max_ms": 1.0}
     return {
@@ -357,11 +356,11 @@ def check_collects(flow: str, collects: Collection[str], name: str) -> None:
     """Check that a flow has a collect sink of this name.
 
     Raises:
-        FlowError: it has none; says which there are.
+        FlowError: no such collect sink; names the existing ones.
     """
     if name not in collects:
-        there = ", ".join(collects) or "none"
+        names = ", ".join(collects) or "none"
         raise FlowError(
-            f"flow {flow!r} has no collect sink {name!r} (there are: {there}); "
+            f"flow {flow!r} has no collect sink {name!r} (there are: {names}); "
             "give the stream `.sink(name, collect_sink())`, or read the file it was written to"
         )

@@ -1,4 +1,4 @@
-"""A flow written otherwise, by its user's word: same results, less work."""
+"""Rewrite a flow by its user's words: same results, less work."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ __all__ = ["rewritten"]
 def rewritten(flow: Dataflow, *rewrites: str) -> Dataflow:
     """Return a flow with the same results whose filters stand elsewhere.
 
-    Their order is the same, too, unless replicas feed a sink without a gate between: then it
+    The results' order is the same, too, unless replicas feed a sink without a gate between: then it
     differs from run to run in any case.
 
     Args:
-        flow: as it was written; it stays as it is.
-        rewrites: one after the other, as `slackwater plan` prints them: "split late",
+        flow: the flow; unchanged.
+        rewrites: applied in order, as `slackwater plan` prints them: "split late",
             "late before jams", "share late.1, late.2".
 
     Raises:
-        FlowError: one is not allowed there, since results would change; says why.
+        FlowError: a rewrite would change results; says why.
     """
     plan = FlowPlan(flow.graph)
     for text in rewrites:

@@ -1,4 +1,4 @@
-"""Job of the simulator: it runs when it is waited for."""
+"""Run a flow in the simulator, when its job is waited for."""
 
 from __future__ import annotations
 
@@ -81,20 +81,20 @@ class SimulatedJob:
 
     @property
     def metrics(self) -> JobReport:
-        """The report as it stands; the same as `report()`."""
+        """The present report; the same as `report()`."""
         return self.report()
 
     def report(self) -> JobReport:
-        """Return the report as it stands."""
+        """Return the present report."""
         return self._report or self._noted(self._run.report())
 
     def wait(self, timeout: float | None = None, on_report: OnReport | None = None) -> JobReport:
-        """Run to the end; `timeout` is not needed in virtual time.
+        """Run to the end; `timeout` has no use in virtual time.
 
         Raises:
-            SlackwaterError: what ended the job, each time.
+            SlackwaterError: the job failed; raised at each call.
             KeyboardInterrupt: Ctrl-C came, and the job has been stopped; a second one breaks off
-                what does not end, and fails it.
+                work that does not end, and fails the job.
         """
         del timeout
         if self._report is None:
@@ -111,15 +111,15 @@ class SimulatedJob:
             self._sinks.begin()
             ended = self._run.run()
         except BaseException as problem:
-            is_told = isinstance(problem, SlackwaterError)
-            said = str(problem) if is_told else in_words(problem)
+            is_ours = isinstance(problem, SlackwaterError)
+            error = str(problem) if is_ours else in_words(problem)
             if isinstance(problem, KeyboardInterrupt):
-                said = "interrupted, and broken off"
-            self._run.abandon(said)
-            self._report = self._noted(self._run.report(error=said))
+                error = "interrupted, and broken off"
+            self._run.abandon(error)
+            self._report = self._noted(self._run.report(error=error))
             self._failure = problem
             raise
-        self._run.abandon("it did not end when it was told to, and was killed")
+        self._run.abandon("it did not end when told to, and was killed")
         if self._history is not None:
             self._history.save(self._run.samples)
         return self._noted(ended)
@@ -131,35 +131,35 @@ class SimulatedJob:
         at: Duration = "0s",
         gap: Duration | None = None,
     ) -> Replaced | None:
-        """Move stages while it runs: slots concerned stand still for a moment.
+        """Move stages while the flow runs: slots concerned stand still for a moment.
 
-        Call it before `wait`; several times for several moves, each from where the one before has
-        left all. What came of it is in the report (`replaced`).
+        Call it before `wait`; several times for several moves, each from the state that the
+        previous one left. The outcome is in the report (`replaced`).
 
         Args:
-            placement: {stage: slot or node} of those that move, or {"*": slot or node} for all
-                that can; the others stay.
-                Or a prediction: what it has elsewhere moves, if that is worth the gap.
-            at: when, in virtual time.
-            gap: how long the slots are taken to stand still, to weigh a prediction; None: 250 ms.
+            placement: {stage: slot or node} of the moving stages, or {"*": slot or node} for all
+                that can move; others stay. Or a prediction: its differing stages move, if that is
+                worth the gap.
+            at: virtual time of the move.
+            gap: assumed standstill of the slots, to weigh a prediction; None: 250 ms.
 
         Returns:
-            Why nothing will move, a prediction having been weighed; None: it will.
+            Why nothing will move, after weighing a prediction; None: stages will move.
 
         Raises:
-            FlowError: a stage, slot or node that is not there, or a stage that cannot move.
-            SettingError: the job has run already, or there is no such time.
+            FlowError: an unknown stage, slot or node, or a stage that cannot move.
+            SettingError: the job has already run, or the time is not valid.
         """
         if self._report is not None:
             raise SettingError(
-                f"job {self.plan.flow!r} has run already; in virtual time say before `wait` when "
-                "it is to be placed anew"
+                f"job {self.plan.flow!r} has already run; in virtual time call replace() before "
+                "wait()"
             )
         now = self._placed
-        found = wanted_moves(placement, now.slots, gap=gap, places=now.places)
-        if isinstance(found, Replaced):
-            return found
-        self._placed = moved_plan(now, found, self._offered)
+        moves = wanted_moves(placement, now.slots, gap=gap, places=now.places)
+        if isinstance(moves, Replaced):
+            return moves
+        self._placed = moved_plan(now, moves, self._offered)
         self._run.replacing.add(Replace(duration_ns(at, what="at"), self._placed))
         return None
 
@@ -172,15 +172,15 @@ class SimulatedJob:
         return report
 
     def result(self, sink: str) -> pa.Table:
-        """Return what a collect sink has gathered; runs the flow if it has not run."""
+        """Return the rows of a collect sink; runs the flow if it has not run."""
         check_collects(self.plan.flow, collect_sinks(self.plan), sink)
         self.wait()
         return self._sinks.collected(sink).table()
 
     def stop(self) -> None:
-        """End the run after its slice, or, before `wait`, as it begins."""
+        """End the run after its slice; before `wait`, at its beginning."""
         self._run.asked_stop.ask()
 
     def close(self) -> None:
-        """Release the sinks' places, if it never ran."""
+        """Release the sinks' paths, if the job never ran."""
         self._sinks.leave()

@@ -1,4 +1,4 @@
-"""The simulator as a place where flows run."""
+"""Submit flows to the simulator."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ if TYPE_CHECKING:
 
 
 MOST_SLOTS = 1_000
-"""A plan that looks at so many takes seconds; of ten times as many, minutes."""
+"""Most slots: a plan for this many takes seconds, for ten times as many minutes."""
 
 
 class Simulation(FlowHost):
     """The simulator as a place to submit flows to: virtual time, repeatable by its seed.
 
     Args:
-        nodes: how many it has.
-        cores: of each node; its slots are `node-1/1`, `node-1/2` and so on, one alone is `node-1`.
-        seed: of the costs and delays that are drawn.
-        cost: what work costs, in what is predicted, too. None: what it takes here, as a sample
-            shows, of a flow that is submitted with rates; of others the defaults of CostModel.
-        link: what distance costs.
+        nodes: number of nodes.
+        cores: of each node; slots are `node-1/1`, `node-1/2` and so on, or just `node-1`.
+        seed: of the drawn costs and delays.
+        cost: cost of work, also in predictions. None: as a sample here shows, for a flow that is
+            submitted with rates; else the defaults of CostModel.
+        link: capacity and delay between nodes.
 
     Raises:
-        SettingError: there is no slot, or more than 1,000.
+        SettingError: no slot, or more than 1,000.
     """
 
     def __init__(
@@ -68,16 +68,15 @@ class Simulation(FlowHost):
         """Take a flow; it runs when the job is waited for.
 
         Args:
-            flow: checked here once more.
-            faults: what goes wrong while it runs (`slackwater.runtime.simulate`: SlotDies, …); how
-                late who hears of it is drawn by the seed.
-            **how: what it is planned by: `placement`, `limits`, `tuning`, `rates`, `sample` and
+            flow: the flow; it is checked again here.
+            faults: faults of the run (`slackwater.runtime.simulate`: SlotDies, …); the seed draws
+                how late each peer hears of a fault.
+            **how: options of the plan: `placement`, `limits`, `tuning`, `rates`, `sample` and
                 `admission`; see `slackwater.submitted.Planned`.
 
         Raises:
-            FlowError: the flow or the placement is wrong, or no slack can keep the deadline, or
-                the flow was not admitted, or something in it does not pickle: a cluster's slots
-                could not be sent it.
+            FlowError: the flow or the placement is wrong, no slack can keep the deadline, or the
+                flow was not admitted. Or a part of it does not pickle for a cluster's slots.
             SettingError: `tuning` is wrong, or the flow has no deadline for it; or a fault names
                 no slot of the plan.
         """
@@ -85,12 +84,12 @@ class Simulation(FlowHost):
 
         cost = self._cost
         if cost is None and (rates := how.get("rates")) is not None:
-            # One cost in what is predicted and in what runs.
+            # The prediction and the run use the same costs.
             check_admission(how.get("admission"), rates)
-            if (made := self._made(flow, rates, how)) is not None:
+            if (prediction := self._made(flow, rates, how)) is not None:
                 from slackwater.runtime.foresight.observed.flow_sample import costs_of  # noqa: PLC0415
 
-                how["rates"], cost = made, costs_of(made.sample)
+                how["rates"], cost = prediction, costs_of(prediction.sample)
         plan = self._ready(flow, how)
         check_picklable(plan)
         job = SimulatedJob(

@@ -20,14 +20,14 @@ class Planned(TypedDict, total=False):
 
     Attributes:
         placement: {stage: slot or node} for some stages, or {"*": slot or node} for all.
-        limits: what bounds memory and slices.
-        tuning: how the deadline of the flow is kept; None: as well as we can. With a history, and
-            without rates, the flow is also placed by what its last job has shown.
-        rates: as of `predict`, or what that returned; the flow is then placed by what is
-            predicted, and its report has that beside what is measured.
-        sample: as of `predict`.
-        admission: "reject" refuses a flow that would break its deadline, or that of a flow already
-            running, by what is predicted for these rates; "warn", or None with rates, says so.
+        limits: bounds of memory and slices.
+        tuning: how to keep the flow's deadline; None: by our defaults. With a history, and
+            without rates, the flow is also placed by the statistics of its last job.
+        rates: as for `predict`, or its result; the flow is then placed by the prediction, and
+            its report shows the prediction beside the measurement.
+        sample: as for `predict`.
+        admission: "reject" refuses a flow that, by the prediction, would break its deadline, or
+            that of a running flow; "warn", or None with rates, only says so.
     """
 
     placement: Mapping[str, str] | None

@@ -1,4 +1,4 @@
-"""Kit that verifies an operator, for those who write one.
+"""Verify a custom operator.
 
     def test_stops() -> None:
         verify_operator(
@@ -6,7 +6,7 @@
             pa.table({"ts": [1, 2], "bus": ["20", "26"]}),
         )
 
-It gives the operator the same rows in many ways and wants the same of it each time. Ours are
+It gives the operator the same rows in many ways, and expects the same results. Our operators are
 verified by it, too.
 """
 
@@ -51,23 +51,23 @@ def verify_operator(
     tries: int = 20,
     late: bool = True,
 ) -> None:
-    """Check that an operator keeps what every operator promises.
+    """Check that an operator keeps the contract of operators.
 
-    Whatever the reads are into which its rows are cut, the same leaves, to the bit; so too if it
-    is put away and goes on from its snapshot between any two reads. It leaves its rows and its
-    snapshots alone, keeps its promises, and holds nothing at the end. Replicas that share its rows
-    by keys make together what one makes.
+    However its rows are cut into reads, the same rows leave, to the bit; also if it is restored
+    from its snapshot between any two reads. It does not change its rows and its snapshots, keeps
+    its promises, and holds nothing at the end. Replicas that share its rows by keys together
+    produce the same rows.
 
     Args:
-        build: adds the operator to streams, one for each table, and returns what leaves it.
+        build: adds the operator to streams, one for each table, and returns its output.
         rows: the rows of each input, in any order; a few hundred are enough.
-        event_time: the column of when each happened; its integers are nanoseconds.
-        seed: of the cuts; the same one tries the same.
-        tries: how many cuts.
-        late: whether some rows come late, too; never to what corrects its results for them.
+        event_time: the event time column; integers are nanoseconds.
+        seed: of the cuts; the same seed tries the same cuts.
+        tries: number of cuts.
+        late: whether some rows come late; never for an operator that revises its results.
 
     Raises:
-        AssertionError: it does not; says what, and for which seed.
+        AssertionError: it does not; names the fault and the seed.
         SettingError: `build` adds no operator to these streams alone.
         FlowError: the operator cannot be made.
     """
@@ -84,19 +84,19 @@ def verify_operator(
             "operator to the streams it is given, and to all of them"
         )
     batches = {stream.name: _read(flow.steps[stream.name]) for stream in streams}
-    pickle.dumps(step.bare())  # it travels to where no code of the user's does
+    pickle.dumps(step.bare())  # it travels where the user's code does not
     if isinstance(step, EachRowStep):
         _Rows(step, batches[step.inputs[0]], seed).verify(tries)
     elif isinstance(step, GatedStep):
         _Gated(step, [batches[name] for name in step.inputs], seed, late=late).verify(tries)
     else:
         raise SettingError(
-            f"verify_operator: {step.name!r} is a {step.traits.kind}, and no operator"
+            f"verify_operator: {step.name!r} is a {step.traits.kind}, not an operator"
         )
 
 
 def _read(step: Step) -> Batch:
-    """Return all rows of a source, each with a stimulus time of its own."""
+    """Return all rows of a source, each with its own stimulus time."""
     assert isinstance(step, SourceStep), "it was made by flow.source"
     source = SourceMachine(step.name, step.source, step.schema, writer_id=0, start_ns=0)
     read: list[Batch] = []
@@ -116,7 +116,7 @@ def _check(is_right: bool, step: Step, problem: str) -> None:
 
 
 def _leaves(results: Sequence[Batch | None], names: Sequence[str]) -> Leaves:
-    """Return the rows that left as text, so that they are compared to the bit."""
+    """Return the rows that left as text, for a comparison to the bit."""
     leaves: Leaves = []
     for batch in results:
         if batch is None:
@@ -136,13 +136,12 @@ def _difference(found: Leaves, expected: Leaves) -> str:
 
 
 class _Rows:
-    """Verifies a step that looks at each row alone."""
+    """Verifies a step that handles each row alone."""
 
     def __init__(self, step: EachRowStep, rows: Batch, seed: int) -> None:
         self._step, self._rows, self._seed = step, rows, seed
 
     def verify(self, tries: int) -> None:
-        """Try so many cuts."""
         step, rows = self._step, self._rows
         names = step.schema.names
         whole = _leaves([make_stateless(step).apply(rows)], names)
@@ -150,11 +149,11 @@ class _Rows:
             machine = make_stateless(step)
             cut = Random(f"{self._seed}/{turn}")  # noqa: S311 - no secret
             left = [machine.apply(rows.take(own)) for own in pieces(np.arange(len(rows)), cut)]
-            found = _leaves(left, names)
+            leaves = _leaves(left, names)
             _check(
-                found == whole,
+                leaves == whole,
                 step,
-                f"other rows leave when they come a few at a time: {_difference(found, whole)} "
+                f"other rows leave when they come a few at a time: {_difference(leaves, whole)} "
                 f"(seed={self._seed})",
             )
 
@@ -163,9 +162,9 @@ class _Gated:
     """Verifies a step after a gate.
 
     Args:
-        step: which.
+        step: the step.
         ports: all rows of each input, in order.
-        seed: of all that is drawn.
+        seed: of all draws.
         late: whether some rows come late.
     """
 
@@ -181,7 +180,6 @@ class _Gated:
         self._names = step.schema.names
 
     def verify(self, tries: int) -> None:
-        """Try all that is promised."""
         machine = self._made()
         whole = self._run(machine, list(self._reads.cut()))
         dropped = machine.late_dropped
@@ -190,8 +188,8 @@ class _Gated:
         for turn in range(tries):
             reads = self._cut(self._reads, turn)
             machine = self._made()
-            found = self._run(machine, reads, spoils=True)
-            self._same(found, whole, "other rows leave when they are read otherwise")
+            leaves = self._run(machine, reads, spoils=True)
+            self._same(leaves, whole, "other rows leave when they are cut otherwise")
             self._verify(machine.late_dropped == dropped, "late_dropped depends on the reads")
             self._verify_restored(self._cut(self._reads, turn), whole)
             self._verify_promises(self._cut(self._ordered, turn))
@@ -211,7 +209,7 @@ class _Gated:
             left = machine.work(read, 0).rows
             self._verify(left is None or len(left) > 0, "it returned a batch of no rows, not None")
             leaves += _leaves([left], self._names)
-            if spoils:  # who keeps a view of them will see
+            if spoils:  # an operator that keeps a view shows it
                 for batch in (*read.ports, *read.late):
                     _spoil(batch)
         return leaves
@@ -243,7 +241,7 @@ class _Gated:
         self._verify(pickle.dumps(plain) == kept, "a snapshot changes when it goes on")
 
     def _verify_promises(self, reads: list[GateRead]) -> None:
-        """Verify that rows which leave are in order, and older than no promise."""
+        """Verify that leaving rows are in order, and not older than a promise."""
         machine, promised_ns = self._made(), START_NS
         for read in reads:
             left, following_ns, *_ = machine.work(read, 0)
@@ -254,7 +252,7 @@ class _Gated:
                     times.item(0) >= promised_ns,
                     f"a row of {times.item(0)} left when {promised_ns} had been promised",
                 )
-            self._verify(following_ns >= promised_ns, "what it promises runs back")
+            self._verify(following_ns >= promised_ns, "its promise runs back")
             promised_ns = following_ns
 
     def _verify_replicas(self, whole: Leaves) -> None:
@@ -278,14 +276,14 @@ class _Gated:
                 )
                 leaves.update(_leaves([machine.work(own, 0).rows], self._names))
         self._verify(
-            leaves == Counter(whole), f"{_REPLICAS} replicas make other rows than one does"
+            leaves == Counter(whole), f"{_REPLICAS} replicas make other rows than one operator does"
         )
 
     def _cut(self, reads: Reads, turn: int) -> list[GateRead]:
         return list(reads.cut(Random(f"{self._seed}/{turn}")))  # noqa: S311 - no secret
 
     def _share(self, rows: Batch | None, port: int, replica: int) -> Batch | None:
-        """Return the rows of the keys of one replica."""
+        """Return the rows whose keys belong to a replica."""
         if rows is None:
             return None
         columns = [rows.columns[name] for name in self._step.traits.port_keys[port]]

@@ -1,10 +1,10 @@
-"""What both wires need of a socket that listens: to know who calls, and to hang up.
+"""Watch a listening socket's connections, and hang up on those without a key.
 
-`actors/wire` (between slots) and `ingest` (from Spark) listen on TCP. This is all that `ingest` may
-import of `actors`. Nothing here needs Ray, nor anything else of ours.
+`actors/wire` (between slots) and `ingest` (from Spark) listen on TCP. `ingest` may
+import nothing else of `actors`. Nothing here needs Ray, nor anything else of ours.
 
 | file | what it does |
 | --- | --- |
-| `pending.py` | tells connections that have not shown a key from peers, and hangs up on some |
-| `monitor.py` | hears from libzmq who comes and goes, and has the callers looked at meanwhile |
+| `pending.py` | tells connections without a key from peers, and hangs up on surplus ones |
+| `monitor.py` | reports libzmq's connection events, and checks pending connections meanwhile |
 """

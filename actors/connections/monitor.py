@@ -1,8 +1,7 @@
-"""The connections to one socket as they come and go; those without a key are few.
+"""Yield the connection events of one socket; few connections without a key may wait.
 
-libzmq takes in as much of a connection that has shown no key as one message may be long, and any
-number of connections. So the messages are short, and `PendingConnections` hangs up on who is one
-too many.
+For each connection without a key libzmq buffers up to one message, and it takes any number of
+connections. So messages are short, and `PendingConnections` hangs up on surplus connections.
 """
 
 from __future__ import annotations
@@ -24,16 +23,16 @@ _EVENTS = (
     | zmq.EVENT_MONITOR_STOPPED
 )
 _LOOK_MS = 50
-"""How often those who wait are looked at."""
+"""How often pending connections are checked."""
 
 
 class ConnectionEvent(NamedTuple):
-    """What libzmq tells of a connection. When a handshake succeeds it does not say whose.
+    """Connection event of libzmq. A successful handshake does not say whose it was.
 
     Attributes:
         event: `zmq.EVENT_ACCEPTED`, `EVENT_HANDSHAKE_SUCCEEDED` or `EVENT_DISCONNECTED`.
         descriptor: of the connection; another one may have it later.
-        address: of the host that calls; empty, if it is no `EVENT_ACCEPTED`.
+        address: of the calling host; empty unless `event` is `EVENT_ACCEPTED`.
     """
 
     event: int
@@ -42,12 +41,14 @@ class ConnectionEvent(NamedTuple):
 
 
 class ConnectionEvents:
-    """Iterate over this in a thread of its own; that ends with the socket, or its context.
+    """Iterates over one socket's connection events; ends with the socket, or its context.
+
+    Iterate in a separate thread: the iterator blocks until the next event.
 
     Args:
-        watched: of TCP, not bound yet; its messages are of bounded length (`MAXMSGSIZE`).
-        peers: as many as it will have, and when they are there nobody else may wait; None: any
-            number.
+        watched: a TCP socket, not bound yet; its messages have bounded length (`MAXMSGSIZE`).
+        peers: most peers of this socket; once they are there, no other connection may wait. None:
+            any number.
     """
 
     def __init__(self, watched: zmq.Socket[bytes], *, peers: int | None = None) -> None:
@@ -55,14 +56,14 @@ class ConnectionEvents:
         self._events = watched.get_monitor_socket(_EVENTS)
 
     def __iter__(self) -> Iterator[ConnectionEvent]:
-        """Yield what is heard, and hang up meanwhile."""
+        """Yield each event, and hang up on surplus connections meanwhile."""
         try:
-            while (told := self._next())["event"] != zmq.EVENT_MONITOR_STOPPED:
-                event, descriptor, address = int(told["event"]), int(told["value"]), ""
+            while (notice := self._next())["event"] != zmq.EVENT_MONITOR_STOPPED:
+                event, descriptor, address = int(notice["event"]), int(notice["value"]), ""
                 if event == zmq.EVENT_DISCONNECTED:
                     self._pending.went(descriptor)
                 elif event == zmq.EVENT_ACCEPTED:
-                    port = told["endpoint"].decode().rpartition(":")[2]
+                    port = notice["endpoint"].decode().rpartition(":")[2]
                     caller = PendingConnection.at(descriptor, port)
                     address = caller.address
                     self._pending.came(caller)
@@ -73,7 +74,6 @@ class ConnectionEvents:
             self._events.close(linger=0)
 
     def _next(self) -> dict[str, Any]:
-        """Return what libzmq tells next; while it is silent, look at who waits."""
         while not self._events.poll(_LOOK_MS if self._pending.are_waiting else None):
             self._pending.look()
         return dict(recv_monitor_message(self._events))

@@ -1,9 +1,9 @@
-"""Connections that have not shown a key: told apart from peers, and hung up on.
+"""Tell connections without a key from peers; hang up on surplus ones.
 
-libzmq says of a connection when it comes and when it ends, but not whether it is a peer's. The
-kernel knows how much the other end has had of us: before the key is shown that is libzmq's greeting
-and CURVE's welcome, or a refusal; a peer has had the word "ready" behind them. Hanging up is done
-from outside, on a copy of the descriptor, which nobody can have taken over meanwhile.
+libzmq says when a connection begins and ends, but not whether it is a peer's. The kernel knows how
+many bytes the other end has acknowledged. Before the key is shown these are libzmq's greeting and
+CURVE's welcome, or a refusal; a peer has also got the word "ready". We hang up from outside, on a
+copy of the descriptor, which no other connection can have taken over meanwhile.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from dataclasses import dataclass
 __all__ = ["GONE", "PendingConnection", "PendingConnections"]
 
 MOST_BYTES = 2**24
-"""What those who have not shown a key may make one socket hold: each of them one message."""
+"""Bytes that all connections without a key may make one socket hold: one message each."""
 MOST_WAITING = 512
-"""How many of them may be there, however short a message is."""
+"""Connections without a key, at most, however short a message is."""
 GONE = "an address that hung up before it could be asked"
 _MOST_UNPROVEN = 256
 """Bytes: a greeting has 64, a welcome 170, a refusal 12; the shortest "ready" 52."""
@@ -29,7 +29,7 @@ _BYTES_ACKED = struct.Struct("=120xQ")  # of Linux's struct tcp_info, since 4.1
 
 @dataclass(frozen=True)
 class PendingConnection:
-    """One connection: libzmq's descriptor, and both ends as the kernel names them."""
+    """A connection: libzmq's descriptor, and both ends as the kernel names them."""
 
     descriptor: int
     ours: tuple[object, ...]
@@ -37,12 +37,12 @@ class PendingConnection:
 
     @property
     def address(self) -> str:
-        """The host that calls."""
+        """Address of the calling host."""
         return str(self.theirs[0]) if self.theirs else GONE
 
     @classmethod
     def at(cls, descriptor: int, port: str) -> PendingConnection:
-        """Return who is at a descriptor of libzmq's, if it is still a connection to our port."""
+        """Return the connection at a descriptor of libzmq's, if it still leads to our port."""
         with suppress(OSError, IndexError, TypeError), _copy(descriptor) as copy:
             ours, theirs = copy.getsockname(), copy.getpeername()
             if str(ours[1]) == port:
@@ -50,19 +50,19 @@ class PendingConnection:
         return cls(descriptor, (), ())
 
     def has_proved(self) -> bool:
-        """Whether it has shown the key. Where the kernel does not say (no Linux): yes."""
+        """Whether the caller has shown the key; True where the kernel cannot say (no Linux)."""
         with suppress(OSError), _copy(self.descriptor) as copy:
             if not self._is_at(copy):
                 return False
             try:
-                said = copy.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _BYTES_ACKED.size)
-                return bool(_BYTES_ACKED.unpack(said)[0] > _MOST_UNPROVEN)
+                tcp_info = copy.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _BYTES_ACKED.size)
+                return bool(_BYTES_ACKED.unpack(tcp_info)[0] > _MOST_UNPROVEN)
             except (AttributeError, OSError, struct.error):
                 return True
         return False
 
     def hang_up(self) -> None:
-        """End the connection; libzmq sees that, and lets go of what it held."""
+        """End the connection; libzmq notices that, and frees its buffers."""
         with suppress(OSError), _copy(self.descriptor) as copy:
             if self._is_at(copy):
                 copy.shutdown(socket.SHUT_RDWR)
@@ -72,11 +72,12 @@ class PendingConnection:
 
 
 class PendingConnections:
-    """The connections to one socket that have not shown a key yet, the oldest first.
+    """The connections to one socket that have not shown a key yet, oldest first.
 
     Args:
-        peers: of this socket; when they are there, nobody else may wait. None: any number.
-        longest: a message, bytes.
+        peers: most peers of this socket; once they are there, no other connection may wait.
+            None: any number.
+        longest: bytes of the longest message.
     """
 
     def __init__(self, peers: int | None, *, longest: int) -> None:
@@ -87,21 +88,21 @@ class PendingConnections:
 
     @property
     def are_waiting(self) -> bool:
-        """Whether there is anybody to look after."""
+        """Whether any connection has not shown a key yet."""
         return bool(self._waiting)
 
     def came(self, caller: PendingConnection) -> None:
-        """Take note of a connection; hang up on one if they are too many now."""
+        """Add a connection; hang up on surplus ones."""
         if caller.theirs:
             self._waiting[caller.descriptor] = caller
         self._make_room()
 
     def went(self, descriptor: int) -> None:
-        """Forget a connection that has ended."""
+        """Drop a connection that has ended."""
         self._waiting.pop(descriptor, None)
 
     def look(self) -> None:
-        """See who has shown the key by now."""
+        """Count the connections that have shown the key by now as peers."""
         for caller in list(self._waiting.values()):
             if caller.has_proved():
                 del self._waiting[caller.descriptor]
@@ -111,18 +112,18 @@ class PendingConnections:
     def _make_room(self) -> None:
         while len(self._waiting) > (0 if self._is_full else self._most):
             calls = Counter(caller.address for caller in self._waiting.values())
-            # Whoever calls most often makes room; so one address cannot keep another out.
+            # The address with most calls makes room, so one address cannot keep another out.
             most = max(calls.values())
-            one = next(c for c in self._waiting.values() if calls[c.address] == most)
-            del self._waiting[one.descriptor]
-            if one.has_proved():
+            surplus = next(c for c in self._waiting.values() if calls[c.address] == most)
+            del self._waiting[surplus.descriptor]
+            if surplus.has_proved():
                 self._proved += 1
             else:
-                one.hang_up()
+                surplus.hang_up()
 
     @property
     def _is_full(self) -> bool:
-        # A peer of such a socket that has gone is not replaced: the job fails by name.
+        # A lost peer is never replaced: the job fails by name.
         return self._peers is not None and self._proved >= self._peers
 
 

@@ -1,14 +1,14 @@
-"""Carries a job from the start of its slots to its end, in a thread of the job's own.
+"""Carry a job from the start of its slots to its end, in a thread.
 
 ```
-ends of slots, hosts, cluster, a wish to stop ──▶ JobLife ──▶ stop · ask · fetch · end
+ends of slots, hosts, cluster, a stop ──▶ JobLife ──▶ stop · ask · fetch · end
                                  stimuli              ▲               │
                                                       └── answers ────┘
 ```
 
-What to do about what is heard `runtime/life` decides; here it is only done. A job is looked after,
-and comes to its end, also while nobody waits for it: so its slots do not run on behind a failure,
-its tuner is replaced, and what its functions print is shown.
+`runtime/life` decides on each stimulus; this file only performs. A job is looked after even if no
+caller waits for it. So its slots do not run on after a failure, its tuner is replaced, and the
+output of its functions is shown.
 """
 
 from __future__ import annotations
@@ -68,35 +68,35 @@ __all__ = ["JobCarrier"]
 TIME_LIMITS = TimeLimits()
 CALL_TIMEOUT_S = 10.0
 LOOK_S = 0.25
-"""How long to rest before hosts are looked at again. A slot that ends, and a stop, end the rest."""
+"""Time between two looks at the hosts. The end of a slot, or a stop, ends the rest."""
 REPORT_TIMEOUT_S = 3.0
-"""A slot publishes its report within 2 s; one that is silent longer keeps its last one."""
+"""A slot publishes its report within 2 s; a slot that is silent longer keeps its last one."""
 LEAVE_S = 2.0
-"""What the thread is given to leave Ray alone when the process ends and nobody closed the job."""
+"""Time for the thread to leave Ray alone when the process exits with the job still open."""
 
 
 class JobCarrier:
-    """Looks after one job whose slots run: `begin` starts its thread. The rest from any thread.
+    """Looks after a running job: `begin` starts its thread. From any thread.
 
     Args:
         plan: every stage in a slot.
-        nodes: {slot: the node it runs on}.
+        nodes: {slot: its node}.
         actors: {slot: its actor}.
         cluster_monitor: of this process.
         hosts: of the slots.
-        tuner: who sets the slacks.
-        echoes: whether this process prints what users' functions print in the slots.
+        tuner: of the job.
+        relays_output: whether this process prints what users' functions print in the slots.
 
     Attributes:
-        life: what decides; only the thread tells it anything.
+        life: the machine that decides; only the thread gives it stimuli.
         reports: {slot: its newest report}.
-        results: what the collect sinks have.
-        notes: what the end has brought to be told.
-        over: set when the job has ended, everything of it is here, and its CPUs are free.
-        error: why it failed, once it is over.
-        given: what the slot that failed it was given last, as far as it was heard.
+        results: rows of the collect sinks.
+        notes: notes on the job's end.
+        over: set when the job has ended, its results are here, and its CPUs are free.
+        error: why the job failed, once it is over.
+        given: last stimuli of the slot that failed the job, as far as known.
         elapsed_s: from the start of its sources to the end of its last slot, once it is over.
-        lock: around the tuner and the reports: the thread's, and those who ask.
+        lock: guards the tuner and the reports, which callers read, too.
     """
 
     def __init__(
@@ -127,64 +127,67 @@ class JobCarrier:
         self.lock = threading.RLock()
         self._heard = LatestReports(actors, self.reports)
         self._relay = UserOutputRelay(plan, actors) if relays_output else None
-        self._silent: set[str] = set()  # ids of nodes that the machine knows not to answer
+        self._silent: set[str] = set()  # ids of nodes that the machine knows to be silent
         self._joins: dict[Any, str] = {}
         self._start_ns, self._began_s = 0, time.monotonic()  # of the sources, by two clocks
         self._is_unwanted, self._woken = threading.Event(), threading.Event()
-        self._is_left = False  # the process ends
+        self._is_left = False  # the process exits
         self._posted: deque[tuple[Callable[[], None], threading.Event]] = deque()
         self._thread = threading.Thread(
             target=self._see_it_through, name=f"job {plan.flow}", daemon=True
         )
 
     def begin(self, *, start_ns: int, began_s: float) -> None:
-        """Look after the job from now on; its slots have their order to start.
+        """Look after the job from now on; its slots have been told to start.
 
         Args:
-            start_ns: when its sources start, by the reference's clock.
+            start_ns: start of its sources, by the reference's clock.
             began_s: the same by this process's monotonic clock.
         """
         self._start_ns, self._began_s = start_ns, began_s
         self.life.begin(round(began_s * 1e9))
         self._heard.look()
         self._follow(self._actors)
-        atexit.register(self._leave)  # runs before Ray's own, which was there first
+        atexit.register(self._leave)  # runs before Ray's handler, which was first
         self._thread.start()
 
     def stop(self) -> None:
-        """Let the job end; return when it has."""
+        """End the job; return when it has ended."""
         self._is_unwanted.set()
         self._woken.set()
         self.over.wait()
 
     @property
     def passed_s(self) -> float:
-        """Since its sources began."""
+        """Seconds since its sources began."""
         return max(0.0, time.monotonic() - self._began_s)
 
-    def relocate(self, found: Relocation, nodes: Mapping[str, NodeInfo]) -> None:
-        """Let stages be in other slots from now on; return when the thread knows. See `follow`.
+    def relocate(self, relocation: Relocation, nodes: Mapping[str, NodeInfo]) -> None:
+        """Record that stages have moved; return when the thread knows. Then call `follow`.
 
         Args:
-            found: what moves; the actors of new slots are in the job's.
+            relocation: the moves; the actors of new slots are already in the job's.
             nodes: {name: node}.
 
         Raises:
             ClusterError: the job has ended meanwhile.
         """
-        self._told_in_thread(lambda: self._relocate(found, nodes))
+        self._run_in_thread(lambda: self._relocate(relocation, nodes))
 
     def follow(self, slots: Iterable[str]) -> None:
-        """Wait for the ends of slots that are new, now that they run."""
-        self._told_in_thread(lambda: self._follow({name: self._actors[name] for name in slots}))
+        """Wait for the ends of new slots, now that they run."""
+        self._run_in_thread(lambda: self._follow({name: self._actors[name] for name in slots}))
 
-    def _told_in_thread(self, do: Callable[[], None]) -> None:
+    def _run_in_thread(self, do: Callable[[], None]) -> None:
         done = threading.Event()
         self._posted.append((do, done))
         self._woken.set()
         while not done.wait(LOOK_S):
             if self.over.is_set():
-                raise ClusterError(f"job {self._plan.flow!r} has ended meanwhile")
+                raise ClusterError(
+                    f"job {self._plan.flow!r} has ended meanwhile; submit the flow again with "
+                    "this placement"
+                )
 
     def _do_posted(self) -> None:
         while self._posted:
@@ -192,17 +195,17 @@ class JobCarrier:
             do()
             done.set()
 
-    def _relocate(self, found: Relocation, nodes: Mapping[str, NodeInfo]) -> None:
-        plan = found.new
-        own = {slot: nodes[plan.places[slot].node] for slot in found.new_slots}
-        homes = {slot: HomeNode(one.node_id, one.name, one.ip) for slot, one in own.items()}
+    def _relocate(self, relocation: Relocation, nodes: Mapping[str, NodeInfo]) -> None:
+        plan = relocation.new
+        own = {slot: nodes[plan.places[slot].node] for slot in relocation.new_slots}
+        homes = {slot: HomeNode(node.node_id, node.name, node.ip) for slot, node in own.items()}
         self._homes |= homes
         self.life.moved(plan, homes)
         self._hosts.ask_too(own.values())
         self._joins = {end: slot for end, slot in self._joins.items() if slot not in own}
         with self.lock:
-            for slot in found.slots:
-                self.reports.pop(slot, None)  # its stages may be elsewhere
+            for slot in relocation.slots:
+                self.reports.pop(slot, None)  # its stages may have moved
             self._heard.ask_too({slot: self._actors[slot] for slot in own})
             self._tuner.moved(plan, self._actors)
         self.results.moved(plan)
@@ -216,7 +219,7 @@ class JobCarrier:
             end.future().add_done_callback(lambda _: self._woken.set())
 
     def refresh(self) -> None:
-        """Ask the slots how it goes, for 3 s at most."""
+        """Ask the slots for their reports, for 3 s at most."""
         try:
             self._fetch_reports()
         except OSError as problem:  # the next look ends the job
@@ -229,7 +232,7 @@ class JobCarrier:
         while len(done) < len(calls) and (left := deadline_s - time.monotonic()) > 0:
             done, _ = ray.wait(list(calls), num_returns=len(calls), timeout=min(left, LOOK_S))
             if self.life.is_ending or self._cluster_monitor.lost is not None:
-                break  # some may never answer
+                break  # some slots may never answer
         with self.lock:
             self._heard.take({ref: calls[ref] for ref in done}, self.life.ended)
 
@@ -245,8 +248,8 @@ class JobCarrier:
                     self._care()
         except BaseException:  # a fault of ours must not look like a job that runs
             self.error = SlackwaterError(
-                f"job {self._plan.flow!r} could not be looked after any more, and was ended; this "
-                f"is a fault of Slackwater:\n{traceback.format_exc()}"
+                f"job {self._plan.flow!r} could not be looked after any more, and was ended; "
+                f"this is a fault of Slackwater:\n{traceback.format_exc()}"
             )
             self._end()
         finally:
@@ -260,16 +263,16 @@ class JobCarrier:
         self._woken.clear()
 
     def _leave(self) -> None:
-        """Leave Ray alone: the process ends, and Ray with it. Whoever calls it then starts it."""
+        # The process exits, and Ray with it: a late call would start Ray again.
         self._is_left = True
         self._woken.set()
         self._thread.join(LEAVE_S)
 
     def _news(self) -> list[Stimulus]:
-        """Return what has happened since the last look; waits for nothing."""
-        if not ray.is_initialized():  # asked now, it would start a cluster of its own
+        """Return the stimuli since the last look; waits for nothing."""
+        if not ray.is_initialized():  # any call would start a new cluster
             self._cluster_monitor.lost = (
-                "this process closed its connection to Ray under a job that ran"
+                "this process closed its connection to Ray while its job ran"
             )
         if (gone := self._cluster_monitor.look()) is not None:
             return [ClusterGone(gone)]
@@ -287,18 +290,18 @@ class JobCarrier:
     def _ends(self) -> list[Stimulus]:
         living = self.life.living
         waiting = {ref: name for ref, name in self._joins.items() if name in living}
-        there = ray.wait(list(waiting), num_returns=len(waiting), timeout=0)[0] if waiting else []
-        return [self._end_of(waiting[ref], ref) for ref in there]
+        done = ray.wait(list(waiting), num_returns=len(waiting), timeout=0)[0] if waiting else []
+        return [self._end_of(waiting[ref], ref) for ref in done]
 
     def _end_of(self, name: str, ref: Any) -> Stimulus:
         try:
             report: SlotReport = ray.get(ref, timeout=CALL_TIMEOUT_S)
         except RayError as problem:
             death = death_of(problem, self._homes[name])
-            said = [str(problem).strip().splitlines()[0].rstrip(".")]
+            words = [str(problem).strip().splitlines()[0].rstrip(".")]
             if death is not None and str(death):
-                said = [str(death)] if death.by else [*said, str(death)]
-            return SlotDied(name, "; ".join(said), is_own=death is not None and bool(death.by))
+                words = [str(death)] if death.by else [*words, str(death)]
+            return SlotDied(name, "; ".join(words), is_own=death is not None and bool(death.by))
         with self.lock:
             self.reports[name] = report
         if self._relay is not None:
@@ -306,30 +309,30 @@ class JobCarrier:
         return _ended(report)
 
     def _care(self) -> None:
-        """Look after the tuner, and what the slots have to say. Nothing here is waited for."""
+        """Look after the tuner and the slots' reports and output; waits for nothing."""
         try:
             with self.lock:
                 self._tuner.look()
                 self._heard.look(self.life.ended)
             if self._relay is not None:
                 self._relay.look(self.life.ended)
-        except OSError as problem:  # the next look says so
+        except OSError as problem:  # the next look reports it
             self._cluster_monitor.broke(problem)
 
     # -- the thread: what is to be done ----------------------------------------------------
 
     def _tell(self, news: Iterable[Stimulus]) -> None:
-        """Do what the machine makes of this, and of what comes of that, until it wants no more."""
+        """Give stimuli to the machine; perform its actions and theirs until none is left."""
         actions: deque[Action] = deque()
-        # All of it before anything is done: of two slots that failed, both are known then.
-        for one in news:
-            actions += self.life.handle(one, time.monotonic_ns())
+        # All stimuli before any action: of two slots that failed, the machine then knows both.
+        for stimulus in news:
+            actions += self.life.handle(stimulus, time.monotonic_ns())
         while actions:
             for answer in self._perform(actions.popleft()):
                 actions += self.life.handle(answer, time.monotonic_ns())
 
     def _perform(self, action: Action) -> list[Stimulus]:
-        """Do it; return what came of it."""
+        """Perform an action; return the stimuli that it causes."""
         try:
             match action:
                 case CheckCluster():
@@ -355,8 +358,8 @@ class JobCarrier:
         return []
 
     def _error(self, cause: Cause) -> SlackwaterError:
-        of = [self.reports[slot] for slot in cause.slots[:1] if slot in self.reports]
-        self.given = [line for report in of for line in report.recent]
+        reports = [self.reports[slot] for slot in cause.slots[:1] if slot in self.reports]
+        self.given = [line for report in reports for line in report.recent]
         return cause.error(self.life.heard, self.given)
 
     def _final_reports(self, slots: Sequence[str], failure: str, within_s: float) -> list[Stimulus]:
@@ -373,15 +376,15 @@ class JobCarrier:
         return [*map(_ended, heard.values()), FinalReportsCollected()]
 
     def _end(self) -> None:
-        there = [self.reports[name] for name in self.life.ended]
-        ends = [own.ended_ns for own in there if own.ended_ns is not None]
+        reports = [self.reports[name] for name in self.life.ended]
+        ends = [r.ended_ns for r in reports if r.ended_ns is not None]
         self.elapsed_s = max(0, max(ends) - self._start_ns) / 1e9 if ends else self.passed_s
         self.close()
         if ray.is_initialized():
             end_actors(self._actors)
 
     def close(self) -> None:
-        """Watch nothing any more, and end the tuner."""
+        """Stop watching, and end the tuner."""
         self._hosts.close()
         self._cluster_monitor.close()
         attempt(CALL_TIMEOUT_S, self._tuner.end)
@@ -394,5 +397,5 @@ def _ended(report: SlotReport) -> SlotEnded:
 def _known_dead(node_ids: Collection[str], within_s: float) -> dict[str, str]:
     try:
         return dead_nodes(node_ids, within_s=within_s)
-    except ClusterError:  # without its head nobody knows
+    except ClusterError:  # without its head no node knows
         return {}

@@ -1,14 +1,14 @@
-"""Who runs a detached job: a Ray actor of its own name, which no driver owns.
+"""Run a detached job: a Ray actor with a known name, which no driver owns.
 
 ```
 submit ──▶ Coordinator.start ──▶ RayJob ──▶ slots
-                 │ a thread of its own looks after it
+                 │ its thread looks after the job
                  │ every 3 s, and at the end: the record (actors/jobs/records.py)
 other processes ─┴─▶ wait, report, collected, stop (actors/jobs/detached.py)
 ```
 
-It owns the slots, so they end with it, and it ends when the job has. Collected results stay with
-it until they were fetched, 10 minutes at most.
+The actor owns the slots, so they end with it, and it ends when the job has. Collected results stay
+with it until fetched, for 10 minutes at most.
 """
 
 from __future__ import annotations
@@ -40,20 +40,20 @@ __all__ = ["NAMESPACE", "POLL_S", "THREADS", "Coordinator", "actor_name", "coord
 
 NAMESPACE = "slackwater"
 THREADS = 32
-"""Calls that are answered at a time; each long poll holds one for `POLL_S` at most."""
+"""Calls that are answered at a time; each long poll holds a thread for `POLL_S` at most."""
 POLL_S = 5.0
 LOOK_S = 0.2
 RECORD_EVERY_S = 3.0
 KEEP_S = 600.0
 """How long collected results wait to be fetched."""
 FRESH_S = 0.1
-"""A report of this age is fresh enough for the next who asks."""
+"""A report of this age is fresh enough for the next caller."""
 NOT_STARTED_S = 600.0
-"""Nobody has started us by now, so nobody will: our submitter died."""
+"""Time without a `start` after which the submitter must have died."""
 REPLY_S = 30.0
-"""How long a submitter is given to hear what stopped the start."""
+"""Time for a submitter to read the error of a failed start."""
 STOP_S = 50.0
-"""How long a stop may take; who asked for it waits a little longer for our answer."""
+"""Longest time of a stop; its caller waits a little longer for our answer."""
 
 
 def actor_name(job_id: str) -> str:
@@ -62,10 +62,10 @@ def actor_name(job_id: str) -> str:
 
 
 def coordinator_of(job_id: str) -> Any:
-    """Return the actor that runs a job; None: there is none any more.
+    """Return the actor that runs a job; None if it has ended.
 
     Raises:
-        ClusterError: the cluster's head does not say.
+        ClusterError: the cluster's head does not answer.
     """
     find = ray.get_actor
     try:
@@ -80,7 +80,7 @@ class Coordinator:
     """Runs one job: call `start` once.
 
     Args:
-        record: of the job, as its submitter knows it.
+        record: of the job, from its submitter.
     """
 
     def __init__(self, record: JobRecord) -> None:
@@ -88,11 +88,11 @@ class Coordinator:
         self._records = Records()
         self._me: Any = ray.get_runtime_context().current_actor
         self._job: RayJob | None = None
-        self._lock = threading.Lock()  # around the report: many may ask for it at once
+        self._lock = threading.Lock()  # guards the report: many callers may ask at once
         self._report: JobReport | None = None
         self._reported_s = self._recorded_s = float("-inf")
-        self._unfetched: set[str] = set()  # collect sinks whose rows nobody has yet
-        self._unwritten = 0  # how often the store did not take the record
+        self._unfetched: set[str] = set()  # collect sinks whose rows were not fetched yet
+        self._unwritten = 0  # how often writing the record failed
         self._is_unwanted = False
         self._is_running = False
         self._has_settled = threading.Event()  # the start has succeeded, or failed
@@ -111,17 +111,17 @@ class Coordinator:
         notes: Sequence[str],
         folder: str,
     ) -> JobRecord:
-        """Start the slots; return the record, which then says where they run.
+        """Start the slots; return the record, which then names their workers.
 
         Args:
-            pickled: the plan. A module that it needs may be missing here; so we unpickle it, and
-                not Ray, whose client would lose its connection over that.
-            nodes: {slot: the node it runs on}.
-            notes: what the report must say about these nodes.
-            folder: what sinks' relative paths are meant from.
+            pickled: the plan. A module that it needs may be missing here. So we unpickle it, not
+                Ray, whose client would lose its connection over that.
+            nodes: {slot: its node}.
+            notes: of these nodes, for the report.
+            folder: start of sinks' relative paths.
 
         Raises:
-            SlackwaterError: what stopped them. Nothing of the job is left then.
+            SlackwaterError: the start failed; nothing of the job is left then.
         """
         try:
             self._write()
@@ -139,7 +139,9 @@ class Coordinator:
                 job.start()
             if self._is_unwanted:
                 job.give_up()
-                raise ClusterError(f"job {self._record.id} was stopped before it had started")
+                raise ClusterError(
+                    f"job {self._record.id} was stopped before it had started; submit it again"
+                )
             workers = {
                 slot: Worker(nodes[slot].name, nodes[slot].node_id, nodes[slot].ip, pid)
                 for slot, pid in job.pids.items()
@@ -162,27 +164,27 @@ class Coordinator:
         return self._record
 
     def report(self) -> bytes:
-        """Return the report as it stands, as JSON."""
+        """Return the present report as JSON."""
         return json_bytes(self._fresh_report().to_json())
 
     def collected(self, sink: str) -> bytes:
-        """Return what a collect sink has gathered, as an Arrow IPC stream.
+        """Return the rows of a collect sink, as an Arrow IPC stream.
 
         Raises:
-            WorkerDied: it is gone with its worker, or was fetched before.
-            ClusterError: it did not come within a minute.
+            WorkerDied: the rows died with their worker, or were fetched before.
+            ClusterError: the rows did not come within a minute.
         """
-        assert self._job is not None, "only a started job has an id that others know"
+        assert self._job is not None, "others know the id of a started job only"
         is_fetched = sink in self._job.gathered and sink not in self._unfetched
         if self._has_ended.is_set() and is_fetched:
             raise WorkerDied(
-                f"the results of sink {sink!r} of job {self._record.id} are gone: they were "
+                f"the results of sink {sink!r} of job {self._record.id} are gone; they were "
                 "fetched before; use a file sink to keep them"
             )
         return self._job.collected_stream(sink)
 
     def fetched(self, sink: str) -> None:
-        """Take note that somebody has the rows of a collect sink of a job that has ended."""
+        """Note that a caller has fetched a collect sink of an ended job."""
         if self._has_ended.is_set():
             self._unfetched.discard(sink)
             if not self._unfetched:
@@ -191,7 +193,7 @@ class Coordinator:
     def replace(
         self, placement: Mapping[str, str]
     ) -> tuple[Replaced, Mapping[str, SlotPlace], JobRecord]:
-        """Let stages go on in other slots; return what came of it, the slots, and the record.
+        """Move stages to other slots; return the outcome, the slots, and the record.
 
         Raises:
             SlackwaterError: see `RayJob.replace`.
@@ -202,21 +204,21 @@ class Coordinator:
                 "submit the flow again with this placement"
             )
         done = self._job.replace(placement)
-        plan, nodes = self._job.plan, {one.name: one for one in list_nodes()}
+        plan, nodes = self._job.plan, {node.name: node for node in list_nodes()}
         workers = {
             slot: Worker(node.name, node.node_id, node.ip, self._job.pids[slot])
             for slot in plan.slot_names
             if (node := nodes.get(plan.places[slot].node)) is not None
         }
-        with suppress(Exception):  # the store may fail for a while: the next one is written anyhow
+        with suppress(Exception):  # the store may fail for a while: the next one is written
             self._write(placement=dict(plan.slots), workers=workers)
         return done, plan.places, self._record
 
     def stop(self) -> JobRecord:
-        """End the job; if it has ended, let go of collected results. Return the last record.
+        """End the job; drop an ended job's collected results. Return the last record.
 
         Raises:
-            ClusterError: it has not ended within `STOP_S`.
+            ClusterError: the job did not end within `STOP_S`.
         """
         if self._has_ended.is_set():
             self._may_leave.set()
@@ -229,13 +231,13 @@ class Coordinator:
         self._is_stopping.set()
         if not self._has_ended.wait(STOP_S):
             raise ClusterError(
-                f"job {self._record.id} is to stop, and has not within {STOP_S:.0f} s; its results "
+                f"job {self._record.id} did not stop within {STOP_S:.0f} s; its results "
                 "may be many, or a host does not answer: see `slackwater logs`, then ask again"
             )
         return self._record
 
     def leave(self) -> None:
-        """End this actor. Only it calls this."""
+        """End this actor. Only the actor calls this."""
         exit_actor: Any = ray.actor.exit_actor  # untyped
         exit_actor()
 
@@ -260,14 +262,14 @@ class Coordinator:
         finally:
             self._has_ended.set()
         until_s = time.monotonic() + KEEP_S
-        while not is_written and time.monotonic() < until_s:  # else we would look lost
+        while not is_written and time.monotonic() < until_s:  # else the job would seem lost
             time.sleep(RECORD_EVERY_S)
             is_written = self._try_to_write(self._report)
         if self._unfetched:
             self._may_leave.wait(max(until_s - time.monotonic(), 0))
 
     def _watch(self) -> bool:
-        """Run the job to its end; return whether the record of that is written."""
+        """Run the job to its end; return whether its last record is written."""
         job = self._job
         assert job is not None
         while job.status == "running":
@@ -300,7 +302,7 @@ class Coordinator:
         try:
             assert self._job is not None
             self._job.give_up()
-        except Exception:  # its slots are ours, and end with us
+        except Exception:  # its slots belong to this actor, and end with it
             traceback.print_exc()
         return self._try_to_write(
             state="failed", ended_ns=time.time_ns(), error=error, error_type="SlackwaterError"
@@ -316,10 +318,10 @@ class Coordinator:
             return self._report
 
     def _try_to_write(self, report: JobReport | None = None, **changes: Any) -> bool:
-        """Keep the record; a store that fails for a while is no reason to end a job."""
+        """Write the record; a store that fails for a while ends no job."""
         try:
             self._write(report, **changes)
-        except Exception:  # whatever Ray finds wrong with its store
+        except Exception:  # any error of Ray's store
             self._unwritten += 1
             traceback.print_exc()
             return False
@@ -332,13 +334,13 @@ class Coordinator:
         record = replace(self._record, updated_ns=time.time_ns(), **changes)
         try:
             self._records.write(record, report)
-        finally:  # only now: whom `wait` tells that the job has ended finds its last report
+        finally:  # only now: after `wait` reports the end, the last report is there
             self._record = record
 
 
 def _unpickled(data: bytes) -> Plan:
     try:
-        plan = pickle.loads(data)  # noqa: S301 from a submitter, who may run what he likes here
+        plan = pickle.loads(data)  # noqa: S301 from a submitter, who may run any code here
     except ImportError as problem:
         raise not_importable(problem.name or str(problem)) from problem
     assert isinstance(plan, Plan)
@@ -347,10 +349,9 @@ def _unpickled(data: bytes) -> Plan:
 
 def _here() -> Worker:
     node_id = ray.get_runtime_context().get_node_id()
-    node = next(one for one in list_nodes() if one.node_id == node_id)
+    node = next(node for node in list_nodes() if node.node_id == node_id)
     return Worker(node.name, node_id, node.ip, os.getpid())
 
 
 def _lives(record: JobRecord) -> bool:
-    """Return whether a job's coordinator is there."""
     return coordinator_of(record.id) is not None

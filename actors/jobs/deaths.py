@@ -1,4 +1,4 @@
-"""How a slot's process died, by what it left on its host: Ray knows that it is gone, no more."""
+"""Find out how a slot's process died, from its traces on its host."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from slackwater.runtime.life import HomeNode
 __all__ = ["Death", "death_of"]
 
 WITHIN_S = 5.0
-"""For a process on another host to read there."""
+"""Time limit for a process on another host to read there."""
 MOST_BYTES = 65_536
-"""Of a log, from its end."""
+"""Bytes that are read from the end of a log."""
 _PID = re.compile(r"^\s*pid: (\d+)$", re.MULTILINE)
 _SIGNAL = re.compile(r"^\*\*\* (SIG\w+) received", re.MULTILINE)
 _FATAL = re.compile(r"^Fatal Python error: (.+)$", re.MULTILINE)
@@ -31,9 +31,9 @@ class Death(NamedTuple):
     """Facts about a worker's death.
 
     Attributes:
-        by: the signal, or the exit code; "" if it left no word, as one that was killed.
-        at: ", at file, line 3, in function", of the user's code; or "".
-        step: whose code ran last; "" if none of the user's did.
+        by: the signal, or the exit code; "" if not known, as after SIGKILL.
+        at: ", at file, line 3, in function" of the user's code; or "".
+        step: step whose code ran last; "" if no user's code ran.
     """
 
     by: str
@@ -47,9 +47,9 @@ class Death(NamedTuple):
 
 
 def death_of(problem: RayError, home: HomeNode) -> Death | None:
-    """Return how the process died that Ray's error is about; None: there is nothing to be read."""
+    """Return how the process in a Ray error died; None if it left no trace."""
     pid = _PID.search(str(problem))
-    if pid is None:  # it is the node that is gone
+    if pid is None:  # the node is lost
         return None
     here: Any = ray.util.get_node_ip_address()  # type: ignore[no-untyped-call]
     if home.ip == here:
@@ -57,26 +57,26 @@ def death_of(problem: RayError, home: HomeNode) -> Death | None:
     call = on_node(_read_here, int(pid[1]), node_id=home.node_id)
     try:
         return ray.get(call, timeout=WITHIN_S)  # type: ignore[no-any-return]
-    except RayError:  # the end of its host, too, is no end without a word
+    except RayError:  # its host has ended, too
         return None
 
 
 def _read_here(pid: int) -> Death | None:
     inside: Any = ray
     folder = Path(inside._private.worker._global_node.get_logs_dir_path())
-    logs = sorted(folder.glob(f"worker-*-{pid}.err"), key=lambda one: one.stat().st_mtime_ns)
+    logs = sorted(folder.glob(f"worker-*-{pid}.err"), key=lambda path: path.stat().st_mtime_ns)
     if not logs:
         return None
-    step, words = read_last_words(logs[-1])  # process ids are used again
+    step, words = read_last_words(logs[-1])  # process ids are reused
     text = logs[-1].read_bytes()[-MOST_BYTES:].decode(errors="replace")
     by, at = told_by(text, not_users())
     return Death(words or by, at, step)
 
 
 def not_users() -> list[str]:
-    """Return the folders whose code is Python's, a package's or ours.
+    """Return the folders of the code of Python, of packages and of slackwater.
 
-    A checkout of ours holds flows, too, such as the examples: only its package is ours.
+    A checkout of slackwater also holds flows, such as the examples: only its package is ours.
     """
     ours = str(Path(__file__).parents[2])
     paths = sysconfig.get_paths()
@@ -84,10 +84,10 @@ def not_users() -> list[str]:
 
 
 def told_by(log: str, not_users: Iterable[str]) -> tuple[str, str]:
-    """Return what a log says of the end of its process, and at which line of the user's code.
+    """Return from a log how its process ended, and the user's line.
 
     Args:
-        log: what it wrote to stderr.
+        log: the process's stderr.
         not_users: folders whose files are not the user's.
     """
     fatal = _FATAL.search(log)

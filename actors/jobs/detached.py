@@ -1,6 +1,6 @@
-"""A detached job as other processes hold it: its submitter, a later shell, a Ray client.
+"""Control a detached job from other processes: its submitter, a later shell, a Ray client.
 
-All that is asked goes to its coordinator (`actors/jobs/coordinator.py`), or, when that has left, to
+Each question goes to its coordinator (`actors/jobs/coordinator.py`), or, when that has ended, to
 the record that it wrote (`actors/jobs/records.py`).
 """
 
@@ -47,7 +47,7 @@ from slackwater.runtime.plan.slots import SlotPlace
 __all__ = ["DetachedJob", "all_records", "new_job_id", "submit_detached"]
 
 ANSWER_S = 20.0
-"""A coordinator that is silent so long is on a host that is gone."""
+"""A coordinator that is silent for longer is on a lost host."""
 START_S = 300.0
 STOP_S = 60.0
 ABANDON_S = 5.0
@@ -67,12 +67,12 @@ def submit_detached(
 
     Args:
         plan: every stage in a slot, with the job's settings.
-        nodes: {slot: the node it runs on}.
-        head_id: the node where the coordinator runs: it needs no CPU. None: any.
-        notes: what the report must say about these nodes.
+        nodes: {slot: its node}.
+        head_id: node of the coordinator, which needs no CPU; None: any.
+        notes: on these nodes, for the report.
 
     Raises:
-        SlackwaterError: what stopped it. Nothing of it is left then, nor after Ctrl-C.
+        SlackwaterError: the start failed. Nothing of the job is left then, nor after Ctrl-C.
     """
     record = JobRecord(
         id=new_job_id(plan.flow),
@@ -86,8 +86,8 @@ def submit_detached(
     )
     cluster_monitor = own_cluster_monitor()
     place = NodeAffinitySchedulingStrategy(head_id, soft=False) if head_id else None
-    made: Any = ray.remote(Coordinator)
-    chosen = made.options(
+    remote: Any = ray.remote(Coordinator)
+    chosen = remote.options(
         name=actor_name(record.id),
         namespace=NAMESPACE,
         lifetime="detached",
@@ -96,7 +96,7 @@ def submit_detached(
         max_concurrency=THREADS,
         scheduling_strategy=place,
     )
-    data = pickled(plan)  # before there is anybody to be left behind
+    data = pickled(plan)  # before an actor exists that could remain
     actor = within(START_S, chosen.remote, record, what=f"that job {record.id} may be")
     try:
         started = _got(
@@ -117,31 +117,31 @@ def submit_detached(
 
 
 def new_job_id(flow: str) -> str:
-    """Return an id that nobody else has: the flow's name in safe letters, and six digits."""
+    """Return a unique id: the flow's name in safe letters, and six digits."""
     safe = re.sub(r"[^A-Za-z0-9_.-]+", "_", flow).strip("_.-")[:ID_LETTERS] or "flow"
     return f"{safe}-{secrets.token_hex(3)}"
 
 
 def all_records() -> list[JobRecord]:
-    """Return the records of all detached jobs of this cluster, the newest first; lost ones so."""
+    """Return the records of all detached jobs of this cluster, newest first."""
     records = Records()
     return [_as_it_is(records, record) for record in records.all()]
 
 
 class DetachedJob:
-    """A job with a coordinator of its own.
+    """A job with a coordinator.
 
     Args:
-        record: the latest that is known.
-        actor: its coordinator; looked up by its name when not given.
+        record: newest record.
+        actor: its coordinator; None: found by its name.
 
     Attributes:
-        record: the latest that is known.
+        record: newest record.
     """
 
     def __init__(self, record: JobRecord, actor: Any = None) -> None:
         self.record = record
-        self.places: Mapping[str, SlotPlace] = {}  # known behind a `replace`
+        self.places: Mapping[str, SlotPlace] = {}  # known after a `replace`
         self._records = Records()
         self._line: ClusterMonitor | None = None
         self._actor = actor
@@ -165,7 +165,7 @@ class DetachedJob:
         return self.record.state
 
     def wait(self, timeout_s: float) -> bool:
-        """Wait for the end at most so long; return whether it has come.
+        """Wait for the end, at most `timeout_s`; return whether the job has ended.
 
         Raises:
             SlackwaterError: the job failed, or is lost.
@@ -180,39 +180,39 @@ class DetachedJob:
         return self.record.has_ended
 
     def report(self) -> JobReport:
-        """Return the report as it stands; of a lost job, the last that it wrote.
+        """Return the present report; of a lost job, the last that it wrote.
 
         Raises:
-            ClusterError: it never wrote one.
+            ClusterError: the job never wrote a report.
         """
         if not self.record.has_ended:
             data = self._ask("report")
             if data is not None:
                 return JobReport.from_json(json.loads(data))
-        found = self._records.report(self.record.id)
-        if found is None or found.state != self.record.state:  # the store has not taken the last
+        report = self._records.report(self.record.id)
+        if report is None or report.state != self.record.state:  # the last is not stored
             data = self._ask("report")
             if data is not None:
                 return JobReport.from_json(json.loads(data))
-        if found is None:
+        if report is None:
             raise ClusterError(
-                f"job {self.record.id} is {self.record.state} and left no report: it ended within "
-                "its first seconds, or newer jobs have taken its place; submit it again"
+                f"job {self.record.id} is {self.record.state} and left no report; it ended within "
+                "its first seconds, or newer jobs have replaced its report; submit it again"
             )
-        if found.state != self.record.state:
-            found.state, found.error = self.record.state, self.record.error
-        return found
+        if report.state != self.record.state:
+            report.state, report.error = self.record.state, self.record.error
+        return report
 
     @property
     def seen(self) -> JobReport:
-        """The same: what is known of a detached job, its coordinator knows."""
+        """The same as `report`: only the coordinator knows a detached job."""
         return self.report()
 
     def collected(self, sink: str) -> pa.Table:
-        """Return what a collect sink has gathered. A job that has ended hands it out once.
+        """Return the rows of a collect sink; an ended job gives them once.
 
         Raises:
-            WorkerDied: it is gone: with its worker, fetched by another, or 10 minutes are over.
+            WorkerDied: the rows are gone: with their worker, fetched before, or too old (10 min).
         """
         if sink in self._tables:
             return self._tables[sink]
@@ -220,8 +220,8 @@ class DetachedJob:
         data = self._ask("collected", sink, timeout_s=FETCH_S)
         if data is None:
             raise WorkerDied(
-                f"the results of sink {sink!r} of job {self.record.id} are gone: they are kept "
-                "until they are fetched, 10 minutes at most, and not beyond a failure of their "
+                f"the results of sink {sink!r} of job {self.record.id} are gone; they are kept "
+                "until they are fetched, 10 minutes at most, and not after a failure of their "
                 "host; use a file sink to keep them"
             )
         with pa.ipc.open_stream(data) as stream:
@@ -232,36 +232,36 @@ class DetachedJob:
         return table
 
     def replace(self, placement: Mapping[str, str]) -> Replaced:
-        """Let stages go on in other slots; return what came of it.
+        """Move stages to other slots; return the outcome.
 
         Raises:
-            FlowError: what of the placement cannot be, or the job has ended.
-            ClusterError: there is no room for a new slot, or the coordinator does not answer.
+            FlowError: the placement is not possible, or the job has ended.
+            ClusterError: no room for a new slot, or the coordinator does not answer.
         """
-        found = self._ask("replace", dict(placement), timeout_s=REPLACE_S)
-        if found is None:
+        answer = self._ask("replace", dict(placement), timeout_s=REPLACE_S)
+        if answer is None:
             raise FlowError(
                 f"job {self.record.id} is {self.record.state}, so no stage of it can move; submit "
                 "the flow again with this placement"
             )
         done: Replaced
-        done, self.places, self.record = found
+        done, self.places, self.record = answer
         return done
 
     def stop(self) -> None:
-        """End it now; the sinks keep the whole batches that they have."""
-        found = self._ask("stop", timeout_s=STOP_S)
-        if found is not None:
-            self.record = found
+        """End the job now; the sinks keep their whole batches."""
+        record = self._ask("stop", timeout_s=STOP_S)
+        if record is not None:
+            self.record = record
 
     def _look(self, timeout_s: float) -> None:
         if not self.record.has_ended:
-            found = self._ask("wait", timeout_s, timeout_s=POLL_S + ANSWER_S)
-            if found is not None:
-                self.record = found
+            record = self._ask("wait", timeout_s, timeout_s=POLL_S + ANSWER_S)
+            if record is not None:
+                self.record = record
 
     def _ask(self, method: str, *args: Any, timeout_s: float = ANSWER_S) -> Any:
-        """Return the coordinator's answer; None: it has left, and the record says why."""
+        """Return the coordinator's answer; None if it has ended, as the record then says."""
         check_connected()
         try:
             if self._actor is None:
@@ -305,10 +305,10 @@ def _got(call: Any, record: JobRecord, *, cluster_monitor: ClusterMonitor, timeo
 
 
 def _as_it_is(records: Records, record: JobRecord, *, is_gone: bool = False) -> JobRecord:
-    """Return a record that is true now: whose coordinator is gone has ended, or is lost."""
+    """Return an up-to-date record: without its coordinator a job has ended, or is lost."""
     if record.has_ended or not (is_gone or coordinator_of(record.id) is None):
         return record
-    last = records.read(record.id) or record  # it may have written its end as it left
+    last = records.read(record.id) or record  # the coordinator may have recorded the end as it left
     if last.has_ended:
         return last
     lost = replace(
@@ -331,14 +331,14 @@ def _why_lost(record: JobRecord) -> str:
         dead = dead_nodes({where.node_id})
         why = dead.get(where.node_id, "it was killed or crashed; see `slackwater logs`")
     return (
-        f"job {record.id} is lost: {who} is gone: {why}. Its slots ended with it; sinks keep the "
-        "files they had finished. Submit the flow again"
+        f"job {record.id} is lost: {who} is gone: {why}. Its slots ended with it; sinks keep "
+        "their finished files. Submit the flow again"
     )
 
 
 def _abandon(actor: Any, job_id: str) -> None:
-    """Leave nothing of a job that did not start, or that its submitter does not want any more."""
-    if not ray.is_initialized():  # the connection broke; the coordinator leaves by itself
+    """Remove a job that did not start, or that its submitter has given up."""
+    if not ray.is_initialized():  # the connection broke; the coordinator ends by itself
         return
 
     def end() -> None:

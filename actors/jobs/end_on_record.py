@@ -1,6 +1,6 @@
-"""Whether the job that holds a lock is over, by the cluster's records.
+"""Check by the cluster's records whether a lock's job is over.
 
-Every slot is given this function, and few ever ask: what it needs is imported when it is called.
+Every slot gets this function, and few call it: so it imports its needs when called.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ __all__ = ["end_on_record"]
 
 
 def end_on_record(holder: Holder, records: Records | None = None) -> bool:
-    """Return whether the cluster knows that the job of a lock, with that very process, is over.
+    """Return whether the cluster knows that the very process of a lock's job is over.
 
-    A sink asks it (`actors/sinks/lock.py`); `make_actors` gives it to the slots.
+    A sink calls it (`actors/sinks/lock.py`); `make_actors` passes it to the slots.
 
     Args:
         holder: of the lock.
-        records: None: those of the cluster that this process is in.
+        records: None: those of this process's cluster.
     """
     from slackwater.actors.jobs.records import Records as Kept  # noqa: PLC0415 (see above)
 
     try:
         record = (records or Kept()).read(holder.job)
-    except Exception:  # whatever Ray's store finds wrong: then nobody knows
+    except Exception:  # any error of Ray's store: then it is not known
         return False
     if record is None or not record.has_ended:
         return False

@@ -1,11 +1,11 @@
-"""One job on a Ray cluster: slots as actors on their nodes, carried to their end.
+"""Run one job on a Ray cluster: its slots are actors on their nodes.
 
 ```
 identify ─▶ bind ─▶ clocks ─▶ connect ─▶ start ─▶ JobCarrier, to its end: results are fetched,
                                                   actors end, and CPUs are free
 ```
 
-Here a job is started, and says how it goes.
+This file starts a job, and reports on it.
 """
 
 from __future__ import annotations
@@ -38,27 +38,27 @@ from slackwater.runtime.plan.slots import SlotPlace, slots_of_nodes
 
 START_TIMEOUT_S = 60.0
 LEAD_NS = 300_000_000
-"""Sources begin this long after the order to start. By then every slot has the order, has met
-its peers, and has opened its inputs; what that takes is not in the first events' latency."""
+"""Sources begin this long after the order to start. By then every slot has the order, has met its
+peers, and has opened its inputs. So none of that delays the first events."""
 
 
 class RayJob:
     """A submitted flow: `start` it. From then on any thread may use it.
 
-    Properties tell what was seen last; `wait` and `report` find out.
+    Properties return what was last seen; `wait` and `report` ask.
 
     Args:
         plan: every stage in a slot, with the job's settings.
-        nodes: {slot: the node it runs on}.
-        notes: what the report must say about these nodes.
-        folder: what sinks' relative paths are meant from; this process's unless told.
+        nodes: {slot: its node}.
+        notes: on these nodes, for the report.
+        folder: start of sinks' relative paths; None: this process's working folder.
         clock_shifts: for tests, {node: `shift` of its slots' `SlotClock`}.
-        echoes: whether this process prints what users' functions print in the slots.
-        job_id: its name in the locks and manifests of its output.
+        relays_output: whether this process prints what users' functions print in the slots.
+        job_id: name of the job in locks and manifests of its output.
 
     Attributes:
         pids: {slot: process id of its worker, on its node}; empty before the start.
-        tuner: who sets its slacks.
+        tuner: supervisor of its tuner.
     """
 
     def __init__(
@@ -100,26 +100,26 @@ class RayJob:
         """Start the slots and let the sources run; return this job.
 
         Raises:
-            SlackwaterError: what stopped them (a sink that cannot be opened, too little room,
-                a worker that died). No actor is left then.
+            SlackwaterError: the start failed (a sink that cannot be opened, too little room, a
+                worker that died). No actor is left then.
         """
         try:
             self._hosts.begin()
             self._start()
-        except BaseException:  # Ctrl-C too: no actor may stay
+        except BaseException:  # Ctrl-C too: no actor may remain
             self.give_up()
             raise
         return self
 
     def _start(self) -> None:
         known = dict(zip(self._actors, self._on_all("identify"), strict=True))
-        self.pids = {name: one.pid for name, one in known.items()}
+        self.pids = {name: identity.pid for name, identity in known.items()}
         hosts = {stage: known[slot].host for stage, slot in self._plan.slots.items()}
         endpoints: dict[str, str] = {}
         for bound in self._on_all("bind", hosts):
             endpoints.update(bound)
         set_clocks(known, self._on_all)
-        # By the reference's clock, which ours need not be.
+        # The times below are the reference's, not this process's.
         inputs = self._on_all("fingerprints", slots=slots_with_inputs(self._plan))
         runs = sink_runs(self._plan, self._job_id, inputs)
         start_ns = max(self._on_all("connect", endpoints, runs)) + LEAD_NS
@@ -141,52 +141,52 @@ class RayJob:
         )
 
     def replace(self, placement: Mapping[str, str]) -> Replaced:
-        """Let stages go on in other slots, {stage: slot or node}; return what came of it.
+        """Move stages to other slots, {stage: slot or node}; return the outcome.
 
-        Those that it does not name stay. See `slackwater/jobs.py`.
+        Stages that are not named stay. See `slackwater/jobs.py`.
 
         Raises:
-            FlowError: a stage, slot or node that is not there; a stage that cannot move; or the
+            FlowError: an unknown stage, slot or node; a stage that cannot move; or the
                 job has ended.
-            ClusterError: there is no room for a new slot, or it could not be made.
+            ClusterError: no room for a new slot, or it could not be made.
         """
         assert self._replacing is not None, "the job has started"
         nodes = {node.name: node for node in list_nodes()}
         slots = slots_of_nodes({name: node.cores for name, node in nodes.items()})
         done = self._replacing.place(moved_plan(self.plan, placement, slots), nodes)
-        self.pids |= {name: one.pid for name, one in self._replacing.job.known.items()}
+        self.pids |= {name: i.pid for name, i in self._replacing.job.known.items()}
         return done
 
     @property
     def plan(self) -> Plan:
-        """Its stages, each in a slot, as it runs now."""
+        """The plan as it runs now: stages, each in a slot."""
         return self._plan if self._replacing is None else self._replacing.job.plan
 
     @property
     def places(self) -> Mapping[str, SlotPlace]:
-        """{slot: where it is}, of those in use, or that were."""
+        """{slot: its place}, of slots in use, or that were."""
         return self.plan.places
 
     def _new_actors(
         self, known: Mapping[str, SlotIdentity], plan: Plan, nodes: Mapping[str, NodeInfo]
     ) -> dict[str, tuple[Any, SlotIdentity]]:
-        """Make actors for slots of a plan, {slot: node}, and let them go by the job's clock."""
+        """Make actors for slots of a plan, {slot: node}, on the job's clock."""
         check_room({slot: node.node_id for slot, node in nodes.items()})
         made = make_actors(plan, nodes, **self._settings)
-        there = {**self._actors, **made}
+        actors = {**self._actors, **made}
         try:
-            ask = partial(self._ask, there)
-            who = dict(zip(made, ask("identify", slots=made), strict=True))
-            set_clocks({**known, **who}, ask, only=made)
+            ask = partial(self._ask, actors)
+            identities = dict(zip(made, ask("identify", slots=made), strict=True))
+            set_clocks({**known, **identities}, ask, only=made)
         except BaseException:
             end_actors(made)
             raise
-        return {slot: (made[slot], who[slot]) for slot in made}
+        return {slot: (made[slot], identities[slot]) for slot in made}
 
     def give_up(self) -> None:
-        """End the actors of a job that has not started; they may have files in the temp folder.
+        """End the actors of a job that has not started, and their temp files.
 
-        From any thread: a `start` that still waits for them then raises.
+        From any thread: a `start` that waits for them then raises.
         """
         self._carrier.close()
         end_actors(self._actors, stopped="the job was given up before it had started")
@@ -227,17 +227,17 @@ class RayJob:
 
     @property
     def status(self) -> str:
-        """running, done, stopped or failed, as it was last seen."""
+        """running, done, stopped or failed, as last seen."""
         carrier = self._carrier
         if not carrier.over.is_set():
             return "running"
         return "failed" if carrier.error is not None else carrier.life.status
 
     def wait(self, timeout_s: float) -> bool:
-        """Wait for the end at most so long; return whether it has come.
+        """Wait for the end, at most `timeout_s`; return whether the job has ended.
 
         Raises:
-            SlackwaterError: the job failed; the error says who and why. All slots are stopped.
+            SlackwaterError: the job failed; names the slot and the reason. All slots are stopped.
         """
         has_ended = self._carrier.over.wait(timeout_s)
         if has_ended and self._carrier.error is not None:
@@ -245,7 +245,7 @@ class RayJob:
         return has_ended
 
     def report(self) -> JobReport:
-        """Ask the slots how it goes, for 3 s at most, and return the report as it stands."""
+        """Ask the slots for their reports, for 3 s at most; return the job's report."""
         if not self._carrier.over.is_set():
             self._carrier.refresh()
         with self._carrier.lock:
@@ -254,11 +254,11 @@ class RayJob:
 
     @property
     def seen(self) -> JobReport:
-        """The report as it was last heard, of a second ago or so; nobody is asked."""
+        """The job's report as last heard, about a second old; asks no slot."""
         return self._put_together(self.tuner.report())
 
     def _put_together(self, tuning: TuningReport | None) -> JobReport:
-        status, carrier = self.status, self._carrier  # first: what is read later is no older
+        status, carrier = self.status, self._carrier  # first: later reads are no older
         plan = self.plan
         report = put_together(
             plan,
@@ -277,17 +277,17 @@ class RayJob:
         return report
 
     def collected(self, sink: str) -> pa.Table:
-        """Return what a collect sink has gathered.
+        """Return the rows of a collect sink.
 
         Raises:
-            WorkerDied: it is gone with its worker.
-            ClusterError: it did not come within a minute.
+            WorkerDied: the rows died with their worker.
+            ClusterError: the rows did not come within a minute.
         """
         with pa.ipc.open_stream(self.collected_stream(sink)) as stream:
             return stream.read_all()
 
     def collected_stream(self, sink: str) -> bytes:
-        """Return the same as an Arrow IPC stream."""
+        """Return the rows of a collect sink as an Arrow IPC stream."""
         carrier = self._carrier
         if not carrier.over.is_set():
             try:
@@ -295,19 +295,19 @@ class RayJob:
             except SlackwaterError:
                 if not carrier.life.is_ending:
                     raise
-                carrier.over.wait()  # its slot ended as we asked; if it was kept, it is here
+                carrier.over.wait()  # its slot ended meanwhile; kept rows are here
         return carrier.results.of(sink)
 
     @property
     def gathered(self) -> list[str]:
-        """The collect sinks whose rows are here, once the job has ended."""
+        """Collect sinks whose rows are here, once the job has ended."""
         return self._carrier.results.kept
 
     def stop(self) -> None:
-        """End the job now; return when it has ended. The sinks publish all that they have.
+        """End the job now; return when it has ended. The sinks publish all their rows.
 
-        A slot that does not answer (a user's function that hangs) is killed after 10 s, one on a
-        host that does not answer either at once. A sink that cannot be finished fails the job, and
-        so does a worker that dies before it has ended.
+        A slot that does not answer (a user's function that hangs) is killed after 10 s. If its host
+        does not answer either, the slot is killed at once. A sink that cannot be finished fails the
+        job, and so does a worker that dies before its end.
         """
         self._carrier.stop()

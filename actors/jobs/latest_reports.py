@@ -1,6 +1,6 @@
-"""What each slot of a job last said of itself, kept while its driver merely waits.
+"""Keep each slot's newest report while its driver merely waits.
 
-Of a worker that is killed it is all there is: how many rows of its sinks nobody can see, above all.
+Of a killed worker this is all that is known, above all how many sink rows readers cannot see.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from slackwater.actors.slot.report import SlotReport
 __all__ = ["LatestReports"]
 
 EVERY_S = 1.0
-"""How often each slot is asked while it works; one that waits has nothing new to say."""
+"""How often each slot is asked while it works; a waiting slot has nothing new to report."""
 TAKE_S = 3.0
-"""For an answer that is there already."""
+"""Time limit to fetch an answer that has arrived."""
 
 
 class LatestReports:
-    """Asks the slots for their reports, and waits for none of them.
+    """Asks the slots for their reports, and waits for none.
 
     Args:
         actors: {slot: its actor}.
-        reports: {slot: its newest report}, to be kept.
+        reports: {slot: its newest report}, updated here.
     """
 
     def __init__(self, actors: Mapping[str, Any], reports: dict[str, SlotReport]) -> None:
@@ -42,17 +42,17 @@ class LatestReports:
         self._calls.ask_too(actors)
 
     def look(self, over: Collection[str] = ()) -> None:
-        """Take what has come, and ask again; not those that are over."""
+        """Keep new reports, and ask again, except slots that are over."""
         self.take(self._calls.returned(), over)
         self._calls.make(over)
 
     def take(self, calls: Mapping[Any, str], over: Collection[str]) -> None:
-        """Keep the answers to calls that have returned, {call: its slot}, unless newer are here."""
+        """Keep the answers of returned calls, {call: its slot}, unless newer are here."""
         for call, name in calls.items():
             if name in over:
                 continue
-            with suppress(RayError):  # its death is named elsewhere; its last report stands
-                found: SlotReport = ray.get(call, timeout=TAKE_S)
+            with suppress(RayError):  # its death is reported elsewhere; its last report stands
+                report: SlotReport = ray.get(call, timeout=TAKE_S)
                 known = self._reports.get(name)
-                if known is None or (known.at_ns or 0) <= (found.at_ns or 0):
-                    self._reports[name] = found
+                if known is None or (known.at_ns or 0) <= (report.at_ns or 0):
+                    self._reports[name] = report

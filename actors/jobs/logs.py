@@ -1,7 +1,7 @@
-"""What the processes of a detached job printed, read from Ray's own log files on their nodes.
+"""Read the output of a detached job's processes from Ray's log files on their nodes.
 
 Ray keeps `worker-<worker id>-<job>-<process id>.out` and `.err` of each worker in its session's
-folder, also when the worker has ended. A small task on each node reads those of our job.
+folder, also after the worker's end. A small task on each node reads the files of our job.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ COORDINATOR = "coordinator"
 TUNER = "tuner"
 ANSWER_S = 20.0
 MOST_BYTES = 4_000_000
-"""Of one file, from its end."""
+"""Bytes of one file, from its end."""
 
 
 @dataclass(frozen=True)
 class LogPart:
-    """What one process has printed since it was last asked.
+    """New lines of one process.
 
     Attributes:
-        who: the slot, "coordinator", or "tuner" ("tuner 2" if that one had died).
+        who: the slot, "coordinator", or "tuner" ("tuner 2" after the first had died).
         stream: "out" or "err".
-        end: how much of the file has been read, bytes; to be given the next time.
-        problem: why there are no lines; None: there is none.
+        end: bytes of the file that have been read, for the next call.
+        problem: why no lines could be read; None if they could.
     """
 
     who: str
@@ -56,13 +56,13 @@ def read_logs(
     tail: int | None = None,
     seen: Sequence[LogPart] = (),
 ) -> list[LogPart]:
-    """Return what a job's processes printed; a node that does not answer says so in its part.
+    """Return the lines of a job's processes; a silent node is named in its part.
 
     Args:
-        record: of the job, started by now.
+        record: of the job, which has started.
         stage: only the slot of this stage.
         tail: the last lines of each stream only.
-        seen: what was returned before; only what is new comes then.
+        seen: parts returned before; then only new lines are returned.
 
     Raises:
         FlowError: no such stage.
@@ -75,11 +75,11 @@ def read_logs(
     dead = dead_nodes(by_node)
     calls: dict[Any, str] = {}  # {call: id of the node}
     parts: list[LogPart] = []
-    for node_id, there in by_node.items():
+    for node_id, own in by_node.items():
         if node_id in dead:
-            parts += _no_answer(there, f"its {dead[node_id].removeprefix('its ')}", ends)
+            parts += _no_answer(own, f"its {dead[node_id].removeprefix('its ')}", ends)
         else:
-            calls[on_node(_read_here, there, tail, ends, node_id=node_id)] = node_id
+            calls[on_node(_read_here, own, tail, ends, node_id=node_id)] = node_id
     done = ray.wait(list(calls), num_returns=len(calls), timeout=ANSWER_S)[0] if calls else []
     for call, node_id in calls.items():
         if call not in done:
@@ -102,7 +102,10 @@ def _wanted(record: JobRecord, stage: str | None) -> dict[str, Worker]:
             f"{nearest(stage, record.placement)!r}; there are: {listed(record.placement)}"
         )
     if not record.workers:
-        raise ClusterError(f"job {record.id} is {record.state} and has no workers to read from")
+        raise ClusterError(
+            f"job {record.id} is {record.state} and has no workers to read from; ask again when "
+            f"it runs (slackwater status {record.id})"
+        )
     if stage is not None:
         slot = record.placement[stage]
         return {slot: record.workers[slot]}
@@ -119,8 +122,15 @@ def _no_answer(
     workers: Mapping[str, Worker], problem: str, ends: Mapping[tuple[str, str], int]
 ) -> list[LogPart]:
     return [
-        LogPart(who, one.node, "out", [], ends.get((who, "out"), 0), f"{problem} (host {one.host})")
-        for who, one in workers.items()
+        LogPart(
+            who,
+            worker.node,
+            "out",
+            [],
+            ends.get((who, "out"), 0),
+            f"{problem} (host {worker.host})",
+        )
+        for who, worker in workers.items()
     ]
 
 
@@ -133,19 +143,19 @@ def _read_here(
     parts = []
     for who, worker in workers.items():
         for stream in ("out", "err"):
-            found = list(folder.glob(f"worker-*-{worker.pid}.{stream}"))
-            if not found:
+            paths = list(folder.glob(f"worker-*-{worker.pid}.{stream}"))
+            if not paths:
                 problem = f"Ray has no log of process {worker.pid} in {folder} any more"
                 parts.append(LogPart(who, worker.node, stream, [], 0, problem))
                 continue
-            path = max(found, key=lambda one: one.stat().st_mtime_ns)  # ids are used again
+            path = max(paths, key=lambda path: path.stat().st_mtime_ns)  # ids are reused
             lines, end = _lines(path, ends.get((who, stream), 0), tail)
             parts.append(LogPart(who, worker.node, stream, lines, end))
     return parts
 
 
 def _lines(path: Path, begin: int, tail: int | None) -> tuple[list[str], int]:
-    """Return the lines from `begin` on, without Ray's own marks, and where they end."""
+    """Return the lines from byte `begin` on, without Ray's own marks, and their end."""
     with path.open("rb") as file:
         size = file.seek(0, os.SEEK_END)
         file.seek(max(begin, size - MOST_BYTES))
@@ -156,5 +166,5 @@ def _lines(path: Path, begin: int, tail: int | None) -> tuple[list[str], int]:
 
 
 def _is_mark(line: str) -> bool:
-    """Whether Ray wrote this line for its own log reader (`:job_id:01000000`)."""
+    # Ray writes such lines for its own log reader.
     return line.startswith((":job_id:", ":actor_name:", ":task_name:"))

@@ -1,4 +1,4 @@
-"""What of a plan does not pickle, named: a plan goes to other processes, users' objects in it."""
+"""Name the part of a plan that does not pickle: plans carry users' objects elsewhere."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ def pickled(plan: Plan) -> bytes:
     """Return a plan as bytes.
 
     Raises:
-        FlowError: something in it does not pickle; says what.
+        FlowError: a part of the plan does not pickle; names it.
     """
     try:
-        made: bytes = cloudpickle.dumps(plan)  # type: ignore[no-untyped-call]
+        data: bytes = cloudpickle.dumps(plan)  # type: ignore[no-untyped-call]
     except Exception as problem:  # an object of the user's may raise anything
         raise not_picklable(plan, problem) from problem
-    return made
+    return data
 
 
 def check_picklable(plan: Plan) -> None:
-    """Check that a plan could go to a cluster's slots; tables in it are not copied.
+    """Check that a plan pickles for a cluster's slots; copies no tables.
 
     Raises:
-        FlowError: something in it does not pickle; says what.
+        FlowError: a part of the plan does not pickle; names it.
     """
     try:
         _try(plan)
@@ -44,11 +44,11 @@ def check_picklable(plan: Plan) -> None:
 
 
 def not_picklable(plan: Plan, problem: Exception) -> FlowError:
-    """Return the error that names what of a plan does not pickle; `problem` is what was raised."""
+    """Return the error that names the part that does not pickle; `problem` was raised."""
     for what, held in _parts(plan):
-        found = _problem(held)
-        if found is not None:
-            return _error(plan, f"{what} ({_name(held)})", found, _inside(held))
+        cause = _problem(held)
+        if cause is not None:
+            return _error(plan, f"{what} ({_name(held)})", cause, _inside(held))
     return _error(plan, "something in it", problem, "")
 
 
@@ -57,11 +57,10 @@ def _try(held: object) -> None:
 
 
 def _problem(held: object) -> Exception | None:
-    """Return what pickling an object raises; None: it pickles."""
     try:
         _try(held)
-    except Exception as found:
-        return found
+    except Exception as problem:
+        return problem
     return None
 
 
@@ -73,8 +72,8 @@ def _parts(plan: Plan) -> Iterator[tuple[str, Any]]:
             yield f"out_of_order= of source {step.name!r}", step.source.reorder
         if isinstance(step, SinkStep):
             yield f"the output of sink {step.name!r}", step.output
-        for one in (step, *stage.chain):
-            yield from _parts_of(one)
+        for link in (step, *stage.chain):
+            yield from _parts_of(link)
     yield "Limits(order=)", plan.limits.order
     if plan.tuning is not None:
         yield "Tuning(policy=)", plan.tuning.policy
@@ -82,20 +81,17 @@ def _parts(plan: Plan) -> Iterator[tuple[str, Any]]:
 
 
 def _parts_of(step: Step) -> Iterator[tuple[str, Any]]:
-    """Yield what a step was given, then the step."""
     for field in fields(step):
         yield f"the {field.name} of step {step.name!r}", getattr(step, field.name)
     yield f"step {step.name!r}", step
 
 
 def _name(held: object) -> str:
-    """Return the name of a function, or of an object's class."""
     name = getattr(held, "__qualname__", None)
     return name if isinstance(name, str) else type(held).__name__
 
 
 def _inside(held: object) -> str:
-    """Return the first thing that a function or an object uses and that does not pickle, named."""
     for name, used in _used(held).items():
         if _problem(used) is not None:
             return f" because of {name!r}, a {type(used).__name__}"
@@ -112,8 +108,8 @@ def _used(held: object) -> dict[str, object]:
 
 
 def _error(plan: Plan, what: str, problem: Exception, inside: str) -> FlowError:
-    said = f"{type(problem).__name__}: {problem}".splitlines()[0]
+    reason = f"{type(problem).__name__}: {problem}".splitlines()[0]
     return FlowError(
-        f"flow {plan.flow!r} cannot be sent to its slots: {what} does not pickle{inside} ({said}). "
-        "Keep open files, connections and locks out of it: make them where it runs"
+        f"flow {plan.flow!r} cannot be sent to its slots: {what} does not pickle{inside} "
+        f"({reason}); keep open files, connections and locks out of it: make them where it runs"
     )

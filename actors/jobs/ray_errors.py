@@ -1,4 +1,4 @@
-"""From Ray's errors back to ours: what a worker raised, as if it had been raised here."""
+"""Turn Ray's errors back into ours, as if the worker's error had been raised here."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["not_importable", "unwrapped_ray_error"]
 
 
 def unwrapped_ray_error(problem: RayError) -> SlackwaterError:
-    """Return the error of our tree inside a Ray error, or one that tells what Ray said."""
+    """Return our error inside a Ray error, or a new one with Ray's words."""
     cause = getattr(problem, "cause", None)
     if isinstance(cause, SlackwaterError):
         return type(cause)(str(cause))
@@ -23,7 +23,7 @@ def unwrapped_ray_error(problem: RayError) -> SlackwaterError:
 
 
 def not_importable(module: str) -> ClusterError:
-    """Return the error of a module that the submitter has and a worker has not."""
+    """Return the error of a module that a worker lacks and the submitter has."""
     return ClusterError(
         f"a worker cannot import {module!r}, from which a function or an input of the flow "
         "comes; install it on the nodes, or put it beside the program or in its working folder"

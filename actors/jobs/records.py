@@ -1,8 +1,8 @@
-"""What is known of detached jobs, also when they have ended: JSON in Ray's key-value store.
+"""Keep records of detached jobs, also after their end: JSON in Ray's key-value store.
 
 A coordinator (`actors/jobs/coordinator.py`) writes its job's record when it starts, every few
 seconds, and when the job ends; anyone in the cluster reads it. The store lives as long as the head.
-Nothing here is pickled: a record can be read by whatever version comes later.
+Nothing here is pickled: any later version can read a record.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ __all__ = [
 ]
 
 KEPT = 100
-"""Records that are kept. A report is tens of kilobytes: the store is the head's memory."""
+"""Number of records kept. A report has tens of kilobytes, and the store is the head's memory."""
 ENDED = frozenset({"done", "stopped", "failed", "lost"})
 
 _NOT_OURS = (
     *(ValueError, KeyError, TypeError, AttributeError, IndexError),
     *(OverflowError, RecursionError),
 )
-"""What comes of reading bytes that are no record, or no report."""
+"""Errors of reading bytes that are no record, or no report."""
 _NAMESPACE = b"slackwater"
-_RECORD = "job:"  # the short one, of which all are read to list them
+_RECORD = "job:"  # short: a list of jobs reads them all
 _REPORT = "report:"
 
 
@@ -57,12 +57,12 @@ class Worker:
 
 @dataclass(frozen=True, kw_only=True)
 class JobRecord:
-    """One detached job, as it was last heard of. Times are wall clock, ns."""
+    """A detached job, as last heard. Times are wall clock, ns."""
 
     id: str
     flow: str
     state: str
-    """starting, running, done, stopped, failed; lost: nobody is left who could tell more."""
+    """starting, running, done, stopped, failed; or lost: no process is left that knows more."""
     submitter: str
     """user@host."""
     submitted_ns: int
@@ -73,74 +73,70 @@ class JobRecord:
     placement: dict[str, str] = field(default_factory=dict)  # {stage: slot}
     collects: list[str] = field(default_factory=list)  # its collect sinks
     coordinator: Worker | None = None
-    workers: dict[str, Worker] = field(default_factory=dict)  # {slot: where it runs}
+    workers: dict[str, Worker] = field(default_factory=dict)  # {slot: its worker}
     tuner_pids: list[int] = field(default_factory=list)  # on its coordinator's node; last: now
     error: str | None = None
     error_type: str | None = None
 
     @property
     def has_ended(self) -> bool:
-        """Whether nothing more will happen."""
+        """Whether the state is final."""
         return self.state in ENDED
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as plain JSON values."""
+        """Return the record as plain JSON values."""
         return asdict(self)
 
     @classmethod
     def from_json(cls, plain: Mapping[str, Any]) -> JobRecord:
-        """Return what `to_json` described; fields of another version are left out.
+        """Return the record that `to_json` described, without fields of other versions.
 
         Raises:
             KeyError, TypeError, ValueError, AttributeError: it is no record.
         """
-        known = {one.name: plain[one.name] for one in fields(cls) if one.name in plain}
-        known["workers"] = {slot: Worker(**one) for slot, one in plain["workers"].items()}
+        known = {f.name: plain[f.name] for f in fields(cls) if f.name in plain}
+        known["workers"] = {slot: Worker(**worker) for slot, worker in plain["workers"].items()}
         if plain["coordinator"] is not None:
             known["coordinator"] = Worker(**plain["coordinator"])
         return checked(cls(**known))
 
 
 class Store(Protocol):
-    """Bytes by key."""
+    """Stores bytes by key."""
 
     def put(self, key: str, value: bytes) -> None:
-        """Keep a value, in place of an older one."""
+        """Store a value, in place of an older one."""
         ...
 
     def get(self, key: str) -> bytes | None:
-        """Return the value; None: there is none."""
+        """Return the value; None if the key is unknown."""
         ...
 
     def delete(self, key: str) -> None:
-        """Forget a value, if there is one."""
+        """Remove a value, if present."""
         ...
 
     def keys(self, prefix: str) -> list[str]:
-        """Return the keys that begin so."""
+        """Return the keys with a prefix."""
         ...
 
 
 class RayStore:
     """Ray's internal key-value store, from a driver, a worker or a Ray client."""
 
-    def put(self, key: str, value: bytes) -> None:
-        """Keep a value, in place of an older one."""
+    def put(self, key: str, value: bytes) -> None:  # noqa: D102
         put = _kv()._internal_kv_put
         within(ASK_S, put, key, value, overwrite=True, namespace=_NAMESPACE, what=f"it keeps {key}")
 
-    def get(self, key: str) -> bytes | None:
-        """Return the value; None: there is none."""
+    def get(self, key: str) -> bytes | None:  # noqa: D102
         get = _kv()._internal_kv_get
-        found: bytes | None = within(ASK_S, get, key, namespace=_NAMESPACE, what=f"what {key} is")
-        return found
+        value: bytes | None = within(ASK_S, get, key, namespace=_NAMESPACE, what=f"what {key} is")
+        return value
 
-    def delete(self, key: str) -> None:
-        """Forget a value, if there is one."""
+    def delete(self, key: str) -> None:  # noqa: D102
         within(ASK_S, _kv()._internal_kv_del, key, namespace=_NAMESPACE, what=f"it forgets {key}")
 
-    def keys(self, prefix: str) -> list[str]:
-        """Return the keys that begin so."""
+    def keys(self, prefix: str) -> list[str]:  # noqa: D102
         ask = _kv()._internal_kv_list
         what = f"which {prefix} there are"
         return [
@@ -150,31 +146,32 @@ class RayStore:
 
 
 class Records:
-    """The records of a cluster's detached jobs."""
+    """Records of a cluster's detached jobs."""
 
     def __init__(self, store: Store | None = None) -> None:
         self._store = store if store is not None else RayStore()
 
     def write(self, record: JobRecord, report: JobReport | None = None) -> None:
-        """Keep a record, and a report where there is one."""
+        """Store a record, and a report if given."""
         if report is not None:
             self._store.put(_REPORT + record.id, json_bytes(report.to_json()))
         self._store.put(_RECORD + record.id, json_bytes(record.to_json()))
 
     def read(self, job_id: str) -> JobRecord | None:
-        """Return a job's record; None: there is none.
+        """Return a job's record; None if unknown.
 
         Raises:
-            ClusterError: what is there is no record.
+            ClusterError: the stored value is no record.
         """
         data = self._store.get(_RECORD + job_id)
         return None if data is None else _record(job_id, data)
 
     def all(self) -> list[JobRecord]:
-        """Return all records, the newest job first; one that cannot be read is a lost job's."""
-        found = [self._read_or_lost(key.removeprefix(_RECORD)) for key in self._store.keys(_RECORD)]
-        there = [record for record in found if record is not None]  # one may go as we read
-        return sorted(there, key=lambda record: (-record.submitted_ns, record.id))
+        """Return all records, newest job first; an unreadable one counts as a lost job's."""
+        keys = self._store.keys(_RECORD)
+        records = [self._read_or_lost(key.removeprefix(_RECORD)) for key in keys]
+        read = [record for record in records if record is not None]  # else removed meanwhile
+        return sorted(read, key=lambda record: (-record.submitted_ns, record.id))
 
     def _read_or_lost(self, job_id: str) -> JobRecord | None:
         try:
@@ -191,10 +188,10 @@ class Records:
             )
 
     def report(self, job_id: str) -> JobReport | None:
-        """Return a job's last report; None: it never wrote one.
+        """Return a job's last report; None if it never wrote one.
 
         Raises:
-            ClusterError: what is there is no report.
+            ClusterError: the stored value is no report.
         """
         data = self._store.get(_REPORT + job_id)
         if data is None:
@@ -205,28 +202,28 @@ class Records:
             raise _unreadable("report", job_id, problem) from problem
 
     def delete(self, job_id: str) -> None:
-        """Forget a job."""
+        """Remove a job's record and report."""
         self._store.delete(_RECORD + job_id)
         self._store.delete(_REPORT + job_id)
 
     def prune(self, *, lives: Callable[[JobRecord], bool], keep: int = KEPT) -> None:
-        """Forget all but the newest `keep` jobs; those that still live stay."""
+        """Remove all but the newest `keep` jobs; living ones stay."""
         for record in self.all()[keep:]:
             if record.has_ended or not lives(record):
                 self.delete(record.id)
 
 
 def find_record(records: Sequence[JobRecord], wanted: str) -> JobRecord:
-    """Return the job of this id, or of this flow, or whose id alone begins so.
+    """Return the job of this id, of this flow, or of this unique prefix.
 
-    Of several jobs of one flow that is the one that runs, else the newest.
+    Of several jobs of one flow, return the running one, else the newest.
 
     Args:
-        records: the newest first.
+        records: newest first.
         wanted: an id, the beginning of one, or a flow's name.
 
     Raises:
-        ClusterError: there is none, or several could be meant.
+        ClusterError: no job matches, or several do.
     """
     for record in records:
         if record.id == wanted:
@@ -239,12 +236,12 @@ def find_record(records: Sequence[JobRecord], wanted: str) -> JobRecord:
         return meant[0]
     if meant:
         raise ClusterError(
-            f"{wanted!r} may mean {len(meant)} jobs: {listed(one.id for one in meant)}; give more "
+            f"{wanted!r} may mean {len(meant)} jobs: {listed(job.id for job in meant)}; give more "
             "of the id"
         )
     if not records:
         raise ClusterError(
-            f"there is no job {wanted!r}: this cluster knows of none at all; start one with "
+            f"there is no job {wanted!r}: this cluster knows no jobs; start one with "
             "`slackwater submit FLOW.py`"
         )
     near = nearest(wanted, [record.id for record in records])
@@ -255,8 +252,8 @@ def find_record(records: Sequence[JobRecord], wanted: str) -> JobRecord:
 
 
 def json_bytes(plain: Mapping[str, Any]) -> bytes:
-    """Return JSON; NumPy's numbers are numbers, too."""
-    return json.dumps(plain, ensure_ascii=False, default=lambda one: one.item()).encode()
+    """Return JSON; NumPy's numbers become plain numbers."""
+    return json.dumps(plain, ensure_ascii=False, default=lambda number: number.item()).encode()
 
 
 def _record(job_id: str, data: bytes) -> JobRecord:
@@ -269,13 +266,13 @@ def _record(job_id: str, data: bytes) -> JobRecord:
 def _unreadable(what: str, job_id: str, problem: Exception) -> ClusterError:
     return ClusterError(
         f"the {what} of job {job_id!r} in the cluster's store cannot be read "
-        f"({type(problem).__name__}: {problem!s:.300}); another version of slackwater wrote it: "
+        f"({type(problem).__name__}: {problem!s:.300}); another version of slackwater wrote it; "
         "use that version for this cluster"
     )
 
 
 def check_connected() -> None:
-    """Raise ClusterError unless this process is connected; Ray would start a cluster of its own."""
+    """Raise ClusterError unless this process is connected; Ray would start a new cluster."""
     import ray  # noqa: PLC0415 (takes a second to import)
 
     if not ray.is_initialized():

@@ -1,11 +1,11 @@
-"""A running job is placed anew: stages move between its slots, or to new ones.
+"""Move stages of a running job between its slots, or to new ones.
 
 ```
 new actors, the new plan ─▶ hold ─▶ drain ─▶ give ─▶ rearranged ─▶ rebind ─▶ take_over
                             └───────── the slots concerned stand still ──────────────┘
 ```
 
-Up to `give` all can go on as if nothing had been. Behind it, who cannot go on ends the job, as a
+Up to `give` all slots can go on unchanged. After it, a slot that cannot go on ends the job, as a
 worker that dies does.
 """
 
@@ -37,28 +37,28 @@ from slackwater.runtime.schedule import bytes_of, rearranged, rearranged_results
 __all__ = ["Replacing", "RunningJob"]
 
 CALL_S = 15.0
-"""For an answer of all slots concerned; one may be in the midst of a slice that takes seconds."""
+"""Time for an answer of all slots concerned; a slice under way may take seconds."""
 DRAIN_S = 10.0
-"""For what is under way between them to arrive; a thousandth of it, where links are sound."""
+"""Time for messages between them to arrive; a thousandth of it where links are sound."""
 LOOK_S = 0.001
 BLAME_S = 5.0
-"""How long to wait for the job to find out by itself that a slot has died."""
+"""How long to wait until the job finds out by itself that a slot has died."""
 
 
 @dataclass
 class RunningJob:
-    """What a re-placement needs of its job.
+    """Facts of a running job that a re-placement needs.
 
     Attributes:
-        plan: as it runs now.
-        actors: {slot: its actor}; new ones are put in.
-        known: {slot: who it is}, the reference of their clocks first; new ones are put in.
-        start_ns: when its sources began, by that clock.
+        plan: plan as it runs now.
+        actors: {slot: its actor}; new actors are added.
+        known: {slot: its identity}, the clocks' reference first; new slots are added.
+        start_ns: start of its sources, by that clock.
         began_s: the same by this process's monotonic clock.
-        carrier: looks after it.
+        carrier: of the job.
         cluster_monitor: of this process.
-        make: makes the actors of some slots of a plan, on given nodes, and lets them go by the
-            job's clock: {slot: (its actor, who it is)}.
+        make: makes the actors of some slots of a plan, on given nodes and on the job's clock:
+            {slot: (its actor, its identity)}.
     """
 
     plan: Plan
@@ -70,14 +70,14 @@ class RunningJob:
     cluster_monitor: ClusterMonitor
     make: Callable[[Plan, Mapping[str, NodeInfo]], Mapping[str, tuple[Any, SlotIdentity]]]
     done: list[Replaced] = field(default_factory=list)
-    """What came of each re-placement so far."""
+    """Outcome of each re-placement so far."""
 
 
 class Replacing:
-    """Places one job anew. From any thread; one re-placement at a time.
+    """Re-places one job. From any thread; one re-placement at a time.
 
     Attributes:
-        job: what there is to move, and where it is now.
+        job: the running job.
     """
 
     def __init__(self, job: RunningJob) -> None:
@@ -85,28 +85,28 @@ class Replacing:
         self._alone = threading.Lock()
 
     def place(self, wanted: Plan, nodes: Mapping[str, NodeInfo]) -> Replaced:
-        """Let stages go on in the slots of `wanted`; return what came of it.
+        """Move stages to the slots of `wanted`; return the outcome.
 
         Args:
-            wanted: the same stages.
-            nodes: {name: node} that are up now.
+            wanted: a plan of the same stages.
+            nodes: {name: node} of the nodes that are up.
 
         Raises:
-            FlowError: the job has ended, a stage is to move to a slot that has, or none is to move.
-            ClusterError: there is no room for a new slot, or it could not be made.
+            FlowError: the job or a target slot has ended, or no stage is to move.
+            ClusterError: no room for a new slot, or it could not be made.
         """
         with self._alone:
             over: set[str] = set()
             while True:
-                found = self._relocation(wanted, over)
-                new = self._new_actors(found, nodes)
-                one = _Move(self.job, found, new, nodes)
-                ended = one.hold()
+                relocation = self._relocation(wanted, over)
+                new = self._new_actors(relocation, nodes)
+                move = _Move(self.job, relocation, new, nodes)
+                ended = move.hold()
                 if not ended:
                     break
                 over |= ended  # its stages have finished meanwhile: the others move
-                one.give_up()
-            self.job.done.append(one.carry_out())
+                move.give_up()
+            self.job.done.append(move.carry_out())
             return self.job.done[-1]
 
     def _relocation(self, wanted: Plan, over: Collection[str]) -> Relocation:
@@ -117,52 +117,53 @@ class Replacing:
                 "flow again with this placement"
             )
         ended = [slot for slot in job.carrier.life.ended if slot in job.plan.slot_names]
-        found = Relocation.between(job.plan, wanted, ended=[*ended, *over])
-        if not found.moves:
+        relocation = Relocation.between(job.plan, wanted, ended=[*ended, *over])
+        if not relocation.moves:
             raise FlowError(
-                f"job {job.plan.flow!r}: no stage is left to move: all that the placement names "
-                "are there, or have finished"
+                f"job {job.plan.flow!r} has no stage left to move; all stages of the placement are "
+                "already there, or have finished"
             )
-        return found
+        return relocation
 
-    def _new_actors(self, found: Relocation, nodes: Mapping[str, NodeInfo]) -> dict[str, Any]:
-        """Make the actors that are missing, before anybody stands still; return them."""
+    def _new_actors(self, relocation: Relocation, nodes: Mapping[str, NodeInfo]) -> dict[str, Any]:
+        """Make the missing actors, before any slot holds still; return them."""
         job = self.job
         homes = {
-            slot: nodes[found.new.places[slot].node]
-            for slot in found.new_slots
+            slot: nodes[relocation.new.places[slot].node]
+            for slot in relocation.new_slots
             if slot not in job.actors
         }
         if not homes:
             return {}
-        made = job.make(found.new, homes)
+        made = job.make(relocation.new, homes)
         for slot, (actor, identity) in made.items():
             job.actors[slot], job.known[slot] = actor, identity
         return {slot: actor for slot, (actor, _) in made.items()}
 
 
 class _Move:
-    """One attempt: from `hold` to `take_over`."""
+    """An attempt to move stages: from `hold` to `take_over`."""
 
     def __init__(
         self,
         job: RunningJob,
-        found: Relocation,
+        relocation: Relocation,
         new: Mapping[str, Any],
         nodes: Mapping[str, NodeInfo],
     ) -> None:
-        self._job, self._found, self._new, self._nodes = job, found, new, nodes
-        self._held = [slot for slot in found.slots if slot not in found.new_slots]
-        self._began_s = time.monotonic()  # when the slots were told to hold still, or will be
+        self._job, self._relocation, self._new, self._nodes = job, relocation, new, nodes
+        self._held = [slot for slot in relocation.slots if slot not in relocation.new_slots]
+        self._began_s = time.monotonic()  # when the slots were, or will be, told to hold still
         self._is_given = False
         self._problem: str | None = None
 
     def hold(self) -> set[str]:
         """Let the slots concerned hold still; return those that have ended meanwhile."""
-        parts = {slot: (slot_plan(self._found.new, slot),) for slot in self._found.slots}
-        again = [slot for slot in self._found.new_slots if slot not in self._new]
+        new, slots = self._relocation.new, self._relocation.slots
+        parts = {slot: (slot_plan(new, slot),) for slot in slots}
+        again = [slot for slot in self._relocation.new_slots if slot not in self._new]
         try:
-            self._ask("join", dict.fromkeys(again, ()))  # without stages they have ended, or will
+            self._ask("join", dict.fromkeys(again, ()))  # without stages they end
             self._ask("prepare", parts)
             self._began_s = time.monotonic()
             states = self._ask("hold", dict.fromkeys(self._held, ()))
@@ -175,7 +176,7 @@ class _Move:
         return {slot for slot, state in states.items() if state in ("done", "stopped")}
 
     def carry_out(self) -> Replaced:
-        """Hand over; return what came of it."""
+        """Hand stages over; return the outcome."""
         size = 0
         if self._problem is None:
             try:
@@ -184,14 +185,14 @@ class _Move:
                 self._problem = str(problem).strip().splitlines()[0]
         if self._problem is not None:
             self.give_up()
-        moves = [MovedStage(*one) for one in self._found.moves]
+        moves = [MovedStage(*move) for move in self._relocation.moves]
         at_s, gap_s = self._began_s - self._job.began_s, time.monotonic() - self._began_s
         if self._problem is None:
             self._job.carrier.refresh()
         return Replaced(max(at_s, 0.0), gap_s, moves, size, self._problem)
 
     def give_up(self) -> None:
-        """Let all go on as before; if that cannot be, the job ends."""
+        """Let all slots go on unchanged; after `give`, end the job."""
         if not self._is_given:
             for slot in self._held:
                 self._job.actors[slot].call.remote("go_on")
@@ -200,41 +201,42 @@ class _Move:
                 del self._job.actors[slot], self._job.known[slot]
             return
         until_s = time.monotonic() + BLAME_S
-        while time.monotonic() < until_s:  # whose end it is, the job finds out by itself
+        while time.monotonic() < until_s:  # the job finds the cause itself
             if self._job.carrier.life.is_ending or self._job.carrier.over.wait(LOOK_S * 50):
                 return
         for slot in self._held:
             self._job.actors[slot].call.remote("break_off", self._problem)
 
     def _hand_over(self) -> int:
-        """Move the stages; return how many bytes of state went along."""
-        job, found = self._job, self._found
-        rewired = found.rewired
+        """Move the stages; return the bytes of their state."""
+        job, relocation = self._job, self._relocation
+        rewired = relocation.rewired
         self._drain(rewired)
         self._is_given = True
-        asked = {slot: (found.leaving(slot), rewired) for slot in self._held}
-        given: dict[str, Given] = self._ask("give", asked)
-        states = rearranged({slot: one.state for slot, one in given.items()}, found)
-        results = rearranged_results({slot: one.results for slot, one in given.items()}, found)
-        rows = {sink: own for one in given.values() for sink, own in one.rows.items()}
-        hosts = {stage: job.known[slot].host for stage, slot in found.new.slots.items()}
-        over = self._over([name for one in given.values() for name in one.finished])
-        bound = self._ask("rebind", dict.fromkeys(found.slots, (hosts, over)))
+        leaving = {slot: (relocation.leaving(slot), rewired) for slot in self._held}
+        given: dict[str, Given] = self._ask("give", leaving)
+        states = rearranged({slot: g.state for slot, g in given.items()}, relocation)
+        results = rearranged_results({slot: g.results for slot, g in given.items()}, relocation)
+        rows = {sink: own for g in given.values() for sink, own in g.rows.items()}
+        new_slots = relocation.new.slots
+        hosts = {stage: job.known[slot].host for stage, slot in new_slots.items()}
+        over = self._over([name for g in given.values() for name in g.finished])
+        bound = self._ask("rebind", dict.fromkeys(relocation.slots, (hosts, over)))
         endpoints = {name: where for own in bound.values() for name, where in own.items()}
-        job.carrier.relocate(found, self._nodes)
+        job.carrier.relocate(relocation, self._nodes)
         orders = {
             slot: Taken(
                 start_ns=job.start_ns,
                 endpoints=endpoints,
                 state=states.get(slot),
                 results=results[slot],
-                rows={name: own for name, own in rows.items() if found.new.slots[name] == slot},
+                rows={name: own for name, own in rows.items() if new_slots[name] == slot},
             )
-            for slot in found.slots
+            for slot in relocation.slots
         }
         self._ask("take_over", {slot: (order,) for slot, order in orders.items()})
-        job.plan = found.new
-        job.carrier.follow(found.new_slots)
+        job.plan = relocation.new
+        job.carrier.follow(relocation.new_slots)
         return sum(bytes_of(state["stages"]) for state in states.values())
 
     def _drain(self, rewired: frozenset[str]) -> None:
@@ -245,29 +247,31 @@ class _Move:
                 return
             if time.monotonic() > until_s:
                 raise ClusterError(
-                    f"what was under way between slots did not arrive within {DRAIN_S:g} s"
+                    f"messages between slots did not arrive within {DRAIN_S:g} s; the stages stay: "
+                    "try again when links are less busy"
                 )
             time.sleep(LOOK_S)
 
     def _over(self, finished: Collection[str]) -> frozenset[str]:
-        """Return the rewired channels whose stream has ended: nothing will come on them."""
-        old, ended = self._found.old, self._found.ended
+        """Return the rewired channels whose stream has ended: they need no ends."""
+        old, ended = self._relocation.old, self._relocation.ended
         return frozenset(
-            one.name
-            for one in old.channels
-            if one.name in self._found.rewired
-            and (one.source in finished or old.slots[one.source] in ended)
+            channel.name
+            for channel in old.channels
+            if channel.name in self._relocation.rewired
+            and (channel.source in finished or old.slots[channel.source] in ended)
         )
 
-    def _ask(self, method: str, asked: Mapping[str, tuple[Any, ...]]) -> dict[str, Any]:
+    def _ask(self, method: str, arguments: Mapping[str, tuple[Any, ...]]) -> dict[str, Any]:
         """Call a method of slots, {slot: its arguments}; return {slot: its answer}."""
         actors = self._job.actors
-        calls = {slot: actors[slot].call.remote(method, *args) for slot, args in asked.items()}
+        calls = {slot: actors[slot].call.remote(method, *args) for slot, args in arguments.items()}
         try:
             answers = self._job.cluster_monitor.get(list(calls.values()), CALL_S)
         except GetTimeoutError as problem:
             raise ClusterError(
-                f"not all of the slots {', '.join(calls)} answered {method!r} within {CALL_S:g} s"
+                f"not all of the slots {', '.join(calls)} answered {method!r} within {CALL_S:g} s; "
+                "see with `ray status` whether their nodes are up"
             ) from problem
         except RayError as problem:
             raise unwrapped_ray_error(problem) from problem

@@ -1,4 +1,4 @@
-"""What a job's collect sinks have gathered: with their slots, and here once the job has ended."""
+"""Keep the rows of a job's collect sinks, here once the job has ended."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from slackwater.runtime.plan.plan import Plan
 __all__ = ["Results"]
 
 FETCH_S = 60.0
-"""How long the rows of one sink may take to come: gigabytes do."""
+"""Time limit to fetch the rows of one sink: gigabytes take long."""
 
 
 class Results:
-    """The rows of the collect sinks of one job, as Arrow IPC streams.
+    """Rows of the collect sinks of one job, as Arrow IPC streams.
 
     Args:
         actors: {slot: its actor}.
@@ -30,24 +30,24 @@ class Results:
     def __init__(self, plan: Plan, actors: Mapping[str, Any]) -> None:
         self._plan, self._actors = plan, actors
         self._kept: dict[str, bytes] = {}
-        self._missing: dict[str, SlackwaterError] = {}  # {sink: why it is not kept}
-        self._lock = threading.Lock()  # one fetch at a time: a slot keeps the pieces of one
+        self._missing: dict[str, SlackwaterError] = {}  # {sink: why its rows are missing}
+        self._lock = threading.Lock()  # one fetch at a time: a slot keeps the pieces of one sink
 
     @property
     def kept(self) -> list[str]:
-        """The sinks whose rows are here."""
+        """Sinks whose rows are here."""
         return list(self._kept)
 
     def moved(self, plan: Plan) -> None:
-        """Sinks are in other slots."""
+        """Record that sinks have moved to other slots."""
         self._plan = plan
 
     def fetch(self, sink: str) -> bytes:
-        """Return what a sink has gathered so far.
+        """Return the rows that a sink has so far.
 
         Raises:
-            WorkerDied: it is gone with its worker.
-            ClusterError: it has not come within `FETCH_S`.
+            WorkerDied: the rows died with their worker.
+            ClusterError: the rows did not come within `FETCH_S`.
         """
         slot = self._plan.slots[sink]
         try:
@@ -56,13 +56,13 @@ class Results:
         except GetTimeoutError as problem:
             raise ClusterError(
                 f"the results of sink {sink!r} did not come from slot {slot!r} within "
-                f"{FETCH_S:g} s: they are many, or their host is slow; use a file sink for so many"
+                f"{FETCH_S:g} s: they are many, or their host is slow; use a file sink for them"
             ) from problem
-        except (RayError, OSError) as problem:  # an OSError: the cluster is gone
+        except (RayError, OSError) as problem:  # an OSError: the cluster is lost
             raise self._gone(sink) from problem
 
     def keep(self, sinks: Iterable[str]) -> list[str]:
-        """Fetch what these have, as their slots are to end; return what went wrong with that."""
+        """Fetch the rows of sinks whose slots are to end; return the problems."""
         for sink in sinks:
             try:
                 self._kept[sink] = self.fetch(sink)
@@ -71,10 +71,10 @@ class Results:
         return [str(problem) for problem in self._missing.values()]
 
     def of(self, sink: str) -> bytes:
-        """Return what a sink had at the end.
+        """Return the rows that a sink had at the end.
 
         Raises:
-            WorkerDied, ClusterError: why it was not kept.
+            WorkerDied, ClusterError: the rows are missing; says why.
         """
         if sink not in self._kept:
             raise self._missing.get(sink) or self._gone(sink)

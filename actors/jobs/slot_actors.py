@@ -1,7 +1,7 @@
-"""The Ray actors of a job's slots, as a whole: made, asked, and ended, each within a time limit.
+"""Make, ask and end the Ray actors of a job's slots, within time limits.
 
-Calls to an actor go to its process directly. So with the head's gcs_server dead, slots on nodes
-that live can still be stopped in order: their sinks are closed, and their last reports come.
+Calls to an actor go to its process directly. So with the head's gcs_server dead, slots on living
+nodes can still be stopped in order: their sinks are closed, and their last reports arrive.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ STOP_S = 4.0
 def make_actors(
     plan: Plan, nodes: Mapping[str, NodeInfo], *, shifts: Mapping[str, Any], **settings: Any
 ) -> dict[str, Any]:
-    """Return {slot: its actor}, each on its node; they are made as they can be.
+    """Return {slot: its actor}, each on its node; Ray makes them when it can.
 
     Args:
         plan: every stage in a slot.
-        nodes: {slot: the node it runs on}, of those to be made.
-        shifts: for tests, {node: what its slots take its clock to be}.
-        settings: of every slot, beside those that travel in the plan.
+        nodes: {slot: its node}, of the slots to be made.
+        shifts: for tests, {node: `shift` of its slots' `SlotClock`}.
+        settings: of every slot, besides those in the plan.
 
     Raises:
-        FlowError: something in the plan does not pickle.
+        FlowError: a part of the plan does not pickle.
     """
     actor: Any = ray.remote(SlotActor)
     try:
@@ -52,7 +52,7 @@ def make_actors(
             name: actor.options(
                 num_cpus=1,
                 max_restarts=0,
-                max_concurrency=8,  # of which `join`, `news` and `said` wait, one call each
+                max_concurrency=8,  # `join`, `news` and `said` wait, one call each
                 scheduling_strategy=NodeAffinitySchedulingStrategy(nodes[name].node_id, soft=False),
             ).remote(
                 slot_plan(plan, name),
@@ -76,11 +76,11 @@ def ask_all(
     cluster_monitor: ClusterMonitor,
     timeout_s: float,
 ) -> list[Any]:
-    """Return what each of these says, in their order.
+    """Return the answers of these actors, in their order.
 
     Raises:
-        ClusterError: not all of them answered in time, or the cluster is gone.
-        SlackwaterError: what one of them raised.
+        ClusterError: not all answered in time, or the cluster is lost.
+        SlackwaterError: an actor raised it.
     """
     calls = [actor.call.remote(method, *args) for actor in actors]
     try:
@@ -101,15 +101,15 @@ def set_clocks(
     *,
     only: Collection[str] | None = None,
 ) -> None:
-    """Give all slots one clock, the first slot's: those of another host follow it.
+    """Give all slots the first slot's clock; slots of another host follow it.
 
     Args:
-        known: {slot: who it is}, the first slot first.
+        known: {slot: its identity}, the first slot first.
         ask: calls a method of slots, as `ask(method, *args, slots=names)`, and returns the answers.
-        only: those to be given it; None: all but the first.
+        only: slots to be set; None: all but the first.
     """
-    first, *others_too = known
-    rest = [name for name in others_too if only is None or name in only]
+    first, *following = known
+    rest = [name for name in following if only is None or name in only]
     here = known[first].clock
     same = [name for name in rest if here is not None and known[name].clock == here]
     others = [name for name in rest if name not in same]
@@ -130,10 +130,10 @@ def final_reports(
     """Stop slots; return the reports of those that ended in time, {slot: its report}.
 
     Args:
-        actors: {slot: its actor} of those that live.
-        failure: why: sinks keep what is published.
-        within_s: for all of it.
-        then: is called with those that have ended, if there is time left: to fetch what they have.
+        actors: {slot: its actor} of living slots.
+        failure: why the job fails: sinks keep their published parts.
+        within_s: time limit for all of this.
+        then: called with the ended slots, if time is left, to fetch their rows.
     """
     heard: dict[str, SlotReport] = {}
     until_s = time.monotonic() + within_s
@@ -154,11 +154,11 @@ def final_reports(
 
 
 def end_actors(actors: Mapping[str, Any], *, stopped: str | None = None) -> None:
-    """Let actors and their CPUs go, if there is still somebody to do it.
+    """End actors and free their CPUs, as far as the cluster still answers.
 
     Args:
         actors: {slot: its actor}.
-        stopped: stop the slots before, for this reason: they may have files in the temp folder,
+        stopped: stop the slots first, for this reason: they may have files in the temp folder,
             and locks. None: kill them.
     """
 

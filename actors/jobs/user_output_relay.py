@@ -1,4 +1,4 @@
-"""What users' functions print in the slots of a job, on the terminal of its driver (stderr)."""
+"""Show the output of users' functions in a job's slots on its driver's terminal (stderr)."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ __all__ = ["UserOutputRelay"]
 
 EVERY_S = 0.5
 LAST_S = 1.0
-"""How long the end of a slot waits for lines that it was asked for before."""
+"""How long the end of a slot waits for lines that were asked for before."""
 
 
 class UserOutputRelay:
-    """Asks the slots that run users' code what was printed there; waits for none of them.
+    """Asks slots with users' code for their output lines; waits for none.
 
     Args:
-        plan: the job's.
+        plan: of the job.
         actors: {slot: its actor}.
     """
 
@@ -37,16 +37,16 @@ class UserOutputRelay:
         )
 
     def moved(self, plan: Plan, actors: Mapping[str, Any]) -> None:
-        """Ask those, too, that run users' code now."""
+        """Ask the slots, too, that run users' code now."""
         self._calls.ask_too(_speakers(plan, actors))
 
     def look(self, over: Iterable[str] = ()) -> None:
-        """Print what has come, and ask again; not those that are over."""
+        """Print new lines, and ask again, except slots that are over."""
         self._take()
         self._calls.make(over)
 
     def show_last(self, slot: str, lines: Iterable[OutputLine]) -> None:
-        """Print the lines of a slot that has ended, behind those that are on their way."""
+        """Print the last lines of a slot that has ended, after lines on their way."""
         calls = self._calls.under_way(slot)
         if calls and not ray.wait(calls, timeout=LAST_S)[1]:
             self._take()
@@ -54,14 +54,14 @@ class UserOutputRelay:
 
     def _take(self) -> None:
         for call in self._calls.returned():
-            with contextlib.suppress(RayError):  # its death is named elsewhere
+            with contextlib.suppress(RayError):  # its death is reported elsewhere
                 self.show(ray.get(call, timeout=LAST_S))
 
     def show(self, lines: Iterable[OutputLine]) -> None:
-        """Print lines on stderr: what is on stdout is the driver's own, perhaps one JSON object.
+        """Print lines on stderr: stdout is the driver's own, perhaps one JSON object.
 
-        They may hold what came in with the data, so that no terminal may obey them.
-        Where nobody reads it any more (`2>&1 | head`), they are in the worker's log.
+        Lines may hold data from outside, so no terminal may obey them. If stderr has no reader
+        (`2>&1 | head`), they remain in the worker's log.
         """
         with contextlib.suppress(OSError, ValueError):  # the pipe is broken, the stream is closed
             for line in lines:

@@ -1,8 +1,8 @@
-"""What this host's kernel says of processes and files. No Ray, nothing else of `actors`.
+"""Facts of this host's kernel about processes and files. No Ray, nothing else of `actors`.
 
 | file | what it does |
 | --- | --- |
-| `boot.py` | which boot of which kernel we run under |
-| `process_identity.py` | a process of ours, known for certain, and ended for certain |
-| `plain_files.py` | reads a file that somebody else may have put there |
+| `boot.py` | the boot id of this host's kernel |
+| `process_identity.py` | identifies a process that others start for us, and ends it |
+| `plain_files.py` | reads a file that another user may have put there |
 """

@@ -1,4 +1,4 @@
-"""Which boot of which kernel this process runs under."""
+"""Identify the boot of the kernel that this process runs under."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ _BOOT = Path("/proc/sys/kernel/random/boot_id")
 
 
 def boot_id() -> str | None:
-    """Return what the processes under one boot of one kernel have in common; None: not to be had.
+    """Return the id that all processes of one boot share; None if not known.
 
-    Copies of a virtual machine, woken from one image, have it in common too.
+    Copies of a virtual machine, woken from one image, share it too.
     """
     try:
         return _BOOT.read_text(encoding="ascii").strip()

@@ -1,14 +1,14 @@
-"""How long a thread is occupied: its CPU time, and the time that it waits of its own accord.
+"""Measure how long a thread is occupied: its CPU time, and its own waits.
 
 ```
 wall      ├── CPU ──┤ waits for a core ├─ CPU ─┤── sleeps, reads, asks a service ──┤
 occupied  ├─────────┤                  ├───────┤───────────────────────────────────┤
 ```
 
-A slot is one thread, so a function that sleeps holds up whatever waits there as one that computes
-does. Waiting for a core, which other processes have, is no work: it says nothing of the function.
-Nor is waiting for Python's lock, which a thread that reads an input holds as it computes: as long
-as such threads have computed meanwhile, a wait is theirs.
+A slot is one thread, so a function that sleeps delays other work there as much as a function that
+computes. A wait for a core, which other processes hold, is no work of the function. Nor is a wait
+for Python's lock, which a thread that reads an input holds as it computes: up to the CPU time of
+such threads, a wait counts as theirs.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from collections.abc import Callable
 __all__ = ["OccupiedClock"]
 
 LEAST_WAIT_NS = 200_000
-"""Waits in one stretch that are shorter are left to chance: clocks that are read one after the
-other differ by some microseconds."""
+"""Shorter waits in one stretch are ignored: two clocks that are read one after the other differ
+by some microseconds."""
 
 
 class OccupiedClock:
-    """A clock of the thread that reads it: goes on while that works, or waits of its own accord.
+    """Clock of one thread: advances while the thread works, or waits by itself.
 
-    Where the kernel does not say how long a thread has waited for a core, it is its CPU time.
-    It is read by one thread.
+    Where the kernel does not say how long a thread has waited for a core, the clock shows CPU time.
+    Only one thread may read it.
 
     Args:
         others_ns: CPU time of the threads of this process that may hold Python's lock.
@@ -37,13 +37,13 @@ class OccupiedClock:
 
     def __init__(self, others_ns: Callable[[], int] = lambda: 0) -> None:
         self._others_ns, self._others_had_ns = others_ns, 0
-        self._waited_ns = 0  # of its own accord, so far
+        self._waited_ns = 0  # by its own code, so far
         self._file: int | None = None
         self._thread = 0
         self._wall_ns = self._cpu_ns = self._queued_ns = 0
 
     def __call__(self) -> int:
-        """Return how long the thread has been occupied, ns from some moment on."""
+        """Return how long the thread has been occupied, in ns since a fixed moment."""
         if self._thread != threading.get_native_id():
             self._open()
         wall_ns, cpu_ns = time.monotonic_ns(), time.thread_time_ns()
@@ -61,13 +61,13 @@ class OccupiedClock:
         return cpu_ns + self._waited_ns
 
     def idled(self) -> int:
-        """Return the same, but leave out what has passed since: the thread had nothing to do."""
+        """Return the clock; the time since the last reading was idle and does not count."""
         self._wall_ns, self._cpu_ns = time.monotonic_ns(), time.thread_time_ns()
         self._others_had_ns = self._others_ns()
         return self._cpu_ns + self._waited_ns
 
     def close(self) -> None:
-        """Let go of the kernel's file. Safe to call twice."""
+        """Close the kernel's file. Idempotent."""
         if self._file is not None:
             os.close(self._file)
         self._file = None
@@ -84,5 +84,4 @@ class OccupiedClock:
 
 
 def _queued_ns(file: int) -> int:
-    """Return how long the thread has waited for a core: CPU time, waited, times it ran."""
     return int(os.pread(file, 96, 0).split()[1])

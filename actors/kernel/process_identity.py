@@ -1,13 +1,13 @@
-"""A process of ours that others start for us, known for certain: it can be ended without them.
+"""Identify a process that others start for us, so that we can end it.
 
 ```
-it, first of all ── who it is ──▶ a note in a folder of ours
-                                   └──▶ we, when it is to end: is that process still this one?
+the process, first of all ── its identity ──▶ a note in a folder of ours
+                                               └──▶ we, when it is to end: is it still the same?
 ```
 
-A number alone is nobody's name: the system gives it to others again. A process is named by its
-boot, its process namespace, its number there and its start; and it is killed through a descriptor
-that was opened before its start was looked at, so that it cannot become another one in between.
+A process id alone identifies nothing: the system reuses it. So an identity is the boot, the
+process namespace, the process id there and the start time. A process is killed through a descriptor
+that was opened before its start time was checked, so that it cannot be another one by then.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ __all__ = ["PidFile", "ProcessIdentity", "start_of", "take_pid_file"]
 
 _MOST_BYTES = 4_096
 _KILLED_S = 2.0
-"""How long the system may take to end what was killed: it gives its memory back."""
+"""How long the system may take to end a killed process: it frees the process's memory."""
 
 
 @dataclass(frozen=True)
 class ProcessIdentity:
-    """Which process it is.
+    """Identifies one process.
 
     Attributes:
         boot, pid_space: where `pid` means anything.
-        pid: its number there.
-        start: when it began, in ticks since the boot.
+        pid: process id there.
+        start: when the process began, in ticks since the boot.
     """
 
     boot: str
@@ -48,7 +48,7 @@ class ProcessIdentity:
 
     @classmethod
     def here(cls) -> ProcessIdentity | None:
-        """Return this process; None: the system cannot say it, such as one that is not Linux."""
+        """Return this process's identity; None if the system cannot say it (no Linux)."""
         boot, start = boot_id(), start_of(os.getpid())
         if boot is None or start is None:
             return None
@@ -56,24 +56,24 @@ class ProcessIdentity:
 
     @classmethod
     def read(cls, path: Path) -> ProcessIdentity | None:
-        """Return who has left its note there; None: nobody (yet)."""
+        """Return the identity in a note; None if no process has left one there (yet)."""
         try:
-            found = cls(**json.loads(read_plain(path, most_bytes=_MOST_BYTES, is_own=True)))
+            identity = cls(**json.loads(read_plain(path, most_bytes=_MOST_BYTES, is_own=True)))
         except (OSError, ValueError, TypeError, RecursionError):
             return None
-        return found if type(found.pid) is int and found.pid > 1 else None
+        return identity if type(identity.pid) is int and identity.pid > 1 else None
 
     def write(self, path: Path) -> None:
-        """Leave a note for `read`, whole or not at all. It does without if there is no room."""
+        """Leave a note for `read`, whole or not at all."""
         aside = path.with_name(f".{path.name}")
         with suppress(OSError):
             aside.write_text(json.dumps(asdict(self)), encoding="ascii")
             aside.replace(path)
 
     def end(self, *, grace_s: float) -> bool:
-        """Wait for its end, at most so long, then kill it; return whether it is gone.
+        """Wait `grace_s` for the process to end, then kill it; return whether it is gone.
 
-        It is taken for gone if its number is another's by now, or means another one here.
+        A process whose id belongs to another one by now, or means nothing here, counts as gone.
         """
         if (self.boot, self.pid_space) != (boot_id(), _pid_space()):
             return True
@@ -95,14 +95,14 @@ class ProcessIdentity:
 
 @dataclass(frozen=True)
 class PidFile:
-    """Where a process that others start for us is to leave its note, first of all.
+    """Path of the note in which a process that others start names itself.
 
-    Its folder is ours. When we want the process no more the folder goes, so that one that comes up
-    later ends by itself: with a note we end it, without a folder it does.
+    The process leaves its note first of all. Its folder is ours, and we remove it when we no longer
+    want the process. We end a process with a note; one that starts later finds no folder and exits.
 
     Attributes:
         path: of the note.
-        files: which view of the files that is in; empty: the system cannot say.
+        files: id of the path's mount namespace; empty if the system cannot say it.
     """
 
     path: str
@@ -110,13 +110,13 @@ class PidFile:
 
     @classmethod
     def at(cls, path: Path) -> PidFile:
-        """Return a place in our own view of the files."""
+        """Return the note's place in our own mount namespace."""
         return cls(str(path), _view_of_files())
 
     def write_or_exit(self) -> None:
-        """Leave this process's note; end it, at once, if nobody waits for it any more.
+        """Leave this process's note; exit at once if its folder is gone.
 
-        Where the files are other ones (a temp folder of its own, say) nobody can tell.
+        In another mount namespace (with its own temp folder, say) the folder tells nothing.
         """
         here = ProcessIdentity.here()
         if here is not None:
@@ -126,14 +126,14 @@ class PidFile:
 
 
 def take_pid_file(note: Path) -> ProcessIdentity | None:
-    """Take the folder of a note away; return who had left the note there, if anybody had.
+    """Remove a note's folder; return the process that had left the note, if any.
 
-    It goes at once, under another name: a note is in it by then, or never will be.
+    The folder is renamed first: by then a note is in it, or never will be.
     """
     over = note.parent.with_name(f"{note.parent.name}.over")
     try:
         note.parent.rename(over)
-    except OSError:  # it has gone before
+    except OSError:  # removed before
         return None
     process = ProcessIdentity.read(over / note.name)
     shutil.rmtree(over, ignore_errors=True)
@@ -141,12 +141,12 @@ def take_pid_file(note: Path) -> ProcessIdentity | None:
 
 
 def start_of(pid: int) -> int | None:
-    """Return when a process began, in ticks since the boot; None: there is none, or it is over."""
+    """Return a process's start in ticks since the boot; None if not running."""
     try:
         text = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace")
     except OSError:
         return None
-    fields = text.rpartition(")")[2].split()  # behind the name, which may have spaces
+    fields = text.rpartition(")")[2].split()  # after the name, which may have spaces
     return None if fields[0] in ("Z", "X") else int(fields[19])
 
 

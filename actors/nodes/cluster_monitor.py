@@ -1,13 +1,13 @@
-"""What the connection of this process to its cluster hangs on: the head's gcs_server, our raylet.
+"""Watch the two processes a driver depends on: the head's gcs_server, its raylet.
 
 ```
 driver ── one TCP connection a second ──▶ gcs_server      refused four times: the cluster is lost
        └─ the same ─────────────────────▶ our raylet      refused four times: we are cut off
 ```
 
-Without its head Ray answers nothing that is asked of the whole cluster, and says so to nobody:
-calls wait, and after a minute Ray ends the process that made them (`actors/nodes/connecting.py`
-sees to it that this process is not ended). So whoever waits for Ray looks here while it waits.
+Without its head Ray answers no question about the whole cluster, and reports nothing: calls wait,
+and after a minute Ray ends the process that made them (`actors/nodes/connecting.py` prevents that).
+So each wait for Ray looks here meanwhile.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ _GCS = "gcs"
 
 
 class ClusterMonitor:
-    """Looks after what a process cannot do without. Another thread may close it meanwhile.
+    """Watches the processes that a driver depends on. Another thread may close it meanwhile.
 
     Args:
-        gcs_address: "host:port" of the head's gcs_server; None: it is not watched.
-        raylet: the node whose raylet this process speaks through; None: it is not watched.
+        gcs_address: "host:port" of the head's gcs_server; None: not watched.
+        raylet: node whose raylet connects this process to Ray; None: not watched.
         now_s: a clock, in seconds.
     """
 
@@ -49,9 +49,9 @@ class ClusterMonitor:
         now_s: Callable[[], float] = time.monotonic,
     ) -> None:
         watched: list[NodeInfo] = []
-        self._words: dict[str, str] = {}  # {id of what is watched: what it is}
+        self._words: dict[str, str] = {}  # {id of a watched process: its description}
         self.lost: str | None = None
-        """What is gone; None: nothing is."""
+        """Description of the lost process; None if none is lost."""
         if gcs_address is not None:
             host, _, port = gcs_address.rpartition(":")
             gcs = NodeInfo(_GCS, _GCS, host.strip("[]"), 0, 0, 0, is_head=True, port=int(port))
@@ -63,13 +63,13 @@ class ClusterMonitor:
                 f"the raylet of node {raylet.name} (host {raylet.ip}), through which this process "
                 "speaks to Ray, is gone"
             )
-        self._watched = answering(watched)  # what a firewall hides was never there
+        self._watched = answering(watched)  # a process that a firewall hides cannot be lost
         self._watch = HostMonitor(self._watched, now_s=now_s)
         self._watch.begin()
         self._lock, self._is_closed = threading.Lock(), False
 
     def look(self) -> str | None:
-        """Return what is gone; None: nothing, as far as is known."""
+        """Return the description of a lost process; None if none is known to be lost."""
         with self._lock:
             gone = {} if self.lost is not None or self._is_closed else self._watch.look()
             if gone:
@@ -78,16 +78,19 @@ class ClusterMonitor:
         return self.lost
 
     def check(self) -> str | None:
-        """The same, known at once: whoever does not answer now is gone. Waits a second at most."""
+        """Return the same, known at once: a process that does not answer now is lost.
+
+        Waits a second at most.
+        """
         if self.look() is None:
-            there = answering(self._watched)
-            gone = [node for node in self._watched if node not in there]
+            alive = answering(self._watched)
+            gone = [node for node in self._watched if node not in alive]
             if gone:
                 self.lost = f"{self._words[gone[0].node_id]}: it does not answer"
         return self.lost
 
     def broke(self, problem: OSError) -> str:
-        """Take note that a call to Ray broke; return what is gone."""
+        """Record that a call to Ray broke; return the description of the lost process."""
         if self.look() is None:
             self.lost = f"the connection of this process to Ray broke ({problem})"
         assert self.lost is not None
@@ -98,7 +101,7 @@ class ClusterMonitor:
 
         Raises:
             RayError: as `ray.get` raises it.
-            ClusterError: the cluster is gone.
+            ClusterError: the cluster is lost.
         """
         deadline_s = time.monotonic() + timeout_s
         try:
@@ -110,19 +113,19 @@ class ClusterMonitor:
                 if (gone := self.look()) is not None:
                     raise ClusterError(lost_cluster(gone))
         except OSError as problem:
-            if not self._watched:  # a client's: its caller knows what that means
+            if not self._watched:  # of a client, whose caller handles it
                 raise
             raise ClusterError(lost_cluster(self.broke(problem))) from problem
 
     def close(self) -> None:
-        """Look no more."""
+        """Stop watching."""
         with self._lock:
             self._is_closed = True
             self._watch.close()
 
 
 def own_cluster_monitor() -> ClusterMonitor:
-    """Return the cluster monitor of this process, as it is connected now."""
+    """Return a cluster monitor for the present connection of this process."""
     connection: Any = client.ray  # untyped
     if connection.is_connected() or not ray.is_initialized():
         return ClusterMonitor(None, None)  # a client's proxy breaks its connection by itself
@@ -133,14 +136,14 @@ def own_cluster_monitor() -> ClusterMonitor:
 
 
 def _has_failed(calls: list[Any], waits: list[Any]) -> bool:
-    """Return whether an answer that is there is an error: it is not worth waiting for the rest."""
-    there = [call for call in calls if call not in waits]
+    """Return whether an answer is an error: the rest is then not waited for."""
+    answered = [call for call in calls if call not in waits]
     try:
-        ray.get(there, timeout=0)
+        ray.get(answered, timeout=0)
     except GetTimeoutError:
-        return False  # on its way from another node
+        return False  # the answer is on its way from another node
     except OSError:
         raise
-    except Exception:  # of the call, which `ray.get` raises to whoever asked
+    except Exception:  # of the call; the caller's `ray.get` raises it
         return True
     return False

@@ -1,7 +1,7 @@
-"""From an address to a connected driver: find the Ray head, ask it, then `ray.init`.
+"""Connect a driver to an address: find the Ray head, ask it, then call `ray.init`.
 
-`ray.init` alone hangs for minutes on a wrong address and aborts the process when the token is
-missing, so everything that can be wrong is looked at first, each with an error of its own.
+`ray.init` alone hangs for minutes on a wrong address, and aborts the process when the token is
+missing. So each possible fault is checked first, with its own error.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ _services: Any = ray._private.services  # Ray's inside is untyped
 _raylet: Any = ray._raylet
 _worker: Any = ray._private.worker
 CLIENT = "ray://"
-"""What the address of a Ray client's proxy begins with."""
+"""Scheme of the address of a Ray client's proxy."""
 PROBE = Path(__file__).with_name("probe.py")
 REACH_S = 3.0  # for a TCP connection to open
 CLIENT_TRIES = 3
-CLOSE_S = 15.0  # to disconnect: a tenth of a second, also from a cluster whose head is gone
+CLOSE_S = 15.0  # to disconnect; takes 0.1 s, also from a lost head
 ANSWER_S = 20.0  # for a Ray head to answer; loading Ray takes 0.4 s of it on an idle machine
 # "This host" means 127.0.0.1 to Ray when this is 0, else the address of the network card.
 LOOPBACK_ONLY = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
@@ -54,8 +54,8 @@ TOKEN_RULE = (
     "RAY_AUTH_TOKEN_PATH=<file with the cluster's token> (on its head: ~/.ray/auth_token)"
 )
 GCS_PATIENCE = {"RAY_gcs_rpc_server_reconnect_timeout_s": "2000000"}
-"""A process whose calls have waited so long for the cluster's head is ended by Ray, in mid-line,
-after a minute unless told. It is our user's, so never: a job notices by itself
+"""How long calls wait for the cluster's head before Ray ends their process in mid-line; its default
+is a minute. The process is our user's, so never: a job notices the loss itself
 (`cluster_monitor.py`)."""
 OPEN_RULE = (
     "start its nodes with RAY_AUTH_MODE=token, and one token in ~/.ray/auth_token on each of them "
@@ -64,7 +64,7 @@ OPEN_RULE = (
 
 
 def notes_on_the_raylet(environ: Mapping[str, str] = os.environ) -> list[str]:
-    """Return a note if Ray would end this process with its raylet; see `slackwater/__init__.py`."""
+    """Return a note if Ray would end this process with its raylet: see `slackwater/__init__.py`."""
     taken_for_raylet = environ.get("RAY_RAYLET_PID")
     if taken_for_raylet == str(os.getpid()) or (taken_for_raylet is None and os.getppid() != 1):
         return []
@@ -75,10 +75,10 @@ def notes_on_the_raylet(environ: Mapping[str, str] = os.environ) -> list[str]:
 
 
 def refuse_a_second() -> None:
-    """Raise ClusterError if this process is connected to a Ray cluster already."""
+    """Raise ClusterError if this process is already connected to a Ray cluster."""
     if ray.is_initialized():
         raise ClusterError(
-            "this process is connected to Ray already, and one process drives one cluster; "
+            "this process is already connected to Ray, and one process drives one cluster; "
             "close that one first (Cluster.close(), or ray.shutdown())"
         )
 
@@ -87,22 +87,22 @@ def find_address(address: str | None = None) -> str:
     """Return "host:port" of a Ray head, or "ray://host:port" of a Ray client's proxy.
 
     Args:
-        address: either of them; None or "auto" takes RAY_ADDRESS, else the one Ray on this host.
+        address: either form; None or "auto" takes RAY_ADDRESS, else the only Ray on this host.
 
     Raises:
-        ClusterError: not such an address; or to be found here, and there is none or several.
+        ClusterError: not such an address, or no or several clusters have nodes on this host.
     """
     if address in (None, "auto"):
         address = os.environ.get("RAY_ADDRESS") or "auto"
     if address == "auto":
         _services.find_gcs_addresses.cache_clear()
-        found = sorted(_services.find_gcs_addresses())
-        if len(found) == 1:
-            return str(found[0])
-        if found:
+        addresses = sorted(_services.find_gcs_addresses())
+        if len(addresses) == 1:
+            return str(addresses[0])
+        if addresses:
             raise ClusterError(
-                f"several Ray clusters have nodes on this host: {', '.join(found)}; "
-                "say which one: --address host:port, or Cluster.connect('host:port')"
+                f"several Ray clusters have nodes on this host: {', '.join(addresses)}; "
+                "choose one: --address host:port, or Cluster.connect('host:port')"
             )
         raise ClusterError(
             "no Ray cluster has a node on this host; start one with `ray start` or "
@@ -119,16 +119,16 @@ def find_address(address: str | None = None) -> str:
 
 
 def settings_for(address: str) -> dict[str, str]:
-    """Return the environment variables that a driver of this cluster needs beside its own.
+    """Return the environment variables that a driver of this cluster needs in addition.
 
     Raises:
-        ClusterError: nobody listens at the address, or others can read the token that we have.
+        ClusterError: no process listens at the address, or others can read our token.
     """
     settings = {"RAY_USAGE_STATS_ENABLED": "0"}
     if "RAY_AUTH_MODE" not in os.environ and (
         "RAY_AUTH_TOKEN_PATH" in os.environ or has_token(os.environ)
     ):
-        settings["RAY_AUTH_MODE"] = "token"  # who has a token means to show it
+        settings["RAY_AUTH_MODE"] = "token"  # a user with a token means to show it
     refuse_shared_token(os.environ | settings)
     host, _, port = address.removeprefix(CLIENT).rpartition(":")
     reason = _why_unreachable(host, int(port))
@@ -138,36 +138,37 @@ def settings_for(address: str) -> dict[str, str]:
             "prints them), and whether the cluster is up (`ray status`)"
         )
     if is_loopback(host) and _why_unreachable(_services.get_node_ip_address(), int(port)):
-        settings[LOOPBACK_ONLY] = "0"  # nodes of RayNodes.local(), which listen nowhere else
+        settings[LOOPBACK_ONLY] = "0"  # nodes of RayNodes.local() listen on loopback alone
     return settings
 
 
 def check_cluster(address: str, settings: Mapping[str, str]) -> list[str]:
-    """Ask the head at `address` who it is; return what the user should know.
+    """Check the cluster at `address`; return notes for the user.
 
     Raises:
-        ClusterError: it is no Ray head, refuses our token, is of another version of Ray or
-            Python, has no node on this host, or takes anyone, and not on loopback alone.
+        ClusterError: the address is no Ray head, refuses our token, has another version of Ray or
+            Python, or no node on this host. Or the cluster accepts peers without a token, and not
+            on loopback alone.
     """
     cluster = ask(address, settings)
-    if not address.startswith(CLIENT):  # Ray's client compares by itself
+    if not address.startswith(CLIENT):  # Ray's client checks this itself
         _check_node_here(address, cluster)
     if not cluster["is_open"]:
         return []
-    reason = f"the Ray cluster at {address} takes anyone without a token"
+    reason = f"the Ray cluster at {address} accepts peers without a token"
     host = address.removeprefix(CLIENT).rpartition(":")[0]
     if all(map(is_loopback, [host, *cluster.get("hosts", [])])):
         return [f"{reason}; {OPEN_RULE}"]
     raise ClusterError(
-        f"{reason}, so whoever reaches its ports can run programs on its nodes; {OPEN_RULE}"
+        f"{reason}, so anyone who reaches its ports can run programs on its nodes; {OPEN_RULE}"
     )
 
 
 def ask(address: str, settings: Mapping[str, str]) -> dict[str, Any]:
-    """Return what `actors/nodes/probe.py` says of the cluster at `address`.
+    """Return the answer of `actors/nodes/probe.py` about the cluster at `address`.
 
     Raises:
-        ClusterError: it is no Ray head, or refuses our token.
+        ClusterError: the address is no Ray head, or refuses our token.
     """
     try:
         answer = subprocess.run(  # noqa: S603 our own file, no shell
@@ -189,10 +190,10 @@ def ask(address: str, settings: Mapping[str, str]) -> dict[str, Any]:
             f"no token for the Ray cluster at {address}: {cluster['detail']}; {TOKEN_RULE}"
         )
     if problem == "refused":
-        raise ClusterError(f"the Ray cluster at {address} refuses our token: {TOKEN_RULE}")
+        raise ClusterError(f"the Ray cluster at {address} refuses our token; {TOKEN_RULE}")
     if problem:
         raise ClusterError(
-            f"what listens at {address} does not answer as a Ray head: {cluster['detail']}; "
+            f"the process at {address} does not answer as a Ray head: {cluster['detail']}; "
             "give the port that `ray start` printed (not the dashboard's, not a client proxy's)"
         )
     return cluster
@@ -210,10 +211,10 @@ def _check_node_here(address: str, cluster: Mapping[str, Any]) -> None:
 
 
 def check_versions(address: str, *, ray_version: str, python_version: str) -> None:
-    """Refuse a cluster whose Ray or Python is not ours to the last digit, as Ray itself does.
+    """Refuse a cluster with another version of Ray or Python, as Ray does.
 
     Raises:
-        ClusterError: they differ.
+        ClusterError: a version differs.
     """
     ours = (ray.__version__, platform.python_version())
     if (ray_version, python_version) != ours:
@@ -225,14 +226,14 @@ def check_versions(address: str, *, ray_version: str, python_version: str) -> No
 
 
 class Driver:
-    """The connection of this process to one Ray cluster; one at a time.
+    """Connects this process to a Ray cluster; one at a time.
 
     Args:
         address: "host:port" of the head.
-        settings: {environment variable: value}, set while connected, put back by `close`.
+        settings: {environment variable: value}, set while connected, restored by `close`.
 
     Raises:
-        ClusterError: connected already, or Ray refuses.
+        ClusterError: already connected, or Ray refuses.
     """
 
     def __init__(self, address: str, settings: Mapping[str, str]) -> None:
@@ -240,12 +241,12 @@ class Driver:
         settings = {**GCS_PATIENCE, **settings}
         self._before = {name: os.environ.get(name) for name in [*settings, "RAY_AUTH_TOKEN"]}
         if "RAY_AUTH_TOKEN_PATH" in settings:
-            os.environ.pop("RAY_AUTH_TOKEN", None)  # it would win over the path
+            os.environ.pop("RAY_AUTH_TOKEN", None)  # it would take precedence
         os.environ.update(settings)
         _read_settings_again()
         try:
             # Quiet: what workers print stays in Ray's logs, and Ray's own notices out of sight.
-            # `ray.init` has no word for those of raylets ("A worker died …"): they go to stdout.
+            # `ray.init` cannot silence those of raylets ("A worker died …"): they go to stdout.
             _worker._worker_logs_enabled = False
             _init(address)
         except Exception as error:
@@ -259,7 +260,7 @@ class Driver:
             raise
 
     def close(self) -> None:
-        """Disconnect, and leave the environment as it was. Idempotent."""
+        """Disconnect, and restore the environment. Idempotent."""
         attempt(CLOSE_S, ray.shutdown)
         _worker._worker_logs_enabled = True
         for name, value in self._before.items():
@@ -271,7 +272,7 @@ class Driver:
 
 
 def _init(address: str) -> None:
-    # A client proxy starts a server for each client, and now and then one ends at once (Ray 2.60).
+    # A client proxy starts a server for each client, which sometimes ends at once (Ray 2.60).
     tries = CLIENT_TRIES if address.startswith("ray://") else 1
     for left in reversed(range(tries)):
         try:
@@ -285,14 +286,14 @@ def _init(address: str) -> None:
 
 
 def _read_settings_again() -> None:
-    """Make Ray look at the environment again: it reads it once, when it is imported."""
+    """Make Ray read the environment again, which it does only at its import."""
     ray._private.ray_constants.ENABLE_RAY_CLUSTER = os.environ.get(LOOPBACK_ONLY, "1") != "0"
     _raylet.Config.initialize("")
     _raylet.AuthenticationTokenLoader.instance().reset_cache()
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether only this host itself can reach such an address."""
+    """Return whether only this host can reach such an address."""
     try:
         return ipaddress.ip_address(host.strip("[]")).is_loopback
     except ValueError:
@@ -300,11 +301,11 @@ def is_loopback(host: str) -> bool:
 
 
 def _why_unreachable(host: str, port: int) -> str | None:
-    """Return why no TCP connection opens, or None if one does."""
+    """Return why no TCP connection opens; None if one does."""
     try:
         with socket.create_connection((host.strip("[]"), port), timeout=REACH_S):
             return None
     except TimeoutError:
         return f"no answer within {REACH_S:.0f} s"
-    except OSError as error:  # nobody listens, unknown host, no route
+    except OSError as error:  # no listener, unknown host, no route
         return error.strerror or str(error)

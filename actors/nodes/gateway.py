@@ -1,7 +1,7 @@
-"""Questions that only a process inside the cluster can answer, asked from wherever we are.
+"""Ask questions that only a process inside the cluster can answer, from any driver.
 
-A driver on a node asks Ray itself. A Ray client (`ray://`) is outside: its questions travel as a
-small task, without a CPU of its own, to the head.
+A driver on a node asks Ray itself. A Ray client (`ray://`) is outside: its questions travel to the
+head as a small task that needs no CPU.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ __all__ = ["inside", "is_client", "on_node", "usable_nodes"]
 
 _T = TypeVar("_T")
 GREET_S = SERVE_S
-"""How long a node that is to take slots may take to greet."""
+"""How long a node may take to greet before it is refused for slots."""
 ANSWER_S = 60.0
-"""A node may have to start a worker for our task: seconds, more on a busy machine."""
+"""A node may have to start a worker for our task; takes seconds, more on a busy machine."""
 
 
 def is_client() -> bool:
@@ -34,12 +34,12 @@ def is_client() -> bool:
 
 
 def inside(ask: Callable[..., _T], *args: Any, timeout_s: float = ANSWER_S) -> _T:
-    """Return `ask(*args)`, called here, or in the cluster if we are a client of it.
+    """Return `ask(*args)`, called here, or in the cluster if we are its client.
 
     Args:
-        ask: a function of ours, known by its name there.
-        args: what it is called with.
-        timeout_s: how long to wait for its answer from there.
+        ask: a function of ours, which the cluster finds by its name.
+        args: arguments of `ask`.
+        timeout_s: how long to wait for the cluster's answer.
 
     Raises:
         ClusterError: no answer in time.
@@ -48,16 +48,22 @@ def inside(ask: Callable[..., _T], *args: Any, timeout_s: float = ANSWER_S) -> _
 
 
 def on_node(ask: Callable[..., Any], *args: Any, node_id: str | None = None) -> Any:
-    """Return the reference of `ask(*args)`, called in a task on a node, or on any."""
+    """Return the reference of `ask(*args)`, called in a task on a node.
+
+    Args:
+        ask: a function of ours, which the node finds by its name.
+        args: arguments of `ask`.
+        node_id: of the node; None: any node.
+    """
     place = NodeAffinitySchedulingStrategy(node_id, soft=False) if node_id else None
     task: Any = ray.remote(num_cpus=0, max_retries=0)(ask)
     return task.options(scheduling_strategy=place).remote(*args)
 
 
 def usable_nodes() -> tuple[list[NodeInfo], list[NodeInfo]]:
-    """Return the nodes that can take slots, head first, and those that do not answer.
+    """Return the nodes that can take slots (head first), and the silent ones.
 
-    Ray takes up to half a minute to notice that a host is gone, or that a raylet hangs; a new job
+    Ray needs up to half a minute to notice that a host is lost, or that a raylet hangs; a new job
     cannot wait for that.
     """
     return inside(_usable_nodes)
@@ -65,8 +71,8 @@ def usable_nodes() -> tuple[list[NodeInfo], list[NodeInfo]]:
 
 def _usable_nodes() -> tuple[list[NodeInfo], list[NodeInfo]]:
     nodes = list_nodes()
-    there = serving(nodes, within_s=GREET_S)
-    return there, [node for node in nodes if node not in there]
+    serving_nodes = serving(nodes, within_s=GREET_S)
+    return serving_nodes, [node for node in nodes if node not in serving_nodes]
 
 
 def _got(call: Any, timeout_s: float) -> Any:
@@ -74,6 +80,6 @@ def _got(call: Any, timeout_s: float) -> Any:
         return ray.get(call, timeout=timeout_s)
     except GetTimeoutError as problem:
         raise ClusterError(
-            f"the cluster did not run a small task of ours within {timeout_s:.0f} s; see with "
+            f"the cluster did not run a small task within {timeout_s:.0f} s; see with "
             "`ray status` whether its nodes are up and have memory"
         ) from problem

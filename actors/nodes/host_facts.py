@@ -1,7 +1,7 @@
-"""What a host is like, for `slackwater doctor`: facts, no judgement.
+"""Collect facts of a host for `slackwater doctor`, without judgement.
 
-Standard library only, and one file: it runs as a Ray task on a node, and over ssh on a host that
-has nothing of ours yet (`main`, which then says the time whenever it is asked).
+Standard library only, and one file: it runs as a Ray task on a node, and over ssh on a host without
+slackwater. There `main` prints the facts, and then answers each line with the host's time.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ __all__ = ["PORTS", "clock_ns", "host_facts"]
 PACKAGES = ("ray", "pyarrow", "numpy", "slackwater")
 PORTS = (6379, 8265, 10001)  # Ray's head: itself, its dashboard and jobs, its client
 MARK = "slackwater-facts "
-"""Before each line of ours, since a login shell may print lines of its own."""
-_LISTENS = "0A"  # a state, in the words of /proc/net/tcp
+"""Prefix of each line of ours, since a login shell may print lines, too."""
+_LISTENS = "0A"  # a state in /proc/net/tcp
 
 
 def host_facts() -> dict[str, Any]:
-    """Return what there is to know of this host, as plain JSON values.
+    """Return the facts of this host as plain JSON values.
 
-    Sizes are in bytes; what cannot be known is None.
+    Sizes are in bytes; None for a fact that is not known.
     """
     files = resource.getrlimit(resource.RLIMIT_NOFILE)
     return {
@@ -50,7 +50,7 @@ def host_facts() -> dict[str, Any]:
 
 
 def clock_ns() -> int:
-    """Return this host's time."""
+    """Return this host's wall clock."""
     return time.time_ns()
 
 
@@ -62,7 +62,7 @@ def _version(package: str) -> tuple[str, str | None]:
 
 
 def _java() -> str | None:
-    """Return where a Java is: JAVA_HOME, PATH, or the wheel that has one."""
+    """Return the folder of a Java: JAVA_HOME, PATH, or the wheel with one."""
     home = os.environ.get("JAVA_HOME")
     if home and os.path.exists(f"{home}/bin/java"):
         return home
@@ -88,7 +88,7 @@ def _size(folder: str, what: str) -> int | None:
 
 
 def _token_mode() -> int | None:
-    """Return the permissions of the token file; None: there is none, or it cannot be seen."""
+    """Return the permissions of the token file; None if it cannot be seen."""
     path = os.environ.get("RAY_AUTH_TOKEN_PATH") or os.path.expanduser("~/.ray/auth_token")
     try:
         return stat.S_IMODE(os.stat(path).st_mode)
@@ -97,10 +97,10 @@ def _token_mode() -> int | None:
 
 
 def _listeners() -> dict[int, str | None]:
-    """Return {port: who listens there}, of `PORTS` that are taken.
+    """Return {port: its listener}, of those `PORTS` that are taken.
 
-    Who is "ray", another process as "name, process id", or None for one of another user, which
-    we cannot see. No command lines: they may hold what nobody should read.
+    A listener is "ray", another process as "name, process id", or None for another user's process,
+    which we cannot see. No command lines: they may hold secrets.
     """
     inodes: dict[str, int] = {}
     for table in ("/proc/net/tcp", "/proc/net/tcp6"):
@@ -112,15 +112,15 @@ def _listeners() -> dict[int, str | None]:
             port = int(fields[1].rpartition(":")[2], 16)
             if fields[3] == _LISTENS and port in PORTS:
                 inodes[f"socket:[{fields[9]}]"] = port
-    found: dict[int, str | None] = dict.fromkeys(inodes.values())
+    listeners: dict[int, str | None] = dict.fromkeys(inodes.values())
     for descriptor in Path("/proc").glob("[0-9]*/fd/*") if inodes else ():
         try:
             port = inodes.get(os.readlink(descriptor), 0)
             if port:
-                found[port] = _name(descriptor.parents[1])
-        except OSError:  # it ended meanwhile, or is another user's
+                listeners[port] = _name(descriptor.parents[1])
+        except OSError:  # the process ended meanwhile, or is another user's
             continue
-    return found
+    return listeners
 
 
 def _name(process: Path) -> str:
@@ -131,7 +131,7 @@ def _name(process: Path) -> str:
 
 
 def main() -> None:
-    """Print the facts, and then the time for each line that comes in."""
+    """Print the facts, and then the time for each line of input."""
     print(MARK + json.dumps(host_facts()), flush=True)  # noqa: T201 the answer, for ssh
     for _ in sys.stdin:
         print(MARK + str(clock_ns()), flush=True)  # noqa: T201

@@ -1,9 +1,9 @@
-"""Whether hosts answer, asked of their kernels: so a host that is gone is known within seconds.
+"""Ask kernels whether their hosts answer, so that a lost host is known within seconds.
 
-Ray takes 15 to 30 s to say that a node is dead when its host falls silent (no power, a cut
-cable), and ZeroMQ's heartbeats know only of slots that have a channel to another host. So every
-job opens a TCP connection to each of its hosts' raylets once a second, and sends nothing. The
-kernel answers it, however busy the processes there are.
+Ray needs 15 to 30 s to report a dead node whose host falls silent (no power, a cut cable).
+ZeroMQ's heartbeats cover only slots with a channel to another host. So every job opens a TCP
+connection to each of its hosts' raylets once a second, and sends nothing. The kernel answers it,
+however busy the processes there are.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ __all__ = ["HostMonitor", "answering", "serving"]
 ASK_EVERY_S = 1.0
 ANSWER_S = 1.0
 SERVE_S = 3.0
-"""How long a raylet may take to greet: a millisecond, unless it hangs or has no processor."""
+"""How long a raylet may take to greet: a millisecond, unless it hangs or has no core."""
 GREETING = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])
-"""How a connection of gRPC begins (RFC 9113, 3.4): the preface, and SETTINGS without any."""
+"""Start of a gRPC connection (RFC 9113, 3.4): the preface, and SETTINGS without settings."""
 LOST_AFTER = 4
-"""So many questions in a row without an answer: a lost packet or two are no lost host."""
+"""Questions in a row without an answer after which a host is lost: packets may be lost, too."""
 
 
 class HostMonitor:
-    """Asks hosts whether they are there, as often as it is looked at; only `begin` waits.
+    """Asks hosts whether they answer, each time `look` is called; only `begin` waits.
 
     Args:
-        nodes: to ask; those whose port is not known (0) are not.
+        nodes: to ask; nodes of unknown port (0) are not asked.
         now_s: a clock, in seconds.
     """
 
@@ -43,18 +43,18 @@ class HostMonitor:
         self._now_s = now_s
 
     def begin(self) -> None:
-        """Find out which hosts answer now, a second at most: those can be lost later."""
+        """Find the hosts that answer now, within a second: only these can be lost later."""
         for node in answering([host.node for host in self._asked.values()]):
             self._asked[node.node_id].has_answered = True
 
     def ask_too(self, nodes: Iterable[NodeInfo]) -> None:
-        """Ask these, too; the first answer of each says that it can be lost."""
+        """Ask these nodes, too; each can be lost once it has answered."""
         for node in nodes:
             if node.port:
                 self._asked.setdefault(node.node_id, _Host(node))
 
     def look(self) -> dict[str, str]:
-        """Take in answers and ask again; return {id of a lost node: what is wrong with it}."""
+        """Read answers and ask again; return {id of a lost node: its problem}."""
         now_s = self._now_s()
         for host in self._asked.values():
             host.look(now_s)
@@ -65,7 +65,7 @@ class HostMonitor:
         }
 
     def close(self) -> None:
-        """Ask no more."""
+        """Stop asking."""
         for host in self._asked.values():
             host.hang_up()
 
@@ -74,7 +74,7 @@ class _Host:
     def __init__(self, node: NodeInfo) -> None:
         self.node = node
         self.failures = 0
-        self.has_answered = False  # else a firewall between us would look like a loss
+        self.has_answered = False  # else a firewall would look like a loss
         self.problem = ""
         self._socket: socket.socket | None = None
         self._asked_s = float("-inf")
@@ -105,7 +105,7 @@ class _Host:
 
 
 def answering(nodes: Sequence[NodeInfo], *, within_s: float = ANSWER_S) -> list[NodeInfo]:
-    """Return the nodes whose hosts answer, in their order; waits no longer than told."""
+    """Return the nodes whose hosts answer, in their order; waits `within_s` at most."""
     calls = {node.node_id: _call(node) for node in nodes if node.port}
     answers: dict[str, str] = {}
     deadline_s = time.monotonic() + within_s
@@ -129,10 +129,10 @@ def answering(nodes: Sequence[NodeInfo], *, within_s: float = ANSWER_S) -> list[
 
 
 def serving(nodes: Sequence[NodeInfo], *, within_s: float = SERVE_S) -> list[NodeInfo]:
-    """Return the nodes whose raylets are at work, in their order; waits no longer than told.
+    """Return the nodes whose raylets are at work, in their order; waits `within_s` at most.
 
-    The kernel answers a call for a process that hangs (SIGSTOP, a debugger, no processor), so
-    each is greeted, and must say something: gRPC sends its own settings, TLS an alert.
+    The kernel also answers for a process that hangs (SIGSTOP, a debugger, no core). So each raylet
+    is greeted, and must send something: gRPC sends its own settings, TLS an alert.
     """
     calls = {node.node_id: _call(node) for node in nodes if node.port}
     greeted: set[str] = set()
@@ -152,7 +152,7 @@ def serving(nodes: Sequence[NodeInfo], *, within_s: float = SERVE_S) -> list[Nod
             if call.fileno() not in ready or node_id in spoke | failed:
                 continue
             if node_id in greeted:
-                spoke.add(node_id)  # whatever it is: a process has said it, or hung up
+                spoke.add(node_id)  # any bytes: a process sent them, or hung up
             elif _answer(call) == "" and _is_greeted(call):
                 greeted.add(node_id)
             else:
@@ -171,7 +171,7 @@ def _is_greeted(call: socket.socket) -> bool:
 
 
 def _call(node: NodeInfo) -> socket.socket:
-    """Begin to connect; whatever is wrong with that, the socket tells later."""
+    # A failure to connect is the socket's to report, later.
     family = socket.AF_INET6 if ":" in node.ip else socket.AF_INET
     call = socket.socket(family, socket.SOCK_STREAM)
     call.setblocking(False)
@@ -180,7 +180,7 @@ def _call(node: NodeInfo) -> socket.socket:
 
 
 def _answer(call: socket.socket) -> str | None:
-    """Return "" if it was answered, None if it may yet be, else what is wrong."""
+    """Return the call's problem, "" if it was answered, None if still open."""
     ready = select.poll()
     ready.register(call, select.POLLOUT)
     if not ready.poll(0):

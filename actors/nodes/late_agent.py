@@ -1,9 +1,9 @@
-"""Stands in for Ray's runtime env agent on local nodes until somebody asks it: 8 MB instead of 75.
+"""Stand in for Ray's runtime env agent until its first call: 8 MB, not 75.
 
-A raylet does not start without that agent and dies with it, but asks it only for a task or an
-actor that has a runtime_env, which ours have not. This process listens at a port, writes it where
+A raylet does not start without that agent, and dies with it. But it calls the agent only for a task
+or an actor with a runtime_env, which ours have not. This process listens at a port, writes it where
 the raylet looks for it, and waits. At the first call it becomes Ray's own agent, which finds the
-call where it was left. It ends with its raylet. Run by the raylet, as a file, with the path of
+call where it was left. It ends with its raylet. The raylet runs it as a file, with the path of
 Ray's agent and its arguments.
 """
 
@@ -26,11 +26,11 @@ BACKLOG = 128
 
 
 def main(arguments: list[str]) -> None:
-    """Wait for a call; or, told a socket that listens, be Ray's agent on it.
+    """Wait for a call; or, given a listening socket, run Ray's agent on it.
 
     Args:
-        arguments: of the first, `AGENT --node-id=… --session-dir=… --node-ip-address=… …`; of the
-            second, `--listening=FD AGENT …`.
+        arguments: for the wait, `AGENT --node-id=… --session-dir=… --node-ip-address=… …`; for the
+            agent, `--listening=FD AGENT …`.
     """
     if arguments[0].startswith(BECOME):
         be_the_agent(int(arguments[0].removeprefix(BECOME)), arguments[1:])
@@ -39,11 +39,11 @@ def main(arguments: list[str]) -> None:
 
 
 def wait_for_a_call(arguments: list[str]) -> None:
-    """Listen, say where, and become Ray's agent once somebody connects."""
+    """Listen, write down the port, and become Ray's agent at the first connection."""
     options = dict(word[2:].split("=", 1) for word in arguments if word.startswith("--"))
     port = int(options["runtime-env-agent-port"] or 0)
-    found = socket.getaddrinfo(options["node-ip-address"], port, type=socket.SOCK_STREAM)
-    family, kind, protocol, _, address = found[0]
+    candidates = socket.getaddrinfo(options["node-ip-address"], port, type=socket.SOCK_STREAM)
+    family, kind, protocol, _, address = candidates[0]
     listening = socket.socket(family, kind, protocol)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     listening.bind(address)
@@ -53,24 +53,24 @@ def wait_for_a_call(arguments: list[str]) -> None:
     part.write_text(str(listening.getsockname()[1]), encoding="ascii")
     part.replace(path)  # the raylet never sees half a file
     called, _, _ = select.select([0, listening.fileno()], [], [])
-    if 0 in called:  # the raylet holds the other end: it is gone
+    if 0 in called:  # the raylet held the other end, and is gone
         return
     listening.set_inheritable(True)
-    told = f"{BECOME}{listening.fileno()}"
-    ours = [sys.executable, os.path.abspath(__file__), told]
+    become = f"{BECOME}{listening.fileno()}"
+    ours = [sys.executable, os.path.abspath(__file__), become]
     os.execv(ours[0], [*ours, *arguments])  # noqa: S606 (no shell is what we want)
 
 
 def be_the_agent(descriptor: int, arguments: list[str]) -> None:
-    """Run Ray's agent on the socket at which it was called before it was there."""
+    """Run Ray's agent on the socket that was called before the agent ran."""
     agent = Path(arguments[0])
-    sys.path.insert(0, str(agent.with_name("thirdparty_files")))  # where it has its aiohttp
+    sys.path.insert(0, str(agent.with_name("thirdparty_files")))  # folder of its aiohttp
     web: Any = importlib.import_module("aiohttp.web")
     listening = socket.socket(fileno=descriptor)
     run_app = web.run_app
 
     def run_here(app: Any, *, sock: socket.socket, **rest: Any) -> None:
-        sock.close()  # one that it has bound by itself
+        sock.close()  # the one that it has bound
         run_app(app, sock=listening, **rest)
 
     web.run_app = run_here
@@ -79,7 +79,7 @@ def be_the_agent(descriptor: int, arguments: list[str]) -> None:
 
 
 def _any_port(word: str) -> str:
-    """Return an argument for Ray's agent without its dashes: it binds a port that we then drop."""
+    # Ray's agent binds a port of its own, which we then close.
     name = word.removeprefix("--")
     return "runtime-env-agent-port=0" if name.startswith("runtime-env-agent-port=") else name
 

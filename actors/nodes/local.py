@@ -1,7 +1,7 @@
-"""Ray nodes simulated on this machine: the driver's side of `actors/nodes/local_supervisor.py`.
+"""Simulate Ray nodes on this machine: driver's side of `actors/nodes/local_supervisor.py`.
 
 The nodes are real Ray nodes, but they share one clock and this machine's cores: their CPUs are
-accounting only. They listen on 127.0.0.1 alone, and take nobody without the token, which lives in
+accounting only. They listen on 127.0.0.1 alone, and refuse peers without the token, which lives in
 a private folder and nowhere else.
 """
 
@@ -28,13 +28,13 @@ __all__ = ["LocalNodes"]
 
 SUPERVISOR = Path(__file__).with_name("local_supervisor.py")
 SPARE_CPUS = 3  # beside the slots, for Spark's executors
-LEAST_OBJECT_STORE_MB = 75  # Ray refuses less
+LEAST_OBJECT_STORE_MB = 75  # Ray refuses a smaller one
 START_LIMIT_S = 120.0  # three nodes take 4 s on an idle machine
 STOP_LIMIT_S = 30.0  # of which the supervisor uses 20 at most
-# A Unix socket's path has at most 107 characters; behind ours comes, 71 characters long,
+# A Unix socket's path has at most 107 characters; Ray appends 71 characters to ours:
 # /ray/session_2026-01-31_12-00-00_123456_1234567/sockets/plasma_store.12
 LONGEST_FOLDER = 36
-# What of the user's must not reach nodes of our own: another cluster's address, token, storage.
+# The user's settings for another cluster (address, token, storage) must not reach our nodes.
 FOREIGN = (
     "RAY_ADDRESS",
     "RAY_AUTH_TOKEN",
@@ -46,18 +46,18 @@ FOREIGN = (
 
 
 class LocalNodes:
-    """Starts `count` Ray nodes, named node-1, node-2, …, and takes them down again.
+    """Starts `count` Ray nodes, named node-1, node-2, …, and takes them down.
 
     Args:
         count: nodes, >= 1. The first is the head.
         cores: slots of each, >= 1.
-        cpus_per_node: logical CPUs of each, >= cores; None: `SPARE_CPUS` more. More than the
-            machine has is fine: Ray only counts them. Spark through RayDP needs some beside the
+        cpus_per_node: logical CPUs of each, >= cores; None: cores + `SPARE_CPUS`. More than the
+            machine has is fine: Ray only counts them. Spark through RayDP needs some besides the
             slots.
         object_store_mb: Ray's object store of each node, in MiB, >= 75.
-        progress: is told each step, in words.
+        progress: called with a description of each step.
 
-    The environment as it is now (such as JAVA_HOME and JDK_JAVA_OPTIONS) is what workers will see.
+    The environment as it is now (such as JAVA_HOME and JDK_JAVA_OPTIONS) reaches the workers.
 
     Raises:
         SettingError: an argument out of its range.
@@ -84,13 +84,13 @@ class LocalNodes:
                     "driver_pid": os.getpid(),
                     "folder": str(self._folder),
                     "count": count,
-                    "resources": {SLOTS: cores},  # so that whoever connects sees as many as we do
+                    "resources": {SLOTS: cores},  # so that each driver sees the same number
                     "cpus_per_node": cpus,
                     "object_store_bytes": object_store_mb * 2**20,
                 }
             )
             ready = self._wait_until_ready(progress or (lambda _: None))
-        except BaseException:  # Ctrl-C too: nothing may be left behind
+        except BaseException:  # Ctrl-C too: no process may remain
             self.close()
             raise
         self.address: str = ready["address"]
@@ -100,15 +100,15 @@ class LocalNodes:
         """Take all nodes down; return when every process and the folder are gone. Idempotent."""
         supervisor, self._supervisor = self._supervisor, None
         if supervisor is not None:
-            _pipe(supervisor.stdin).close()  # the sign to take everything down
-            try:  # a second Ctrl-C here is harmless: the supervisor goes on by itself
+            _pipe(supervisor.stdin).close()  # asks the supervisor to take everything down
+            try:  # a second Ctrl-C here is harmless: the supervisor goes on regardless
                 supervisor.wait(timeout=STOP_LIMIT_S)
             except subprocess.TimeoutExpired:
                 supervisor.kill()  # and the system kills the nodes with it
                 supervisor.wait()
                 raise ClusterError(
-                    f"the local nodes did not end within {STOP_LIMIT_S:.0f} s and were killed; "
-                    "a disk that does not answer can do this: look for raylet processes"
+                    f"the local nodes did not end within {STOP_LIMIT_S:.0f} s and were killed; a "
+                    "stuck disk can do this: look for raylet processes"
                 ) from None
             finally:
                 _pipe(supervisor.stdout).close()
@@ -127,7 +127,7 @@ class LocalNodes:
 
     def _start_supervisor(self, plan: dict[str, Any]) -> subprocess.Popen[str]:
         environment = {k: v for k, v in os.environ.items() if k not in FOREIGN} | self.environment
-        # What a JVM lays into its temp folder (libraries, blocks) goes with ours.
+        # A JVM's temp files (libraries, blocks) are removed with our folder.
         java = f"-XX:-UsePerfData -Djava.io.tmpdir={self._folder}"
         environment["JDK_JAVA_OPTIONS"] = (
             f"{environment.get('JDK_JAVA_OPTIONS', '')} {java}".strip()
@@ -166,7 +166,7 @@ class LocalNodes:
         )
 
     def _last_words(self) -> str:
-        """Return the end of the supervisor's log; the folder may be gone already."""
+        """Return the end of the supervisor's log; empty if the folder is gone."""
         with contextlib.suppress(OSError):
             lines = (self._folder / "supervisor.log").read_text(errors="replace").splitlines()
             return "".join(f"  | {line}\n" for line in lines[-5:])
@@ -176,8 +176,8 @@ class LocalNodes:
 def _check(count: int, cores: int, cpus_per_node: int, object_store_mb: int) -> None:
     if sys.platform != "linux":
         raise ClusterError(
-            f"local nodes need Linux and this is {sys.platform}: their processes are tied "
-            "together by its kernel; run the flow in the simulator, or connect to a cluster"
+            f"local nodes need Linux, and this is {sys.platform}: its kernel ties their "
+            "processes together; run the flow in the simulator, or connect to a cluster"
         )
     for name, value, least in (
         ("count", count, 1),
@@ -190,7 +190,7 @@ def _check(count: int, cores: int, cpus_per_node: int, object_store_mb: int) -> 
 
 
 def _private_folder() -> Path:
-    """Create a folder that only this user may enter, with a path short enough for sockets."""
+    """Create a folder for this user alone, with a path short enough for sockets."""
     base = Path(tempfile.gettempdir())
     if len(str(base)) + len("/sw-12345678") > LONGEST_FOLDER:
         base = Path("/tmp")  # noqa: S108 mkdtemp makes a fresh folder there, mode 0700
@@ -204,7 +204,7 @@ def _private_folder() -> Path:
 
 
 def _with_token(folder: Path) -> dict[str, str]:
-    """Write a fresh token that only this user may read; return the environment that uses it."""
+    """Write a fresh token for this user alone; return the environment that uses it."""
     path = folder / "token"
     with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
         file.write(secrets.token_hex(32))
@@ -212,10 +212,10 @@ def _with_token(folder: Path) -> dict[str, str]:
         "RAY_AUTH_MODE": "token",
         "RAY_AUTH_TOKEN_PATH": str(path),
         "RAY_USAGE_STATS_ENABLED": "0",
-        # Its name says less than it does: with 0, "this host" means 127.0.0.1 to Ray, not the
-        # address of the network card.
+        # Despite its name: with 0, Ray takes "this host" for 127.0.0.1, not for the address of the
+        # network card.
         "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
-        "SPARK_LOCAL_IP": "127.0.0.1",  # Spark on these nodes listens nowhere else either
+        "SPARK_LOCAL_IP": "127.0.0.1",  # Spark on these nodes listens on loopback, too
         "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # else Ray warns about GPUs
     }
 

@@ -1,14 +1,14 @@
-"""The process that starts the local Ray nodes and outlives their driver, to take them down.
+"""Start the local Ray nodes, outlive their driver, and take them down.
 
 ```
 driver ── pipe ──▶ supervisor ──▶ gcs_server, raylets ──▶ workers, Spark's JVMs, …
 ```
 
-The supervisor is a session leader (Ctrl-C in the terminal does not reach it) and a child subreaper
-(whatever a dying process leaves behind becomes the supervisor's own child). So "nothing is left"
-is a fact that it can see: it has no child. It takes everything down as soon as the pipe closes,
-which the system does however the driver dies. Should the supervisor itself be killed, the system
-kills gcs_server and raylets (PR_SET_PDEATHSIG), and workers die with their raylet.
+The supervisor is a session leader, so Ctrl-C in the terminal does not reach it. It is a child
+subreaper, so orphans of a dying process become its own children. So it can see that no process is
+left: it has no child. It takes everything down as soon as the pipe closes, which the system does
+however the driver dies. If the supervisor itself is killed, the system kills gcs_server and raylets
+(PR_SET_PDEATHSIG), and workers die with their raylet.
 
 It starts with Ray imported, then replaces itself by a bare Python of 9 MB that only waits.
 Run as a file: `python -P local_supervisor.py start <json>` and `python -I -S local_supervisor.py
@@ -33,26 +33,26 @@ from typing import Any, NoReturn
 
 __all__ = ["main"]
 
-LOOPBACK = "127.0.0.1"  # Ray binds to this interface alone only if it is spelled so
+LOOPBACK = "127.0.0.1"  # Ray binds to this interface alone only for this spelling
 PR_SET_CHILD_SUBREAPER = 36
 LOOK_S = 1.0  # between two looks at the parent, if a child of the driver holds the pipe open
 TAKE_DOWN_S = 20.0  # for killed processes to be gone; only a stuck disk takes that long
 
 # Ray's own settings, given to gcs_server and handed on by it to raylets, workers and driver.
 SYSTEM_CONFIG = {
-    "worker_niceness": 0,  # the default, 15, lets anything else on the machine go first
+    "worker_niceness": 0,  # the default, 15, gives way to any other process
     "prestart_worker_first_driver": False,  # else one idle worker of 120 MB per CPU
     "num_workers_soft_limit": 1,  # idle workers kept per node; the default is one per CPU
-    "enable_metrics_collection": False,  # nobody collects
+    "enable_metrics_collection": False,  # no process collects them
     "event_stats": False,
     "task_events_report_interval_ms": 0,  # else gcs_server keeps up to 100,000 past calls
-    # Answers up to here travel from process to process, and the reports of slots are such. What is
-    # longer (100 kB is Ray's default) lies in the raylet's store, and whoever reads it there when
-    # the raylet is gone is ended by Ray in mid-line: the user's process.
+    # Longer answers (100 kB is Ray's default) lie in the raylet's store; shorter ones, such as
+    # slots' reports, travel from process to process. Ray ends a process in mid-line that reads an
+    # answer there when the raylet is gone: the user's process.
     "max_direct_call_object_size": 2**20,
 }
 
-AGENTS = {  # {argument of raylet: what stands in for that agent of Ray's}
+AGENTS = {  # {argument of raylet: file that stands in for that agent of Ray's}
     "--dashboard_agent_command": "stub_agent.py",
     "--runtime_env_agent_command": "late_agent.py",
 }
@@ -69,7 +69,7 @@ def main(arguments: list[str]) -> None:
         raise OSError(ctypes.get_errno(), "prctl(PR_SET_CHILD_SUBREAPER) failed")
     threading.Thread(target=watch_while_starting, args=(plan,), daemon=True).start()
     reports = os.fdopen(os.dup(1), "w", buffering=1)
-    os.dup2(2, 1)  # what Ray prints goes to our log file, not into the reports
+    os.dup2(2, 1)  # Ray's prints go to our log file, not into the reports
     try:
         ready = start_nodes(plan, reports)
     except Exception as error:
@@ -80,7 +80,7 @@ def main(arguments: list[str]) -> None:
 
 
 def start_nodes(plan: dict[str, Any], reports: Any) -> dict[str, Any]:
-    """Start gcs_server and every node; return the address and the nodes' ids by name."""
+    """Start gcs_server and every node; return the head's address and the nodes' ids by name."""
     reports.write(json.dumps({"step": "loading Ray"}) + "\n")
     import ray._private.node  # noqa: PLC0415 the supervise phase has no Ray
 
@@ -88,7 +88,7 @@ def start_nodes(plan: dict[str, Any], reports: Any) -> dict[str, Any]:
 
     class Node(ray._private.node.Node):
         def start_api_server(self, **_: Any) -> None:
-            """No dashboard: it would be 90 MB and most of the starting time."""
+            """Start no dashboard: it would take 90 MB and most of the starting time."""
 
     start_process = inside.services.start_ray_process
 
@@ -96,7 +96,7 @@ def start_nodes(plan: dict[str, Any], reports: Any) -> dict[str, Any]:
         return start_process([_with_light_agents(word) for word in command], *rest, **options)
 
     inside.services.start_ray_process = start_with_light_agents
-    # Each node would offer the whole machine's memory; what they offer together must exist.
+    # By default each node offers the whole machine's memory; together they may offer it once.
     memory_bytes = inside.utils.estimate_available_memory() // plan["count"]
     head: Any = None
     ids: dict[str, str] = {}  # {node name: Ray node id}
@@ -107,7 +107,7 @@ def start_nodes(plan: dict[str, Any], reports: Any) -> dict[str, Any]:
             inside.parameter.RayParams(
                 node_ip_address=LOOPBACK,
                 node_name=name,
-                # By its name for placement, as RayDP does it.
+                # Its name is a resource for placement, as in RayDP.
                 resources={name: plan["cpus_per_node"], **plan["resources"]},
                 num_cpus=plan["cpus_per_node"],
                 num_gpus=0,
@@ -123,7 +123,7 @@ def start_nodes(plan: dict[str, Any], reports: Any) -> dict[str, Any]:
                 _system_config=None if head else SYSTEM_CONFIG,
             ),
             head=head is None,
-            shutdown_at_exit=False,  # exec is no exit; we take down by ourselves
+            shutdown_at_exit=False,  # exec is no exit; the supervisor takes nodes down
             spawn_reaper=True,  # which on Linux means PR_SET_PDEATHSIG
         )
         head = head or started
@@ -132,12 +132,12 @@ def start_nodes(plan: dict[str, Any], reports: Any) -> dict[str, Any]:
 
 
 def _with_light_agents(word: str) -> str:
-    """Return an argument of raylet, with the commands of Ray's two agents replaced by ours."""
+    """Return an argument of raylet, with Ray's two agents replaced by ours."""
     option, _, command = word.partition("=")
     words = shlex.split(command) if option in AGENTS else []
     if option == "--dashboard_agent_command":
         words = [w for w in words if w.startswith(("--session-dir=", "--node-id="))]
-    elif option == "--runtime_env_agent_command":  # Ray's agent, behind Python and its options
+    elif option == "--runtime_env_agent_command":  # Ray's agent, after Python and its options
         words = words[next(n for n, w in enumerate(words) if w.endswith(".py")) :]
     else:
         return word
@@ -146,17 +146,17 @@ def _with_light_agents(word: str) -> str:
 
 
 def watch_while_starting(plan: dict[str, Any]) -> None:
-    """Take down what there is if the driver goes away before the nodes are up.
+    """Take down the nodes if the driver ends before all are up.
 
-    Bare, for Ray holds the interpreter while it waits for gcs_server: if this thread killed that,
-    it would come to its next line when Ray has given up, 15 s later.
+    Bare, since Ray holds the interpreter while it waits for gcs_server: if this thread killed
+    gcs_server, it could run its next line only 15 s later, when Ray has given up.
     """
     wait_for_the_driver(plan)
     go_on_bare(plan)
 
 
 def go_on_bare(plan: dict[str, Any]) -> NoReturn:
-    """Replace this process by the `supervise` phase, from whichever thread.
+    """Replace this process by the `supervise` phase, from any thread.
 
     exec keeps pid, children, pipe and the subreaper mark, and drops Ray's 90 MB and all threads.
     """
@@ -165,7 +165,7 @@ def go_on_bare(plan: dict[str, Any]) -> NoReturn:
 
 
 def wait_for_the_driver(plan: dict[str, Any]) -> None:
-    """Return when the driver has closed its end of the pipe, or is gone."""
+    """Return when the driver has closed its end of the pipe, or has ended."""
     while os.getppid() == plan["driver_pid"]:
         if select.select([0], [], [], LOOK_S)[0] and not os.read(0, 64):
             return
@@ -184,7 +184,7 @@ def take_down_and_exit(plan: dict[str, Any], *, status: int = 0) -> None:
 
 
 def has_children() -> bool:
-    """Collect the dead, and return whether a child is left; a subreaper's orphans are children."""
+    """Collect dead children; return whether a child is left. A subreaper's orphans are children."""
     try:
         while os.waitpid(-1, os.WNOHANG)[0]:
             pass
@@ -194,17 +194,17 @@ def has_children() -> bool:
 
 
 def descendants(root: int) -> list[int]:
-    """Return the pids of all processes below `root`, parents first."""
+    """Return the pids of all descendants of `root`, parents first."""
     children: dict[int, list[int]] = {}  # {pid: pids of its children}
     for folder in Path("/proc").iterdir():
         if folder.name.isdigit():
-            with contextlib.suppress(OSError):  # it ended while we looked
+            with contextlib.suppress(OSError):  # the process ended meanwhile
                 fields = (folder / "stat").read_text(errors="replace").rpartition(")")[2].split()
                 children.setdefault(int(fields[1]), []).append(int(folder.name))
-    found = [root]
-    for pid in found:
-        found.extend(children.get(pid, []))
-    return found[1:]
+    pids = [root]
+    for pid in pids:
+        pids.extend(children.get(pid, []))
+    return pids[1:]
 
 
 if __name__ == "__main__":

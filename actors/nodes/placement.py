@@ -1,6 +1,6 @@
-"""The Ray nodes there are for the slots of [mace] Def. 7, and whether they have room.
+"""List the Ray nodes for the slots of [mace] Def. 7, and check their room.
 
-Which slot a stage goes to is decided in `runtime/placement`; `actors/jobs/job.py` starts them.
+`runtime/placement` decides the slot of each stage; `actors/jobs/job.py` starts the slots.
 """
 
 from __future__ import annotations
@@ -20,26 +20,26 @@ __all__ = ["NodeInfo", "check_room", "dead_nodes", "list_nodes", "missing_cpus",
 
 HEAD = "node:__internal_head__"  # the resource by which Ray marks its head
 SLOTS = "slackwater_slots"
-"""The resource by which a node says how many slots it offers; without it, one for each CPU."""
+"""Resource by which a node says how many slots it offers; without it, one for each CPU."""
 ROUNDING = 1e-6  # CPUs; Ray counts them in units of 0.0001
-FREED_S = 5.0  # Ray takes about one to say that an actor's CPU is free again
+FREED_S = 5.0  # Ray needs about 1 s to say that an actor's CPU is free
 LOOK_EVERY_S = 0.1
 
 
 @dataclass(frozen=True, slots=True)
 class NodeInfo:
-    """One alive Ray node, as it was when it was asked.
+    """An alive Ray node, as of the time when it was listed.
 
     Attributes:
         name: unique in the cluster: Ray's node name, else its address.
         node_id: Ray's id, in hexadecimal.
-        ip: the address that it listens on.
+        ip: address that the node listens on.
         cpus: logical CPUs in all.
-        cores: slots that it offers: whole CPUs, or as many as it says (`SLOTS`) if that is less.
-        free_cpus: those that no actor or task holds; Ray reports a change within about a second.
-        memory_bytes: what Ray may give to workers.
+        cores: slots that the node offers: whole CPUs, or fewer if it says so (`SLOTS`).
+        free_cpus: CPUs that no actor or task holds; Ray reports a change within about a second.
+        memory_bytes: memory that Ray may give to workers.
         is_head: whether the cluster's own book-keeping runs there.
-        port: of its raylet, which every node of the cluster can reach; 0: not known.
+        port: of its raylet, reachable by every node of the cluster; 0: not known.
     """
 
     name: str
@@ -54,37 +54,37 @@ class NodeInfo:
 
     @property
     def free_slots(self) -> int:
-        """How many of its slots have a free CPU."""
+        """Number of its slots with a free CPU."""
         return min(self.cores, int(self.free_cpus + ROUNDING))
 
 
 def list_nodes() -> list[NodeInfo]:
-    """Return the alive nodes of the cluster that this process is connected to, head first.
+    """Return the alive nodes of this process's cluster, head first.
 
     Raises:
-        ClusterError: it is connected to none, or the cluster's head does not answer.
+        ClusterError: the process is connected to none, or the cluster's head does not answer.
     """
     if not ray.is_initialized():
         raise ClusterError(
-            "no nodes to list: this process is not connected to Ray; "
+            "this process is not connected to Ray, so it has no nodes to list; "
             "open Cluster.local() or Cluster.connect() first"
         )
     return within(ASK_S, _list_nodes, what="which nodes there are")
 
 
 def _list_nodes() -> list[NodeInfo]:
-    asked: Any = ray  # untyped; and Ray has no public call for what is free on each node
-    return name_nodes(asked.nodes(), asked._private.state.available_resources_per_node())
+    untyped: Any = ray  # which has no public call for the free resources of a node
+    return name_nodes(untyped.nodes(), untyped._private.state.available_resources_per_node())
 
 
 def dead_nodes(node_ids: Collection[str], *, within_s: float = ASK_S) -> dict[str, str]:
-    """Return {node id: what Ray says} of those nodes that Ray knows to be gone.
+    """Return {node id: Ray's reason} of those nodes that Ray knows to be lost.
 
     Raises:
-        ClusterError: it did not say in time.
+        ClusterError: Ray did not answer in time.
     """
-    asked: Any = ray
-    nodes: list[Mapping[str, Any]] = within(within_s, asked.nodes, what="which nodes are gone")
+    untyped: Any = ray
+    nodes: list[Mapping[str, Any]] = within(within_s, untyped.nodes, what="which nodes are gone")
     return {
         node["NodeID"]: f"its node is gone ({node.get('DeathReasonMessage') or 'Ray lost it'})"
         for node in nodes
@@ -95,11 +95,11 @@ def dead_nodes(node_ids: Collection[str], *, within_s: float = ASK_S) -> dict[st
 def name_nodes(
     nodes: Sequence[Mapping[str, Any]], free: Mapping[str, Mapping[str, float]]
 ) -> list[NodeInfo]:
-    """Turn Ray's records into nodes of unique names, in an order that does not change.
+    """Turn Ray's records into nodes with unique names, in a stable order.
 
     Args:
-        nodes: as `ray.nodes()` returns them; dead ones are left out.
-        free: {node id: {resource: amount that is free}}.
+        nodes: as `ray.nodes()` returns them; dead nodes are omitted.
+        free: {node id: {resource: free amount}}.
     """
     alive = sorted(
         (node for node in nodes if node["Alive"]),
@@ -113,7 +113,7 @@ def name_nodes(
     shared = Counter(_name(node) for node in alive)
     return [
         NodeInfo(
-            # Two nodes of one name are told apart by the start of their ids.
+            # The start of its id distinguishes nodes of the same name.
             name=_name(node) if shared[_name(node)] == 1 else f"{_name(node)}-{node['NodeID'][:8]}",
             node_id=node["NodeID"],
             ip=node["NodeManagerAddress"],
@@ -129,14 +129,14 @@ def name_nodes(
 
 
 def check_room(slots: Mapping[str, str], *, within_s: float = FREED_S) -> None:
-    """Check that every node has a free CPU for each slot that is to run there.
+    """Check that every node has a free CPU for each of its new slots.
 
     Args:
         slots: {slot: id of its node}.
-        within_s: how long to wait for CPUs that a job has just let go.
+        within_s: how long to wait for CPUs that a job has just released.
 
     Raises:
-        ClusterError: CPUs are missing; says on which node, and how many.
+        ClusterError: CPUs are missing (names the nodes and the numbers).
     """
     deadline_s = time.monotonic() + within_s
     while missing := missing_cpus(slots, list_nodes()):
@@ -152,7 +152,7 @@ def check_room(slots: Mapping[str, str], *, within_s: float = FREED_S) -> None:
 def missing_cpus(slots: Mapping[str, str], nodes: Sequence[NodeInfo]) -> list[str]:
     """Return a sentence for each node that has fewer free CPUs than slots.
 
-    A node that is gone is not named: Ray says so when the slot starts.
+    A lost node is not named: Ray reports it when the slot starts.
     """
     wanted = Counter(slots.values())
     return [

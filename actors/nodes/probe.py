@@ -1,8 +1,8 @@
-"""Asks a Ray head what it is, in a process of its own: prints one line of JSON.
+"""Probe a Ray head in a separate process; print one line of JSON.
 
-Ray's client cannot do this in the driver: it writes warnings to the terminal, waits 40 s for a
-listener that is not Ray, and aborts the process when a token is wanted and none is found.
-Run as a file: `python -P probe.py host:port`.
+Ray's client cannot do this in the driver. It writes warnings to the terminal, and waits 40 s for a
+listener that is not Ray. It aborts the process when a required token is missing. Run as a file:
+`python -P probe.py host:port`.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ PROXY_S = 10.0
 
 
 def ask(address: str) -> dict[str, Any]:
-    """Return what a cluster is, or {"problem", "detail"}.
+    """Return a cluster's facts, or {"problem", "detail"}.
 
-    That is {"ray", "python", "nodes", "hosts", "is_open"}: versions, Ray's ids and addresses of
-    its nodes, and whether it takes anyone without a token. Of a Ray client's proxy
+    Facts are {"ray", "python", "nodes", "hosts", "is_open"}: versions, Ray's ids and addresses of
+    its nodes, and whether it accepts peers without a token. Of a Ray client's proxy
     (`ray://host:port`) only {"is_open"}.
 
-    The problem is "no token", "refused" (the token is missing or wrong there) or "failed".
+    A problem is "no token", "refused" (the token is missing or wrong there) or "failed".
     """
     from ray import _raylet  # noqa: PLC0415 only this process needs it
     from ray.exceptions import AuthenticationError  # noqa: PLC0415
@@ -41,7 +41,7 @@ def ask(address: str) -> dict[str, Any]:
     answer = _ask_either(address)
     if "problem" in answer:
         return answer
-    if needs_token:  # and would it take us without one?
+    if needs_token:  # would it also accept us without one?
         os.environ["RAY_AUTH_MODE"] = "disabled"
         inside.Config.initialize("")
         inside.AuthenticationTokenLoader.instance().reset_cache()
@@ -67,7 +67,7 @@ def _ask_head(address: str) -> dict[str, Any]:
         nodes = client.get_all_node_info(timeout=5)
     except AuthenticationError as error:
         return {"problem": "refused", "detail": str(error)}
-    except Exception as error:  # Ray's own kinds differ by release; the text goes to the user
+    except Exception as error:  # the kinds differ by release of Ray; the user reads the text
         return {"problem": "failed", "detail": f"{type(error).__name__}: {error}"}
     return {
         "ray": versions["ray_version"],
@@ -87,7 +87,7 @@ def _ask_proxy(address: str) -> dict[str, Any]:
     channel = utils.init_grpc_channel(address, options=[], asynchronous=False)
     question = words.ClusterInfoRequest(type=words.ClusterInfoType.PING)
     try:
-        # A proxy wants to know which client asks.
+        # A proxy requires a client id.
         calls.RayletDriverStub(channel).ClusterInfo(
             question, timeout=PROXY_S, metadata=[("client_id", "slackwater")]
         )

@@ -1,7 +1,6 @@
-"""The Ray nodes that a flow runs on: started here, or a cluster that is there already.
+"""Open the Ray nodes of a flow: start local ones, or connect to a cluster.
 
-The first step of every run on Ray: `RayNodes` gives the nodes, as `actors/nodes/placement.py` lists
-them.
+Every run on Ray begins here: `RayNodes` gives the nodes, as `actors/nodes/placement.py` lists them.
 """
 
 from __future__ import annotations
@@ -28,14 +27,14 @@ __all__ = ["RayNodes"]
 
 
 class RayNodes:
-    """A connected Ray cluster, from `local` or `connect`; a context manager that ends it.
+    """A connected Ray cluster, from `local` or `connect`; a context manager that closes it.
 
     Attributes:
         address: "host:port" of its head, or "ray://host:port" of its client proxy.
-        nodes: the nodes as they were when it opened or at the last `refresh`, head first.
-        silent: nodes that Ray takes for alive, and whose raylets do not answer.
+        nodes: the nodes when it opened or at the last `refresh`, head first.
+        silent: nodes that Ray believes alive, but whose raylets do not answer.
         is_simulated: whether the nodes are processes of one machine, started by us.
-        notes: what a reader of its figures or its owner should know, one sentence each.
+        notes: facts for the cluster's owner or a reader of its figures, one sentence each.
     """
 
     def __init__(
@@ -54,7 +53,7 @@ class RayNodes:
             self._driver = Driver(address, settings)
             self.nodes: list[NodeInfo] = []
             self.refresh()
-        except BaseException:  # Ctrl-C too: nothing may be left behind
+        except BaseException:  # Ctrl-C too: no process may remain
             self.close()
             raise
 
@@ -68,21 +67,21 @@ class RayNodes:
         object_store_mb: int = 100,
         progress: Callable[[str], None] | None = None,
     ) -> RayNodes:
-        """Start `nodes` Ray nodes on this machine, node-1 (the head) and on, and connect to them.
+        """Start Ray nodes on this machine, the head first, and connect to them.
 
-        All end with `close`, and also when this process dies, however it dies.
+        They are node-1 (the head), node-2, … All end with `close`, or when this process dies.
 
         Args:
             nodes: how many, >= 1.
             cores: slots of each, >= 1.
-            cpus_per_node: logical CPUs of each, which Ray only counts; None: `cores` and three
-                more, for Spark.
+            cpus_per_node: logical CPUs of each, which Ray only counts; None: `cores` + 3, the
+                rest for Spark.
             object_store_mb: Ray's object store of each node, MiB, >= 75.
-            progress: is told each step, in words.
+            progress: called with a description of each step.
 
         Raises:
             SettingError: an argument out of its range.
-            ClusterError: they did not start, or this process is connected already.
+            ClusterError: they did not start, or this process is already connected.
         """
         refuse_a_second()
         local = LocalNodes(
@@ -102,17 +101,17 @@ class RayNodes:
     def connect(
         cls, address: str | None = None, *, progress: Callable[[str], None] | None = None
     ) -> RayNodes:
-        """Connect to a Ray cluster: that has a node on this host, or through its client proxy.
+        """Connect to a Ray cluster, from one of its nodes or through its client proxy.
 
         Args:
-            address: "host:port" of its head; None or "auto" takes RAY_ADDRESS, else the one
+            address: "host:port" of its head; None or "auto" takes RAY_ADDRESS, else the only
                 Ray cluster that has a node on this host. "ray://host:port" of its client
                 proxy works from anywhere, for detached jobs only.
-            progress: is told each step, in words.
+            progress: called with a description of each step.
 
         Raises:
-            ClusterError: no cluster there or several, no or a wrong token, another version,
-                or no node of it on this host.
+            ClusterError: no or several clusters, a missing or wrong token, another version,
+                or no node on this host.
         """
         refuse_a_second()
         tell = progress or (lambda _: None)
@@ -130,20 +129,20 @@ class RayNodes:
 
     @property
     def is_client(self) -> bool:
-        """Whether we are outside the cluster, behind Ray's client."""
+        """Whether this process is outside the cluster, connected through Ray's client."""
         return self.address.startswith(CLIENT)
 
     @property
     def free(self) -> dict[str, int]:
-        """How many of its slots have a free CPU, {node: so many}."""
+        """Number of slots with a free CPU, {node: number}."""
         return {node.name: node.free_slots for node in self.nodes}
 
     def refresh(self, *, settles_s: float = 0.0) -> None:
-        """Look again which nodes there are; those that do not answer are left out.
+        """List the nodes again; silent nodes are omitted.
 
         Args:
-            settles_s: how long to look again if CPUs are not free: they may have been let go
-                just now, which Ray says with a delay.
+            settles_s: how long to look again if CPUs are busy: Ray reports with a delay that they
+                were released.
         """
         deadline_s = time.monotonic() + settles_s
         self.nodes, self.silent = usable_nodes()
@@ -152,10 +151,10 @@ class RayNodes:
             self.nodes, self.silent = usable_nodes()
 
     def close(self) -> None:
-        """Disconnect; take the nodes down if we started them. Idempotent.
+        """Disconnect; take the nodes down if this process started them. Idempotent.
 
         Raises:
-            ClusterError: our nodes did not end in time; they are killed then.
+            ClusterError: our nodes did not end in time, and were killed.
         """
         try:
             if self._driver is not None:

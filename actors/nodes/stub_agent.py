@@ -1,8 +1,8 @@
-"""Stands in for Ray's dashboard agent on local nodes: 8 MB instead of 85, and no polling.
+"""Stand in for Ray's dashboard agent: 8 MB, not 85, and no polling.
 
-A raylet does not start without that agent, dies with it, and waits for three files with its
-ports. This process writes -1, "no such service", into them, as Ray's own agent does when the
-dashboard is not installed, and ends with its raylet. Run by the raylet, as a file.
+A raylet does not start without that agent, dies with it, and waits for three files with its ports.
+This process writes -1, "no such service", into them, as Ray's own agent does without a dashboard,
+and ends with its raylet. The raylet runs it as a file.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def main(arguments: list[str]) -> None:
         part = path.with_name(path.name + ".part")
         part.write_text("-1", encoding="ascii")
         part.replace(path)  # the raylet never sees half a file
-    os.read(0, 1)  # the raylet holds the other end: this returns when it is gone
+    os.read(0, 1)  # the raylet holds the other end: returns when it ends
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""Ray calls that have no time limit of their own, made with one.
+"""Limit the time of Ray calls that have no limit.
 
-Ray asks its head (gcs_server) for nodes, names and keys, and waits for as long as that takes: for
-ever, if it is gone. So such a call is made in a thread that may be left behind.
+Ray asks its head (gcs_server) for nodes, names and keys, and waits for the answer: for ever, if the
+head is gone. So such a call runs in a thread that may be abandoned.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ __all__ = ["ASK_S", "attempt", "within"]
 
 _T = TypeVar("_T")
 ASK_S = 10.0
-"""For a question to the cluster's head; it takes a millisecond, more on a busy machine."""
+"""Limit of a question to the cluster's head; takes a millisecond, more on a busy machine."""
 
 
 def within(limit_s: float, ask: Callable[..., _T], *args: Any, what: str, **named: Any) -> _T:
-    """Return `ask(*args, **named)`; raise what it raises.
+    """Return `ask(*args, **named)`, or raise its exception.
 
     Args:
-        limit_s: how long to wait for it.
-        ask: is called in a thread of its own, which is left behind if it does not return.
-        args: what it is called with.
-        what: it is, for the error: "which nodes there are".
-        named: more of what it is called with.
+        limit_s: how long to wait for `ask`.
+        ask: runs in a separate thread, which is abandoned if it does not return.
+        args: positional arguments of `ask`.
+        what: subject of the question, for the error: "which nodes there are".
+        named: keyword arguments of `ask`.
 
     Raises:
-        ClusterError: it did not return in time, or its connection to Ray broke.
+        ClusterError: `ask` did not return in time, or its connection to Ray broke.
     """
     returned: list[_T] = []
     raised: list[BaseException] = []
@@ -60,13 +60,13 @@ def within(limit_s: float, ask: Callable[..., _T], *args: Any, what: str, **name
 
 
 def attempt(limit_s: float, act: Callable[[], object]) -> bool:
-    """Do what is nice to have done; return whether it was done in time, and without an error."""
+    """Try an optional action; return whether it was done in time, without an error."""
     done: list[bool] = []
 
     def call() -> None:
         try:
             act()
-        except Exception:  # whatever a dying cluster answers: its caller can do without
+        except Exception:  # any answer of a dying cluster; the action is optional
             return
         done.append(True)
 

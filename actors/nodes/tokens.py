@@ -1,6 +1,6 @@
-"""A cluster's token: which file Ray reads it from, and whether anybody else can.
+"""Find a cluster's token file, and check that no other user can read it.
 
-Nothing here reads the token or shows it: who has it can run programs on every node.
+Nothing here reads or shows the token: its holder can run programs on every node.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ __all__ = ["has_token", "refuse_shared_token", "sharing", "token_file"]
 
 
 def token_file(environ: Mapping[str, str]) -> Path | None:
-    """Return the file that Ray takes the token from, whether it is there or not.
+    """Return the file from which Ray reads the token, present or not.
 
     None if the token itself is in the environment, which comes first.
     """
@@ -28,16 +28,16 @@ def token_file(environ: Mapping[str, str]) -> Path | None:
 
 
 def has_token(environ: Mapping[str, str]) -> bool:
-    """Return whether there is a token to show: in the environment, or in a file."""
+    """Return whether the environment or a file has a token."""
     path = token_file(environ)
     return path is None or path.exists()
 
 
 def sharing(path: Path) -> str | None:
-    """Return who else can have the token of this file and what to do; None: only its owner can.
+    """Return which access others have to a token file, and the remedy; None if none.
 
     Raises:
-        OSError: there is no such file.
+        OSError: no such file.
     """
     mode = stat.S_IMODE(path.stat().st_mode)
     ways = {"read": stat.S_IRGRP | stat.S_IROTH, "write": stat.S_IWGRP | stat.S_IWOTH}
@@ -51,13 +51,13 @@ def sharing(path: Path) -> str | None:
 
 
 def refuse_shared_token(environ: Mapping[str, str]) -> None:
-    """Check that nobody but its owner can read or write the token file, if that is in use.
+    """Check that only its owner can read or write a token file in use.
 
     Args:
         environ: the environment that Ray will see.
 
     Raises:
-        ClusterError: others can.
+        ClusterError: other users can.
     """
     path = token_file(environ)
     if environ.get("RAY_AUTH_MODE", "").lower() != "token" or path is None or not path.exists():
@@ -65,6 +65,6 @@ def refuse_shared_token(environ: Mapping[str, str]) -> None:
     problem = sharing(path)
     if problem is not None:
         raise ClusterError(
-            f"{problem}. Who has the token can run programs on the cluster as you; if others "
+            f"{problem}. A holder of the token can run programs on the cluster as you; if others "
             "were on this host meanwhile, make a new one for all its nodes"
         )

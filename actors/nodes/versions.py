@@ -1,7 +1,7 @@
-"""What each node runs: one that differs from the submitter is refused before a job starts.
+"""Refuse nodes that run other versions than the submitter, before a job starts.
 
-Slots speak frames and pickled plans of one release to each other; rows of one NumPy or Arrow are
-laid out by the other's rules. So all of a job's nodes run the same, to the last digit.
+Slots exchange frames and pickled plans of one release; NumPy and Arrow lay rows out by the rules of
+their versions. So all of a job's nodes run the same versions, to the last digit.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ WITHIN_S = 30.0
 
 
 def own_versions() -> dict[str, str]:
-    """Return {"python" or package: its version} of this process; "none" for what is not there."""
-    found = {"python": platform.python_version()}
+    """Return {"python" or package: its version} of this process; "none" if not installed."""
+    versions = {"python": platform.python_version()}
     for package in PACKAGES:
         try:
-            found[package] = importlib.metadata.version(package)
+            versions[package] = importlib.metadata.version(package)
         except importlib.metadata.PackageNotFoundError:
-            found[package] = "none"
-    return found
+            versions[package] = "none"
+    return versions
 
 
 def check_nodes(
@@ -42,15 +42,15 @@ def check_nodes(
     expected: Mapping[str, str] | None = None,
     within_s: float = WITHIN_S,
 ) -> None:
-    """Check that these nodes run what this process runs. Asks all at once, with no CPU of theirs.
+    """Check that nodes run this process's versions. Asks all at once, and needs no CPU.
 
     Args:
-        nodes: those that the job's slots go to; one may come several times.
+        nodes: nodes of the job's slots; may repeat.
         expected: {"python" or package: version}; None: as here.
-        within_s: how long to wait for their answers.
+        within_s: how long to wait for the answers.
 
     Raises:
-        ClusterError: a node runs something else, or does not answer; names each, and both
+        ClusterError: a node runs another version, or does not answer; names each node and both
             versions.
     """
     expected = own_versions() if expected is None else expected
@@ -60,11 +60,11 @@ def check_nodes(
     answered, silent = ray.wait(list(calls), num_returns=len(calls), timeout=within_s)
     problems = {calls[call].name: _difference(call, expected) for call in answered}
     for call in silent:
-        problems[calls[call].name] = f"did not say within {within_s:g} s what it runs"
-    told = [f"node {name!r} {problem}" for name, problem in sorted(problems.items()) if problem]
-    if told:
+        problems[calls[call].name] = f"did not name its versions within {within_s:g} s"
+    faults = [f"node {name!r} {problem}" for name, problem in sorted(problems.items()) if problem]
+    if faults:
         raise ClusterError(
-            f"{'; '.join(told)}. All nodes of a job run what its submitter runs: install the same "
+            f"{'; '.join(faults)}. All nodes of a job run its submitter's versions: install them "
             f"there ({_requirements(expected)}, under Python {expected['python']}), in the Python "
             "that Ray was started with, and restart Ray on it; or place the stages on other nodes "
             "(placement=). `slackwater doctor` compares all nodes"
@@ -72,17 +72,17 @@ def check_nodes(
 
 
 def _difference(call: Any, expected: Mapping[str, str]) -> str:
-    """Return what is wrong with a node's answer; nothing if it is as expected."""
+    """Return the problem with a node's answer; empty if it is as expected."""
     try:
-        found: dict[str, str] = ray.get(call, timeout=WITHIN_S)
+        versions: dict[str, str] = ray.get(call, timeout=WITHIN_S)
     except RayError as problem:
         if "No module named" in str(problem):
             return "has no slackwater, or not this version of it"
-        return f"could not say what it runs: {_last_line(problem)}"
+        return f"could not name its versions: {_last_line(problem)}"
     differing = [
-        f"{what} {found.get(what, 'none')} where the submitter has {version}"
+        f"{what} {versions.get(what, 'none')} where the submitter has {version}"
         for what, version in expected.items()
-        if found.get(what) != version
+        if versions.get(what) != version
     ]
     return f"has {', '.join(differing)}" if differing else ""
 

@@ -1,4 +1,4 @@
-"""Where results leave: files, the user's function, or memory."""
+"""Write results where they leave: to files, to the user's function, or to memory."""
 
 from slackwater.actors.sinks.memory import CallbackSink, CollectSink
 from slackwater.actors.sinks.open import NOBODY, open_sink

@@ -1,4 +1,4 @@
-"""How results are written to files: where, in which form, and what becomes of what is there."""
+"""Settings of a sink that writes files: path, format, and treatment of earlier results."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class FileSettings:
-    """The settings of a sink that writes files.
+    """Settings of a sink that writes files.
 
     Attributes:
         format: "parquet" or "jsonl".
         path: a folder of parts, or one file.
-        overwrite: replace what a manifest of ours names; otherwise results there are refused.
-        resume: go on behind the rows that an earlier run of the same flow has committed.
+        overwrite: replace the parts in our manifest; otherwise a path with results is refused.
+        resume: go on after the rows that an earlier run of the same flow has committed.
         rows: after how many rows a part ends; None: as many as make a good file.
-        every_ns: how long a row may wait for its part to be published; None: till it is full.
+        every_ns: how long a row may wait for its part to be published; None: until it is full.
     """
 
     format: str
@@ -28,11 +28,11 @@ class FileSettings:
 
     @property
     def is_file(self) -> bool:
-        """Whether the path is one file, and not a folder of parts."""
+        """Whether the path is one file, not a folder of parts."""
         ending = os.path.splitext(os.path.normpath(self.path))[1]
         return ending == ".parquet" if self.format == "parquet" else bool(ending)
 
     @property
     def is_live(self) -> bool:
-        """Whether readers are to see parts while it runs."""
+        """Whether readers see parts while the job runs."""
         return self.every_ns is not None or self.rows is not None

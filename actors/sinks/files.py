@@ -1,11 +1,11 @@
-"""Results in files that are whole, however the run ends: parts, published one after the other.
+"""Write results to files that are always whole: parts, published one after the other.
 
 ```
-write ──▶ part in the making (hidden) ──▶ full, or due ──▶ synced ──▶ manifest ──▶ its own name
-                  │                                          └── an overwrite waits till all are
-                  └─ killed, or failed: nobody sees it, the next run removes it
+write ──▶ part in the making (hidden) ──▶ full, or due ──▶ synced ──▶ manifest ──▶ final name
+                  │                                          └── an overwrite waits for all
+                  └─ killed, or failed: stays hidden, the next run removes it
 ```
-What is decided (where a part ends, what may be replaced, who may go on) is in `runtime/sinks/`.
+`runtime/sinks/` decides: where a part ends, what may be replaced, which run may go on.
 """
 
 from __future__ import annotations
@@ -39,20 +39,20 @@ CHOOSE_ANOTHER = "choose a path that can be written on the node where the sink r
 
 
 class FileSink:
-    """A folder of parts, or one file. From one thread.
+    """A folder of parts, or one file. Use it from one thread.
 
     Args:
         name: of the sink.
-        settings: what it was given.
-        path: where to.
-        schema: of its rows.
-        run: which writes.
+        settings: of the sink.
+        path: of the output.
+        schema: of the rows.
+        run: the run that writes.
         has_ended: see `HasEnded`.
-        clock_ns: tells when a part is due; it must not run back.
+        clock_ns: clock for due parts; it must not run back.
 
     Raises:
-        SinkError: another job writes there, what is there is in the way, or it cannot be written.
-            Nothing there has been changed.
+        SinkError: another job writes there, earlier results are in the way, or the path cannot be
+            written. Nothing there has been changed.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class FileSink:
     ) -> None:
         self._name, self._settings, self._schema = name, settings, schema
         self._run, self._clock_ns = run, clock_ns
-        self._columns = tuple((one.name, str(one.type)) for one in schema)
+        self._columns = tuple((field.name, str(field.type)) for field in schema)
         holder = here_as(name, run, since_ns=time.time_ns())
         self._place = OutputPath(
             name, Path(path), kind=settings.format, is_file=settings.is_file, token=holder.token
@@ -79,7 +79,7 @@ class FileSink:
         self._part: PartFile | None = None
         self._part_ns: int | None = None  # event time of its last row
         self._staged: list[Part] = []  # whole, and still hidden
-        self._infinite = 0  # values that its format has no number for
+        self._infinite = 0  # values without a number in the format
         self._has_begun = self._is_over = False
         self.progress = SinkProgress()
         with self._telling(way_out=CHOOSE_ANOTHER):
@@ -87,9 +87,9 @@ class FileSink:
             note = self._lock.take()
         try:
             with self._telling(way_out=CHOOSE_ANOTHER):
-                found = self._place.look()
+                existing = self._place.look()
                 opening = open_decision(
-                    found,
+                    existing,
                     run,
                     schema=self._columns,
                     kind=settings.format,
@@ -102,7 +102,7 @@ class FileSink:
             raise
         if note is not None:
             self.progress.notes.append(note)
-        self._take(found.manifest, opening)
+        self._take(existing.manifest, opening)
 
     def _take(self, known: Manifest | None, opening: OpenDecision) -> None:
         note = RunRecord(
@@ -123,23 +123,23 @@ class FileSink:
         )
         self._removing = opening.replaces
         self._skip = opening.rows
-        # Then nothing is missing, and its manifest stays until this run has seen the same rows.
+        # Then no rows are missing, and the manifest stays until this run has seen the same rows.
         self._is_behind_done = (
             bool(opening.parts) and known is not None and known.run.state == "done"
         )
         self.progress.parts = len(opening.parts)
         if opening.parts and known is not None:
             self.progress.notes.append(
-                f"goes on behind {opening.rows:,} rows that job {known.run.job!r} had committed"
+                f"goes on after {opening.rows:,} rows that job {known.run.job!r} had committed"
             )
 
     # -- writing -------------------------------------------------------------------------------
 
     def begin(self) -> None:
-        """It is ready."""
+        """Do nothing: the sink is ready since its construction."""
 
     def write(self, rows: pa.RecordBatch, event_time_ns: Int64Array | None = None) -> None:
-        """Take rows, with their event times if the caller has them."""
+        """Write rows, with their event times if the caller has them."""
         self.publish_due()
         skipped = min(self._skip - self.progress.skipped, len(rows))
         if skipped:
@@ -150,12 +150,12 @@ class FileSink:
         with self._telling():
             self._begin()
             while start < len(rows):
-                taken, is_full = self._cutter.take(len(rows) - start, self._clock_ns())
+                rows_taken, is_full = self._cutter.take(len(rows) - start, self._clock_ns())
                 if self._part is None:
                     self._part = self._new_part()
-                self._infinite += self._part.write(rows.slice(start, taken))
-                start += taken
-                self.progress.waiting += taken
+                self._infinite += self._part.write(rows.slice(start, rows_taken))
+                start += rows_taken
+                self.progress.waiting += rows_taken
                 if event_time_ns is not None:
                     self._part_ns = int(event_time_ns[start - 1])
                 if is_full:
@@ -163,27 +163,27 @@ class FileSink:
 
     @property
     def due_ns(self) -> int | None:
-        """When rows must be published, by the sink's clock; None: when they are enough."""
+        """When rows must be published, by the sink's clock; None if no time limit runs."""
         return self._cutter.due_ns
 
     def publish_due(self) -> None:
-        """Publish rows that have waited for long enough."""
+        """Publish rows whose time limit has passed."""
         if self._cutter.is_due(self._clock_ns()):
             with self._telling():
                 self._finish_part()
 
     def close(self, state: str = "done") -> None:
-        """Publish the rest: the stream has ended, or its user has stopped it. Safe to call twice.
+        """Publish the rest: the stream has ended, or its user has stopped it. Idempotent.
 
-        A flow with no results leaves one empty file. What was to be replaced by the whole, and is
-        stopped before that, stays.
+        A flow without results leaves one empty file. If an overwrite is stopped before its output
+        is whole, the old output stays.
 
         Raises:
-            SinkError: it was not possible; or an earlier run has committed more rows than there
+            SinkError: publishing failed; or an earlier run has committed more rows than there
                 are now.
         """
         if state != "done" and not self._has_begun:
-            self.leave()  # nothing came, so nothing is replaced
+            self.leave()  # no rows came, so nothing is replaced
         if self._is_over:
             return
         if state != "done" and self._removing and not self._settings.is_live:
@@ -215,17 +215,17 @@ class FileSink:
             )
 
     def abort(self, error: str) -> None:
-        """Leave what is published, and nothing else; the run has failed. Safe to call twice."""
+        """End after a failed run; published parts stay, all else goes. Idempotent."""
         if not self._is_over:
             self._end_short("failed", error)
 
     def _give_up(self, state: str) -> None:
-        assert self._known is not None, "what is replaced has a manifest"
+        assert self._known is not None, "an output to replace has a manifest"
         old = self._known.run
         self.progress.notes.append(
-            f"what job {old.job!r} wrote stays, since this one was stopped before its output was "
-            "whole, and overwrite=True replaces the old by the whole only; with every= or rows= "
-            "it does as soon as a part is there"
+            f"the output of job {old.job!r} stays: this job was stopped before its own was whole, "
+            "and overwrite=True replaces the old output by a whole one only; with every= or "
+            "rows= it does so as soon as one part is there"
         )
         self._end_short(state)
 
@@ -240,28 +240,28 @@ class FileSink:
         self._lock.release()
 
     def _forget(self, state: str, error: str | None) -> None:
-        """Say how the run has ended; remove what it has not committed.
+        """Record how the run ended; remove what it has not committed.
 
-        A failure in the midst of committing may have come before or behind the commit, which is
-        the renaming of the manifest: the one that lies there tells.
+        A failure during a commit may have come before or after its decisive step, the renaming of
+        the manifest: the manifest on disk tells.
         """
         self._lock.check()
-        there = self._place.read_manifest()
-        is_ours = there is not None and there.run.token == self._place.token
-        committed = [part.name for part in there.parts] if there is not None and is_ours else []
+        on_disk = self._place.read_manifest()
+        is_ours = on_disk is not None and on_disk.run.token == self._place.token
+        committed = [part.name for part in on_disk.parts] if on_disk is not None and is_ours else []
         for part in self._staged:
-            if part.name not in committed:  # else the next run gives it its name
+            if part.name not in committed:  # else the next run renames it
                 with suppress(OSError):
                     self._place.hidden(part.name).unlink(missing_ok=True)
-        ours = there if there is not None and is_ours else self._manifest
+        ours = on_disk if on_disk is not None and is_ours else self._manifest
         short = None if error is None else error[:2_000]
         failed = ours.ended(state, at_ns=time.time_ns(), error=short)
-        if there is not None and not is_ours:
-            failed = replace(there, failed=failed.run)
+        if on_disk is not None and not is_ours:
+            failed = replace(on_disk, failed=failed.run)
         self._place.write_manifest(failed)
 
     def leave(self) -> None:
-        """Give the place up before anything was written: the job never started."""
+        """Release the path before any row was written: the job never started."""
         if not self._has_begun:
             self._is_over = True
             self._lock.release()
@@ -269,15 +269,15 @@ class FileSink:
     def _other_rows(self, gave: str) -> SinkError:
         self.abort("other rows than before")
         return SinkError(
-            f"sink {self._name!r}: the flow gave {gave} rows, and "
-            f"{self._place.path} has {self._skip:,} that an earlier run of the same flow "
-            "committed: a function of it gives other results each time; pass overwrite=True"
+            f"sink {self._name!r}: the flow gave {gave} rows, and {self._place.path} has "
+            f"{self._skip:,} that an earlier run of the same flow committed; a function of the "
+            "flow gives other results each time; pass overwrite=True"
         )
 
     # -- publishing ----------------------------------------------------------------------------
 
     def _begin(self) -> None:
-        """Tidy up behind the last run, and say that this one writes."""
+        """Tidy up after the last run, and record that this run writes."""
         if self._has_begun:
             return
         self._has_begun = True
@@ -321,7 +321,7 @@ class FileSink:
 
     @contextmanager
     def _telling(self, *, way_out: str | None = None) -> Iterator[None]:
-        """Turn the system's refusals into errors that say what to do; nothing partial stays."""
+        """Turn the system's refusals into errors with a hint; no partial file stays."""
         try:
             yield
         except OSError as problem:
@@ -336,7 +336,7 @@ class FileSink:
 
     def _refusal(self, problem: OSError, way_out: str | None) -> str:
         path = self._place.path
-        free = "its folder cannot be looked at"
+        free = "its folder cannot be read"
         with suppress(OSError):
             usage = shutil.disk_usage(path if path.exists() else path.parent)
             free = f"{usage.free / 2**20:.1f} MiB free there"
@@ -344,11 +344,11 @@ class FileSink:
         if way_out is not None:
             way_out = errors.way_out(problem, way_out)
         else:
-            mend = errors.way_out(problem, "make room or choose another path")
-            told = self.progress
+            remedy = errors.way_out(problem, "make room or choose another path")
+            progress = self.progress
             way_out = (
-                f"{told.parts} part(s) with {self._manifest.rows:,} rows are published and safe, "
-                f"{told.waiting:,} rows behind them are not visible; {mend}, and submit again "
-                "(resume=True goes on behind what is published)"
+                f"{progress.parts} part(s) with {self._manifest.rows:,} rows are published and "
+                f"safe, {progress.waiting:,} rows after them are not visible; {remedy}, and submit "
+                "again (resume=True goes on after the published rows)"
             )
         return f"sink {self._name!r} could not write {path}: {reason} ({free}); {way_out}"

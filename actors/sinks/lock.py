@@ -1,4 +1,4 @@
-"""A lock that one job has on its output: a file that is made exclusively, and says whose it is."""
+"""Lock an output for one job: a file, made exclusively, that names its holder."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ _MOST_BYTES = 65_536
 
 
 class Lock:
-    """The lock at a path. `take` it, look whether it is still ours, `release` it."""
+    """Lock at a path: `take` it, `check` that it is still ours, `release` it."""
 
     def __init__(self, path: Path, holder: Holder, *, has_ended: HasEnded) -> None:
         self._path, self._holder, self._has_ended = path, holder, has_ended
         self._is_taken = False
 
     def take(self) -> str | None:
-        """Make the lock ours; return whom it was taken over from, and why, if from anybody.
+        """Take the lock; return a note on its earlier holder, None if free.
 
         Raises:
-            SinkError: another job has it, and may still write.
-            OSError: it cannot be written.
+            SinkError: another job holds it, and may still write.
+            OSError: the lock cannot be written.
         """
         with self._alone():
             note = self._judge()
@@ -58,28 +58,29 @@ class Lock:
         return note
 
     def check(self) -> None:
-        """Look whether it is still ours.
+        """Check that this job still holds the lock.
 
         Raises:
             SinkError: another job has taken it over.
         """
         try:
-            found = self._read()
+            holder = self._read()
         except (ValueError, KeyError, TypeError, RecursionError) as problem:
             raise SinkError(
                 f"sink {self._holder.sink!r}: the lock {self._path} was ours, and cannot be read "
-                f"any more ({problem}); nothing more is published, what was stays; see who writes "
-                "there, and remove that file"
+                f"any more ({problem}); nothing more is published, what was stays; see which job "
+                "writes there, and remove that file"
             ) from problem
-        if found is None or found.token != self._holder.token:
-            by = "nobody: its file is gone" if found is None else str(found)
+        if holder is None or holder.token != self._holder.token:
+            by = "no job: its file is gone" if holder is None else str(holder)
             raise SinkError(
                 f"sink {self._holder.sink!r}: the lock {self._path} was taken from us, and "
-                f"belongs to {by}; nothing more is published, what was stays; see who writes there"
+                f"belongs to {by}; nothing more is published, what was stays; see which job writes "
+                "there"
             )
 
     def release(self) -> None:
-        """Give it up, if it is ours. Safe to call twice."""
+        """Release the lock, if it is ours. Idempotent."""
         if not self._is_taken:
             return
         self._is_taken = False
@@ -89,21 +90,21 @@ class Lock:
 
     def _judge(self) -> str | None:
         try:
-            found = self._read()
+            holder = self._read()
         except (ValueError, KeyError, TypeError, RecursionError) as problem:
             reason = f"it cannot be read ({problem})"
-            raise SinkError(self._refusal("nobody knows whom", reason)) from problem
-        if found is None:
+            raise SinkError(self._refusal("an unknown job", reason)) from problem
+        if holder is None:
             return None
         verdict = judged(
-            found,
+            holder,
             self._holder,
-            start_of_pid=start_of(found.pid),
-            has_ended=self._has_ended(found),
+            start_of_pid=start_of(holder.pid),
+            has_ended=self._has_ended(holder),
         )
         if not verdict.is_free:
-            raise SinkError(self._refusal(str(found), verdict.reason))
-        return f"took over the lock of {found}: {verdict.reason}"
+            raise SinkError(self._refusal(str(holder), verdict.reason))
+        return f"took over the lock of {holder}: {verdict.reason}"
 
     def _read(self) -> Holder | None:
         try:
@@ -120,10 +121,10 @@ class Lock:
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
-        """Keep others of this host out while we judge and replace."""
+        """Exclude other processes of this host while we judge and replace the lock."""
         folder = os.open(self._path.parent, os.O_RDONLY | os.O_DIRECTORY)
         try:
-            with suppress(OSError):  # a file system without: then the link alone decides
+            with suppress(OSError):  # a file system without locks: the link alone decides
                 fcntl.flock(folder, fcntl.LOCK_EX)
             yield
         finally:
@@ -131,10 +132,10 @@ class Lock:
 
 
 def _put(own: Path, path: Path, data: bytes) -> None:
-    """Make a file, whole, unless there is one; raises FileExistsError."""
+    """Make a file, whole, unless there is one already; raises FileExistsError."""
     try:
         os.link(own, path)
-    except PermissionError:  # a file system without links; half a lock may be seen for a moment
+    except PermissionError:  # a file system without links; a reader may briefly see half a lock
         with open(path, "xb", opener=private) as file:
             file.write(data)
 

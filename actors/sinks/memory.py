@@ -1,4 +1,4 @@
-"""Sinks without files: results kept in memory, or handed to the user's function."""
+"""Sinks without files: in memory, or the user's function."""
 
 from __future__ import annotations
 
@@ -13,36 +13,35 @@ from slackwater.runtime.model.whose_code import RUNNING, let_ctrl_c_pass, raised
 
 
 class CollectSink(Unpublished):
-    """Keeps all results in memory, for `job.result(name)`: for tests and small answers."""
+    """Keeps all results in memory for `job.result(name)`: for tests and small answers."""
 
     def __init__(self, schema: pa.Schema) -> None:
         self._schema = schema
         self._batches: list[pa.RecordBatch] = []
 
-    def write(self, rows: pa.RecordBatch, event_time_ns: Int64Array | None = None) -> None:
-        """Keep the rows."""
+    def write(self, rows: pa.RecordBatch, event_time_ns: Int64Array | None = None) -> None:  # noqa: D102
         del event_time_ns
         self._batches.append(rows)
 
     def take_over(self, stream: bytes) -> None:
-        """Begin with what `stream` of another one has given."""
+        """Put the rows of another sink's `stream` first."""
         with pa.ipc.open_stream(stream) as rows:
             self._batches += rows
 
     def close(self, state: str = "done") -> None:
-        """Nothing to finish."""
+        """Do nothing: no rows wait."""
         del state
 
     def abort(self, error: str) -> None:
-        """Nothing to finish."""
+        """Do nothing: no rows wait."""
         del error
 
     def table(self) -> pa.Table:
-        """Return everything so far."""
+        """Return all rows so far."""
         return pa.Table.from_batches(self._batches, schema=self._schema)
 
     def stream(self) -> bytes:
-        """Return the same as an Arrow IPC stream."""
+        """Return all rows so far as an Arrow IPC stream."""
         buffer = pa.BufferOutputStream()
         with pa.ipc.new_stream(buffer, self._schema) as stream:
             stream.write_table(self.table())
@@ -63,8 +62,7 @@ class CallbackSink(Unpublished):
         self._function = function
         self._at_end = at_end
 
-    def write(self, rows: pa.RecordBatch, event_time_ns: Int64Array | None = None) -> None:
-        """Call the function."""
+    def write(self, rows: pa.RecordBatch, event_time_ns: Int64Array | None = None) -> None:  # noqa: D102
         del event_time_ns
         token = RUNNING.set(self._name)
         try:
@@ -77,7 +75,7 @@ class CallbackSink(Unpublished):
             RUNNING.reset(token)
 
     def abort(self, error: str) -> None:
-        """Call `at_end`, the first time: a callback has seen all rows that came, failure or not."""
+        """Call `at_end`, the first time: after a failure the callback has seen all rows, too."""
         self.close(error)
 
     def close(self, state: str = "done") -> None:

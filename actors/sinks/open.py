@@ -1,4 +1,4 @@
-"""How a sink is opened from its output: ours say how, and a user's own is wrapped."""
+"""Open a sink from its output: our outputs open themselves, a custom one is wrapped."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from slackwater.actors.sinks.own import OwnSink
 from slackwater.actors.sinks.sink import OurOutput, Sink
 from slackwater.runtime.sinks import HasEnded, Output, OutputContext, SinkRun
 
-NOBODY = SinkRun(job="", flow="", why_not="it was written outside of any job")
+NOBODY = SinkRun(job="", flow="", why_not="it was written outside any job")
 
 
 def open_sink(
@@ -28,15 +28,15 @@ def open_sink(
 
     Args:
         name: of the sink.
-        output: where it writes.
-        schema: of its rows.
+        output: of the sink.
+        schema: of the rows.
         folder: where relative paths start; "" is the working folder of this process.
         run: the run that writes.
         has_ended: whether the end of a job is on record.
-        clock_ns: tells when rows are due to be published.
+        clock_ns: clock for rows that are due.
 
     Raises:
-        SinkError: it cannot be opened; says why and what to do.
+        SinkError: the sink cannot be opened; says why and what to do.
     """
     context = OutputContext(
         sink=name, folder=folder, run=run, has_ended=has_ended, clock_ns=clock_ns

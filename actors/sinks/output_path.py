@@ -1,12 +1,12 @@
-"""A sink's path on disk: its manifest, its lock, its hidden names, and how a part gets its own.
+"""Lay out a sink's path on disk: manifest, lock, hidden files and published parts.
 
 ```
 out/                                       a folder
   .slackwater.json                           the manifest
   .slackwater.lock                           while a job writes
   part-00000001.parquet                      published: never changed or removed by us
-  .part-00000002.parquet.4f1c….incomplete    being written, by the run of that token
-rows.jsonl                                 a file, when it is whole
+  .part-00000002.parquet.4f1c….incomplete    being written by the run with that token
+rows.jsonl                                 one file, once whole
 .rows.jsonl.slackwater.json, .rows.jsonl.slackwater.lock, .rows.jsonl.4f1c….incomplete
 ```
 """
@@ -35,13 +35,13 @@ _MOST_BYTES = 1 << 30
 
 
 class OutputPath:
-    """The files of one output.
+    """Files of one output.
 
     Args:
-        sink: its name, for the errors.
+        sink: name of the sink, for errors.
         path: a folder, or one file.
         kind: "parquet" or "jsonl".
-        is_file: which of the two the path is.
+        is_file: whether the path is one file.
         token: of this run.
     """
 
@@ -58,15 +58,15 @@ class OutputPath:
         return self.path.name if self._is_file else f"part-{number:08d}.{self._kind}"
 
     def hidden(self, name: str, *, token: str | None = None) -> Path:
-        """Return where a part is while it is made."""
+        """Return the hidden path of a part in the making."""
         return self.folder / f".{name}.{token or self.token}.incomplete"
 
     def look(self) -> ExistingOutput:
-        """Return what is there.
+        """Return the output that exists at the path.
 
         Raises:
-            SinkError: the manifest cannot be understood.
-            OSError: it cannot be read.
+            SinkError: the manifest is not valid.
+            OSError: the manifest cannot be read.
         """
         manifest = self.read_manifest()
         shown = {path.name: path.lstat().st_size for path in self._shown()}
@@ -85,11 +85,11 @@ class OutputPath:
         )
 
     def read_manifest(self) -> Manifest | None:
-        """Return what lies there; None: nothing.
+        """Return the manifest on disk; None if there is no file.
 
         Raises:
-            SinkError: it cannot be understood.
-            OSError: it cannot be read.
+            SinkError: the manifest is not valid.
+            OSError: the manifest cannot be read.
         """
         try:
             data = read_plain(self.manifest_path, most_bytes=_MOST_BYTES)
@@ -98,13 +98,13 @@ class OutputPath:
             return None
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as problem:
             raise SinkError(
-                f"sink {self._sink!r}: {self.manifest_path} cannot be understood "
-                f"({type(problem).__name__}: {problem}): another version wrote it, or it is "
+                f"sink {self._sink!r}: manifest {self.manifest_path} is not valid "
+                f"({type(problem).__name__}: {problem}); another version wrote it, or it is "
                 "damaged; choose another path, or move the folder away"
             ) from problem
 
     def tidy(self, known: Manifest | None) -> list[str]:
-        """Finish what the last run had committed, and remove what it had not; say what.
+        """Publish the last run's committed parts, remove its others; return notes.
 
         Only hidden files with our own names are removed.
         """
@@ -118,7 +118,7 @@ class OutputPath:
             if named or known.removing:
                 self._show(named, known.removing, known.parts, token=known.run.token)
                 notes.append(
-                    f"gave {len(named)} part(s) that job {known.run.job!r} had committed their name"
+                    f"published {len(named)} part(s) that job {known.run.job!r} had committed"
                 )
                 if known.removing:
                     self.write_manifest(replace(known, removing=()))
@@ -130,18 +130,18 @@ class OutputPath:
         return notes
 
     def commit(self, manifest: Manifest, new: Sequence[Part]) -> None:
-        """Make parts belong to the output, and show them. They are synced already.
+        """Add synced parts to the manifest, and publish them.
 
         Raises:
-            SinkError: a name is taken by a file that is not ours.
-            OSError: it was not possible; what the manifest that lies there then names is committed.
+            SinkError: another program's file has the name.
+            OSError: the commit failed; parts in the manifest on disk are committed.
         """
         for part in new:
             if part.name not in manifest.removing and os.path.lexists(self.folder / part.name):
                 raise SinkError(
-                    f"sink {self._sink!r}: {self.folder / part.name} has appeared meanwhile, and "
-                    "no manifest of ours names it; nothing touches it: move it away, or choose "
-                    "another path, and submit again"
+                    f"sink {self._sink!r}: {self.folder / part.name} has appeared meanwhile; no "
+                    "manifest of ours names it, and nothing touches it; move it away, or "
+                    "choose another path, and submit again"
                 )
         self.write_manifest(manifest)
         self._show(new, manifest.removing, manifest.parts, token=self.token)
@@ -149,7 +149,7 @@ class OutputPath:
             self.write_manifest(replace(manifest, removing=()))
 
     def write_manifest(self, manifest: Manifest) -> None:
-        """Put a manifest in the place of the older one, at once."""
+        """Replace the manifest by a new one, atomically."""
         aside = self.manifest_path.with_name(f"{self.manifest_path.name}.{self.token}")
         try:
             with open(aside, "w", encoding="utf-8", opener=private) as file:
@@ -169,11 +169,11 @@ class OutputPath:
         *,
         token: str,
     ) -> None:
-        """Remove what is replaced, then give what is new its name: never a mixture of both."""
+        """Remove replaced parts, then rename new ones: readers never see a mixture of both."""
         waiting = {part.name for part in new}
-        stays = {part.name for part in parts} - waiting  # of the new, shown already
+        stays = {part.name for part in parts} - waiting  # new parts with their final names
         for name in removing:
-            if name not in stays and not self._is_file:  # one file is replaced by the renaming
+            if name not in stays and not self._is_file:  # the renaming replaces a single file
                 (self.folder / name).unlink(missing_ok=True)
         if removing:
             sync(self.folder)
@@ -204,20 +204,20 @@ class OutputPath:
 
 
 def make_folder(path: Path) -> None:
-    """Make a folder, and what of its parents is missing, for our user; have their names on disk.
+    """Make a private folder and its missing parents; sync their names to disk.
 
-    Else what is synced in it may be lost with it, when the host loses its power.
+    Else a power failure could lose the folder with its synced files.
     """
-    missing = [one for one in (path, *path.parents) if not one.exists()]
-    for one in reversed(missing):
-        one.mkdir(mode=0o700, exist_ok=True)
-    for one in missing:
-        with suppress(PermissionError):  # of a parent that may be written and not read
-            sync(one.parent)
+    missing = [folder for folder in (path, *path.parents) if not folder.exists()]
+    for folder in reversed(missing):
+        folder.mkdir(mode=0o700, exist_ok=True)
+    for folder in missing:
+        with suppress(PermissionError):  # a parent that may be written but not read
+            sync(folder.parent)
 
 
 def sync(path: Path) -> None:
-    """Have the system write a file, or the names in a folder, to its disk."""
+    """Have the system write a file, or a folder's names, to its disk."""
     number = os.open(path, os.O_RDONLY)
     try:
         os.fsync(number)

@@ -1,4 +1,4 @@
-"""The outputs of ours: what `Stream.sink` takes beside a user's own, and how each opens itself."""
+"""Define our outputs, which `Stream.sink` takes besides custom ones."""
 
 from __future__ import annotations
 
@@ -34,11 +34,10 @@ __all__ = [
 
 @dataclass(frozen=True)
 class FilesOutput(FileSettings, OurOutput):
-    """Files that are whole: a folder of parts, or one."""
+    """Output of whole files: a folder of parts, or one file."""
 
     @property
-    def traits(self) -> SinkTraits:
-        """Return that it commits, and where."""
+    def traits(self) -> SinkTraits:  # noqa: D102
         return SinkTraits(
             runs_users_code=False,
             commits=CommitTraits(
@@ -52,25 +51,25 @@ class FilesOutput(FileSettings, OurOutput):
         )
 
     def describe(self) -> str:
-        """Return format and path, and below how it publishes."""
+        """Return format and path; on a second line, how the output publishes."""
         words = []
         if self.rows is not None:
             words.append(f"a part for {self.rows:,} rows")
         if self.every_ns is not None:
             words.append(f"published every {format_ns(self.every_ns)}")
         if self.overwrite:
-            words.append("replaces what our manifest there names")
+            words.append("replaces the parts in our manifest there")
         if self.resume:
-            words.append("goes on behind what is committed")
+            words.append("goes on after the committed rows")
         return f"{self.format} {self.path}" + (f"\n{', '.join(words)}" if words else "")
 
     def open(self, schema: pa.Schema, context: OutputContext) -> FileSink:
-        """Take the lock of the place, and look at what is there."""
+        """Lock the path, and check its earlier results."""
         from slackwater.actors.sinks.files import FileSink  # noqa: PLC0415 (brings in Arrow's parquet)
 
         if self.format == "jsonl":
-            arrow_functions()  # now, not in the first row's latency
-        # In full: the process may go elsewhere.
+            arrow_functions()  # load now, not in the first row's latency
+        # Absolute: the process may change its folder.
         path = os.path.abspath(os.path.join(context.folder, self.path))
         return FileSink(
             context.sink,
@@ -85,46 +84,40 @@ class FilesOutput(FileSettings, OurOutput):
 
 @dataclass(frozen=True)
 class CallbackOutput(OurOutput):
-    """The user's function.
+    """Output that calls the user's function.
 
     Attributes:
         function: called with each batch.
-        at_end: called behind the last call of `function`; None: nothing is.
+        at_end: called after the last call of `function`; None: not used.
     """
 
     function: Callable[[pa.RecordBatch], None]
     at_end: Callable[[], None] | None = None
 
     @property
-    def traits(self) -> SinkTraits:
-        """Return that it is the user's code."""
+    def traits(self) -> SinkTraits:  # noqa: D102
         return SinkTraits()
 
-    def describe(self) -> str:
-        """Return its name."""
+    def describe(self) -> str:  # noqa: D102
         return "callback"
 
-    def open(self, schema: pa.Schema, context: OutputContext) -> CallbackSink:
-        """Make ready to call it."""
+    def open(self, schema: pa.Schema, context: OutputContext) -> CallbackSink:  # noqa: D102
         del schema
         return CallbackSink(context.sink, self.function, at_end=self.at_end)
 
 
 @dataclass(frozen=True)
 class CollectOutput(OurOutput):
-    """Memory, from where the job hands rows over at its end."""
+    """Output kept in memory; the job hands its rows over at its end."""
 
     @property
-    def traits(self) -> SinkTraits:
-        """Return that it collects."""
+    def traits(self) -> SinkTraits:  # noqa: D102
         return SinkTraits(collects=True, runs_users_code=False)
 
-    def describe(self) -> str:
-        """Return its name."""
+    def describe(self) -> str:  # noqa: D102
         return "collect"
 
-    def open(self, schema: pa.Schema, context: OutputContext) -> CollectSink:
-        """Begin with no rows."""
+    def open(self, schema: pa.Schema, context: OutputContext) -> CollectSink:  # noqa: D102
         del context
         return CollectSink(schema)
 
@@ -137,16 +130,16 @@ def parquet_sink(
     every: Duration | None = None,
     rows: int | None = None,
 ) -> FilesOutput:
-    """Return a folder of parquet files, or one file where the path ends in `.parquet`.
+    """Return a folder of parquet files, or one file if the path ends in `.parquet`.
 
     Args:
-        path: what lies there already is refused, unless one of the next two says otherwise.
-        overwrite: replace what our manifest there names, once the new is whole (with `every` or
-            `rows`: when its first part is).
-        resume: go on behind what an earlier run of the same flow, over the same files, has
+        path: earlier results there are refused, unless `overwrite` or `resume` is set.
+        overwrite: replace the parts in our manifest there once the new output is whole (with
+            `every` or `rows`: once its first part is).
+        resume: go on after the rows that an earlier run of the same flow, over the same files, has
             committed there; for flows that release only what is ready.
-        every: publish a part at the latest so long after its first row; needs a folder.
-        rows: publish a part when it has so many rows (4,000,000 unless told); needs a folder.
+        every: publish a part at the latest this long after its first row; needs a folder.
+        rows: publish a part when it has this many rows (default: 4,000,000); needs a folder.
 
     Raises:
         SettingError: two options exclude each other, one is out of range, or the path has a
@@ -163,14 +156,14 @@ def jsonl_sink(
     every: Duration | None = None,
     rows: int | None = None,
 ) -> FilesOutput:
-    """Return one file with a JSON object a line, or a folder of such where the path has no ending.
+    """Return a file of JSON lines, or a folder if the path has no ending.
 
     Args:
-        path: as all else, as for `parquet_sink`.
-        overwrite: as there.
-        resume: as there.
-        every: as there.
-        rows: as there.
+        path: as for `parquet_sink`.
+        overwrite: as for `parquet_sink`.
+        resume: as for `parquet_sink`.
+        every: as for `parquet_sink`.
+        rows: as for `parquet_sink`.
 
     Raises:
         SettingError: two options exclude each other, one is out of range, or the path has a
@@ -182,25 +175,28 @@ def jsonl_sink(
 def callback_sink(
     function: Callable[[pa.RecordBatch], None], *, at_end: Callable[[], None] | None = None
 ) -> CallbackOutput:
-    """Return a function that is called with each batch of results, where the sink runs.
+    """Return an output that calls a function with each batch, where the sink runs.
 
     Args:
-        function: a result has left the flow when it returns.
-        at_end: called once behind the last batch, also when the job was stopped or failed: for
-            what the function has gathered, or opened.
+        function: called with each batch; its results have left the flow when it returns.
+        at_end: called once after the last batch, also of a stopped or failed job: for anything
+            that the function has gathered or opened.
 
     Raises:
-        TypeMismatch: one of them cannot be called.
+        TypeMismatch: one of both is not callable.
     """
     if not callable(function):
-        raise TypeMismatch(f"callback_sink takes a function of a record batch, not {function!r}")
+        raise TypeMismatch(
+            f"callback_sink takes a function of a record batch, not {function!r}; pass one such as "
+            "print"
+        )
     if at_end is not None and not callable(at_end):
         raise TypeMismatch(f"callback_sink takes at_end as a function, not {at_end!r}")
     return CallbackOutput(function, at_end)
 
 
 def collect_sink() -> CollectOutput:
-    """Return results kept in memory, for the job to hand over at its end."""
+    """Return an output in memory; the job hands its rows over at its end."""
     return CollectOutput()
 
 
@@ -222,8 +218,8 @@ def _files(
         raise SettingError(f"{who}: {problem}{way_out}") from None
     if overwrite and resume:
         raise SettingError(
-            f"{who}: overwrite=True replaces what is there and resume=True goes on behind it; "
-            "choose one"
+            f"{who}: overwrite=True replaces the results there, and resume=True goes on after "
+            "them; choose one"
         )
     if rows is not None and (not isinstance(rows, int) or isinstance(rows, bool) or rows < 1):
         raise SettingError(f"{who}: rows={rows!r} must be a whole number, 1 or more")
@@ -235,6 +231,6 @@ def _files(
         option = "rows=" if every is None else "every="
         raise SettingError(
             f"{who}: a path with an ending is one file, which appears when it is whole; {option} "
-            "publishes parts as they fill, which needs a folder: leave the ending away"
+            "publishes parts as they fill, which needs a folder; omit the ending"
         )
     return output

@@ -1,4 +1,4 @@
-"""One part while it is written: rows of a format, into a hidden file that is whole at its end."""
+"""Write one part: rows of a format, into a hidden file."""
 
 from __future__ import annotations
 
@@ -19,35 +19,35 @@ from slackwater.runtime.sinks.rolling import GROUP_ROWS
 
 __all__ = ["JsonLinesPart", "ParquetPart", "PartFile"]
 
-_ENCODER = json.JSONEncoder(ensure_ascii=False)  # made once: `json.dumps` makes one for each row
+_ENCODER = json.JSONEncoder(ensure_ascii=False)  # shared: `json.dumps` makes one for each row
 
 
 class PartFile(Protocol):
     """A part in the making. After an error only `discard` may be called."""
 
     def write(self, rows: pa.RecordBatch) -> int:
-        """Take rows, all or none; return how many infinite values became null.
+        """Write rows, all or none; return how many infinite values became null.
 
         Raises:
-            OSError: there is no room for them.
+            OSError: no room for the rows.
         """
         ...
 
     def finish(self) -> int:
-        """Complete the file and have it on disk; return how many bytes it has.
+        """Complete and sync the file; return its bytes.
 
         Raises:
-            OSError: there is no room for its end.
+            OSError: no room for the file's end.
         """
         ...
 
     def discard(self) -> None:
-        """Give it up."""
+        """Give the part up."""
         ...
 
 
 class ParquetPart:
-    """Parquet: row groups of 65,536 rows, wherever the batches that came in ended."""
+    """A parquet file with row groups of 65,536 rows, however the rows were batched."""
 
     def __init__(self, path: Path, schema: pa.Schema) -> None:
         self._path, self._schema = path, schema
@@ -56,7 +56,7 @@ class ParquetPart:
         self._writer: Any = None
 
     def write(self, rows: pa.RecordBatch) -> int:
-        """Keep the rows; a row group is written when it is full."""
+        """Keep the rows; write a row group when it is full."""
         self._waiting.append(rows)
         self._rows += len(rows)
         if self._rows < GROUP_ROWS:
@@ -79,7 +79,7 @@ class ParquetPart:
         return self._path.stat().st_size
 
     def discard(self) -> None:
-        """Remove it: half a part cannot be read."""
+        """Remove the file: half a parquet file cannot be read."""
         self._waiting = []
         with suppress(OSError):
             if self._writer is not None:
@@ -89,15 +89,15 @@ class ParquetPart:
 
     def _write_group(self, table: pa.Table) -> None:
         if self._writer is None:
-            os.close(private(self._path, os.O_WRONLY | os.O_CREAT))  # Arrow's would be for all
+            os.close(private(self._path, os.O_WRONLY | os.O_CREAT))  # Arrow: for all
             self._writer = pq.ParquetWriter(self._path, self._schema, compression="zstd")
-        # In one piece: where pages end must not show where batches ended.
+        # In one piece: the ends of pages must not show the ends of batches.
         if len(table):
             self._writer.write_table(table.combine_chunks(), row_group_size=GROUP_ROWS)
 
 
 class JsonLinesPart:
-    """A JSON object per line; times as ISO 8601 to the nanosecond, NaN and ±inf as null."""
+    """A file of JSON lines; times are ISO 8601, NaN and ±inf null."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -118,13 +118,13 @@ class JsonLinesPart:
         return sum(map(_infinite_values, rows.columns))
 
     def finish(self) -> int:
-        """Have the file on disk."""
+        """Sync the file."""
         os.fsync(self._file)
         self._close()
         return self._bytes
 
     def discard(self) -> None:
-        """Leave it under its hidden name, with whole lines: its user may want to look at them."""
+        """Keep the file hidden, with whole lines: its user may want to read them."""
         with suppress(OSError):
             self._close()
         if not self._bytes:
@@ -140,11 +140,11 @@ class JsonLinesPart:
 def _json_lines(rows: pa.RecordBatch) -> str:
     columns = [_plain(column) for column in rows.columns]
     records = pa.record_batch(columns, names=rows.schema.names).to_pylist()
-    return "".join(f"{_ENCODER.encode(one)}\n" for one in records)
+    return "".join(f"{_ENCODER.encode(record)}\n" for record in records)
 
 
 def _plain(column: pa.Array) -> pa.Array:
-    """Return a column as JSON can say it."""
+    """Return a column in types that JSON has."""
     if pa.types.is_timestamp(column.type):
         return arrow_functions().replace_substring(column.cast(pa.string()), " ", "T")
     if pa.types.is_floating(column.type):

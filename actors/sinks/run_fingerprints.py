@@ -1,4 +1,4 @@
-"""What a run can know of itself: its inputs, and its versions."""
+"""Fingerprint a run: its inputs and its versions."""
 
 from __future__ import annotations
 
@@ -15,49 +15,51 @@ __all__ = ["input_prints", "release", "sink_runs", "slots_with_inputs"]
 
 
 def input_prints(stages: Iterable[Stage]) -> dict[str, InputPrint]:
-    """Return what sources read, of those that can tell: {source: what}. For the sources' host.
+    """Return the fingerprints of the inputs that have one, {source: fingerprint}.
+
+    Call it on the host of the sources.
 
     Raises:
         IngestError: an input cannot be read.
     """
-    found = {}
+    prints = {}
     for stage in stages:
         if isinstance(stage.step, SourceStep):
             fingerprint = getattr(stage.step.source.input, "fingerprint", None)
             if fingerprint is not None:
-                found[stage.name] = InputPrint(*fingerprint())
-    return found
+                prints[stage.name] = InputPrint(*fingerprint())
+    return prints
 
 
 def slots_with_inputs(plan: Plan) -> list[str]:
-    """Return the slots whose `input_prints` are wanted: some output depends on nothing else."""
-    told = {
+    """Return the slots whose `input_prints` some output depends on."""
+    sources = {
         name
         for fingerprint in plan.fingerprints.values()
         if not fingerprint.why_not
         for name in fingerprint.sources
     }
-    return [slot for slot in plan.slot_names if told & {s.name for s in plan.stages_of(slot)}]
+    return [slot for slot in plan.slot_names if sources & {s.name for s in plan.stages_of(slot)}]
 
 
 def sink_runs(
     plan: Plan, job: str, inputs: Iterable[Mapping[str, InputPrint]]
 ) -> dict[str, SinkRun]:
-    """Return what each sink that writes files writes for: {sink: run}.
+    """Return the run of each sink that writes files, {sink: run}.
 
     Args:
         plan: of the run.
-        job: its id.
-        inputs: the `input_prints` of its slots.
+        job: id of the job.
+        inputs: `input_prints` of its slots.
     """
-    known = {name: one for prints in inputs for name, one in prints.items()}
+    known = {name: known for prints in inputs for name, known in prints.items()}
     return {
         name: _run(plan, job, fingerprint, known) for name, fingerprint in plan.fingerprints.items()
     }
 
 
 def release() -> dict[str, str]:
-    """Return the versions that rows, or the bytes that they are written in, depend on."""
+    """Return the versions that rows and their bytes in files depend on."""
     packages = ("slackwater", "pyarrow", "numpy")
     return {"python": platform.python_version(), **{name: version(name) for name in packages}}
 

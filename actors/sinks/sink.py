@@ -1,4 +1,4 @@
-"""What an open sink is to its slot; how far its output is; what opens one of ours."""
+"""Define an open sink, the progress of its output, and our outputs that open it."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ __all__ = ["OurOutput", "Sink", "SinkProgress", "Unpublished"]
 
 @dataclass
 class SinkProgress:
-    """How far the output of a sink is.
+    """Progress of a sink's output.
 
     Attributes:
-        parts, published: files that readers see, and the rows of this run in them.
+        parts, published: files that readers see, and this run's rows in them.
         waiting: rows written that no reader sees yet.
-        skipped: rows of this run that an earlier one had committed already.
-        notes: what its user must know.
+        skipped: rows of this run that an earlier run had committed.
+        notes: sentences for the user.
     """
 
     parts: int = 0
@@ -33,37 +33,37 @@ class SinkProgress:
 
 
 class Sink(Protocol):
-    """An open sink. What its readers see is whole, whatever happens."""
+    """An open sink. Its readers see whole output, whatever happens."""
 
     def begin(self) -> None:
         """Get ready, in the thread that will write: the job starts now.
 
         Raises:
-            SinkError: an output of the user's own could not be opened.
+            SinkError: a custom output could not be opened.
         """
         ...
 
     def write(self, rows: pa.RecordBatch, event_time_ns: Int64Array | None = None) -> None:
-        """Take results. They have left the flow when this returns.
+        """Write results; they have left the flow when this returns.
 
         Raises:
-            SinkError: they could not be written; what was published before stays whole.
+            SinkError: writing failed; earlier published parts stay whole.
             OperatorError: the user's function raised.
         """
         ...
 
     @property
     def due_ns(self) -> int | None:
-        """When `publish_due` is to be called, though no rows come; None: it need not be."""
+        """When `publish_due` must be called even if no rows come; None if never."""
         ...
 
     @property
     def progress(self) -> SinkProgress | None:
-        """How far its output is; None: nothing of it is published."""
+        """Progress of the output; None if the sink publishes nothing."""
         ...
 
     def publish_due(self) -> None:
-        """Let readers see rows that have waited for long enough.
+        """Publish rows whose time limit has passed.
 
         Raises:
             SinkError: as `write`.
@@ -71,50 +71,50 @@ class Sink(Protocol):
         ...
 
     def close(self, state: str = "done") -> None:
-        """Finish, at the end of the stream ("done") or when the job stops. Safe to call twice."""
+        """Finish at the end of the stream ("done") or when the job stops. Idempotent."""
         ...
 
     def abort(self, error: str) -> None:
-        """Finish behind a failure: what is published stays. Safe to call twice."""
+        """Finish after a failure: published parts stay. Idempotent."""
         ...
 
     def leave(self) -> None:
-        """Let go of a place where nothing was written: the job never started."""
+        """Release a path where no row was written: the job never started."""
         ...
 
 
 class Unpublished:
-    """What sinks have in common of which nothing waits, and nothing is published."""
+    """Base of sinks without waiting rows and without published parts."""
 
     due_ns: int | None = None
     progress: SinkProgress | None = None
 
     def begin(self) -> None:
-        """It is ready."""
+        """Do nothing: the sink is ready."""
 
     def publish_due(self) -> None:
-        """Nothing is ever due."""
+        """Do nothing: no row is ever due."""
 
     def leave(self) -> None:
-        """There is no place to let go of."""
+        """Do nothing: no path is locked."""
 
 
 class OurOutput(ABC):
-    """An output of ours: it is opened before the job starts, so that it can refuse, or lock."""
+    """An output of ours, opened before the job starts: it can refuse, or lock."""
 
     @property
     @abstractmethod
     def traits(self) -> SinkTraits:
-        """Return what a flow must know of it."""
+        """Return the output's traits for the flow."""
 
     @abstractmethod
     def describe(self) -> str:
-        """Return what it is in a few words; options in a line more."""
+        """Return the output in a few words; options on a second line."""
 
     @abstractmethod
     def open(self, schema: pa.Schema, context: OutputContext) -> Sink:
-        """Open it.
+        """Open the sink.
 
         Raises:
-            SinkError: it cannot be opened; says why and what to do.
+            SinkError: the sink cannot be opened; says why and what to do.
         """

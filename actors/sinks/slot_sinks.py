@@ -1,4 +1,4 @@
-"""The sinks of one slot, as what decides on them has them done (`runtime/schedule/results.py`)."""
+"""Perform what `runtime/schedule/results.py` decides on the sinks of one slot."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _NOTHING_WAITS = Written()
 
 
 class SlotSinks:
-    """Opens, writes, publishes and ends; nothing here is decided.
+    """Opens, writes, publishes and ends sinks; decides nothing.
 
     Args:
-        clock_ns: tells when rows are due to be published; it must not run back.
+        clock_ns: clock for rows that are due; it must not run back.
     """
 
     def __init__(self, *, clock_ns: Callable[[], int] = time.monotonic_ns) -> None:
@@ -50,7 +50,7 @@ class SlotSinks:
             has_ended: whether the end of a job is on record.
 
         Raises:
-            SinkError: one cannot be opened; `leave` then lets the others go.
+            SinkError: a sink cannot be opened; `leave` then releases the others.
         """
         for stage in stages:
             if isinstance(stage.step, SinkStep):
@@ -66,16 +66,16 @@ class SlotSinks:
                 self._rows[stage.name] = ArrowRows(stage.step.schema)
 
     def begin(self) -> None:
-        """Get all ready, in the thread that will write: the job starts now.
+        """Get all sinks ready, in the thread that will write: the job starts now.
 
         Raises:
-            SinkError: an output of the user's own could not be opened.
+            SinkError: a custom output could not be opened.
         """
         for sink in self._sinks.values():
             sink.begin()
 
     def write(self, name: str, batch: Batch) -> Written:
-        """Write results."""
+        """Write results to a sink."""
         sink = self._sinks[name]
         rows, progress = self._rows[name].of(batch), sink.progress
         if progress is None:
@@ -86,7 +86,7 @@ class SlotSinks:
         return Written(progress.skipped - before, sink.due_ns)
 
     def publish(self, name: str) -> int | None:
-        """Publish what has waited for long enough; return when there is something again."""
+        """Publish a sink's rows that are due; return when the next rows are."""
         sink = self._sinks[name]
         sink.publish_due()
         return sink.due_ns
@@ -96,28 +96,28 @@ class SlotSinks:
         self._sinks[name].close(state)
 
     def abort(self, name: str, error: str) -> None:
-        """Finish a sink behind a failure."""
+        """Finish a sink after a failure."""
         self._sinks[name].abort(error)
 
     def leave(self) -> None:
-        """Let go of places where nothing was written: the job never started."""
+        """Release paths where no row was written: the job never started."""
         for sink in list(self._sinks.values()):  # another thread may be opening more
             sink.leave()
 
     def hand_over(self, name: str) -> bytes:
-        """Give up a collect sink that goes on elsewhere; return its rows, an Arrow IPC stream."""
+        """Drop a collect sink that moves; return its rows as an Arrow IPC stream."""
         rows = self.collected(name).stream()
         del self._sinks[name], self._rows[name]
         return rows
 
     def collected(self, name: str) -> CollectSink:
         """Return a collect sink."""
-        found = self._sinks[name]
-        assert isinstance(found, CollectSink), "the front door asks for collect sinks only"
-        return found
+        sink = self._sinks[name]
+        assert isinstance(sink, CollectSink), "the front door asks for collect sinks only"
+        return sink
 
     def tell(self, report: SinkReport) -> None:
-        """Put into a sink's report how far its output is; nothing of one that was handed over."""
+        """Write a sink's progress into its report; a sink that has moved leaves it unchanged."""
         sink = self._sinks.get(report.name)
         progress = None if sink is None else sink.progress
         if progress is not None:

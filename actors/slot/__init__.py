@@ -1,20 +1,22 @@
-"""Slot in real time, around `runtime/schedule/slot.py`. No Ray: `actor.py` is made one elsewhere.
+"""Run a slot in real time, around `runtime/schedule/slot.py`. No Ray.
+
+`actors/jobs` makes `actor.py` a Ray actor.
 
 | file | what it does |
 | --- | --- |
 | `host.py` | the slot's loop, its channels and its sinks; begin here |
-| `actor.py` | the same with few methods, for Ray to wrap |
-| `loop_mailbox.py` | its mailbox: what other threads ask of the loop |
+| `actor.py` | the same in few methods, for Ray to wrap |
+| `loop_mailbox.py` | its mailbox: calls of other threads to the loop |
 | `clock_sync.py` | its clock, compared with the reference's |
-| `report.py`, `slot_samples.py` | what it says of itself; to the tuner |
+| `report.py`, `slot_samples.py` | its reports to its job; to the tuner |
 | `channel_ends.py` | the ends of its channels to other slots |
-| `news.py` | whether it has something to tell, for who waits for that |
-| `moving_stages.py`, `handover.py` | how it holds still, and gives stages to other slots |
-| `peers.py` | whether the slots at the other ends are there |
-| `read_ahead.py` | inputs of the user's own, read in threads |
-| `last_words.py` | how its process ends, for who asks when it is gone |
-| `user_output.py` | what users' functions print |
-| `arrow_ahead.py` | what Arrow will need, imported before the job begins |
-| `without_pandas.py` | what Arrow would load in case of need, left out |
-| `pandas_in_code.py` | whether users' code may want that |
+| `news.py` | lets a caller wait until the slot has worked |
+| `moving_stages.py`, `handover.py` | hold the slot still, and give stages to other slots |
+| `peers.py` | checks the slots at the other ends |
+| `read_ahead.py` | reads custom inputs in threads |
+| `last_words.py` | records how its process ends |
+| `user_output.py` | gathers the output of users' functions |
+| `arrow_ahead.py` | imports Arrow's functions before the job begins |
+| `without_pandas.py` | keeps Arrow from loading pandas needlessly |
+| `pandas_in_code.py` | checks whether users' code may want pandas |
 """

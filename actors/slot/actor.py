@@ -1,4 +1,4 @@
-"""The Ray shell of a slot: its control methods, and what users' functions print in it."""
+"""Wrap a slot as a Ray actor: its control methods, and its users' output."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from slackwater.runtime.plan.plan import Stage
 from slackwater.runtime.plan.slot_plan import SlotPlan
 
 PIECE_BYTES = 900_000
-"""Ray lays longer answers into its object store (1 MiB on local nodes), and ends the process that
-reads them there when the raylet is gone. So rows come in pieces."""
+"""Ray puts longer answers (over 1 MiB on local nodes) into its object store, and ends the process
+that reads them there when the raylet is gone. So rows travel in pieces."""
 
 
 class Piece(NamedTuple):
-    """A part of a collect sink's rows, an Arrow IPC stream, and how long all of it is."""
+    """Part of a collect sink's rows (Arrow IPC), and the whole's bytes."""
 
     data: bytes
     of_bytes: int
@@ -41,10 +41,10 @@ class SlotActor:
             leave_out_pandas()
         import_arrow_functions(plan.stages)
         self._host = SlotHost(plan, **settings)
-        self._rows = b""  # of the collect sink that is being fetched
+        self._rows = b""  # of the collect sink under way
 
     def call(self, method: str, *args: Any) -> Any:
-        """Call one of the slot's control methods; with the last report come the last lines."""
+        """Call a control method of the slot; the last report includes the last lines."""
         if method == "prepare":
             self._expect(args[0].stages)
         answer = getattr(self._host, method)(*args)
@@ -53,7 +53,7 @@ class SlotActor:
         return answer
 
     def _expect(self, stages: Sequence[Stage]) -> None:
-        """Get ready for stages that come while others run."""
+        """Prepare for stages that come while others run."""
         users = [stage for stage in stages if runs_users_code(stage)]
         if self._output is None and users:
             self._output = UserOutput.install()
@@ -62,19 +62,19 @@ class SlotActor:
         import_arrow_functions(stages)
 
     def collected(self, sink: str, at: int) -> Piece:
-        """Return a piece of what a collect sink has: at 0 of what it has now, then of the same."""
+        """Return a piece of a collect sink's rows; a copy is made at 0."""
         if at == 0:
             self._rows = self._host.collected(sink)
         rows = self._rows
         if at + PIECE_BYTES >= len(rows):
-            self._rows = b""  # the last one: whoever fetches asks for pieces in order
+            self._rows = b""  # the last piece: pieces are fetched in order
         return Piece(rows[at : at + PIECE_BYTES], len(rows))
 
     def said(self, within_s: float) -> list[OutputLine]:
-        """Return what users' functions have printed here since the last time.
+        """Return the lines that users' functions have printed since the last call.
 
         Args:
-            within_s: how long to wait for it, if there is nothing yet.
+            within_s: how long to wait for a first line.
         """
         if self._output is None:
             return []

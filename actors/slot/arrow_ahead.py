@@ -1,6 +1,6 @@
-"""Arrow's functions, imported before a slot's job begins where they will be needed in it.
+"""Import Arrow's functions before a slot's job begins, if its stages need them.
 
-They take 30 to 60 ms, which would else be in an event's latency.
+The import takes 30 to 60 ms, which would otherwise delay an event.
 """
 
 from __future__ import annotations
@@ -17,10 +17,12 @@ __all__ = ["import_arrow_functions"]
 
 
 def import_arrow_functions(stages: Iterable[Stage]) -> None:
-    """Import them for stages with text, or with what a user's code returns, which may need a cast.
+    """Import Arrow's functions for stages with text, or with users' code.
 
-    An expression that casts, and lines of JSON, import them as they are made ready. An input of
-    ours is cast as its first block is read, which is before the start.
+    Results of users' code may need a cast.
+
+    Expressions that cast, and JSON lines, import them during preparation. An input of ours is cast
+    when its first block is read, before the start.
     """
     if any(runs_users_code(stage) or _has_text(stage) for stage in stages):
         arrow_functions()

@@ -1,11 +1,13 @@
-"""The ends, in one slot, of the channels that join it to others; some are replaced as stages move.
+"""Hold a slot's ends of its channels to other slots.
+
+Moves of stages replace some ends:
 
 ```
-bind ─▶ connect ─▶ … messages, grants … ─▶ (retire ─▶ bind ─▶ connect, for channels that join other
-                                            slots from now on)
+bind ─▶ connect ─▶ … messages, grants … ─▶ (retire ─▶ bind ─▶ connect, for channels that
+                                            join other slots from now on)
 ```
 
-Used from the slot's loop, once it runs.
+Used only from the slot's loop, once it runs.
 """
 
 from __future__ import annotations
@@ -29,24 +31,24 @@ __all__ = ["ChannelEnds", "Passed", "is_drained"]
 
 
 class Passed(NamedTuple):
-    """What has passed one end of a channel so far: the two ends agree when nothing is under way."""
+    """Traffic through an end of a channel; equal at both if nothing is under way."""
 
     messages: int
     granted: int
 
 
 class ChannelEnds:
-    """The ends of one slot.
+    """The ends of one slot's channels.
 
     Args:
-        keys: the job's.
-        context: the process's.
-        host: this node's address.
-        waker: ends a wait for them.
+        keys: of the job.
+        context: of the process.
+        host: address of this node.
+        waker: ends a wait for the ends.
 
     Attributes:
         receivers, senders: {channel: its end here}.
-        poller: what the loop waits with.
+        poller: the loop's poller.
     """
 
     def __init__(
@@ -55,7 +57,7 @@ class ChannelEnds:
         self._keys, self._context, self._host, self._waker = keys, context, host, waker
         self.receivers: dict[str, Receiver] = {}
         self.senders: dict[str, Sender] = {}
-        self._granted: dict[str, int] = {}  # {channel: rows that this end has granted, or got}
+        self._granted: dict[str, int] = {}  # {channel: rows granted by, or to, this end}
         self._retired: list[Receiver | Sender] = []
         self.poller = ChannelPoller({}, waker=waker)
 
@@ -66,7 +68,7 @@ class ChannelEnds:
         *,
         over: Collection[str] = (),
     ) -> dict[str, str]:
-        """Listen on every channel that comes from another slot, and has no end here yet.
+        """Listen on every channel from another slot that has no end here yet.
 
         Args:
             stages: of the slot.
@@ -74,12 +76,12 @@ class ChannelEnds:
             over: channels whose stream has ended: they need no end.
 
         Returns:
-            {channel: where it listens}, of those.
+            {channel: its endpoint}, of the new ends.
         """
         here = host_identity(self._host)
         own = {stage.name: stage for stage in stages}
         bound: dict[str, str] = {}
-        for channel in [one for stage in own.values() for one in stage.inputs]:
+        for channel in [c for stage in own.values() for c in stage.inputs]:
             if channel.source in own or channel.name in self.receivers or channel.name in over:
                 continue
             self.receivers[channel.name] = receiver = Receiver(
@@ -93,8 +95,8 @@ class ChannelEnds:
         return bound
 
     def connect(self, stages: Iterable[Stage], endpoints: Mapping[str, str]) -> None:
-        """Connect every channel that leads to another slot; {channel: where its end listens}."""
-        for channel in [one for stage in stages for one in stage.outputs]:
+        """Connect every channel to another slot; {channel: its receiver's endpoint}."""
+        for channel in [c for stage in stages for c in stage.outputs]:
             if channel.name in endpoints and channel.name not in self.receivers:
                 self.senders[channel.name] = Sender(
                     endpoints[channel.name],
@@ -102,7 +104,7 @@ class ChannelEnds:
                     codec=codec_of(channel),
                     context=self._context,
                 )
-        for end in self._retired:  # by now the other ends are looked at no more
+        for end in self._retired:  # by now no slot polls the other ends
             end.close(linger_s=0)
         self._retired.clear()
         self.poller = ChannelPoller(self.all, waker=self._waker)
@@ -114,7 +116,7 @@ class ChannelEnds:
 
     @property
     def is_settled(self) -> bool:
-        """Whether all that was sent has arrived, the ends of the streams included."""
+        """Whether all sent frames have arrived, the ends of the streams included."""
         return all(sender.is_settled for sender in self.senders.values())
 
     @property
@@ -123,7 +125,7 @@ class ChannelEnds:
         return sum(receiver.refused_peers for receiver in self.receivers.values())
 
     def take_in(self, slot: Slot, now_ns: int) -> None:
-        """Give a slot what has come."""
+        """Deliver received messages and credit to a slot."""
         for name in self.poller.ready():
             if name in self.receivers:
                 for message, sent_ns in self.receivers[name].receive(now_ns):
@@ -137,7 +139,7 @@ class ChannelEnds:
         """Send a message to the stage in another slot.
 
         Raises:
-            FrameError: one row is too long; names the steps and the column.
+            FrameError: a row is too long; names the steps and the column.
         """
         try:
             self.senders[channel.name].send(message, now_ns)
@@ -145,21 +147,21 @@ class ChannelEnds:
             raise _row_too_long(channel, message) from problem
 
     def grant(self, channel: Channel, rows: int) -> None:
-        """Give credit back; at the end of a stream nobody needs it."""
+        """Grant credit back, unless the stream has ended."""
         receiver = self.receivers.get(channel.name)
         if receiver is not None and not receiver.has_ended:
             self._granted[channel.name] = self._granted.get(channel.name, 0) + rows
             receiver.grant(rows)
 
     def unlink(self) -> None:
-        """Leave nothing in the temp folder, should the job end before all have connected."""
+        """Remove the sockets from the temp folder, in case the job ends before all connect."""
         for receiver in list(self.receivers.values()):
             receiver.unlink()
 
     # -- as stages move --------------------------------------------------------------------
 
     def passed(self, channels: Collection[str]) -> dict[str, Passed]:
-        """Return {channel: what has passed its end here}, of those that have one."""
+        """Return the traffic of these channels' ends, {channel: traffic}."""
         return {
             name: Passed(end.messages, self._granted.get(name, 0))
             for name, end in self.all.items()
@@ -167,10 +169,10 @@ class ChannelEnds:
         }
 
     def retire(self, channels: Collection[str], reports: Mapping[str, ChannelReport]) -> None:
-        """Look at these ends no more, and keep in the channels' reports what they have carried.
+        """Stop polling these ends, and add their traffic to the channels' reports.
 
-        They are closed with the next `connect`: until then the slots at their other ends may look
-        whether we are there.
+        They are closed with the next `connect`: until then the slots at their other ends may check
+        that we are there.
         """
         for name in channels:
             self._granted.pop(name, None)
@@ -183,7 +185,7 @@ class ChannelEnds:
         self.poller = ChannelPoller(self.all, waker=self._waker)
 
     def tell_carried(self, channels: Iterable[ChannelReport]) -> None:
-        """Put into channels' reports what their ends have carried."""
+        """Add the ends' traffic to the channels' reports."""
         for channel in channels:
             if (sender := self.senders.get(channel.name)) is not None:
                 channel.bytes_sent += sender.bytes
@@ -192,9 +194,9 @@ class ChannelEnds:
 
 
 def count_received(channel: ChannelReport, receiver: Receiver) -> None:
-    """Add to a channel's report what a receiver has measured."""
+    """Add a receiver's measurements to a channel's report."""
     channel.link_ns += receiver.link_ns
-    least = [one for one in (channel.least_link_ns, receiver.least_link_ns) if one is not None]
+    least = [ns for ns in (channel.least_link_ns, receiver.least_link_ns) if ns is not None]
     channel.least_link_ns = min(least, default=None)
 
 
@@ -203,8 +205,8 @@ def _row_too_long(channel: Channel, message: Message) -> FrameError:
     sizes = {name: max(map(_bytes_of, values)) for name, values in columns.items() if len(values)}
     longest = max(sizes, key=lambda name: sizes[name], default="")
     return FrameError(
-        f"step {channel.source!r} gave step {channel.target!r} a row that is too long for the way "
-        f"between their slots, {MAX_BYTES / 2**20:.0f} MiB: its column {longest!r} has a value of "
+        f"step {channel.source!r} gave step {channel.target!r} a row too long for the "
+        f"channel between them, {MAX_BYTES / 2**20:.0f} MiB; its column {longest!r} has a value of "
         f"{sizes.get(longest, 0):,} bytes; drop or shorten it before, or keep both steps in one "
         "slot (placement=)"
     )
@@ -215,10 +217,10 @@ def _bytes_of(value: Any) -> int:
 
 
 def is_drained(passed: Iterable[Mapping[str, Passed]]) -> bool:
-    """Return whether nothing is under way on channels, by what the slots say of their ends."""
-    known: dict[str, Passed] = {}
-    for one in passed:
-        for name, own in one.items():
-            if known.setdefault(name, own) != own:
+    """Return whether nothing is under way on channels, by the traffic at their ends."""
+    expected: dict[str, Passed] = {}
+    for slot_passed in passed:
+        for name, own in slot_passed.items():
+            if expected.setdefault(name, own) != own:
                 return False
     return True

@@ -1,17 +1,18 @@
-"""Comparing a slot's clock with the reference's, over the network.
+"""Compare a slot's clock with the reference's, over the network.
 
 ```
 ClockSync ── question: number ─────────────▶ ClockServer    on the plan's first slot
           ◀── answer: number, got, left ────                eight times, then once a second
 ```
 
-What the four times mean is decided in `runtime/measure/clock.py`. Both ends have a thread of
-their own, which is awake for some 0.2 ms a second. Guarded like a channel: TCP with CURVE.
+`runtime/measure/clock.py` decides what the four times mean. Both ends have their own thread, which
+is awake for some 0.2 ms a second. Guarded like a channel: TCP with CURVE.
 
-*Sockets*: ROUTER, because the reference has a peer for each slot, and none that is gone or does
-not read may hold it up; DEALER, which may ask again when an answer does not come, as REQ may not.
 
-Two slots that have one clock exchange nothing: `SlotClock.identity` says which do.
+*Sockets*: ROUTER, because the reference has a peer for each slot, and no lost or silent peer may
+block it; DEALER, because it may ask again without an answer, which REQ may not.
+
+Two slots that share a clock exchange nothing: `SlotClock.identity` names the clock.
 """
 
 from __future__ import annotations
@@ -38,38 +39,38 @@ from slackwater.runtime.measure.wall_clock import WallClock
 __all__ = ["ClockServer", "ClockSync", "SlotClock"]
 
 EXCHANGES = 8
-"""Before the start. The first ones wake what sleeps; of the rest one is usually undisturbed."""
+"""Exchanges before the start. The first wake sleepers; of the rest one is usually undisturbed."""
 EVERY_S = 1.0
-"""How often after it: 100 ppm of drift are 0.1 ms then, as little as half a round trip."""
+"""Time between exchanges after the start: a drift of 100 ppm is 0.1 ms then, half a round trip."""
 WITHIN_S = 10.0
 """How long the exchanges before the start may take; one of them must succeed."""
 ANSWER_S = 2.0
-"""How long to wait for an answer: an exchange that took longer would say little."""
+"""How long to wait for an answer: a longer exchange would say little."""
 
 _QUESTION = struct.Struct("<4sBBHQ")  # magic, version, kind, 0, number
-_ANSWER = struct.Struct("<4sBBHQqq")  # the same, when the question came, when the answer left
+_ANSWER = struct.Struct("<4sBBHQqq")  # the same, question's arrival, answer's departure
 _MAGIC, _VERSION = b"SLKC", 1
 _ASKS, _ANSWERS = 1, 2
-_LONGEST = 1_024  # bytes: more than CURVE's handshake has; libzmq cuts off who sends more
+_LONGEST = 1_024  # bytes: more than CURVE's handshake has; libzmq hangs up on longer ones
 
 
 class SlotClock:
-    """The one clock that a slot reads.
+    """The clock that a slot reads.
 
-    It is this host's as it was at the start, and goes on by one that nobody can set: setting the
-    time of a host moves nothing in its slots, and is only told (`runtime/measure/wall_clock.py`).
-    All slots of one host have the same start (`keep`). A slot of another host is made to `follow`
-    the reference's.
+    It starts from this host's wall clock, and advances by the steady clock: setting the time of a
+    host moves nothing in its slots, and is only reported (`runtime/measure/wall_clock.py`). All
+    slots of one host share one start (`keep`). A slot of another host must `follow` the reference's
+    clock.
 
     Args:
-        keys: the job's.
-        context: the process's.
-        host: this node's address, as the other slots can reach it.
-        shift: for tests: by how many ns this host's clock is ahead of what it says; or a function
-            that says by how many its wall clock alone is, at the time it is called.
+        keys: of the job.
+        context: of the process.
+        host: address of this node, as the other slots can reach it.
+        shift: for tests: how many ns this host's clocks are shifted ahead; or a function that
+            returns the shift of its wall clock alone, now.
 
     Attributes:
-        now_ns: returns the reference's time. It is read for every message.
+        now_ns: returns the reference's time. The loop calls it for every message.
     """
 
     def __init__(
@@ -85,34 +86,34 @@ class SlotClock:
             self._wall_ns = lambda: time.time_ns() + shift
             self._steady_ns = lambda: time.monotonic_ns() + shift
         self.ahead_ns = self._ahead()[0]
-        """The wall clock's time less the one that nobody can set, at the start."""
+        """Wall clock − steady clock, at the start."""
         self._wall = WallClock(self.ahead_ns)
-        self._compared_ns = 0  # our clock's time less that of the one that is compared
+        self._compared_ns = 0  # our clock − the compared clock
         self._end: ClockServer | ClockSync | None = None
         self.now_ns: Callable[[], int]
         self.keep(self.ahead_ns)
 
     @property
     def identity(self) -> str | None:
-        """What two slots have in common if they have one clock; None: nobody has ours.
+        """Id that two slots share exactly if they have one clock; None if not known.
 
-        One boot of one kernel, hence one clock, and the same shift of it. Copies of a virtual
-        machine, woken from one image, with clocks of their own, are not told apart.
+        It holds the boot of a kernel, hence its clock, and the clock's shift. Copies of a virtual
+        machine, woken from one image, have clocks of their own, but share the id.
         """
         boot, offsets = boot_id(), _time_namespace()
         return boot and f"{boot} {offsets} {self._shift_ns:+d} ns"
 
     def keep(self, ahead_ns: int) -> None:
-        """Go by the same start as all slots of this host: its clock is then theirs."""
+        """Use the start of the other slots of this host: they then share a clock."""
         steady_ns = self._steady_ns
         self.now_ns = lambda: steady_ns() + ahead_ns
         self._clock = ReferenceClock(self.now_ns)
 
     def serve(self) -> str:
-        """Let this clock be the reference; return the endpoint where it answers, from now on.
+        """Make this clock the reference; return the endpoint where it answers from now on.
 
         Raises:
-            ClusterError: it cannot listen there.
+            ClusterError: the clock cannot listen there.
         """
         if isinstance(self._end, ClockServer):
             return self._end.endpoint
@@ -141,36 +142,36 @@ class SlotClock:
         return self._end.refused_peers if isinstance(self._end, ClockServer) else 0
 
     def report(self, node: str) -> ClockReport:
-        """Return what there is to say of it."""
+        """Return the report of this clock."""
         ahead_ns, error_ns = self._ahead()
         self._wall.look(ahead_ns, error_ns=error_ns)
-        told = self._clock.report(node, refused=0 if self._end is None else self._end.refused)
+        report = self._clock.report(node, refused=0 if self._end is None else self._end.refused)
         return replace(
-            told,
-            offset_ns=told.offset_ns - self._compared_ns,
+            report,
+            offset_ns=report.offset_ns - self._compared_ns,
             steps=self._wall.steps,
             stepped_ns=self._wall.stepped_ns,
         )
 
     def _ahead(self) -> tuple[int, int]:
-        """Return the wall clock's time less the steady one's, and how far off that may be."""
+        """Return wall clock − steady clock, and its largest error."""
         before_ns, wall_ns, after_ns = self._steady_ns(), self._wall_ns(), self._steady_ns()
         return wall_ns - (before_ns + after_ns) // 2, after_ns - before_ns
 
 
 class ClockServer:
-    """Says what time it is by the reference's clock, to every slot of the job.
+    """Answers every slot of the job with the reference's time.
 
     It ends when its context is terminated.
 
     Args:
         clock_ns: the reference's clock.
-        keys: the job's.
-        context: the process's.
-        bind_host: this node's address, as the other slots can reach it; a free port is taken.
+        keys: of the job.
+        context: of the process.
+        bind_host: address of this node, as the other slots can reach it; it listens on a free port.
 
     Attributes:
-        endpoint: what a `ClockSync` connects to.
+        endpoint: for `ClockSync` to connect to.
         refused: messages that were no question.
 
     Raises:
@@ -208,7 +209,7 @@ class ClockServer:
                     continue
                 head = (_MAGIC, _VERSION, _ANSWERS, 0, number)
                 answer = _ANSWER.pack(*head, got_ns, self._clock_ns())
-                # A peer that is gone is not an error of a ROUTER: the answer is dropped.
+                # A lost peer is no error of a ROUTER: the answer is dropped.
                 self._socket.send_multipart([peer, answer])
         except zmq.ContextTerminated:
             pass  # the way a context tells its sockets to close
@@ -220,14 +221,14 @@ class ClockSync:
     """Keeps a slot's clock at the reference's.
 
     Args:
-        clock: of this slot; it learns from here only.
-        local_ns: the clock that it is built on.
-        endpoint: the `ClockServer`'s.
-        keys: the job's.
-        context: the process's; when it is terminated, the exchange ends.
+        clock: of this slot; it learns only from here.
+        local_ns: the clock on which it is based.
+        endpoint: of the `ClockServer`.
+        keys: of the job.
+        context: of the process; terminating it ends the exchanges.
 
     Attributes:
-        refused: messages that were no answer, or one that cannot be true.
+        refused: messages that were no answer, or an impossible one.
 
     Raises:
         ClusterError: no such endpoint.
@@ -253,15 +254,15 @@ class ClockSync:
         except zmq.ZMQError as problem:
             self._socket.close()
             raise ClusterError(
-                f"cannot compare clocks with {endpoint!r}: {problem}; give the endpoint of the "
+                f"clock cannot be compared with {endpoint!r}: {problem}; give the endpoint of the "
                 "reference, tcp://host:port"
             ) from problem
 
     def start(self, *, within_s: float = WITHIN_S) -> None:
-        """Set the clock, by eight exchanges; then go on with one each second, in a thread.
+        """Set the clock by eight exchanges; then run one each second, in a thread.
 
         Raises:
-            ClusterError: none succeeded in time.
+            ClusterError: no exchange succeeded in time.
         """
         done, until_s = 0, time.monotonic() + within_s
         for _ in range(EXCHANGES):
@@ -275,12 +276,12 @@ class ClockSync:
             raise ClusterError(
                 f"this slot cannot compare its clock with the reference at {self._endpoint}: no "
                 f"answer within {within_s:g} s; latencies between hosts would be wrong by as "
-                "much as their clocks are. Let the nodes reach each other on every port"
+                "much as their clocks are; let the nodes reach each other on every port"
             )
         threading.Thread(target=self._go_on, name="clock-sync", daemon=True).start()
 
     def close(self) -> None:
-        """Close a sync that has not started; one that has ends with its context."""
+        """Close a sync that has not started; a started one ends with its context."""
         self._socket.close()
 
     def _go_on(self) -> None:
@@ -296,7 +297,7 @@ class ClockSync:
             self._socket.close()
 
     def _ask(self, within_s: float) -> Exchange | None:
-        """Return one exchange; None when there was none: the error grows with age, until one is."""
+        """Return one exchange; None if it failed: the clock's error grows until the next."""
         if not zmq_poll([(self._socket, zmq.POLLOUT)], round(within_s * 1_000)):
             return None
         self._number += 1
@@ -304,7 +305,7 @@ class ClockSync:
         sent_ns = self._local_ns()
         try:
             self._socket.send(question, zmq.NOBLOCK)
-        except zmq.Again:  # the connection went in between
+        except zmq.Again:  # the connection broke meanwhile
             return None
         answer = self._listen(within_s, self._number)
         if answer is None:
@@ -316,11 +317,11 @@ class ClockSync:
         return None
 
     def _listen(self, for_s: float, number: int) -> tuple[int, int, int] | None:
-        """Return when the question of this number came and its answer left, and came here.
+        """Return the question's arrival, its answer's departure and arrival; None if time is over.
 
-        None when the time is over. Late answers to questions before it are passed over.
+        Late answers to earlier questions are skipped.
         """
-        until_s = time.monotonic() + for_s  # ours, and the reference's, may be set meanwhile
+        until_s = time.monotonic() + for_s  # wall clocks may be set meanwhile
         while (left_s := until_s - time.monotonic()) > 0:
             if not zmq_poll([(self._socket, zmq.POLLIN)], max(1, round(left_s * 1_000))):
                 return None
@@ -335,15 +336,15 @@ class ClockSync:
 
 
 def _time_namespace() -> str:
-    """Return what processes have in common whose clock that nobody can set is one."""
+    """Return an id that processes share exactly if they have one steady clock."""
     try:
         return os.readlink("/proc/self/ns/time")
-    except OSError:  # a kernel without them has one for all
+    except OSError:  # a kernel without time namespaces has one clock
         return ""
 
 
 def _socket(context: Context, kind: int) -> zmq.Socket[bytes]:
-    made = context.socket(kind)
+    socket = context.socket(kind)
     timeout_ms = round(HEARTBEAT_TIMEOUT_S * 1_000)
     for option, value in (
         (zmq.LINGER, 0),
@@ -351,12 +352,11 @@ def _socket(context: Context, kind: int) -> zmq.Socket[bytes]:
         (zmq.HEARTBEAT_TIMEOUT, timeout_ms),
         (zmq.MAXMSGSIZE, _LONGEST),
     ):
-        made.setsockopt(option, value)
-    return made
+        socket.setsockopt(option, value)
+    return socket
 
 
 def _question(parts: list[bytes]) -> int | None:
-    """Return the number of a question; None if it is none."""
     if len(parts) != 1 or len(parts[0]) != _QUESTION.size:
         return None
     magic, version, kind, zero, number = _QUESTION.unpack(parts[0])
@@ -365,7 +365,7 @@ def _question(parts: list[bytes]) -> int | None:
 
 
 def _answer(parts: list[bytes]) -> tuple[int, int, int] | None:
-    """Return the number of an answer, when its question came and when it left; None if none."""
+    """Return an answer's number, its question's arrival, and its departure; None if no answer."""
     if len(parts) != 1 or len(parts[0]) != _ANSWER.size:
         return None
     magic, version, kind, zero, number, got_ns, left_ns = _ANSWER.unpack(parts[0])

@@ -1,4 +1,4 @@
-"""What slots hand over to each other, by way of their job, as stages move between them."""
+"""Define what slots hand over to each other, through their job, as stages move."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ __all__ = ["Given", "Taken", "given", "taken"]
 
 @dataclass(frozen=True)
 class Given:
-    """What a slot gives, that holds still.
+    """State that a slot gives while it holds still.
 
     Attributes:
-        state: `Slot.snapshot` of the stages that leave it.
+        state: `Slot.snapshot` of the leaving stages.
         results: the state of its `SlotResults`.
-        rows: {collect sink that leaves: what it has, as an Arrow IPC stream}.
-        finished: its stages that have seen their end.
+        rows: {leaving collect sink: its rows, as an Arrow IPC stream}.
+        finished: stages of the slot that have seen their end.
     """
 
     state: dict[str, Any]
@@ -35,14 +35,14 @@ class Given:
 
 @dataclass(frozen=True, kw_only=True)
 class Taken:
-    """What a slot goes on with, beside the plan that it was told before.
+    """State that a slot takes over, besides its new plan, which it already has.
 
     Attributes:
-        start_ns: of the job's sources, by the reference's clock.
-        endpoints: {channel: where its other end listens}, of those that are new.
-        state: for `Slot.restore`; None: it has no stage.
+        start_ns: start of the job's sources, by the reference's clock.
+        endpoints: {channel: its receiver's endpoint}, of new channels.
+        state: for `Slot.restore`; None: the slot has no stage.
         results: the state for its `SlotResults`.
-        rows: {collect sink that comes: what it had}.
+        rows: {arriving collect sink: its rows}.
     """
 
     start_ns: int
@@ -53,16 +53,16 @@ class Taken:
 
 
 def given(slot: Slot, results: SlotResults, sinks: SlotSinks, leaving: Collection[str]) -> Given:
-    """Return what a slot has of the stages that leave it, and let go of what they hold open."""
+    """Return the state of the stages that leave a slot, and release their resources."""
     finished = tuple(name for name, machine in slot.stages.items() if machine.is_finished)
-    found = Given(slot.snapshot(leaving), save(results), {}, finished)
+    leaving_state = Given(slot.snapshot(leaving), save(results), {}, finished)
     for name in leaving:
         machine = slot.stages[name]
         machine.close()
         if isinstance(machine.stage.step, SinkStep):
-            found.rows[name] = sinks.hand_over(name)
-            results.settled(name)  # should the job end now, it is not ours to end any more
-    return found
+            leaving_state.rows[name] = sinks.hand_over(name)
+            results.settled(name)  # from now on another slot ends it
+    return leaving_state
 
 
 def taken(
@@ -74,18 +74,18 @@ def taken(
     wake: Callable[[], None],
     folder: str,
 ) -> tuple[Slot, SlotResults, list[ReadAheadInput]]:
-    """Return the machines that a slot goes on with.
+    """Return the machines with which a slot goes on.
 
     Args:
-        plan: its part of the new plan; perhaps without a stage.
-        order: what it is given.
-        old: its slot until now, whose stages that stay go on as they are; None: it is new.
-        sinks: its own; those that come are opened.
+        plan: the slot's part of the new plan; perhaps without a stage.
+        order: state that the slot takes over.
+        old: the slot until now, whose remaining stages go on; None: the slot is new.
+        sinks: of the slot; arriving sinks are opened.
         wake: ends the loop's wait, for sources that are read in threads.
-        folder: what sinks' relative paths are meant from.
+        folder: start of sinks' relative paths.
 
     Returns:
-        The slot, what decides on its sinks, and the sources that came and are read in threads.
+        The slot, its sinks' machine, and the arriving sources that are read in threads.
     """
     known = {} if old is None else old.stages
     arriving = [stage for stage in plan.stages if stage.name not in known]
@@ -94,7 +94,7 @@ def taken(
         sinks.collected(sink).take_over(rows)
     opened = {stage.name: read_ahead(stage, wake) for stage in arriving}
     stages = tuple(
-        opened[one.name][0] if one.name in opened else known[one.name].stage for one in plan.stages
+        opened[s.name][0] if s.name in opened else known[s.name].stage for s in plan.stages
     )
     slot = make_slot(replace(plan, stages=stages), start_ns=order.start_ns)
     if order.state is not None:

@@ -1,4 +1,4 @@
-"""A slot in real time: one core, one loop around `runtime/schedule/slot.py`.
+"""Run a slot in real time: one core, one loop around `runtime/schedule/slot.py`.
 
 ```
 channels ──▶ deliver / credit ──▶ Slot.step ──▶ Send · Grant · Egress ──▶ channels, sinks
@@ -6,10 +6,11 @@ channels ──▶ deliver / credit ──▶ Slot.step ──▶ Send · Grant 
                   └──────── wait (channels, a source's next event) ┘
 ```
 
-The loop has a thread of its own; other threads make the control calls (report, stop, join), of
-which it carries out between two slices what touches the slot (`actors/slot/loop_mailbox.py`).
-As a Ray actor it is `actors/slot/actor.py`, in few methods: Ray wraps each method of an actor's
-class, which the loop had better not pay for.
+The loop has its own thread; other threads make the control calls (report, stop, join). The loop
+runs those that touch the slot between two slices (`actors/slot/loop_mailbox.py`).
+
+The Ray actor is `actors/slot/actor.py`, in few methods: Ray wraps each method of an actor's class,
+which would cost the loop.
 """
 
 from __future__ import annotations
@@ -65,24 +66,24 @@ from slackwater.runtime.sinks import HasEnded, InputPrint, SinkRun
 IDLE_S = 0.2
 """How long to sleep at most: a lost peer need not end a wait."""
 ALONE_S = 1.0
-"""The same in a slot without channels: all else that it waits for ends the wait, or has a time."""
+"""The same in a slot without channels: any other event ends its wait, or has a time."""
 NAP_S = 0.001
-"""The same while there was work `AWAKE_NS` ago: core and caches that doze take longer to serve."""
+"""The same if there was work within `AWAKE_NS`: a core and caches that doze serve more slowly."""
 AWAKE_NS = 50_000_000
 LOOK_NS = 500_000
-"""How often to look at the channels between two slices: a look takes as long as a small slice."""
+"""Time between two polls of the channels among slices: a poll takes as long as a small slice."""
 CHARGE_NS = 50_000_000
-"""How often to charge sources for the threads that read their inputs: in the interval it is of."""
+"""Time between two charges for threads that read inputs: costs belong to their interval."""
 PEERS_NS = 100_000_000
-"""How often to look whether the other ends are still there."""
+"""Time between two checks of the other ends."""
 REPORT_S = 2.0
 
 
 class SlotHost(MovingStages):
-    """One slot of a job: call `identify`, `bind`, `connect`, `start` and `join`.
+    """A slot of a job: call `identify`, `bind`, `connect`, `start` and `join`.
 
-    Its process ends with it. All times are the reference's: if its clock is another one, call
-    `follow_clock` before `connect`, with what `serve_clock` of the reference's slot returned.
+    Its process ends with it. All times are the reference's: on another clock, call `follow_clock`
+    before `connect`, with the endpoint from `serve_clock` of the reference's slot.
     """
 
     def __init__(
@@ -103,7 +104,7 @@ class SlotHost(MovingStages):
         sinks = [stage.name for stage in self._stages if stage.kind == "sink"]
         self._results = SlotResults(sinks, deadline_ns=plan.deadline_ns)
         self._own_inputs: list[ReadAheadInput] = []
-        self._charge_at_ns = 0  # when sources are charged for their threads again
+        self._charge_at_ns = 0  # when sources are next charged for their threads
         self._slot: Slot | None = None
         self._start_ns = 0
         self._waker = Waker()
@@ -111,28 +112,28 @@ class SlotHost(MovingStages):
         self._receivers, self._senders = self._ends.receivers, self._ends.senders
         self._mailbox = Mailbox(self._waker.wake)
         self._is_stopping = False
-        self._failure: str | None = None  # of another slot, for which we stop
-        self._also = ""  # what went wrong with sinks as they ended for that
+        self._failure: str | None = None  # of another slot, which stops this one
+        self._also = ""  # problems of sinks that ended because of it
         self._wants_report, self._news = threading.Event(), News()
         self._has_report, self._has_ended = threading.Event(), threading.Event()
         self._report = SlotReport(plan.name, "ready")
         self._thread: threading.Thread | None = None
-        # Arrow looks for pandas at its first conversion, for 150 ms: not in an event's latency.
+        # Arrow's first conversion looks for pandas for 150 ms, which must not delay an event.
         pa.array(np.zeros(1))
 
     # -- control, from other threads -------------------------------------------------------
 
     def identify(self) -> SlotIdentity:
-        """Say who this is, so that the others know what they share with it."""
+        """Return the slot's identity, by which slots know what they share."""
         clock = self._clock
         return SlotIdentity(os.getpid(), host_identity(self._host), clock.identity, clock.ahead_ns)
 
     def keep_clock(self, ahead_ns: int) -> None:
-        """Go by the start of the reference's slot, on the same host; before `connect`."""
+        """Use the clock of the reference's slot, on the same host; before `connect`."""
         self._clock.keep(ahead_ns)
 
     def serve_clock(self) -> str:
-        """Let this slot's clock be the reference; return the endpoint where it answers."""
+        """Make this slot's clock the reference; return the endpoint where it answers."""
         return self._clock.serve()
 
     def follow_clock(self, endpoint: str) -> None:
@@ -140,7 +141,7 @@ class SlotHost(MovingStages):
         self._clock.follow(endpoint)
 
     def bind(self, hosts: Mapping[str, str | None]) -> dict[str, str]:
-        """Listen on every channel that comes from another slot: {channel: endpoint}.
+        """Listen on every channel from another slot: {channel: endpoint}.
 
         Args:
             hosts: {stage: identity of the host that it runs on}.
@@ -151,20 +152,20 @@ class SlotHost(MovingStages):
         return bound
 
     def fingerprints(self) -> dict[str, InputPrint]:
-        """Return what the sources read, of those that can tell: {source: what}."""
+        """Return the fingerprints of the inputs that have one, {source: fingerprint}."""
         return input_prints(self._stages)
 
     def connect(
         self, endpoints: Mapping[str, str], runs: Mapping[str, SinkRun] | None = None
     ) -> int:
-        """Connect every channel that leads to another slot, and open the sinks.
+        """Connect every channel to another slot, and open the sinks.
 
         Args:
-            endpoints: {channel: where its other end listens}.
-            runs: {sink: what it writes for}.
+            endpoints: {channel: its receiver's endpoint}.
+            runs: {sink: the run that writes there}.
 
         Returns:
-            The reference's time when that was done.
+            The reference's time afterwards.
         """
         self._ends.connect(self._stages, endpoints)
         try:
@@ -177,10 +178,10 @@ class SlotHost(MovingStages):
         return self._clock.now_ns()
 
     def start(self, start_ns: int) -> None:
-        """Run. Paced sources hand over their first event at `start_ns`."""
+        """Start the loop. Paced sources hand over their first event at `start_ns`."""
         self._start_ns = start_ns
         stages = [read_ahead(stage, self._waker.wake) for stage in self._stages]
-        self._own_inputs = [one for _, one in stages if one is not None]
+        self._own_inputs = [own for _, own in stages if own is not None]
         opened = replace(self._plan, stages=tuple(stage for stage, _ in stages))
         self._slot = make_slot(opened, start_ns=start_ns)
         self._run()
@@ -191,7 +192,7 @@ class SlotHost(MovingStages):
         self._thread.start()
 
     def report(self) -> SlotReport:
-        """Return the counters as the loop last saw them, at most a slice old."""
+        """Return the loop's last counters, at most a slice old."""
         if self._thread is not None and self._thread.is_alive():
             self._has_report.clear()
             self._wants_report.set()
@@ -201,15 +202,15 @@ class SlotHost(MovingStages):
         return self._report
 
     def news(self, within_s: float) -> SlotReport:
-        """Return the counters when the slot has worked since the last such call, or so late."""
+        """Return the counters once the slot has worked since the last call, or after `within_s`."""
         self._news.wait(within_s, over=self._has_ended)
         return self.report()
 
     def samples(self) -> SlotSamples:
-        """Return what the stages did in the seconds that are over, once.
+        """Return the stages' samples of the seconds that are over, once.
 
         Raises:
-            TimeoutError: a slice takes long; the samples are kept for the next who asks.
+            TimeoutError: a slice takes long; the samples are kept for the next call.
         """
         return self._mailbox.call(self._take_samples, within_s=REPORT_S)
 
@@ -224,16 +225,20 @@ class SlotHost(MovingStages):
         self._slot.apply(command, number=number)
 
     def join(self) -> SlotReport:
-        """Return when the slot is done, stopped or has failed."""
+        """Wait until the slot is done, stopped or failed; return its last report."""
         self._has_ended.wait()
         return self._report
 
     def collected(self, sink: str) -> bytes:
-        """Return what a collect sink has, as an Arrow IPC stream."""
+        """Return a collect sink's rows as an Arrow IPC stream."""
         return self._sinks.collected(sink).stream()
 
     def log(self) -> dict[str, Any]:
-        """Return all that the slot was given; see `LoggedSlot.log`. SettingError: it keeps none."""
+        """Return the slot's stimulus log; see `LoggedSlot.log`.
+
+        Raises:
+            SettingError: the slot keeps no log.
+        """
         if not isinstance(slot := self._slot, LoggedSlot):
             raise SettingError(f"slot {self._name!r} keeps no log; submit with Limits(log=…)")
         return self._mailbox.call(slot.log, within_s=REPORT_S)
@@ -242,8 +247,8 @@ class SlotHost(MovingStages):
         """End the loop soon.
 
         Args:
-            failure: why the job has failed: sinks keep what is published. None: its user wants
-                its end, and sinks publish all that they have.
+            failure: why the job has failed: sinks keep their published parts. None: the user
+                ends it, and sinks publish all their rows.
         """
         self._failure = failure
         self._is_stopping = True
@@ -255,7 +260,7 @@ class SlotHost(MovingStages):
     # -- the loop --------------------------------------------------------------------------
 
     def _main(self) -> None:
-        # What exists lives as long as the job: look at it no more. A collection first costs 50 ms.
+        # What exists lives as long as the job: no collection need scan it, the first for 50 ms.
         gc.freeze()
         state, error, kind = "failed", None, None
         try:
@@ -293,9 +298,9 @@ class SlotHost(MovingStages):
             return "stopped"
         self._sinks.begin()
         slot.open(self._clock.now_ns())
-        self._publish("running")  # so that there is one, should the first slice hang
+        self._publish("running")  # in case the first slice hangs
         sharpen_timers()
-        # began_ns: of the next slice; what the loop does besides is charged to none of them.
+        # began_ns: of the next slice; no slice is charged for the loop's other work.
         peers_ns, looked_ns, began_ns, worked_ns = 0, 0, 0, self._clock.now_ns()
         was_woken = True
         while not self._is_stopping:
@@ -303,9 +308,9 @@ class SlotHost(MovingStages):
             if was_woken or self._waker.is_ready:
                 was_woken, looked_ns = False, 0
                 slot, before, poller = self._attend(slot), slot, self._ends.poller
-                worked_ns = worked_ns if slot is before else now_ns  # stages have moved: news
+                worked_ns = worked_ns if slot is before else now_ns  # a move of stages is news
                 continue
-            if not 0 <= now_ns - looked_ns <= LOOK_NS:  # below 0: the clock was set
+            if not 0 <= now_ns - looked_ns <= LOOK_NS:  # below 0 if the clock was set
                 self._ends.take_in(slot, now_ns)
                 if now_ns >= self._charge_at_ns:
                     self._charge_at_ns = now_ns + CHARGE_NS
@@ -336,8 +341,8 @@ class SlotHost(MovingStages):
         return "stopped"
 
     def _attend(self, slot: Slot) -> Slot:
-        """Do what whoever woke us wants; return the slot, another one if stages have moved."""
-        self._waker.clear()  # before we look: who comes from now on wakes us again
+        """Serve the threads that woke us; return the slot, perhaps a new one."""
+        self._waker.clear()  # before we look: a later caller wakes us again
         slot.woken()
         if self._wants_report.is_set():
             self._publish("running")
@@ -355,27 +360,24 @@ class SlotHost(MovingStages):
         length_ns = self._plan.interval_ns or NS_PER_SECOND
         left_ns = length_ns - (passed_ns % length_ns if passed_ns > 0 else passed_ns)
         self._charge_readers(self._slot)
-        # What was given is counted where it goes.
+        # The slot that takes a given stage counts it.
         samples = [] if self._is_given else self._slot.samples(now_ns)
         return SlotSamples(samples, left_ns, self._mailbox.take_refused())
 
     def _readers_ns(self) -> int:
-        """Return the CPU time of the threads that read users' inputs."""
-        return sum([one.cpu_ns for one in self._own_inputs])
+        return sum([own.cpu_ns for own in self._own_inputs])
 
     def _charge_readers(self, slot: Slot) -> None:
-        """Charge sources for the threads that read their inputs."""
-        for one in self._own_inputs:
-            took_ns = one.cpu_ns - one.charged_ns
-            if took_ns > 0 and one.source in slot.stages:  # else it is on its way elsewhere
-                one.charged_ns += took_ns
-                slot.charge_reading(one.source, took_ns)
+        for own in self._own_inputs:
+            took_ns = own.cpu_ns - own.charged_ns
+            if took_ns > 0 and own.source in slot.stages:  # else the source is moving
+                own.charged_ns += took_ns
+                slot.charge_reading(own.source, took_ns)
 
     def _note_untaken(self, slot: Slot) -> None:
-        """Note how many rows of users' inputs were polled, and not taken."""
-        for one in self._own_inputs:
-            if (machine := slot.stages.get(one.source)) is not None and machine.source is not None:
-                one.untaken = machine.source.untaken
+        for own in self._own_inputs:
+            if (machine := slot.stages.get(own.source)) is not None and machine.source is not None:
+                own.untaken = machine.source.untaken
 
     def _perform(self, action: Action) -> None:
         match action:
@@ -390,7 +392,7 @@ class SlotHost(MovingStages):
         return carry_out(actions, self._results, self._sinks, self._clock.now_ns)
 
     def _rest_s(self, slot: Slot, looked_ns: int) -> float:
-        """Return how long to sleep, the slot having found nothing to do at `looked_ns`."""
+        """Return how long to sleep, if the slot had no work at `looked_ns`."""
         most_s = IDLE_S if self._receivers or self._senders else ALONE_S
         rest = rest_of(slot, self._results, looked_ns, sinks_ns=self._sinks.clock_ns)
         until_ns = rest.until_ns
@@ -398,7 +400,7 @@ class SlotHost(MovingStages):
         return min(max(left_s, 0.0), most_s)
 
     def _publish(self, state: str, error: str | None = None, kind: str | None = None) -> None:
-        """Make a report that the loop does not change any more: other threads read it."""
+        """Make a report for other threads, which the loop no longer changes."""
         self._wants_report.clear()
         assert self._slot is not None
         self._charge_readers(self._slot)
@@ -411,8 +413,8 @@ class SlotHost(MovingStages):
         self._report.recent = self._slot.recent()
         self._report.at_ns = self._clock.now_ns()
         self._report.clock = self._clock.report(self._node)
-        waits = [one.standstill(is_over=state != "running") for one in self._own_inputs]
-        self._report.notes = [said for said in waits if said is not None]
+        waits = [own.standstill(is_over=state != "running") for own in self._own_inputs]
+        self._report.notes = [wait for wait in waits if wait is not None]
         if self._also:
             self._report.notes.append(f"slot {self._name!r}, as its sinks ended: {self._also}")
         self._report.refused_peers = self._ends.refused_peers + self._clock.refused_peers

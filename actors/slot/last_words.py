@@ -1,12 +1,12 @@
-"""How a slot's process ends, for who asks when it is gone: a small file beside Ray's log of it.
+"""Record how a slot's process ends, in a small file beside Ray's log of it.
 
 ```
-code of a step begins ──▶ its name     in a mapped page, which the kernel keeps however we end
+code of a step begins ──▶ its name     in a mapped page, which the kernel keeps
 os._exit(3)           ──▶ a line, with the place of the call
-SIGALRM, SIGUSR1, …   ──▶ a line       (of SIGSEGV and its like Ray and Python write into the log)
+SIGALRM, SIGUSR1, …   ──▶ a line       (Ray and Python log SIGSEGV and the like)
 ```
 
-`actors/jobs/deaths.py` reads it.
+`actors/jobs/deaths.py` reads the file.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ __all__ = ["LastWords", "read_last_words"]
 ENDING = ".last"
 STEP_BYTES, WORDS_BYTES = 512, 512
 SIGNALS = ("ALRM", "VTALRM", "PROF", "USR1", "USR2", "HUP", "QUIT", "XCPU", "POLL")
-"""They end a process that has not said otherwise, and nothing writes of it anywhere."""
+"""They end a process by default, and neither Ray nor Python logs them."""
 
 
 class LastWords:
-    """The page of one process."""
+    """The mapped page of one process."""
 
     def __init__(self, path: Path) -> None:
         file = private(path, os.O_RDWR | os.O_CREAT)
@@ -42,36 +42,36 @@ class LastWords:
             os.close(file)
 
     def runs(self, step: str) -> None:
-        """Note whose code begins to run."""
+        """Note the step whose code begins to run."""
         self._page[:STEP_BYTES] = step.encode()[:STEP_BYTES].ljust(STEP_BYTES, b"\0")
 
     def say(self, words: str) -> None:
-        """Note what is about to end the process."""
+        """Note the cause that is about to end the process."""
         self._page[STEP_BYTES:] = words.encode()[:WORDS_BYTES].ljust(WORDS_BYTES, b"\0")
 
     @classmethod
     def install(cls) -> None:
-        """Keep the page of this process, if Ray keeps its log. In its main thread, once."""
+        """Keep this process's page, if Ray keeps its log. In its main thread, once."""
         log = Path(os.readlink("/proc/self/fd/2"))
         if log.suffix != ".err":
             return
-        last = cls(log.with_suffix(ENDING))
-        RUNNING.tell = last.runs
-        last._tell_exits()
-        last._tell_signals()
+        page = cls(log.with_suffix(ENDING))
+        RUNNING.tell = page.runs
+        page._tell_exits()
+        page._tell_signals()
 
     def _tell_exits(self) -> None:
         inside: Any = os
         leave, pid = os._exit, os.getpid()
 
-        def told(status: int) -> Any:
-            if os.getpid() == pid:  # not in a child that was forked, which shares the page
+        def noted_exit(status: int) -> Any:
+            if os.getpid() == pid:  # not in a forked child, which shares the page
                 code = (caller := sys._getframe(1)).f_code
                 at = f"at {code.co_filename}, line {caller.f_lineno}, in {code.co_name}"
                 self.say(f"exit code {status} (os._exit), {at}")
             leave(status)
 
-        inside._exit = told
+        inside._exit = noted_exit
 
     def _tell_signals(self) -> None:
         ours = [
@@ -80,14 +80,14 @@ class LastWords:
             if (number := getattr(signal, f"SIG{name}", None)) is not None
             and signal.getsignal(number) is signal.SIG_DFL
         ]
-        heard, told = os.pipe()
-        os.set_blocking(told, False)
-        signal.set_wakeup_fd(told, warn_on_full_buffer=False)
+        read_end, write_end = os.pipe()
+        os.set_blocking(write_end, False)
+        signal.set_wakeup_fd(write_end, warn_on_full_buffer=False)
         for number in ours:
-            signal.signal(number, lambda *_: None)  # the thread below ends us, and says why
+            signal.signal(number, lambda *_: None)  # the thread below ends the process
 
         def end() -> None:
-            while (number := os.read(heard, 1)[0]) not in ours:
+            while (number := os.read(read_end, 1)[0]) not in ours:
                 pass
             self.say(f"signal {signal.Signals(number).name}")
             os.kill(os.getpid(), signal.SIGKILL)
@@ -96,14 +96,14 @@ class LastWords:
 
 
 def read_last_words(log: Path) -> tuple[str, str]:
-    """Return the step whose code ran last, and what the process said as it ended; "" for neither.
+    """Return the last step whose code ran, and the cause of the end; or "".
 
     Args:
-        log: Ray's, of what the process wrote to stderr.
+        log: Ray's log of the process's stderr.
     """
     try:
         page = log.with_suffix(ENDING).read_bytes()[: STEP_BYTES + WORDS_BYTES]
     except OSError:
         return "", ""
     step, words = page[:STEP_BYTES], page[STEP_BYTES:]
-    return tuple(one.rstrip(b"\0").decode(errors="replace") for one in (step, words))  # type: ignore[return-value]
+    return tuple(t.rstrip(b"\0").decode(errors="replace") for t in (step, words))  # type: ignore[return-value]

@@ -1,6 +1,6 @@
-"""What other threads ask of a slot's loop: done by its own thread, between two slices.
+"""Pass calls of other threads to a slot's loop, which runs them between two slices.
 
-The loop alone touches the slot; so nothing in there needs a lock, and no slice sees a change.
+Only the loop touches the slot. So the slot needs no lock, and no slice sees a change.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ _T = TypeVar("_T")
 
 
 class Mailbox:
-    """A queue of calls; the loop looks at `waiting`, and runs them (`run_posted`).
+    """A queue of calls; the loop checks `waiting`, and runs them (`run_posted`).
 
     Args:
         wake: ends the loop's wait; from any thread.
 
     Attributes:
-        waiting: true while something is to be done.
+        waiting: calls that are to be run.
     """
 
     def __init__(self, wake: Callable[[], None]) -> None:
@@ -34,10 +34,10 @@ class Mailbox:
         self._is_closed = False
 
     def call(self, do: Callable[[], _T], *, within_s: float) -> _T:
-        """Return what `do` gives when the loop has called it; once it has ended, call it here.
+        """Return the result of `do`, run by the loop, or here if it has ended.
 
         Raises:
-            TimeoutError: the loop did not come to it in time, and will not do it any more.
+            TimeoutError: the loop did not run it in time, and never will.
         """
         answer = self.post(do)
         try:
@@ -45,10 +45,13 @@ class Mailbox:
         except TimeoutError:
             if answer.cancel():
                 raise
-            return answer.result()  # it is being done now
+            return answer.result()  # it is running now
 
     def post(self, do: Callable[[], _T]) -> Future[_T]:
-        """Let the loop call `do` soon; return its answer to be. Once it has ended, call it here."""
+        """Let the loop run `do` soon; return its future.
+
+        It runs here once the loop has ended.
+        """
         answer: Future[_T] = Future()
         with self._lock:
             self.waiting.append((do, answer))
@@ -59,7 +62,7 @@ class Mailbox:
         return answer
 
     def attempt(self, do: Callable[[], None]) -> None:
-        """Let the loop call `do` soon; nobody waits, and why it may refuse is kept to be taken."""
+        """Let the loop run `do` soon, without a wait; a SettingError is kept for `take_refused`."""
 
         def carry_out() -> None:
             try:
@@ -70,12 +73,12 @@ class Mailbox:
         self.post(carry_out)
 
     def take_refused(self) -> list[str]:
-        """Return why what was attempted was refused since the last time. The loop calls this."""
-        taken, self._refused = self._refused, []
-        return taken
+        """Return the errors of `attempt` since the last call. Only the loop calls this."""
+        refused, self._refused = self._refused, []
+        return refused
 
     def run_posted(self) -> None:
-        """Do all that was asked. The loop calls this."""
+        """Run all posted calls. Only the loop calls this."""
         while self.waiting:
             do, answer = self.waiting.popleft()
             if not answer.set_running_or_notify_cancel():
@@ -86,7 +89,7 @@ class Mailbox:
                 answer.set_exception(problem)
 
     def close(self) -> None:
-        """The loop has ended, and calls this; what is asked from now on needs nobody."""
+        """Let later calls run in their own threads: the loop ends, and calls this."""
         with self._lock:
             self._is_closed = True
             self.run_posted()

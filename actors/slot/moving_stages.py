@@ -1,12 +1,12 @@
-"""How a slot's loop holds still, gives stages to other slots, and goes on with others.
+"""Let a slot's loop hold still, give stages away, and go on with others.
 
 ```
 job ── prepare: the new plan
-    ── hold ──▶ (loop: no slice, but what comes is taken in) ── give ──▶ (nothing is taken in)
+    ── hold ──▶ (loop: no slice, but takes messages in) ── give ──▶ (takes nothing in)
     ── rebind ──▶ listens on new channels ── take_over ──▶ (loop: goes on with its new machines)
 ```
 
-All of it is done by the loop's own thread, between two slices, as its job's calls ask for.
+The loop's own thread does all of this, between two slices, on calls of its job.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ from slackwater.runtime.schedule import Slot, SlotResults
 __all__ = ["MovingStages"]
 
 HOLD_S = 10.0
-"""How long the slice may take that is under way as the slot is to hold still."""
+"""How long the slice under way may take when the slot is to hold still."""
 NAP_S = 0.001
 
 _T = TypeVar("_T")
 
 
 class MovingStages(ABC):
-    """What `SlotHost` is made of, and how stages come to it and leave it while it runs."""
+    """Base of `SlotHost`: moves stages in and out while the slot runs."""
 
     _plan: SlotPlan
     _next_plan: SlotPlan
@@ -60,8 +60,8 @@ class MovingStages(ABC):
     _wants_report: threading.Event
     _is_stopping: bool
     _is_held = False
-    _is_given = False  # its machines are others' by now
-    _broken: str | None = None  # why it cannot go on
+    _is_given = False  # other slots have its machines
+    _broken: str | None = None  # why the slot cannot go on
 
     @abstractmethod
     def _run(self) -> None:
@@ -76,47 +76,47 @@ class MovingStages(ABC):
         """Charge sources for the threads that read their inputs."""
 
     def prepare(self, plan: SlotPlan) -> None:
-        """Take its part of another plan, for `rebind` and `take_over`; it may be large."""
+        """Take the slot's part of a new plan, for `rebind` and `take_over`."""
         self._next_plan = plan
 
     def hold(self) -> str:
-        """Begin no slice any more, until `take_over` or `go_on`; return in which state it is."""
+        """Begin no more slices until `take_over` or `go_on`; return the slot's state."""
         self._in_loop(lambda: setattr(self, "_is_held", True))
         return self._report.state
 
     def go_on(self) -> None:
-        """Go on as if nothing had been: behind `hold`, and before `give`."""
+        """Go on unchanged: after `hold`, and before `give`."""
         self._in_loop(lambda: setattr(self, "_is_held", False))
 
     def break_off(self, why: str) -> None:
-        """End as failed: what was given cannot be had back."""
+        """End as failed: given stages cannot be taken back."""
         self._broken = (
-            f"slot {self._plan.name!r} cannot go on: its stages were being placed anew, and {why}; "
+            f"slot {self._plan.name!r} cannot go on: its stages were moving, and {why}; "
             "submit the flow again"
         )
         self._waker.wake()
 
     def passed(self, channels: frozenset[str]) -> dict[str, Passed]:
-        """Return what has passed the ends of these channels here."""
+        """Return the traffic of these channels' ends here."""
         return self._in_loop(lambda: self._ends.passed(channels))
 
     def give(self, leaving: tuple[str, ...], rewired: frozenset[str]) -> Given:
-        """Return the state of the stages that leave; look at `rewired` channels no more."""
+        """Return the state of the leaving stages; stop polling `rewired` channels."""
         return self._in_loop(lambda: self._give(leaving, rewired))
 
     def _give(self, leaving: tuple[str, ...], rewired: frozenset[str]) -> Given:
-        assert self._slot is not None, "it holds still"
+        assert self._slot is not None, "a slot that holds still has started"
         self._is_given = True
         self._charge_readers(self._slot)
         self._ends.retire(rewired, self._slot.channels)
         return given(self._slot, self._results, self._sinks, leaving)
 
     def rebind(self, hosts: Mapping[str, str | None], over: frozenset[str]) -> dict[str, str]:
-        """Listen on the channels that are new here, all but those whose stream is over."""
+        """Listen on the channels that are new here, except those whose stream has ended."""
         return self._in_loop(lambda: self._ends.bind(self._next_plan.stages, hosts, over=over))
 
     def take_over(self, order: Taken) -> None:
-        """Go on with other stages; a slot that is new, or has ended, begins."""
+        """Go on with other stages; a new or ended slot starts its loop."""
         is_new = self._thread is None or self._has_ended.is_set()  # now: without stages it ends
         self._in_loop(lambda: self._take_over(order))
         if is_new:
@@ -130,8 +130,8 @@ class MovingStages(ABC):
         self._slot, self._results, own = taken(
             plan, order, self._slot, self._sinks, wake=self._waker.wake, folder=self._folder
         )
-        there = {stage.name for stage in plan.stages}
-        self._own_inputs = [one for one in self._own_inputs if one.source in there] + own
+        names = {stage.name for stage in plan.stages}
+        self._own_inputs = [i for i in self._own_inputs if i.source in names] + own
         self._plan, self._stages, self._start_ns = plan, plan.stages, order.start_ns
         self._is_held = self._is_given = False
 
@@ -142,7 +142,7 @@ class MovingStages(ABC):
             return self._mailbox.call(do, within_s=HOLD_S)
         except TimeoutError:
             raise ClusterError(
-                f"slot {self._plan.name!r} did not come to it within {HOLD_S:g} s: a slice of work "
+                f"slot {self._plan.name!r} did not answer within {HOLD_S:g} s; a slice of work "
                 "takes so long, or hangs"
             ) from None
 

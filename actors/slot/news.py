@@ -1,12 +1,12 @@
-"""Whether a slot has something to tell that it has not told yet.
+"""Tell whether a slot has worked since its last report.
 
 ```
-the loop: at work ── None ──▶ sleeps ── when it last worked ──▶ at work ── None ──▶ …
-a call that waits looks once a second: is it what was told last?
+the loop: at work ── None ──▶ sleeps ── time of its last work ──▶ at work ── None ──▶ …
+a call that waits checks once a second: is this time the one told last?
 ```
 
-So who wants to know how a slot goes on leaves one call with it: a call of Ray's costs the slot's
-process a millisecond, a look 50 µs, and what the loop notes down next to nothing.
+So a caller that wants a slot's news leaves one call with it: a Ray call costs the slot's process a
+millisecond, a check 50 µs, and the loop's note next to nothing.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ import time
 __all__ = ["News"]
 
 LOOK_S = 1.0
-"""How old news may be when it is told. It is what is known of a worker that is killed."""
+"""Greatest age of news when told. A killed worker leaves no more than this."""
 
 
 class News:
-    """What the loop notes down, and who waits for it: one thread.
+    """The loop's note of its last work, and the one thread that waits for it.
 
     Attributes:
-        quiet_since_ns: set by the loop: when it last had work, while it sleeps; None while it is at
-            work, so also within a slice that hangs.
+        quiet_since_ns: set by the loop: while it sleeps, when it last had work; None while it
+            works, also within a slice that hangs.
     """
 
     def __init__(self) -> None:
@@ -33,7 +33,7 @@ class News:
         self._told_ns = -1
 
     def wait(self, within_s: float, *, over: threading.Event) -> None:
-        """Return when there is news, when all is over, or after so long."""
+        """Return when there is news, the slot is over, or `within_s` has passed."""
         until_s = time.monotonic() + within_s
         while self.quiet_since_ns == self._told_ns and (left_s := until_s - time.monotonic()) > 0:
             if over.wait(min(left_s, LOOK_S)):

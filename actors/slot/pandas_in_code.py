@@ -1,8 +1,8 @@
-"""Whether the code of users that a slot is to run may want pandas: found by its name in it.
+"""Check by its name whether the users' code of a slot may want pandas.
 
-Then it is loaded before the start, rather than in the latency of the first event: 0.2 s. What is
-overlooked, a package of the user's that is installed and imports pandas only as it is called, gets
-it late, and is right all the same (`without_pandas.py`).
+If so, pandas is loaded before the start: its 0.2 s would otherwise delay the first event. The check
+can miss an installed package of the user's that imports pandas only when called: that gets pandas
+late, but correctly (`without_pandas.py`).
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ __all__ = ["mention_pandas"]
 
 _NAME = "pandas"
 _INSTALLED = (*(sysconfig.get_path(kind) for kind in ("stdlib", "platstdlib")), "-packages/")
-"""In the paths of what is no user's own: Python's, and all in site-packages or dist-packages."""
+"""Parts of paths that are no user's code: Python's, site-packages and dist-packages."""
 MOST_OBJECTS = 20_000
-"""Of what hangs on the code; a user's input may hold rows. Beyond, it may well want pandas."""
+"""Most objects that are searched; an input may hold rows. Beyond, assume pandas."""
 
 
 def mention_pandas(things: Iterable[object]) -> bool:
-    """Return whether the user's modules here, or functions and classes that came by value, do.
+    """Return whether users' modules, or functions and classes sent by value, mention pandas.
 
     Args:
-        things: what holds the code: stages, orders.
+        things: holders of the code: stages, orders.
     """
     return any(_mentions(path) for path in _own_modules()) or _reach_pandas(things)
 
@@ -46,12 +46,12 @@ def _own_modules() -> Iterator[Path]:
 def _mentions(path: Path) -> bool:
     try:
         return _NAME.encode() in path.read_bytes()
-    except OSError:  # in an archive, or gone
+    except OSError:  # in an archive, or removed
         return True
 
 
 def _reach_pandas(things: Iterable[object]) -> bool:
-    """Go through all that hangs on these, up to what was imported by its name."""
+    """Search all objects reachable from these, up to those imported by name."""
     seen: set[int] = set()
     left = list(things)
     while left:
@@ -63,7 +63,7 @@ def _reach_pandas(things: Iterable[object]) -> bool:
             words = (*thing.co_names, *thing.co_consts)
             if any(isinstance(word, str) and _NAME in word for word in words):
                 return True
-            left += [one for one in thing.co_consts if isinstance(one, CodeType)]
+            left += [code for code in thing.co_consts if isinstance(code, CodeType)]
         elif len(seen) > MOST_OBJECTS:
             return True
         else:
@@ -72,15 +72,15 @@ def _reach_pandas(things: Iterable[object]) -> bool:
 
 
 def _is_imported(thing: object) -> bool:
-    """Whether it is a module, or a function or class of one that is there by its name."""
+    """Whether a thing is a module, or found in one by its name."""
     if isinstance(thing, ModuleType):
         return True
     if isinstance(thing, FunctionType):
         module = sys.modules.get(thing.__module__)
         return module is not None and thing.__globals__ is vars(module)
     if isinstance(thing, type):
-        found: object = sys.modules.get(thing.__module__)
+        named: object = sys.modules.get(thing.__module__)
         for name in thing.__qualname__.split("."):
-            found = getattr(found, name, None)
-        return found is thing
+            named = getattr(named, name, None)
+        return named is thing
     return False

@@ -1,4 +1,4 @@
-"""Whether the slots at the other ends of a slot's channels are there, and send what they may."""
+"""Check the slots at the other ends of a slot's channels; make frame codecs."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from slackwater.runtime.plan.plan import Channel
 
 
 def look_at_peers(slot: str, ends: Mapping[str, Receiver | Sender]) -> None:
-    """Check that the other ends of a slot's channels, {channel: its end}, are there and sound.
+    """Check that the other ends, {channel: its end here}, are there and sound.
 
     Raises:
-        WorkerDied: one has gone.
-        FrameError: one has sent what was refused.
+        WorkerDied: a peer is lost.
+        FrameError: a peer's frame was refused.
     """
     for name, end in ends.items():
         if end.is_peer_lost:
@@ -23,13 +23,13 @@ def look_at_peers(slot: str, ends: Mapping[str, Receiver | Sender]) -> None:
         if end.refused:
             raise FrameError(
                 f"slot {slot!r} refused {end.refused} frames on channel {name!r}, and "
-                f"cannot know what they held: {end.last_refusal}; the job is stopped rather "
-                "than lose rows"
+                f"cannot know their rows: {end.last_refusal}; the job stops rather than "
+                "lose rows"
             )
 
 
 def codec_of(channel: Channel) -> FrameCodec:
-    """Return what makes frames of a channel's messages."""
+    """Return a codec for a channel's messages."""
     names = channel.schema.names
     return FrameCodec(
         channel.schema,

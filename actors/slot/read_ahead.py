@@ -1,12 +1,12 @@
-"""Sources of the user's own, read in threads of their own: a poll that waits holds up nobody.
+"""Read custom sources in their own threads: a poll that waits delays no other stage.
 
 ```
 thread of the source         queue, bounded          the slot's loop
 open, poll, poll, … ──────▶ [block][block] ──────▶ poll: a block, or None at once
-                 ◀── waits while it is full
+                 ◀── waits while full
 ```
 
-Errors and the end come through behind the blocks that were read before them.
+Errors and the end come through after the blocks that were read before them.
 """
 
 from __future__ import annotations
@@ -31,32 +31,32 @@ __all__ = ["ReadAhead", "ReadAheadInput", "is_own", "read_ahead"]
 
 MOST_ROWS = 65_536
 MOST_BYTES = 64 * 2**20
-"""The thread waits while so much lies in the queue; a block more than it may be there."""
+"""The thread waits while this much lies in the queue; one block more may be there."""
 REST_S, LONGEST_REST_S = 0.001, 0.02
-"""How long it rests when a poll has found nothing: an eighth of the time since one last did, and no
-less and no more than this. So an input that answers at once costs a slot little while it has
-nothing, and its rows wait for no longer than a fraction of the gaps between them."""
+"""Rest after an empty poll: an eighth of the time since the last poll with rows, within these
+bounds. So an input that answers at once costs a slot little while it has nothing, and its rows wait
+for no longer than a fraction of the gaps between them."""
 REST_SHARE = 1 / 8
 WAITED = 5
-"""A poll that took so many times as long as the rest has waited itself, and needs none behind it:
-rows come sooner, and a source with nothing wakes its slot's process half as often."""
+"""A poll that took this many times its rest has waited itself, and needs no rest: rows come sooner,
+and an idle source wakes its slot's process half as often."""
 CLOSE_S = 1.0
 """How long the end of a job waits for a poll to return."""
 STANDS_S = 30.0
-"""A poll that takes longer is named in the report."""
+"""A longer poll is named in the report."""
 
 
 def is_own(source: Input) -> bool:
-    """Whether it is an input of the user's own, which may wait; ours say that they never do."""
+    """Whether an input is a custom one, which may wait; ours never do."""
     return not getattr(source, "reads_inline", False)
 
 
 def read_ahead(stage: Stage, wake: Callable[[], None]) -> tuple[Stage, ReadAheadInput | None]:
-    """Return the stage with its input, if it is the user's own, read in a thread; and that input.
+    """Return the stage with its input, if custom, read in a thread; and that input.
 
     Args:
-        stage: any.
-        wake: called from that thread when there is something to poll.
+        stage: of any kind.
+        wake: called from that thread when there is a block to poll.
     """
     if not isinstance(stage.step, SourceStep) or not is_own(stage.step.source.input):
         return stage, None
@@ -68,50 +68,50 @@ def read_ahead(stage: Stage, wake: Callable[[], None]) -> tuple[Stage, ReadAhead
 
 @dataclass(eq=False)
 class ReadAheadInput:
-    """Another input, read in a thread of its own."""
+    """Wraps an input, and reads it in its own thread."""
 
     source: str
     inner: Input
     wake: Callable[[], None]
     reader: ReadAhead | None = None
     is_history: bool = False
-    """As the other one says."""
+    """As declared by the source."""
     charged_ns: int = 0
-    """CPU time of its thread that its source has been charged for."""
+    """CPU time of the thread that its source has been charged for."""
     untaken: int = 0
-    """Rows that were polled, and not taken before the end."""
+    """Rows that were polled, but not taken before the end."""
     wakes: ClassVar[bool] = True
-    """So the slot asks it when it has called `wake`, and at no other time."""
+    """So the slot polls it after a call of `wake`, and at no other time."""
     is_named: ClassVar[bool] = True
-    """What its reader raises says already whose it is."""
+    """Its reader's errors already name the source."""
 
     def describe(self) -> str:
-        """Return what the other one says."""
+        """Return the wrapped input's description."""
         return self.inner.describe()
 
     def schema(self) -> pa.Schema:
-        """Return the other one's columns."""
+        """Return the wrapped input's columns."""
         return self.inner.schema()
 
     def open(self) -> ReadAhead:
-        """Begin to read."""
+        """Start the reading thread."""
         self.reader = ReadAhead(self.source, self.inner, self.wake)
         return self.reader
 
     @property
     def cpu_ns(self) -> int:
-        """CPU time that its thread has taken so far."""
+        """CPU time of the thread so far."""
         return 0 if self.reader is None else self.reader.cpu_ns
 
     def standstill(self, *, is_over: bool) -> str | None:
-        """Return what is to be said of a call that does not return; None: nothing."""
+        """Return a note on a call that hangs, or on lost rows; None if none."""
         reader = self.reader
         if reader is not None and reader.close_problem is not None:
             return reader.close_problem
         if reader is not None and (left := reader.left_rows + self.untaken):
             return (
-                f"source {self.source!r}: {left:,} rows that its input had handed over "
-                "were read ahead, and not taken before the job ended"
+                f"source {self.source!r}: {left:,} rows of its input were read ahead, "
+                "but not taken before the job ended"
             )
         since_s = None if reader is None else reader.waits_since_s
         if since_s is None:
@@ -119,13 +119,13 @@ class ReadAheadInput:
         waits_s = time.monotonic() - since_s
         if waits_s < (CLOSE_S if is_over else STANDS_S):
             return None
-        said = (
-            f"source {self.source!r}: {type(self.inner).__qualname__}, an input of your own, has "
+        note = (
+            f"source {self.source!r}: {type(self.inner).__qualname__}, a custom input, has "
             f"been in one call of open or poll for {waits_s:.0f} s"
         )
         if is_over:
-            return f"{said}; the job has ended without it, and its close was not called"
-        return f"{said}; it may wait for what it reads from: the other sources go on meanwhile"
+            return f"{note}; the job has ended without it, and its close was not called"
+        return f"{note}; its origin may be silent; the other sources go on meanwhile"
 
 
 def has_dictionary(kind: pa.DataType) -> bool:
@@ -136,32 +136,32 @@ def has_dictionary(kind: pa.DataType) -> bool:
 
 
 class ReadAhead:
-    """The thread of one source, and what it has read.
+    """Reads one source in a thread, and queues its blocks.
 
     Args:
-        source: its name.
+        source: name of the source.
         input: opened and read in the thread.
-        wake: called from the thread when there is something to poll again.
+        wake: called from the thread when there is a block to poll again.
     """
 
     def __init__(self, source: str, input: Input, wake: Callable[[], None]) -> None:  # noqa: A002
         self.waits_since_s: float | None = None
-        """Since when, by the monotonic clock, a call of the user's code has not returned."""
+        """Monotonic time since which a call of the user's code has not returned; None: no call."""
         self.close_problem: str | None = None
-        """What the reader's close raised."""
+        """Error of the reader's close."""
         self.left_rows = 0
-        """Rows that the input had handed over, and nobody took before the end."""
+        """Rows that the input had handed over, but no poll took before the end."""
         self._source, self._input, self._wake = source, input, wake
-        self._reader: NamedReader | None = None  # once it is open
+        self._reader: NamedReader | None = None  # once open
         self._changed = threading.Condition()
-        self._blocks: deque[tuple[pa.RecordBatch, int]] = deque()  # and how many bytes it has
-        # Each is changed by one thread only: what came in by its own, what is out by the loop.
+        self._blocks: deque[tuple[pa.RecordBatch, int]] = deque()  # block, its bytes
+        # Each has one writing thread: `in` the reader's, `out` the loop.
         self._rows_in = self._bytes_in = self._rows_out = self._bytes_out = 0
         self._waits_for_room = False
         self._size = BlockSize()
-        self._known: pa.Schema | None = None  # of the last blocks that were to be put together
+        self._known: pa.Schema | None = None  # of the last blocks that were joined
         self._has_dictionary = False
-        self._end: EndOfInput | BaseException | None = None  # behind the blocks
+        self._end: EndOfInput | BaseException | None = None  # after the blocks
         self._is_closed = False
         self._cpu_clock: int | None = None  # of the thread, while it runs
         self._cpu_ns = 0  # of the thread, once it has ended
@@ -169,11 +169,12 @@ class ReadAhead:
         self._thread.start()
 
     def poll(self) -> pa.RecordBatch | EndOfInput | None:
-        """Return the blocks that are there, as one; or what ended the reading; None if none is.
+        """Return the queued blocks as one, the end, or None; raise the input's error.
 
-        Without the lock, which took as long as all else: who adds a block wakes us behind that.
+        It takes no lock, which would cost as much as the rest: a thread that adds a block then
+        wakes us.
         """
-        end = self._end  # looked at before the blocks, behind which it comes
+        end = self._end  # read before the blocks, which it follows
         if self._blocks:
             block = self._next()
             if self._waits_for_room:
@@ -185,11 +186,11 @@ class ReadAhead:
         return end
 
     def _next(self) -> pa.RecordBatch:
-        """Take the next block, with those after it of the same columns.
+        """Take the next block, joined with following blocks of the same columns.
 
-        Together they have `MOST_ROWS` rows at most, or a block more. What a block costs the slot
-        besides its rows is that of some hundred rows. Blocks with
-        dictionaries stay apart, for two of these may not fit one type of index.
+        Together they have `MOST_ROWS` rows at most, or a block more: the slot's fixed cost of a
+        block is that of some hundred rows. Blocks with dictionaries stay apart, for two of them may
+        not fit one index type.
         """
         blocks, rows = self._blocks, 0
         together: list[pa.RecordBatch] = []
@@ -205,7 +206,6 @@ class ReadAhead:
         return together[0] if len(together) == 1 else pa.concat_batches(together)
 
     def _fits(self, schema: pa.Schema, first: pa.Schema) -> bool:
-        """Return whether blocks of these schemas may be put together."""
         if not schema.equals(first, check_metadata=True):
             return False
         if schema is not self._known:
@@ -214,23 +214,23 @@ class ReadAhead:
 
     @property
     def cpu_ns(self) -> int:
-        """CPU time that the thread has taken so far: what reading costs its source."""
+        """CPU time of the thread so far: the cost of reading for its source."""
         clock = self._cpu_clock
         if clock is not None:
             try:
                 return time.clock_gettime_ns(clock)
-            except OSError:  # it has ended just now
+            except OSError:  # the thread has just ended
                 pass
         return self._cpu_ns
 
     @property
     def place(self) -> str:
-        """Not known: it is some blocks further on."""
+        """Empty: the reader is some blocks ahead."""
         return ""
 
     @property
     def clock_counts(self) -> dict[str, int]:
-        """What the reader has counted that compares clocks; see `NamedReader`."""
+        """Counts of a reader that compares clocks; see `NamedReader`."""
         return {} if self._reader is None else self._reader.clock_counts
 
     def close(self) -> None:
@@ -247,7 +247,7 @@ class ReadAhead:
         self._cpu_clock = time.pthread_getcpuclockid(threading.get_ident())
         try:
             end = self._read()
-        except BaseException as problem:  # sys.exit() in the user's code, too
+        except BaseException as problem:  # also sys.exit() in the user's code
             end = problem
         self._cpu_ns, self._cpu_clock = time.thread_time_ns(), None
         with self._changed:
@@ -275,15 +275,15 @@ class ReadAhead:
             self.waits_since_s = None
             try:
                 reader.close()
-            except IngestError as problem:  # all rows are there: to be said, and no failure
+            except IngestError as problem:  # all rows are there: a note, no failure
                 self.close_problem = str(problem)
 
     def _rest(self, found_s: float, polled_s: float) -> None:
-        """Rest behind a poll that found nothing.
+        """Rest after an empty poll.
 
         Args:
-            found_s: when one last found something, by the monotonic clock.
-            polled_s: when this one began.
+            found_s: monotonic time of the last poll with rows.
+            polled_s: monotonic start of this poll.
         """
         now_s = time.monotonic()
         rest_s = min(max((now_s - found_s) * REST_SHARE, REST_S), LONGEST_REST_S)
@@ -295,7 +295,7 @@ class ReadAhead:
     def _put(self, block: pa.RecordBatch) -> None:
         if not self._has_room:
             with self._changed:
-                self._waits_for_room = True  # before it looks again: who takes a block sees it
+                self._waits_for_room = True  # before it looks again: `poll` sees it
                 self._changed.wait_for(lambda: self._is_closed or self._has_room)
                 self._waits_for_room = False
         size = self._size.of(block)
@@ -305,11 +305,11 @@ class ReadAhead:
         if self._is_closed:
             with self._changed:
                 self._leave()
-        elif len(self._blocks) == 1:  # else one is there that will be taken, and this one behind it
+        elif len(self._blocks) == 1:  # else an earlier block brings it
             self._wake()
 
     def _leave(self) -> None:
-        """Count the blocks that nobody will take any more; under the lock."""
+        # Under the lock. No poll will take these blocks.
         while self._blocks:
             self.left_rows += len(self._blocks.popleft()[0])
 

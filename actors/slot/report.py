@@ -1,4 +1,4 @@
-"""What a slot says of itself to its job: who it is, and how it goes."""
+"""Report a slot to its job: its identity, and its counters."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from slackwater.runtime.schedule import Slot
 
 
 class SlotIdentity(NamedTuple):
-    """Who a slot is, and what it shares with others that have the same."""
+    """A slot's process, and ids that it shares with other slots."""
 
     pid: int
     host: str | None
@@ -35,7 +35,7 @@ class SlotIdentity(NamedTuple):
 
 @dataclass
 class SlotReport:
-    """What one slot says of itself: its share of the job's report."""
+    """A slot's share of the job's report."""
 
     slot: str
     state: str  # ready, running, done, stopped or failed
@@ -45,30 +45,30 @@ class SlotReport:
     error: str | None = None
     error_type: str | None = None
     recent: list[str] = field(default_factory=list)
-    """What the slot was given last, in words."""
+    """The slot's last stimuli, in words."""
     at_ns: int | None = None
-    """The reference's time when this was so."""
+    """Reference's time of this report."""
     ended_ns: int | None = None
-    """The reference's time at the end, its sinks closed."""
+    """Reference's time of the end, after its sinks closed."""
     lost: list[str] = field(default_factory=list)
-    """The channels whose other end was gone when this slot failed."""
+    """Channels whose other end was lost when this slot failed."""
     clock: ClockReport | None = None
     refused_peers: int = 0
-    """Connections refused by its sockets of TCP; see `actors/wire/refused_peers.py`."""
+    """Connections refused by its TCP sockets; see `actors/wire/refused_peers.py`."""
     notes: list[str] = field(default_factory=list)
-    """What the job's report is to say of this slot: sources that do not return."""
+    """Sentences for the job's report, such as on sources that do not return."""
     said: list[OutputLine] = field(default_factory=list)
-    """At the end: what users' functions have printed, as far as nobody has taken it."""
+    """At the end: lines of users' functions that were not yet taken."""
 
 
 def stuck(report: SlotReport, slot: Slot | None, now_ns: int) -> SlotReport:
-    """Return the last report of a slot whose loop does not answer, as it must be by now."""
+    """Return the last report of a slot that does not answer, brought up to now."""
     passed_ns = 0 if report.at_ns is None else now_ns - report.at_ns
     stages = [
         replace(
             stage,
             still_ns=None if stage.still_ns is None else stage.still_ns + passed_ns,
-            due_in_ns=None,  # by now it may be
+            due_in_ns=None,  # it may be due by now
             is_stuck=slot is not None and stage.name == slot.at_work,
         )
         for stage in report.stages
@@ -91,13 +91,13 @@ def put_together(
 
     Args:
         plan: of the job.
-        parts: what its slots last said, in their order; those that were never heard are missing.
+        parts: last reports of its slots, in their order; silent slots are missing.
         state: of the job.
-        elapsed_s: since its sources began to run.
+        elapsed_s: seconds since its sources began.
         error: why it has failed.
-        notes: of the job; those of its slots come behind them.
-        tuning: what its tuner says.
-        prediction: what was predicted of it and what became of that, if anything was.
+        notes: of the job; those of its slots follow.
+        tuning: report of its tuner.
+        prediction: its prediction and the outcome, if one was made.
     """
     return job_report(
         plan,

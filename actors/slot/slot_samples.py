@@ -1,4 +1,4 @@
-"""What a slot tells its job's tuner, which needs nothing else of a slot."""
+"""Define a slot's samples for its job's tuner."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ __all__ = ["SlotSamples"]
 
 
 class SlotSamples(NamedTuple):
-    """What a slot's stages did in the seconds that are over."""
+    """Samples of a slot's stages for the seconds that are over."""
 
     samples: list[StageSample]
     left_ns: int
-    """Until the second that is counted now is over."""
-    refused: list[str] = []  # noqa: RUF012 - of a named tuple: nobody adds to it
-    """Why commands could not be carried out since the last time."""
+    """Time until the current second is over."""
+    refused: list[str] = []  # noqa: RUF012 - of a named tuple: never changed
+    """Refusals of commands since the last call."""

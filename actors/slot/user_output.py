@@ -1,11 +1,11 @@
-"""What users' functions print and log in a slot: said with the step's name, bounded, counted.
+"""Gather lines that users' functions print in a slot: named by step, bounded, counted.
 
 ```
 print(…) in a function ─▶ Spoken (sys.stdout) ─▶ UserOutput ─┬─▶ the worker's log
                                                   [step] line └─▶ take(): the driver's terminal
 ```
 
-Who prints while no step's code runs (Ray, our own code) is let through as it is.
+Output is passed through unchanged while no step's code runs (from Ray, or from us).
 """
 
 from __future__ import annotations
@@ -26,58 +26,58 @@ from slackwater.runtime.plan.steps import SourceStep
 __all__ = ["OutputLine", "UserOutput", "runs_users_code"]
 
 MOST_LINES = 100
-"""Of one slot, that are shown of one second; what is more is counted."""
+"""Lines of one slot that are shown for one second; further ones are counted."""
 MOST_LOGGED = 10_000
-"""The same in the worker's log, which has a disk to fill."""
+"""The same in the worker's log, which fills a disk."""
 MOST_CHARS = 2_000
-"""Of one line; what is behind it is cut."""
+"""Characters of one line; the rest is cut."""
 KEPT = 2_000
-"""Lines that wait for a driver to take them; beyond, the oldest go, counted."""
+"""Lines that wait for a driver to take them; beyond, the oldest are dropped and counted."""
 CUT_S = 1.0
-"""By then the second is over whose lines were cut, and that can be told: no line tells of it."""
+"""After this wait the second of the cut lines is over, and their number can be reported."""
 
 
 class OutputLine(NamedTuple):
-    """A line that a step's code has printed, with its name before it."""
+    """A line that a step's code has printed, after the step's name."""
 
     is_error: bool
-    """Whether it was for stderr."""
+    """Whether the line was for stderr."""
     text: str
 
 
 def runs_users_code(stage: Stage) -> bool:
-    """Whether a stage calls functions of the user's, or has an input or output of their own."""
+    """Whether a stage calls users' functions, or has a custom input or output."""
     step = stage.step
     if isinstance(step, SourceStep) and is_own(step.source.input):
         return True
-    return any(one.traits.runs_users_code for one in (step, *stage.chain))
+    return any(link.traits.runs_users_code for link in (step, *stage.chain))
 
 
 class UserOutput:
-    """Gathers what is printed, line by line. Any thread may print.
+    """Gathers printed text, line by line. Any thread may print.
 
     Args:
-        log: where lines go besides, as they come: (for stderr?, text).
-        clock_s: seconds; the bound is by its whole ones.
+        log: called with each line as it comes: (for stderr?, text).
+        clock_s: seconds; the bounds hold for each whole second.
     """
 
     def __init__(
         self, log: Callable[[bool, str], None], *, clock_s: Callable[[], float] = time.monotonic
     ) -> None:
         self._log, self._clock_s = log, clock_s
-        self._lock = threading.RLock()  # a signal's handler may print in the midst of a print
+        self._lock = threading.RLock()  # a signal's handler may print during a print
         self._changed = threading.Condition(self._lock)
         self._is_over = False
-        self._begun: dict[tuple[str, bool, int], str] = {}  # lines without an end, by who and where
+        self._begun: dict[tuple[str, bool, int], str] = {}  # unfinished, by step, stream, thread
         self._lines: deque[OutputLine] = deque()
         self._second = -1
         self._said = 0  # lines in this second
-        self._not_shown: dict[str, int] = {}  # {step: how many of them}
+        self._not_shown: dict[str, int] = {}  # {step: lines}
         self._not_logged: dict[str, int] = {}
-        self._gone = 0  # lines that nobody took in time
+        self._gone = 0  # lines that were not taken in time
 
     def write(self, step: str, text: str, *, is_error: bool) -> None:
-        """Take what a step's code has printed, whole lines or not."""
+        """Take printed text of a step's code, whole lines or not."""
         with self._lock:
             key = (step, is_error, threading.get_ident())
             *lines, begun = (self._begun.pop(key, "") + text).split("\n")
@@ -89,14 +89,14 @@ class UserOutput:
                 self._begun[key] = begun
 
     def wait(self, within_s: float) -> None:
-        """Return when something is there to be taken, when the last has been, or after so long."""
+        """Return when a line is there, after the last `take`, or after `within_s`."""
         with self._changed:
             within_s = min(within_s, CUT_S) if self._not_shown else within_s
             self._changed.wait_for(lambda: self._lines or self._is_over, within_s)
-            self._is_over = False  # a slot that has ended may be given stages, and begin anew
+            self._is_over = False  # a slot that has ended may be given stages, and run again
 
     def take(self, *, is_last: bool = False) -> list[OutputLine]:
-        """Return what has been said since the last time; with `is_last`, half lines, too."""
+        """Return the lines since the last call; with `is_last`, unfinished lines, too."""
         with self._changed:
             if is_last:
                 self._is_over = True
@@ -106,13 +106,13 @@ class UserOutput:
                 self._begun.clear()
             if is_last or int(self._clock_s()) != self._second:
                 self._say_what_was_cut()
-            taken = list(self._lines)
+            lines = list(self._lines)
             if self._gone:
                 notice = f"[slackwater] {self._gone:,} lines before this were not shown in time"
-                taken.insert(0, OutputLine(True, notice))
+                lines.insert(0, OutputLine(True, notice))
             self._lines.clear()
             self._gone = 0
-            return taken
+            return lines
 
     def _say(self, step: str, line: str, *, is_error: bool) -> None:
         second = int(self._clock_s())
@@ -122,13 +122,13 @@ class UserOutput:
         self._said += 1
         if len(line) > MOST_CHARS:
             line = f"{line[:MOST_CHARS]} … ({len(line) - MOST_CHARS:,} characters more)"
-        said = OutputLine(is_error, f"[{step}] {line}")
+        output_line = OutputLine(is_error, f"[{step}] {line}")
         if self._said <= MOST_LOGGED:
-            self._log(*said)
+            self._log(*output_line)
         else:
             self._not_logged[step] = self._not_logged.get(step, 0) + 1
         if self._said <= MOST_LINES:
-            self._keep(said)
+            self._keep(output_line)
         else:
             self._not_shown[step] = self._not_shown.get(step, 0) + 1
 
@@ -149,7 +149,7 @@ class UserOutput:
 
     @classmethod
     def install(cls) -> UserOutput:
-        """Let what steps' code prints in this process go through a new one."""
+        """Pass the prints of steps' code in this process through a new `UserOutput`."""
         old = {False: sys.stdout, True: sys.stderr}
 
         def log(is_error: bool, text: str) -> None:
@@ -167,28 +167,28 @@ class UserOutput:
 
 
 def _handlers() -> Iterator[logging.Handler]:
-    """Yield those that are there: the user's module was imported before us, and may have some.
+    """Yield the handlers of the root (`basicConfig`) and of all other loggers.
 
-    Of the root (`basicConfig`), and of loggers of the module's own.
+    A user's module was imported before us, and may have set some.
     """
     yield from logging.getLogger().handlers
-    for one in list(logging.root.manager.loggerDict.values()):
-        if isinstance(one, logging.Logger):  # else a place in the tree without one
-            yield from one.handlers
+    for logger in list(logging.root.manager.loggerDict.values()):
+        if isinstance(logger, logging.Logger):  # else a placeholder in the tree
+            yield from logger.handlers
 
 
 def _notice(step: str, lines: int, most: int) -> str:
-    return f"[{step}] … {lines:,} lines more in one second are not here; at most {most:,} are"
+    return f"[{step}] … {lines:,} more lines of one second are not here; at most {most:,} are"
 
 
 class StepAwareStream:
-    """A text stream of the process that knows whose code prints; the rest is the old stream's."""
+    """A text stream that knows which step's code prints; else it is the old stream."""
 
     def __init__(self, old: TextIO, output: UserOutput, *, is_error: bool) -> None:
         self._old, self._output, self._is_error = old, output, is_error
 
     def write(self, text: str) -> int:
-        """Write as a step, or as ever."""
+        """Write as the running step, or to the old stream."""
         step = RUNNING.get()
         if step is None:
             return self._old.write(text)
@@ -196,7 +196,7 @@ class StepAwareStream:
         return len(text)
 
     def writelines(self, lines: Any) -> None:
-        """Write one after the other."""
+        """Write the lines one by one."""
         for line in lines:
             self.write(line)
 

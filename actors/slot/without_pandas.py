@@ -1,11 +1,13 @@
-"""A slot's process without pandas, which Arrow would load for 0.2 s and 40 MB, in case of need.
+"""Keep pandas out of a slot's process unless user code imports it.
 
-Arrow looks for pandas once, at its first conversion of an array and of a list: what it converts may
-be of pandas. Here it looks before there is any, and again when somebody imports it:
+Arrow would load it, for 0.2 s and 40 MB, though most slots never use it.
+
+Arrow looks for pandas once, at its first conversion of an array and of a list, since the values may
+be pandas'. Here it looks before pandas can be found, and again when user code imports pandas:
 
 ```
-Arrow's first look ──▶ hidden             who knows nothing of pandas never loads it
-import pandas      ──▶ found ──▶ Arrow looks again       as if it had been there from the start
+Arrow's first look ──▶ hidden             never loaded without an import
+import pandas      ──▶ found ──▶ Arrow looks again       as if it had been there at first
 ```
 """
 
@@ -30,10 +32,10 @@ _NAME = "pandas"
 
 
 def leave_out_pandas() -> None:
-    """Have Arrow look for pandas now, and not find it. Before the first conversion, else too late.
+    """Make Arrow look for pandas now, and not find it; call before the first conversion.
 
-    Whoever imports pandas later, or asks a table for a frame (`to_pandas`), gets it as ever, and
-    from then on Arrow knows its series, frames and NaN as ever.
+    A later import of pandas, or a call of `to_pandas`, works as usual. From then on Arrow knows its
+    series, frames and NaN as usual.
     """
     if _NAME in sys.modules:
         return
@@ -45,13 +47,13 @@ def leave_out_pandas() -> None:
 
 
 def load_pandas() -> None:
-    """Load it, if it is installed: what comes may want it."""
+    """Load pandas, if installed, for stages that may want it."""
     with contextlib.suppress(ImportError):
         importlib.import_module(_NAME)
 
 
 class _Pandas(MetaPathFinder):
-    """Knows of pandas alone: not there for the thread that made it, at first; then as it is."""
+    """Finds pandas alone: hidden from its maker's thread at first, then as usual."""
 
     def __init__(self) -> None:
         self.hidden_from: int | None = threading.get_ident()
@@ -59,10 +61,10 @@ class _Pandas(MetaPathFinder):
     def find_spec(
         self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Return where pandas is, with a loader that tells Arrow of it; None for all else.
+        """Return the spec of pandas, with a loader that informs Arrow; None for other modules.
 
         Raises:
-            ModuleNotFoundError: it is hidden from this thread.
+            ModuleNotFoundError: pandas is hidden from this thread.
         """
         if name != _NAME:
             return None
@@ -78,14 +80,14 @@ class _Pandas(MetaPathFinder):
 
 
 def _tell_arrow(loader: Any) -> None:
-    """Have Arrow look again when this has loaded a module, the next one."""
+    """Make Arrow look again once this loader has loaded its next module."""
     load = loader.exec_module
 
     def exec_module(module: ModuleType) -> None:
-        loader.exec_module = load  # of an archive it loads the rest of pandas, too
+        loader.exec_module = load  # an archive's loader also loads the rest of pandas
         load(module)
-        # What Arrow's own conversions ask where they must have pandas. It has looked in vain
-        # before, so it looks again. A pandas that is too old for it is none to it, as ever.
+        # Arrow's own conversions read this where they need pandas. Its first look was in vain, so
+        # it looks again. It ignores a pandas that is too old, as usual.
         with contextlib.suppress(ImportError):
             _ = pa.lib._pandas_api.pd
 

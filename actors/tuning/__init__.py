@@ -1,11 +1,11 @@
-"""Slacks, set while a job runs: the tuner beside it, kept alive, and what it learns from.
+"""Set slacks while a job runs: a tuner beside the job, its supervisor, its samples.
 
 | file | what it does |
 | --- | --- |
-| `supervisor.py` | a job's tuner in its care; begin here |
-| `process.py` | one tuner: its actor, and its process, which ends for certain |
-| `tuner.py` | asks the slots once a second, and tells them what the policy decides |
+| `supervisor.py` | looks after a job's tuner; begin here |
+| `process.py` | one tuner: its actor, and its process, which surely ends |
+| `tuner.py` | asks the slots once a second, and sends them the policy's commands |
 | `sample_history.py` | samples that outlive their job |
-| `job_records.py` | the file that they are kept in |
-| `back_off.py` | how long to leave in peace what dies again and again |
+| `job_records.py` | the file of one job's samples |
+| `back_off.py` | waits before a restart after repeated deaths |
 """

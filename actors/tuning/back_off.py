@@ -1,4 +1,4 @@
-"""How long to leave in peace what dies again and again."""
+"""Compute the wait before a restart after repeated deaths."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ __all__ = ["BackOff"]
 FIRST_S = 1.0
 AT_MOST_S = 30.0
 LIVED_S = 30.0
-"""Who lived for so long did not die of how it began: the next one need not wait."""
+"""A process that lived this long did not die at its start: the next one need not wait."""
 
 
 class BackOff:
-    """Waits of 0, 1, 2, 4 … 30 s; from 0 again after a life of 30 s."""
+    """Waits of 0, 1, 2, 4 … 30 s; reset by a 30 s life."""
 
     def __init__(self) -> None:
         self._deaths = 0

@@ -1,11 +1,11 @@
-"""The file in which the samples of one job are kept: JSON lines, the first about the job itself.
+"""Keep one job's samples in a file: JSON lines, the first about the job itself.
 
 ```
 {"job": {"versions": {stage: digest}}}
 {"stage": "buses", "second": 0, …}
 ```
 
-What comes back from a disk is looked at before it is used.
+Values read from a disk are checked before use.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from slackwater.runtime.measure.samples import StageSample
 __all__ = ["MOST_BYTES", "JobSamples", "read_record", "record_lines"]
 
 MOST_BYTES = 2**26
-"""Of one file: 200,000 samples and more. A longer one is not read."""
+"""Bytes of one file: 200,000 samples and more. A longer file is not read."""
 MOST_COUNTED = 2**40
-"""Rows of one interval; sums of all that a file may have are still exact."""
+"""Most rows of one interval; sums over a whole file are still exact."""
 COUNTS = frozenset(
     ["second", "rows", "slack_ready", "late", "readers", "held", "came", "handed", "slices"]
 )
@@ -34,12 +34,12 @@ COUNTS = frozenset(
 
 @dataclass(frozen=True)
 class JobSamples:
-    """What one job has left.
+    """Samples that one job has left.
 
     Attributes:
-        samples: of all its stages, in the order in which they were kept.
-        versions: {stage: a digest of what it did with a row}; empty: of an earlier release, which
-            kept none.
+        samples: of all the job's stages, in the order of the file.
+        versions: {stage: a digest of what it did with a row}; empty: the file is of an earlier
+            release, which kept none.
     """
 
     samples: Sequence[StageSample]
@@ -47,11 +47,11 @@ class JobSamples:
 
 
 def record_lines(samples: Iterable[StageSample], versions: Mapping[str, str]) -> list[str]:
-    """Return the lines of a job's file, those of its samples not longer than may be read.
+    """Return the lines of a job's file, at most as many as may be read.
 
     Args:
-        samples: seconds ascending; where there are too many, the oldest are left out.
-        versions: as of `JobSamples`.
+        samples: seconds ascending; if there are too many, the oldest are omitted.
+        versions: as in `JobSamples`.
     """
     lines = [json.dumps(sample.to_json()) + "\n" for sample in samples]
     first = json.dumps({"job": {"versions": dict(versions)}}) + "\n"
@@ -61,18 +61,18 @@ def record_lines(samples: Iterable[StageSample], versions: Mapping[str, str]) ->
 
 
 def read_record(path: Path) -> JobSamples:
-    """Return what a job has left.
+    """Return the samples that a job has left.
 
     Raises:
-        SettingError: the file is no record of ours: it is another user's, a link, too long, half a
-            file, or of another release; the error says which.
+        SettingError: the file is no record of ours: another user's, a link, too long, half a file,
+            or of another release; the error says which.
     """
     try:
         data = read_plain(path, most_bytes=MOST_BYTES, is_own=True)
     except OSError as problem:
         is_link = problem.errno == errno.ELOOP
-        said = f"{path} is a link" if is_link else str(problem)
-        raise SettingError(f"file {path.name} is not read: {said}") from problem
+        reason = f"{path} is a link" if is_link else str(problem)
+        raise SettingError(f"file {path.name} is not read: {reason}") from problem
     lines = data.splitlines()
     versions: Mapping[str, str] = {}
     samples = []
@@ -93,25 +93,25 @@ def read_record(path: Path) -> JobSamples:
 
 
 def _versions(job: Any) -> dict[str, str]:
-    found = job["versions"]
-    if not isinstance(found, dict) or not all(isinstance(one, str) for one in found.values()):
-        raise TypeError(f"versions={found!r} are not those of stages")
-    return found
+    versions = job["versions"]
+    if not isinstance(versions, dict) or not all(isinstance(v, str) for v in versions.values()):
+        raise TypeError(f"versions={versions!r} are not those of stages")
+    return versions
 
 
 def _checked(sample: StageSample) -> StageSample:
-    """Return a sample whose numbers are numbers, of 64 bits, and counts none that no job has.
+    """Return a sample whose numbers have 64 bits and whose counts a job can have.
 
     Raises:
-        TypeError, ValueError: they are not.
+        TypeError, ValueError: a value is wrong.
     """
     if not isinstance(sample.stage, str):
         raise TypeError(f"stage={sample.stage!r} is no name")
     if type(sample.ended) is not bool:
         raise TypeError(f"ended={sample.ended!r} is neither true nor false")
-    for one in fields(sample):
-        value = getattr(sample, one.name)
-        if one.name in (
+    for field_ in fields(sample):
+        value = getattr(sample, field_.name)
+        if field_.name in (
             "stage",
             "rule",
             "tried",
@@ -120,25 +120,25 @@ def _checked(sample: StageSample) -> StageSample:
         ):  # a rule was checked when it was made
             continue
         if type(value) is not int:
-            raise TypeError(f"{one.name}={value!r} is no whole number")
+            raise TypeError(f"{field_.name}={value!r} is no whole number")
         if not -(2**63) <= value < 2**63:
-            raise ValueError(f"{one.name}={value} has more than 64 bits")
-        if one.name in COUNTS and not 0 <= value <= MOST_COUNTED:
-            raise ValueError(f"{one.name}={value} is no count of one interval")
+            raise ValueError(f"{field_.name}={value} has more than 64 bits")
+        if field_.name in COUNTS and not 0 <= value <= MOST_COUNTED:
+            raise ValueError(f"{field_.name}={value} is no count of one interval")
     if sample.interval_ns < 1 or sample.busy_ns < 0:
         raise ValueError(f"interval_ns={sample.interval_ns}, busy_ns={sample.busy_ns}: no lengths")
-    for tried in sample.tried:
-        name, *counts = tried
+    for trial in sample.tried:
+        name, *counts = trial
         if not isinstance(name, str) or any(type(n) is not int for n in counts):
-            raise TypeError(f"{tried!r} is no trial")
+            raise TypeError(f"{trial!r} is no trial")
         if not all(0 <= n < 2**63 for n in counts):
-            raise ValueError(f"{tried!r} has a count below zero, or of more than 64 bits")
+            raise ValueError(f"{trial!r} has a count below zero, or of more than 64 bits")
     _check_arrived(sample)
     return sample
 
 
 def _check_arrived(sample: StageSample) -> None:
-    if any(type(n) is not int or not -(2**63) <= n < 2**63 for one in sample.arrived for n in one):
+    if any(type(n) is not int or not -(2**63) <= n < 2**63 for p in sample.arrived for n in p):
         raise TypeError(f"arrived={sample.arrived!r} is not made of whole numbers")
     if not all(0 <= rows <= MOST_COUNTED for _, rows in sample.arrived):
         raise ValueError(f"arrived={sample.arrived!r} has a count that no interval has")

@@ -1,7 +1,8 @@
-"""One tuner: its actor, which Ray makes for us, and its process, which ends for certain.
+"""Run one tuner: its actor, made by Ray, and its process, which surely ends.
 
-Neither is waited for without a limit. Ray's head may hang as an actor is made, or as it is killed.
-And what Ray has told to end may yet hang: Ray looks after it for 5 s, and only while it knows it.
+Neither is waited for without a limit. Ray's head may hang while an actor is made or killed. And a
+process that Ray has told to end may still hang: Ray looks after it for 5 s, and only while it knows
+the process.
 """
 
 from __future__ import annotations
@@ -23,16 +24,15 @@ __all__ = ["TunerProcess"]
 
 KILL_S = 3.0
 GRACE_S = 1.0
-"""It takes 0.02 s to end when Ray tells it to, also in the middle of a fit; more where it is busy.
-"""
+"""Ray's order to end takes 0.02 s, also in the middle of a fit; more on a busy host."""
 
 
 class TunerProcess:
-    """An actor that is made in a thread of its own, on this node.
+    """An actor that a separate thread makes, on this node.
 
     Args:
-        make: makes it, given the options for this node and where its process is to leave its note
-            (`PidFile.write_or_exit`) first of all; None: there is no room for one.
+        make: makes the actor, given the options for this node and the place of its process's note
+            (`PidFile.write_or_exit`); None: no room for a note.
     """
 
     def __init__(self, make: Callable[[dict[str, Any], PidFile | None], Any]) -> None:
@@ -42,31 +42,31 @@ class TunerProcess:
         self._is_ended = False
         self._lock = threading.Lock()  # around these three
         self._folder: tempfile.TemporaryDirectory[str] | None = None
-        with suppress(OSError):  # a temp folder that is full: then Ray alone ends it
+        with suppress(OSError):  # the temp folder is full: then Ray alone ends the process
             self._folder = tempfile.TemporaryDirectory(prefix="sw-", ignore_cleanup_errors=True)
         self._thread = threading.Thread(target=self._live, name="make a tuner", daemon=True)
         self._thread.start()
 
     @property
     def actor(self) -> Any:
-        """Return it; None: it is not made yet, or could not be, or is to end."""
+        """Return the actor; None if it is not made yet, failed, or is to end."""
         with self._lock:
             return self._actor
 
     @property
     def problem(self) -> BaseException | None:
-        """What went wrong as it was made; None: nothing (yet)."""
+        """Exception of the making; None if none was raised (yet)."""
         with self._lock:
             return self._problem
 
     def wait(self, within_s: float) -> None:
-        """Wait until it is made, or could not be; at most so long."""
+        """Wait until the actor is made or failed; at most `within_s`."""
         self._thread.join(within_s)
 
     def end(self) -> None:
-        """End its process. Safe to call twice, and from any thread; takes some seconds at most.
+        """End the actor's process. Idempotent, from any thread; takes some seconds at most.
 
-        One that comes up only now, since Ray does not hear, finds that nobody waits for it.
+        A process that starts only later, since Ray does not answer, finds no folder, and exits.
         """
         with self._lock:
             self._is_ended = True
@@ -87,13 +87,13 @@ class TunerProcess:
             options = {"scheduling_strategy": NodeAffinitySchedulingStrategy(here, soft=False)}
             note = None if self._folder is None else PidFile.at(_note_in(self._folder.name))
             actor = self._make(options, note)
-        except BaseException as found:  # whoever asks for it is told
-            problem = found
+        except BaseException as raised:  # `problem` tells
+            problem = raised
         with self._lock:
             is_late = self._is_ended
             self._actor, self._problem = None if is_late else actor, problem
         if is_late and actor is not None:
-            _kill(actor)  # nobody waits any more
+            _kill(actor)  # its job has ended
 
 
 def _note_in(folder: str) -> Path:

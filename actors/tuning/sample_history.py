@@ -1,8 +1,8 @@
-"""Samples that outlive their job: what the next job of the same flow is tuned by from the start.
+"""Keep samples after their job: they tune the flow's next job from its start.
 
-A folder on the tuner's host, a file for each job (`job_records.py`). Who else has an account there
-need not read them, and what comes back from there is looked at before it is used: only regular
-files of our own user are opened, never by a link, and only so much of them is read.
+A folder on the tuner's host has a file for each job (`job_records.py`). Other accounts there cannot
+read them, and values from there are checked before use: only regular files of our own user are
+opened, never through a link, and only up to a limit.
 """
 
 from __future__ import annotations
@@ -26,22 +26,22 @@ from slackwater.runtime.model import NS_PER_SECOND
 __all__ = ["JobHistory", "SampleHistory", "in_order", "job_files", "most_samples"]
 
 JOBS = 20
-"""Files that are kept of one flow; the oldest go."""
+"""Files kept of one flow; the oldest are removed."""
 LEAST_SECONDS = 2
-"""A job that saw less teaches nothing, and would push out one that does."""
+"""A shorter job teaches nothing, and would displace one that does."""
 NAME_LETTERS = 80
 STALE_S = 600.0
-"""A file that is half made for so long belongs to nobody any more: making one takes no second."""
+"""Age of a file in the making that no job writes any more: writing takes less than a second."""
 
 
 class SampleHistory:
-    """The samples of one flow's jobs.
+    """Samples of one flow's jobs.
 
     Args:
         folder: of all flows.
-        graph: of the flow; samples of stages that it does not have, and of intervals of another
-            length, are left out.
-        most: how many samples are read, the newest.
+        graph: of the flow; samples of other stages, and of intervals of another length, are
+            omitted.
+        most: how many samples are read, newest first.
     """
 
     def __init__(self, folder: Path, graph: FlowGraph, *, most: int) -> None:
@@ -52,7 +52,7 @@ class SampleHistory:
         self._most = most
 
     def load(self) -> tuple[list[StageSample], str]:
-        """Return the samples, job after job, and in a few words what that was."""
+        """Return the samples, job after job, and a description of them."""
         jobs: list[list[StageSample]] = []
         count = unread = 0
         try:
@@ -65,23 +65,23 @@ class SampleHistory:
             try:
                 record = read_record(path)
             except SettingError:
-                unread += 1  # tuning goes on without
+                unread += 1  # tuning goes on without it
                 continue
             samples = record.samples
-            if samples and all(one.interval_ns != self._interval_ns for one in samples):
+            if samples and all(s.interval_ns != self._interval_ns for s in samples):
                 continue
             jobs.append(self._known(samples))
             count += len(jobs[-1])
-        found = [sample for job in reversed(jobs) for sample in job][-self._most :]
-        words = f"{len(found):,} samples of {len(jobs)} earlier jobs"
-        return found, f"{words}, {unread} files could not be read" if unread else words
+        newest = [sample for job in reversed(jobs) for sample in job][-self._most :]
+        words = f"{len(newest):,} samples of {len(jobs)} earlier jobs"
+        return newest, f"{words}, {unread} files could not be read" if unread else words
 
     def _known(self, samples: Iterable[StageSample]) -> list[StageSample]:
         length_ns = self._interval_ns
         return [s for s in samples if s.stage in self._stages and s.interval_ns == length_ns]
 
     def save(self, samples: Iterable[StageSample], *, job: str) -> str | None:
-        """Keep the samples of a job; return why that was not possible, None if it was.
+        """Keep the samples of a job; return why that failed, None if it did not.
 
         Args:
             samples: in any order.
@@ -111,19 +111,19 @@ class SampleHistory:
         return None
 
     def _clean(self) -> None:
-        """Remove what jobs left that were killed while they saved."""
+        # Jobs that were killed while they saved have left these.
         for path in self._folder.glob(".*.incomplete"):
-            with suppress(FileNotFoundError):  # its job has just made it whole
+            with suppress(FileNotFoundError):  # its job has just finished it
                 if time.time() - path.stat().st_mtime > STALE_S:
                     path.unlink()
 
 
 def job_files(folder: Path, flow: str) -> list[Path]:
-    """Return the files that the jobs of a flow have left, the newest first.
+    """Return the files that the jobs of a flow have left, newest first.
 
     Args:
         folder: of all flows.
-        flow: its name.
+        flow: name of the flow.
 
     Raises:
         OSError: the folder cannot be read, or is another user's.
@@ -132,7 +132,6 @@ def job_files(folder: Path, flow: str) -> list[Path]:
 
 
 def _files(folder: Path) -> list[Path]:
-    """Return the files of a flow's jobs, the oldest first."""
     if not os.path.lexists(folder):
         return []
     _check_own(folder)
@@ -140,19 +139,19 @@ def _files(folder: Path) -> list[Path]:
 
 
 def _check_own(folder: Path) -> None:
-    """Raise OSError unless a folder is ours: who owns another's can put anything into it."""
-    found = folder.lstat()
-    if not stat.S_ISDIR(found.st_mode):
+    # Another owner of the folder could put anything into it.
+    status = folder.lstat()
+    if not stat.S_ISDIR(status.st_mode):
         raise NotADirectoryError(f"{folder} is no folder")
-    if found.st_uid != os.geteuid():
-        raise PermissionError(f"{folder} is of user {found.st_uid}, not of ours")
+    if status.st_uid != os.geteuid():
+        raise PermissionError(f"{folder} is of user {status.st_uid}, not of ours")
 
 
 class JobHistory:
-    """What one job begins with and leaves behind, if its user wants that; the same on both hosts.
+    """Loads and saves one job's samples, if wanted; the same on both hosts.
 
     Attributes:
-        said: what the job's report says of it: {"history": words}, or nothing.
+        said: words for the job's report, {"history": words}, or empty.
     """
 
     def __init__(self, graph: FlowGraph, tuning: Tuning | None) -> None:
@@ -170,7 +169,7 @@ class JobHistory:
         return samples
 
     def save(self, samples: Iterable[StageSample]) -> None:
-        """Keep the samples of this one."""
+        """Keep the samples of this job."""
         if self._history is None:
             return
         problem = self._history.save(samples, job=f"{time.time_ns()}")
@@ -180,18 +179,18 @@ class JobHistory:
 
 
 def most_samples(graph: FlowGraph, tuning: Tuning | None) -> int:
-    """Return how many samples of a flow anybody keeps; nothing is tuned: as by the defaults."""
+    """Return how many samples of a flow are kept; default if nothing is tuned."""
     window_s = (Tuning() if tuning is None else tuning).window_s
     return max(window_s * NS_PER_SECOND // graph.interval_ns, 1) * len(graph.stages)
 
 
 def in_order(samples: Iterable[StageSample]) -> list[StageSample]:
-    """Return the samples of one job, seconds ascending: slots answer as they can."""
+    """Return the samples of one job by ascending second: slots answer in any order."""
     return sorted(samples, key=lambda sample: sample.second)
 
 
 def _folder_name(flow: str) -> str:
-    """Return a name of safe letters that no other flow has: changed ones end in a hash."""
+    """Return a flow's unique name in safe letters: changed names end in a hash."""
     safe = re.sub(r"[^A-Za-z0-9_.-]+", "_", flow)[:NAME_LETTERS].strip("_.-")
     if safe == flow:
         return safe

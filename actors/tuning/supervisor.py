@@ -1,7 +1,7 @@
-"""Supervises a job's tuner: started with the job, started again when it dies, ended with it.
+"""Supervise a job's tuner: start it, restart it, end it with the job.
 
-Slacks stay as they are while there is none; so nothing here is in anybody's way. What the tuner
-knows is fetched once a second, for the one that may have to take its place.
+Slacks keep their values while no tuner runs, so nothing waits for this. Once a second the tuner's
+state is fetched, for a successor.
 """
 
 from __future__ import annotations
@@ -34,25 +34,25 @@ __all__ = ["TunerSupervisor"]
 
 ASK_EVERY_S = 1.0
 MAKE_S = 10.0
-"""For Ray to take the order for the first one; later ones are not waited for."""
+"""For Ray to accept the order for the first tuner; later ones are not waited for."""
 SILENT_S = 60.0
-"""A tuner that says nothing for so long hangs; a new one may need some seconds to come up."""
+"""A tuner that is silent for longer hangs; a new one may need some seconds to start."""
 REFRESH_S = 0.5
 FINISH_S = 3.0
 UNHEARD_S = 1.0
-"""How long to wait at the end for one that has not come up yet."""
+"""How long to wait at the end for a tuner that has not answered yet."""
 
 
 class TunerSupervisor:
-    """The tuner of one job, or none. From one thread, but for `end`.
+    """Supervises the tuner of one job, if any. From one thread, but for `end`.
 
     Args:
-        plan: every stage in a slot; without `tuning` and `expected` there is nothing to set or to
-            estimate, and all calls are idle.
-        folder: what a relative path is meant from; this process's unless told.
+        plan: every stage in a slot; without `tuning` and `expected` nothing is to be set or
+            estimated, and all calls do nothing.
+        folder: start of relative paths; None: this process's working folder.
 
     Attributes:
-        pids: of its processes that were heard, the last one last.
+        pids: of its tuner's processes that have answered, the last one last.
     """
 
     def __init__(self, plan: Plan, *, folder: str | None = None) -> None:
@@ -64,39 +64,39 @@ class TunerSupervisor:
         self._is_idle = not plan.is_sampled
         self._slots: Mapping[str, Any] = {}
         self._tuner: TunerProcess | None = None
-        self._is_begun = False  # it was told the slots
+        self._is_begun = False  # the tuner knows the slots
         self._has_moved = False
         self._state: TunerState | None = None
         self.pids: list[int] = []
         self._samples: deque[StageSample] = deque()
-        self._asked: Any = None  # the call that is under way
+        self._asked: Any = None  # the call under way
         self._asked_s = 0.0
         self._made_s = self._heard_s = 0.0
         self._restarts = 0
         self._back_off = BackOff()
         self._is_ended = self._is_cut_short = False
-        self._again_s: float | None = None  # when to start the next one
+        self._again_s: float | None = None  # when to start the next tuner
         if not self._is_idle:
             self._samples = deque(maxlen=most_samples(self._graph, tuning))
-            # Its process comes up while those of the slots do.
+            # Its process starts while those of the slots do.
             self._tuner = self._make(None)
             if tuning is not None:  # an estimate is no reason to refuse a job
                 self._check_made(self._tuner)
 
     def start(self, slots: Mapping[str, Any]) -> None:
-        """Let it set slacks, now that the slots run; {slot: its actor}."""
+        """Let the tuner set slacks, now that the slots run; {slot: its actor}."""
         self._slots = slots
         if self._tuner is not None:
             self._begin(self._tuner.actor)
 
     def moved(self, plan: Plan, slots: Mapping[str, Any]) -> None:
-        """Stages go on in other slots; {slot: its actor} of all."""
+        """Record that stages have moved; {slot: its actor} of all."""
         self._graph, self._slots, self._has_moved = FlowGraph.of(plan), slots, True
         if self._tuner is not None and self._tuner.actor is not None and self._is_begun:
             self._tuner.actor.moved.remote(self._graph, dict(slots))
 
     def look(self, timeout_s: float = 0.0) -> None:
-        """Hear what it knows, and start another if it has died; wait at most so long."""
+        """Fetch the tuner's state, waiting `timeout_s` at most; restart a dead tuner."""
         if self._is_idle or not self._slots:
             return
         now_s, tuner = time.monotonic(), self._tuner
@@ -106,30 +106,30 @@ class TunerSupervisor:
             return
         if tuner.problem is not None:
             self._record_death()
-        elif (actor := tuner.actor) is not None:  # else it is still being made
+        elif (actor := tuner.actor) is not None:  # else the actor is still being made
             self._ask(actor, now_s, timeout_s)
 
     def _check_made(self, tuner: TunerProcess) -> None:
-        """Wait until Ray has taken the order.
+        """Wait until Ray has accepted the order.
 
         Raises:
-            ClusterError: it did not, in time.
+            ClusterError: Ray did not in time.
         """
         tuner.wait(MAKE_S)
         if tuner.actor is not None:
             return
         self.end()
         raise tuner.problem or ClusterError(
-            f"the head of the Ray cluster did not take the order for a tuner within {MAKE_S:g} s; "
-            "its gcs_server may be gone or hang: see with `ray status` whether it is up, then "
-            "submit again"
+            "the head of the Ray cluster did not accept the order for a tuner within "
+            f"{MAKE_S:g} s; its gcs_server may be gone or hang: see with `ray status` whether the "
+            "head is up, then submit again"
         )
 
     def _begin(self, actor: Any) -> None:
         if actor is not None and not self._is_begun:
             self._is_begun = True
             actor.start.remote(self._slots)
-            if self._has_moved:  # it was made with the slots of before
+            if self._has_moved:  # made with the earlier slots
                 actor.moved.remote(self._graph, dict(self._slots))
 
     def _ask(self, actor: Any, now_s: float, timeout_s: float) -> None:
@@ -149,10 +149,10 @@ class TunerSupervisor:
             self._record_death()
 
     def report(self, *, is_fresh: bool = False) -> TuningReport | None:
-        """Return how the deadline was kept, as it was last heard; None: nothing is tuned.
+        """Return how the deadline was kept, as last heard; None if nothing is tuned.
 
         Args:
-            is_fresh: as it is now, if the tuner answers at once.
+            is_fresh: ask the tuner first, and wait briefly.
         """
         if is_fresh:
             self.look(REFRESH_S)
@@ -172,7 +172,7 @@ class TunerSupervisor:
         return replace(known, restarts=self._restarts, is_cut_short=self._is_cut_short)
 
     def prediction(self) -> PredictionReport | None:
-        """Return what was predicted and what became of it, as last heard; None: nothing was."""
+        """Return the prediction and its outcome, as last heard; None if none was made."""
         if self._expected is None:
             return None
         known = None if self._state is None else self._state.prediction
@@ -183,7 +183,7 @@ class TunerSupervisor:
         )
 
     def finish(self) -> None:
-        """Hear it for a last time, the job having ended, and end it."""
+        """Fetch the state for a last time after the job's end, and end the tuner."""
         if not self._is_idle and self._slots:
             self._is_cut_short = not self._has_finished(self._tuner)
         self.end()
@@ -194,15 +194,15 @@ class TunerSupervisor:
             return False
         call = actor.finish.remote(self._slots)
         if ray.wait([call], timeout=UNHEARD_S if self._state is None else FINISH_S)[0]:
-            with suppress(RayError):  # it died as the job ended: what was last heard stands
+            with suppress(RayError):  # the tuner died as the job ended: its last state stands
                 self._hear(ray.get(call, timeout=FINISH_S))
                 return True
         return False
 
     def end(self) -> None:
-        """End its process, and start no other. Safe to call twice, and from any thread.
+        """End the tuner's process, and start no other. Idempotent, from any thread.
 
-        It is gone when this returns, or the system cannot tell; that takes some seconds at most.
+        The process is gone on return, unless the system cannot tell; takes some seconds at most.
         """
         self._is_ended = True
         self._kill()
@@ -246,7 +246,7 @@ class TunerSupervisor:
         actor: Any = ray.remote(Tuner)
 
         def make(options: dict[str, Any], note: PidFile | None) -> Any:
-            there = {"num_cpus": 0, "max_restarts": 0, "max_concurrency": THREADS, **options}
-            return actor.options(**there).remote(graph, tuning, note=note, **own)
+            settings = {"num_cpus": 0, "max_restarts": 0, "max_concurrency": THREADS, **options}
+            return actor.options(**settings).remote(graph, tuning, note=note, **own)
 
         return TunerProcess(make)

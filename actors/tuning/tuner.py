@@ -1,15 +1,15 @@
-"""The SLTuner of [ssg] §5 as a Ray actor: beside the job's control, in a process of its own.
+"""Run the SLTuner of [ssg] §5 as a Ray actor, in its own process.
 
-The estimate of a job's latency ([mace]) lives here, too, fed with the same samples.
+The live estimate of a job's latency ([mace]) runs here, too, on the same samples.
 
 ```
 slots ── samples, interval by interval ──▶ ControlLoop ──▶ policy ── commands ──▶ slots
                                         └── state ──▶ actors/tuning/supervisor.py, which restarts us
 ```
 
-What happens when, says `runtime/control/loop.py`; here is its thread, its clock, and the calls. A
-policy may take seconds to decide. Nobody waits for it: slots answer between two slices, their
-answers are kept until the next round, and the state is told by another thread.
+`runtime/control/loop.py` says what happens when; this file has its thread, its clock and the calls.
+A policy may take seconds to decide, and no slot waits for it: slots answer between two slices,
+their answers are kept until the next round, and another thread serves the state.
 """
 
 from __future__ import annotations
@@ -52,19 +52,19 @@ __all__ = ["Tuner", "TunerState"]
 
 THREADS = 4
 ANSWER_S = 0.5
-"""A slot that takes longer, or half an interval, is left out of this one; its answer counts in
-the next ones."""
+"""A slot that takes longer, or longer than half an interval, is omitted from it; its answer counts
+in the next ones."""
 LAG_NS = 20_000_000
-"""How long after the end of a second the slots are asked for it: their clocks differ a little."""
+"""How long after the end of a second the slots are asked: their clocks differ a little."""
 LAST_S = 1.0
-"""How long the last round may wait for a decision that is under way."""
+"""How long the last round may wait for a decision under way."""
 NICE = 10
-"""Slots go first where they share a core with a policy that trains."""
+"""Slots have priority where they share a core with a policy that trains."""
 
 
 @dataclass
 class TunerState(LoopState):
-    """What a tuner knows, and what another one in its place must.
+    """State of a tuner that its successor needs.
 
     Attributes:
         pid: of its process.
@@ -78,12 +78,12 @@ class Tuner:
 
     Args:
         graph: of the flow.
-        tuning: what the user asked for; None: no slack is to be set.
-        expected: what was predicted of the flow; None: nothing.
-        before: what the tuner in whose place this one is knew.
+        tuning: the user's settings; None: no slack is to be set.
+        expected: prediction for the flow; None: no prediction.
+        before: state of the tuner that this one replaces.
         turn: how many tuners the job had before this one.
-        note: where to say first of all which process this is; it ends if nobody wants to know
-            any more. None: nobody ever did.
+        note: where this process leaves its note first of all; it exits if the note's folder is
+            gone. None: no note is wanted.
     """
 
     def __init__(
@@ -97,7 +97,7 @@ class Tuner:
         note: PidFile | None = None,
     ) -> None:
         if note is not None:
-            note.write_or_exit()  # before any policy may keep the interpreter to itself
+            note.write_or_exit()  # before any policy may hold the interpreter
         self._graph, self._tuning, self._expected = graph, tuning, expected
         self._resumed = None if before is None else before.prediction
         self._before = [] if before is None else before.samples
@@ -115,15 +115,15 @@ class Tuner:
         )
         self._policy: JobDeciders | None = None
         self._history = JobHistory(graph, tuning)
-        self._slots: dict[str, Any] = {}  # {slot: its actor}; those that are gone leave
+        self._slots: dict[str, Any] = {}  # {slot: its actor}; lost slots are removed
         self._asked: dict[Any, str] = {}  # {call: slot} that has not answered yet
         self._wake_ns = 0
         self._lock = threading.Lock()  # around the loop
-        self._hearing = threading.Lock()  # around what is asked of the slots
+        self._hearing = threading.Lock()  # around calls to the slots
         self._may_begin = threading.Event()
         self._is_over = threading.Event()
         self._thread = threading.Thread(target=self._live, name="tuner", daemon=True)
-        self._thread.start()  # a policy may take its time to be made: let it, while slots start
+        self._thread.start()  # a policy may start slowly: let it, while slots start
 
     # -- calls from the job --------------------------------------------------------------------
 
@@ -134,7 +134,7 @@ class Tuner:
             self._may_begin.set()
 
     def moved(self, graph: FlowGraph, slots: Mapping[str, Any]) -> None:
-        """Stages go on in other slots: those are told, and asked, from now on."""
+        """Record that stages have moved: from now on ask and command these slots."""
         self._graph = graph
         with self._lock:
             self._slots = dict(slots)
@@ -143,7 +143,7 @@ class Tuner:
             self._policy.moved(graph)
 
     def state(self, known: int, *, is_last: bool = False) -> TunerState:
-        """Return what is known now; of samples those behind the first `known`."""
+        """Return the present state; of samples only those after the first `known`."""
         with self._lock:
             now = self._loop.state(known, is_last=is_last)
         report, prediction = now.report, self._resumed
@@ -153,10 +153,10 @@ class Tuner:
         return TunerState(report, now.samples, now.heard, prediction, os.getpid())
 
     def finish(self, slots: Mapping[str, Any]) -> TunerState:
-        """Hear the slots for a last time, decide nothing more, and return what is known.
+        """Ask the slots for a last time, decide nothing more, and return the last state.
 
         Args:
-            slots: as for `start`: calls may overtake each other, and a short job is over at once.
+            slots: as for `start`: calls may overtake each other in a short job.
         """
         self._is_over.set()
         self.start(slots)
@@ -178,7 +178,7 @@ class Tuner:
         try:
             os.nice(NICE)  # of this thread, on Linux
             self._tune()
-        except BaseException:  # a fault of ours: whoever restarts us must see it
+        except BaseException:  # a fault of ours: the supervisor must see it
             traceback.print_exc()
             os._exit(1)
 
@@ -246,7 +246,7 @@ class Tuner:
                 self._loop.told(tell)
 
     def _hear(self, within_s: float) -> list[Action]:
-        """Wait for the answers of all slots that were asked, at most so long."""
+        """Wait for the answers of all asked slots, at most `within_s`."""
         actions: list[Action] = []
         with self._hearing:
             calls = list(self._asked)
@@ -262,9 +262,9 @@ class Tuner:
         try:
             answer = ray.get(call)
         except TimeoutError:
-            pass  # one slice that takes seconds: asked again in the next round
-        except RayError as found:  # its worker has gone, which ends the job by itself
-            problem = found
+            pass  # a slice that takes seconds: asked again in the next round
+        except RayError as raised:  # its worker is lost, which ends the job
+            problem = raised
             print(f"slot {slot!r}: {problem}", file=sys.stderr)  # noqa: T201 a worker's log
             self._slots.pop(slot, None)
         if answer is not None and self._policy is not None:

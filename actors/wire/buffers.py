@@ -1,4 +1,4 @@
-"""One column as Arrow buffers, and back: the parts of a frame's body (`actors/wire/frames.py`)."""
+"""Convert a column to Arrow buffers and back: parts of a frame's body (`actors/wire/frames.py`)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Field: TypeAlias = tuple[str, np.dtype[Any] | None, int]
 """A column on the wire: its name, NumPy type (None is text), and bytes of one value."""
 
 FEW_ROWS = 64
-"""Up to here a copy of a column costs less than a look into its memory."""
+"""Up to here a copy of a column costs less than a check of its memory layout."""
 PADDING = [b"\0" * (-size % 8) for size in range(8)]  # [size % 8]
 _FEW_BYTES = 4096  # the same for text
 _STRING = pa.string()
@@ -28,7 +28,7 @@ _NO_TEXT = np.zeros(1, dtype=np.int32)  # its offsets
 
 
 def padded(size: int) -> int:
-    """Return the size with padding to a multiple of 8."""
+    """Round a size up to a multiple of 8."""
     return (size + 7) & ~7
 
 
@@ -44,10 +44,10 @@ def text_size(rows: int, length: int, bitmap: int) -> int:
 
 
 def add_text(parts: list[Any], name: str, values: Any, *, rows: int) -> tuple[int, int]:
-    """Add offsets, text and bitmap of an Arrow array; return bytes of text and of bitmap.
+    """Add offsets, text and bitmap of an Arrow array; return bytes of text, of bitmap.
 
     Raises:
-        FrameError: it is no array of so many strings.
+        FrameError: the values are no array of `rows` strings.
     """
     if not isinstance(values, pa.StringArray) or len(values) != rows:
         raise misfit(name, values, f"an Arrow array of {rows} strings")
@@ -70,29 +70,28 @@ def add_text(parts: list[Any], name: str, values: Any, *, rows: int) -> tuple[in
 
 
 def _add(parts: list[Any], buffer: Any, size: int) -> None:
-    """Add a buffer of `size` bytes, and its padding."""
     parts.append(buffer)
     if size & 7:
         parts.append(PADDING[size & 7])
 
 
 def read_text(name: str, frame: bytes, at: int, *, rows: int, length: int, bitmap: int) -> pa.Array:
-    """Return a column of text, as a view of the frame, in which its buffers lie.
+    """Return a text column, as a view of the frame.
 
     Args:
-        name: for the error.
-        frame: all of it.
-        at: where the offsets are.
+        name: of the column, for the error.
+        frame: the whole frame.
+        at: byte at which the offsets begin.
         rows: of the batch.
         length: bytes of text.
         bitmap: bytes of validity bitmap; 0 without nulls.
 
     Raises:
-        FrameError: Arrow could not trust it.
+        FrameError: the offsets or the text are not sound.
     """
     bounds = np.frombuffer(frame, INT32, rows + 1, at)
     is_whole = bounds.item(0) == 0 and bounds.item(-1) == length
-    # One text that begins and ends there has no room for disorder.
+    # A single text with these bounds has no offsets that could be out of order.
     if not is_whole or (rows > 1 and _largest(bounds[1:] < bounds[:-1])):
         raise FrameError(f"text column {name!r} has offsets out of order or out of its text")
     text_at = at + padded(4 * (rows + 1))
@@ -112,12 +111,12 @@ def read_text(name: str, frame: bytes, at: int, *, rows: int, length: int, bitma
 def _is_ascii(frame: bytes, at: int, length: int) -> bool:
     if length <= _FEW_BYTES:
         return frame[at : at + length].isascii()
-    smallest = np.frombuffer(frame, np.int8, length, at).min()  # looks without a copy
+    smallest = np.frombuffer(frame, np.int8, length, at).min()  # no copy
     return bool(smallest >= 0)
 
 
 def read_booleans(name: str, frame: bytes, at: int, *, rows: int) -> npt.NDArray[np.bool_]:
-    """Return bytes as booleans, a view of the frame; `FrameError` if not all 0 or 1."""
+    """Return booleans as a view of the frame; `FrameError` if not all 0 or 1."""
     values = np.frombuffer(frame, UINT8, rows, at)
     if rows and _largest(values) > 1:
         raise FrameError(f"column {name!r} has booleans other than 0 and 1")
@@ -125,10 +124,10 @@ def read_booleans(name: str, frame: bytes, at: int, *, rows: int) -> npt.NDArray
 
 
 def add_marks(parts: list[Any], marks: Any, *, rows: int) -> int:
-    """Add the marks of rows; return the bytes that they take.
+    """Add the marks of rows; return their bytes.
 
     Raises:
-        FrameError: it is no array of so many bytes.
+        FrameError: the marks are no array of `rows` bytes.
     """
     if not isinstance(marks, np.ndarray) or marks.dtype != UINT8 or marks.shape != (rows,):
         raise misfit("marks", marks, f"a NumPy array of {rows} {UINT8}")
@@ -137,35 +136,35 @@ def add_marks(parts: list[Any], marks: Any, *, rows: int) -> int:
 
 
 def read_marks(frame: bytes, at: int, *, rows: int) -> Marks:
-    """Return the marks of rows, a view of the frame; `FrameError` if some are none of ours."""
+    """Return the marks of rows as a view of the frame; `FrameError` for unknown marks."""
     if at < 0:
         raise FrameError(f"a frame of {len(frame)} bytes has no room for marks of {rows} rows")
     marks = np.frombuffer(frame, UINT8, rows, at)
     if rows and _largest(marks) > all_bits():
-        raise FrameError("a frame has rows with marks that there are not")
+        raise FrameError("a frame has rows with unknown marks")
     return marks
 
 
 def _largest(values: npt.NDArray[Any]) -> Any:
-    """Return the largest of at least one value; `values.max()` takes a microsecond longer."""
+    # `values.max()` takes a microsecond longer.
     return values.item(values.argmax())
 
 
 def misfit(name: str, values: Any, wanted: str) -> FrameError:
-    """Return the error for a column that is not what the schema says."""
+    """Return the error for a column that does not fit the schema."""
     got = type(values).__name__
     if isinstance(values, np.ndarray):
         got = f"NumPy array of shape {values.shape} and type {values.dtype}"
     elif isinstance(values, pa.Array):
         got = f"Arrow array of {len(values)} {values.type}"
     return FrameError(
-        f"column {name!r} is to travel as {wanted}, and the batch has: "
+        f"column {name!r} is to travel as {wanted}, and the batch has "
         f"{got}; return columns of the types the step was built with"
     )
 
 
 def wire_field(schema: pa.Schema, name: str) -> Field:
-    """Return how a column travels.
+    """Return the wire form of a column.
 
     Raises:
         ColumnError: the schema has no such column.

@@ -1,42 +1,41 @@
-"""The two ends of a channel: one edge of the plan, one ZeroMQ connection.
+"""Connect the two ends of a channel: one edge of the plan, one ZeroMQ connection.
 
 ```
-Sender ── hello, data, data, … ──▶ Receiver        hello: these are my columns
-       ◀── hello, grant, grant, … ──               grant: so many rows may follow
+Sender ── hello, data, data, … ──▶ Receiver        hello: my columns
+       ◀── hello, grant, grant, … ──               grant: how many rows may follow
 ```
 
-Nothing here blocks but the connecting on one host, for less than a millisecond; each end is
-used from one thread.
+Nothing blocks except connecting on one host, for less than a millisecond. Each end is used from one
+thread.
 
-*Transports*: between two hosts TCP with CURVE, which encrypts and lets in nobody without the
-job's keys. On one host a Unix socket in the clear, in a folder that the kernel keeps for our
-own user (`actors/wire/local_sockets.py`). The receiver chooses, and its endpoint says which: there
-is no TCP in the clear. All else is the same on both.
+*Transports*: between two hosts TCP with CURVE, which encrypts, and admits only holders of the job's
+keys. On one host a Unix socket in the clear, in a folder that the kernel reserves for our user
+(`actors/wire/local_sockets.py`). The receiver chooses, and its endpoint names its choice; TCP is
+never in the clear. The rest is the same on both.
 
-*Sockets*: PAIR, because a channel has exactly one peer: no envelope as with ROUTER, which
-drops what it cannot route, and no sharing out among several peers as with DEALER. PAIR's
-known fault, that a reconnecting peer can be turned away while its old connection dies, does
-not arise: a connection is never made again. What was under way when it broke cannot be
-known, so a broken connection is a lost peer, and the job fails by name. A receiver admits
-one sender of its job in its life (`actors/wire/keys.py`).
+*Sockets*: PAIR, because a channel has exactly one peer. ROUTER would need an envelope and drop what
+it cannot route; DEALER would share frames out among several peers. PAIR has a known fault: it can
+turn a reconnecting peer away while the old connection dies. That cannot happen here, since no end
+reconnects. The frames under way when a connection breaks cannot be known, so a broken connection is
+a lost peer, and the job fails by name. A receiver admits one sender of its job in its life
+(`actors/wire/keys.py`).
 
-*Before the key*: libzmq takes in as much of a connection that has not shown the job's key as one
-message may be long. So a long frame goes over TCP in pieces of 512 KiB, few connections may
-be waiting at a time, and once the sender is there all others are hung up on at once
-(`actors/wire/refused_peers.py`). The socket goes on listening until its sender leaves, though
-nobody else will ever be let in: a sender that was lost does not come back, the job fails. But
-libzmq (4.3.5) has no word for "listen no more": `unbind` ends the connections that were accepted,
-too. What the sender sends from then on does not arrive, and neither end is told. And a listening
-socket that is closed, or shut down, behind libzmq's back ends the process.
+*Before the key*: of a connection that has not shown the job's key, libzmq buffers up to one
+message. So a long frame travels over TCP in pieces of 512 KiB, and few connections may wait at a
+time. Once the sender is there, all others are hung up on at once (`actors/wire/refused_peers.py`).
+The socket listens until its sender leaves, though it admits no other: a lost sender does not
+return, and the job fails. libzmq (4.3.5) cannot stop listening alone: `unbind` also ends the
+accepted connections. What the sender sends from then on does not arrive, and neither end is told.
+Closing or shutting down the listening socket without libzmq's knowledge ends the process.
 
-*Memory*: high-water marks are off (0), since at a mark a socket drops or blocks. Credit
-bounds what is under way: a stage sends only rows that it has been granted.
+*Memory*: high-water marks are off (0), since at a mark a socket drops or blocks. Credit bounds the
+rows under way: a stage sends only rows that it has been granted.
 
-*The end*: the receiver answers the end of the stream with a last grant and sends nothing
-more; then the sender `is_settled`, and may close. One that closes before can lose frames,
-however long it lingers: whatever the receiver still sends to it costs what it had not yet
-delivered (24 MB under way: 3 to 9 of 102 frames in each of 4 runs, none in 4 runs with a
-silent receiver). The receiver then sees a lost peer.
+*The end*: the receiver answers the end of the stream with a last grant and sends nothing more; then
+the sender `is_settled`, and may close. A sender that closes earlier can lose frames, however long
+it lingers: each frame that the receiver still sends costs undelivered ones. With 24 MB under way,
+each of 4 runs lost 3 to 9 of 102 frames; 4 runs with a silent receiver lost none. The receiver then
+sees a lost peer.
 """
 
 from __future__ import annotations
@@ -59,22 +58,22 @@ from slackwater.runtime.model import START_NS, Message
 __all__ = ["ChannelKeys", "ChannelPoller", "Receiver", "Sender", "Waker", "wait"]
 
 CONNECT_MS = 10_000
-"""How long to wait for libzmq's thread to connect on one host; it takes less than 1 ms."""
+"""Wait for libzmq's thread to connect on one host, at most; it takes less than 1 ms."""
 _NEVER_MS = 86_400_000
-"""A day until a broken connection is tried again, which its receiver would refuse. libzmq's
-own ways to say never left `Context.term` hanging (4.3.5): RECONNECT_IVL -1 after a handshake
-that failed, RECONNECT_STOP after a connection that was refused."""
+"""A day until libzmq retries a broken connection, which the receiver would refuse. libzmq's own
+settings for "never" left `Context.term` hanging (4.3.5): RECONNECT_IVL -1 after a handshake that
+failed, RECONNECT_STOP after a connection that was refused."""
 
 
 class Sender(End):
-    """The end that sends messages and is granted credit.
+    """The channel's end that sends messages and is granted credit.
 
     Args:
-        endpoint: the receiver's; it must be listening by now.
-        keys: the job's. A Unix socket needs none.
-        codec: of its own, with the receiver's columns.
-        context: the process's; `term()` it after the last `close`, or what is unsent is lost.
-        heartbeat_timeout_s: a peer silent for so long is lost.
+        endpoint: of the receiver, which must listen by now.
+        keys: of the job. A Unix socket needs none.
+        codec: for this end alone, with the receiver's columns.
+        context: of the process; `term()` it after the last `close`, or unsent frames are lost.
+        heartbeat_timeout_s: a peer that is silent for longer is lost.
 
     Raises:
         ClusterError: no such endpoint.
@@ -91,14 +90,14 @@ class Sender(End):
     ) -> None:
         super().__init__(codec, context, heartbeat_timeout_s)
         self.endpoint = endpoint
-        self._promise = (START_NS, START_NS)  # the last one sent, and its stimulus
+        self._promise = (START_NS, START_NS)  # last promise sent, and its stimulus
         self._is_settled = False
         is_local = endpoint.startswith(local_sockets.SCHEME)
         if not is_local:
             self._use_pieces()
             keys.guard_sender(self._socket)
         self._socket.setsockopt(zmq.RECONNECT_IVL, _NEVER_MS)
-        losses = zmq.EVENT_DISCONNECTED | zmq.EVENT_CLOSED  # it broke; it was never made
+        losses = zmq.EVENT_DISCONNECTED | zmq.EVENT_CLOSED  # broken; never made
         events = losses | zmq.EVENT_CONNECTED if is_local else losses
         self._losses = self._socket.get_monitor_socket(events)
         try:
@@ -106,7 +105,7 @@ class Sender(End):
         except zmq.ZMQError as problem:
             self.close(linger_s=0)
             raise ClusterError(
-                f"cannot connect a channel to {endpoint!r}: {problem}; give the receiver's "
+                f"channel cannot connect to {endpoint!r}: {problem}; give the receiver's "
                 "endpoint, tcp://host:port or ipc://path"
             ) from problem
         if is_local:
@@ -117,32 +116,32 @@ class Sender(End):
 
     @property
     def is_settled(self) -> bool:
-        """Whether the receiver has everything, the end of the stream included."""
+        """Whether the receiver has all frames, the end of the stream included."""
         return self._is_settled
 
     @property
     def is_peer_lost(self) -> bool:
         """Whether the receiver is gone, or refused us, before the stream was at its end.
 
-        To be asked now and then: a loss does not end a `wait`.
+        Ask regularly: a loss does not end a `wait`.
         """
         if not (self._is_lost or self._is_settled or self._is_closed):
             self._is_lost = bool(self._losses.poll(0))
         return self._is_lost and not self._is_settled
 
     def close(self, *, linger_s: float = LINGER_S) -> None:
-        """Close this end: once it `is_settled`, or when the job has failed; see `End.close`."""
+        """Close this end: when it `is_settled`, or the job has failed; see `End.close`."""
         if not self._is_closed:
             self._socket.disable_monitor()
             self._losses.close(linger=0)
         super().close(linger_s=linger_s)
 
     def send(self, message: Message, now_ns: int) -> None:
-        """Send a message; one that is too long for a frame goes in pieces, in order.
+        """Send a message; one too long for a frame travels in several.
 
         Raises:
             WorkerDied: the receiver is lost, and `is_peer_lost` has said so.
-            FrameError: the batch is not of the channel's columns, the receiver has other
+            FrameError: the batch has not the channel's columns, the receiver has other
                 columns, or one row alone is too long.
         """
         if self.last_refusal is not None and not self._is_connected:
@@ -167,7 +166,7 @@ class Sender(End):
         self.bytes += len(frame)
 
     def poll(self) -> list[int]:
-        """Return credit that has come: rows of each grant, in order."""
+        """Return granted credit: rows of each grant, in order."""
         granted = []
         for frame in self._read(AT_ONCE):
             try:
@@ -184,7 +183,6 @@ class Sender(End):
         return granted
 
     def _has_connected(self) -> bool:
-        """Wait for the one event that connecting on one host ends with."""
         if not self._losses.poll(CONNECT_MS):
             return False
         event: int = recv_monitor_message(self._losses)["event"]
@@ -192,21 +190,21 @@ class Sender(End):
 
 
 class Receiver(End):
-    """The end that listens, receives messages and grants credit.
+    """The channel's end that listens, receives messages and grants credit.
 
     Args:
-        keys: the job's.
-        codec: of its own, with the sender's columns.
-        context: the process's; `term()` it after the last `close`.
-        bind_host: this node's address, as the sender can reach it; a free port is taken.
+        keys: of the job.
+        codec: for this end alone, with the sender's columns.
+        context: of the process; `term()` it after the last `close`.
+        bind_host: this node's address, as the sender can reach it; it listens on a free port.
         is_local: the sender runs on this host (`local_sockets.host_identity`): a Unix socket
             then, unless the temp folder takes none.
-        heartbeat_timeout_s: a peer silent for so long is lost.
+        heartbeat_timeout_s: a peer that is silent for longer is lost.
 
     Attributes:
-        endpoint: what the sender connects to, `tcp://host:port` or `ipc://path`.
-        link_ns: time on the way summed over messages, by two clocks on two hosts.
-        least_link_ns: that of the quickest message; None before the first.
+        endpoint: address for the sender, `tcp://host:port` or `ipc://path`.
+        link_ns: time on the way, summed over messages; by two clocks on two hosts.
+        least_link_ns: time on the way of the quickest message; None before the first.
 
     Raises:
         ClusterError: the address is not one of this node.
@@ -235,7 +233,7 @@ class Receiver(End):
 
     @property
     def refused_peers(self) -> int:
-        """Connections refused so far, over TCP: not the job's sender."""
+        """Connections refused so far over TCP: none was the job's sender."""
         return 0 if self._refused_peers is None else self._refused_peers.refused
 
     @property
@@ -245,24 +243,24 @@ class Receiver(End):
 
     @property
     def is_peer_lost(self) -> bool:
-        """Whether the sender is gone before the end of its stream, all it sent being read.
+        """Whether the sender is gone before its end of stream, all frames read.
 
-        To be asked now and then: a loss may not end a `wait`.
+        Ask regularly: a loss may not end a `wait`.
         """
         if self._has_greeted and not (self._has_ended or self._is_closed):
-            # Without a high-water mark, a socket that has a peer can always be written to.
+            # Without a high-water mark, a socket with a peer can always be written to.
             self._is_lost = self._is_lost or not self._can_do()
         return self._is_lost and not self._has_ended
 
     def receive(self, now_ns: int, *, max_messages: int = AT_ONCE) -> list[tuple[Message, int]]:
-        """Return messages that have arrived, in order, each with when it was sent (ns).
+        """Return the messages that have arrived, in order, each with its time of sending (ns).
 
         Frames that are malformed or out of turn are refused, counted and named in
         `last_refusal`; the channel goes on.
 
         Args:
-            now_ns: wall clock, for `link_ns`.
-            max_messages: look at no more frames than this, >= 1; the rest waits.
+            now_ns: wall clock now, for `link_ns`.
+            max_messages: most frames to read, >= 1; the rest waits.
         """
         received = []
         for frame in self._read(max_messages):
@@ -276,8 +274,8 @@ class Receiver(End):
                 self.messages += 1
                 self.rows += message.rows
                 self.bytes += len(frame)
-                # What came after its clock was read was sent after that, too; and no way takes
-                # less than no time, however far two clocks are apart.
+                # A frame is sent before it arrives, so a negative time only says that two clocks
+                # differ.
                 took_ns = max(now_ns - sent_at_ns, 0)
                 self.link_ns += took_ns
                 if self.least_link_ns is None or took_ns < self.least_link_ns:
@@ -286,7 +284,7 @@ class Receiver(End):
         return received
 
     def grant(self, rows: int) -> None:
-        """Let the sender send so many rows more, at least 1. After the end: nothing to do."""
+        """Grant the sender this many rows more, >= 1; no effect after the end."""
         if not self._has_ended:
             self._put(self._codec.encode_grant(GrantFrame(rows, is_final=False)))
 
@@ -298,10 +296,10 @@ class Receiver(End):
         super().close(linger_s=linger_s)
 
     def unlink(self) -> None:
-        """Take a Unix socket out of the temp folder: who has not connected by now cannot.
+        """Remove a Unix socket from the temp folder: no process can connect from now on.
 
-        The sender does it when it has connected, and a process that ends does it for itself;
-        this is for a receiver whose sender may never come. From any thread, any number of times.
+        A sender removes it once connected, and a process that exits removes its own. This call is
+        for a receiver whose sender may never arrive. Call it from any thread, any number of times.
         """
         if self._unlink is not None:
             self._unlink()
@@ -330,7 +328,7 @@ class Receiver(End):
 
     def _accept(self, frame: bytes) -> tuple[Message, int] | None:
         if not self._has_greeted:
-            # Before theirs is checked, so that both ends can name what differs.
+            # Before the sender's is checked, so that both ends can name what differs.
             self._put(self._codec.encode_hello())
             self._has_greeted = True
         if not self._is_connected:
@@ -338,7 +336,7 @@ class Receiver(End):
             self._is_connected = True
             return None
         if self._has_ended:
-            raise FrameError("a frame came behind the end of its stream")
+            raise FrameError("a frame came after the end of its stream")
         delivered = self._codec.decode(frame)
         if delivered[0].is_end:
             self._has_ended = True

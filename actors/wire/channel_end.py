@@ -1,6 +1,6 @@
-"""What both ends of a channel share: one ZeroMQ socket, read and written without waiting.
+"""Share one ZeroMQ socket's code between both ends: read and write without waiting.
 
-Used by `actors/wire/channel.py` alone, which says what travels.
+Only `actors/wire/channel.py` uses it; that file says what travels.
 """
 
 from __future__ import annotations
@@ -14,30 +14,30 @@ from slackwater.runtime.errors import FrameError
 Context = zmq.Context[zmq.Socket[bytes]]
 
 HEARTBEAT_TIMEOUT_S = 4.0
-"""A peer silent for so long, and a fifth more between two heartbeats, is lost. libzmq's own
-thread answers heartbeats, however busy the process; only a dead host, a cut link or a frozen
-process is silent longer than that."""
+"""A peer that is silent for longer, and a fifth more between two heartbeats, is lost. libzmq's own
+thread answers heartbeats, however busy the process is. Only a dead host, a cut link or a frozen
+process is silent for longer."""
 LINGER_S = 5.0
-"""How long a context that is terminated stays to flush what a closed end had to send."""
+"""How long a terminated context waits to flush the frames of a closed end."""
 PIECE_BYTES = 2**19
-"""Over TCP a longer frame goes in pieces of this length, the last one shorter. libzmq takes so much
-from each connection that has not shown a key yet, too: who has none makes us hold no more."""
+"""Over TCP a longer frame travels in pieces of this length, the last one shorter. libzmq buffers as
+much of each connection that has not shown a key yet, and no more."""
 _CURVE_BYTES = 64  # what encryption may add to a piece, rounded up
 AT_ONCE = 64
-"""Frames that are read, at most, before something else has its turn."""
-# As plain numbers: each use of pyzmq's enumerations costs a microsecond, and these are used for
+"""Most frames that are read before other work has its turn."""
+# Plain numbers: each use of pyzmq's enumerations costs a microsecond, and these serve
 # every message.
 _EVENTS, _POLLIN, _NOBLOCK = int(zmq.EVENTS), int(zmq.POLLIN), int(zmq.NOBLOCK)
 
 
 class End:
-    """What a `Sender` and a `Receiver` share.
+    """End of a channel; base of `Sender` and `Receiver`.
 
     Attributes:
         messages, rows, bytes: data sent or received so far; bytes with headers.
         refused: frames refused so far, because they were malformed or out of turn.
-        last_refusal: why the latest of them was; None so far.
-        may_hide: messages may lie in the socket of which its descriptor does not tell
+        last_refusal: why the latest frame was refused; None if none was.
+        may_hide: messages may lie in the socket that its descriptor does not announce
             (`actors/wire/waiting.py`).
     """
 
@@ -63,12 +63,12 @@ class End:
             (zmq.MAXMSGSIZE, codec.max_bytes + HEADER.size),
         ):
             self._socket.setsockopt(option, value)
-        self._whole = codec.max_bytes + HEADER.size + 1  # a frame so long comes in pieces: none
-        self._pieces: list[bytes] = []  # of a frame whose last one is still to come
+        self._whole = codec.max_bytes + HEADER.size + 1  # longer than any frame: no pieces
+        self._pieces: list[bytes] = []  # of a frame whose last piece is still to come
 
     @property
     def socket(self) -> zmq.Socket[bytes]:
-        """The ZeroMQ socket, to be waited on; reading it is for this end alone."""
+        """The ZeroMQ socket, to wait on; only this end may read it."""
         return self._socket
 
     @property
@@ -77,39 +77,39 @@ class End:
         return self._is_connected
 
     def close(self, *, linger_s: float = LINGER_S) -> None:
-        """Close this end. What was sent is flushed while the context is being terminated.
+        """Close this end; the context flushes sent frames while it terminates.
 
         Args:
-            linger_s: for at most so many seconds; 0 throws it away (a job that failed).
+            linger_s: longest time to flush, in seconds; 0 drops the frames (a failed job).
         """
         if not self._is_closed:
             self._is_closed = True
             self._socket.close(linger=0 if self._is_lost else round(linger_s * 1_000))
 
     def _use_pieces(self) -> None:
-        """Be ready for TCP, the socket being neither bound nor connected yet."""
+        # For TCP, before the socket is bound or connected.
         self._whole = min(PIECE_BYTES, self._whole)
         self._socket.setsockopt(zmq.MAXMSGSIZE, self._whole + _CURVE_BYTES)
 
     def _can_do(self) -> int:
-        """Return whether it can be read (POLLIN), and written to (POLLOUT)."""
+        """Return the socket's events: readable (POLLIN), writable (POLLOUT)."""
         events: int = self._socket.get(_EVENTS)  # type: ignore[assignment]  # a number, of this one
         self.may_hide = bool(events & _POLLIN)
         return events
 
     def _has_more(self) -> bool:
-        # Quicker than to get an option, for which pyzmq looks up what it is.
+        # Quicker than an option, whose type pyzmq looks up.
         self.may_hide = bool(zmq_poll(self._polled, 0))
         return self.may_hide
 
     def _read(self, most: int) -> list[bytes]:
-        """Return the frames that are there; look at so many messages (>= 1) at most."""
+        """Return the frames that have arrived, of at most `most` (>= 1) messages."""
         frames = []
         self.may_hide = True
         try:
             while most:
                 most -= 1
-                # A message of several parts comes as so many frames: each must stand for itself.
+                # A message of several parts arrives as several frames: each must stand alone.
                 frame = self._socket.recv(_NOBLOCK)
                 if self._pieces or len(frame) >= self._whole:
                     whole = self._joined(frame)
@@ -117,8 +117,9 @@ class End:
                         continue
                     frame = whole
                 frames.append(frame)
-                # To ask costs a third of what zmq.Again does, and most often one frame is all. Who
-                # reads one at a time is not asked for: it is a quarter of all that reading costs.
+                # Asking costs a third of what zmq.Again does, and most often one frame is all. A
+                # caller that reads one frame at a time is not asked for: asking is a quarter of the
+                # reading.
                 if not most or not self._has_more():
                     break
         except zmq.Again:
@@ -126,9 +127,9 @@ class End:
         return frames
 
     def _joined(self, piece: bytes) -> bytes | None:
-        """Return the frame that this piece is the last of; None: more of it is to come.
+        """Return the frame that ends with this piece; None if pieces are missing.
 
-        One that is longer than a frame may be is kept so far, and is refused when it has ended.
+        Of a frame over the limit only a part is kept; the codec refuses it at its end.
         """
         if len(self._pieces) * self._whole <= self._codec.max_bytes + HEADER.size:
             self._pieces.append(piece)
@@ -139,15 +140,15 @@ class End:
         return frame
 
     def _put(self, frame: bytes) -> bool:
-        self.may_hide = True  # to send may take note of what has come
+        self.may_hide = True  # sending may take note of arrived messages
         try:
             if len(frame) >= self._whole:
                 view, end = memoryview(frame), len(frame) // self._whole * self._whole
                 for at in range(0, end, self._whole):
                     self._socket.send(view[at : at + self._whole], _NOBLOCK)
-                frame = frame[end:]  # perhaps nothing, which says that this was all
+                frame = frame[end:]  # perhaps empty, which ends the frame
             self._socket.send(frame, _NOBLOCK)
-        except zmq.Again:  # there is no peer
+        except zmq.Again:  # no peer
             return False
         return True
 

@@ -1,4 +1,4 @@
-"""What a frame may say beside its columns: of which read it is, and of arrivals."""
+"""Encode the optional parts of a frame: its read's tag, and arrivals."""
 
 from __future__ import annotations
 
@@ -19,47 +19,47 @@ _ROW_SIZE = 2 * INT64.itemsize
 
 
 def add_tag(parts: list[Any], tag: ReadTag) -> int:
-    """Put which read a frame is of before the other parts; return the bytes that it takes."""
+    """Put a read's tag before the other parts; return its bytes."""
     parts.insert(0, _TAG.pack(*tag))
     return TAG_SIZE
 
 
 def read_tag(frame: bytes, at: int, *, rows: int) -> ReadTag:
-    """Return which read a frame of so many rows is of.
+    """Return the tag of the read that a frame of `rows` rows belongs to.
 
     Raises:
-        FrameError: it is too short for that, or says what cannot be.
+        FrameError: the frame is too short for a tag, or its tag is impossible.
     """
     if len(frame) < at + TAG_SIZE:
-        raise FrameError(f"a frame of {len(frame)} bytes has no room for the read that it is of")
+        raise FrameError(f"a frame of {len(frame)} bytes has no room for its read's tag")
     tag = ReadTag(*_TAG.unpack_from(frame, at))
     if tag.number < 1 or not 0 <= tag.late <= rows <= tag.rows:
-        raise FrameError(f"a frame of {rows} rows says that it is of the read {tuple(tag)}")
+        raise FrameError(f"a frame of {rows} rows says that it belongs to the read {tuple(tag)}")
     return tag
 
 
 def add_arrived(parts: list[Any], arrived: Arrived) -> int:
-    """Put how far arrivals have come before the other parts; return the bytes that it takes."""
+    """Put the arrival promise before the other parts; return its bytes."""
     parts.insert(0, _ARRIVED.pack(*arrived))
     return ARRIVED_SIZE
 
 
 def read_arrived(frame: bytes, at: int) -> Arrived:
-    """Return how far arrivals have come.
+    """Return the arrival promise.
 
     Raises:
-        FrameError: the frame is too short for it.
+        FrameError: the frame is too short for the promise.
     """
     if len(frame) < at + ARRIVED_SIZE:
-        raise FrameError(f"a frame of {len(frame)} bytes has no room for how far arrivals are")
+        raise FrameError(f"a frame of {len(frame)} bytes has no room for its arrival promise")
     return Arrived(*_ARRIVED.unpack_from(frame, at))
 
 
 def add_arrivals(parts: list[Any], arrivals: Any, *, rows: int) -> int:
-    """Add the arrivals of rows; return the bytes that they take.
+    """Add the arrivals of rows; return their bytes.
 
     Raises:
-        FrameError: it is no array of two int64 for each row.
+        FrameError: the arrivals are no array of two int64 for each row.
     """
     is_array = isinstance(arrivals, np.ndarray) and arrivals.dtype == INT64
     if not is_array or arrivals.shape != (rows, 2):
@@ -69,10 +69,10 @@ def add_arrivals(parts: list[Any], arrivals: Any, *, rows: int) -> int:
 
 
 def read_arrivals(frame: bytes, end: int, *, rows: int) -> tuple[Int64Array, int]:
-    """Return the arrivals that end there, a view of the frame, and where they begin.
+    """Return the arrivals that end at a byte, and their start; no copy.
 
     Raises:
-        FrameError: the frame is too short for them.
+        FrameError: the frame is too short for the arrivals.
     """
     start = end - rows * _ROW_SIZE
     if start < 0:

@@ -1,27 +1,27 @@
-"""One message as one run of bytes: a fixed header and the Arrow buffers of its columns.
+"""Encode a message as bytes: a fixed header and the Arrow buffers of its columns.
 
 ```
 header  64 bytes, little endian: magic, version, kind, flags, rows, promise_ns,
         promise_stimulus_ns, sent_at_ns, frame number, schema fingerprint, body length
-body    of a message from a shared gate: which read it is of (runtime/model/message.py,
+body    of a message from a shared gate: the tag of its read (runtime/model/message.py,
         ReadTag; 4 int64)
-        where it says so: how far arrivals have come (Arrived; 3 int64)
+        with a flag: how far arrivals have come (Arrived; 3 int64)
         for each text column: bytes of text, bytes of validity bitmap (int64 each)
-        event time, stimulus time, writers (where the channel has them): int64
+        event time, stimulus time, writers (if the channel has them): int64
         the columns: numbers as they are, timestamps as int64, booleans one byte each, 0 or
         1 (Arrow's bool8), text as Arrow's offsets (int32, from 0), text, and validity
         bitmap (none without nulls)
-        where the channel tells of arrivals: of each row (2 int64)
-        where rows have marks: one byte each (runtime/model/row_marks.py)
+        if the channel has arrivals: of each row (2 int64)
+        with a flag, the rows' marks: one byte each (runtime/model/row_marks.py)
 ```
 
-Every buffer starts at a multiple of 8. They are the buffers of an Arrow IPC record batch
-without the flatbuffer around it: both ends know the schema, so rows and text lengths say
-where each one is. Measured, encode and decode of 5 columns of numbers, CPU time: 8 µs for 1
-or 10 rows and 44 µs for 10,000; Arrow IPC 44 µs and 91 µs. Small frames are the rule when
-a stream is calm, and there each call counts: hence few of them below, and checks in line.
+Every buffer starts at a multiple of 8. They are the buffers of an Arrow IPC record batch without
+the flatbuffer around it: both ends know the schema, so the numbers of rows and the text lengths say
+where each buffer is. Measured CPU time of encode and decode for 5 columns of numbers: 8 µs for 1 or
+10 rows and 44 µs for 10,000; Arrow IPC takes 44 µs and 91 µs. Small frames are the rule when a
+stream is calm, and there each call counts: hence few calls below, and checks in line.
 
-Bytes from the wire are hostile until checked: whatever is wrong with them is a `FrameError`.
+Bytes from the wire are hostile until checked: any fault in them is a `FrameError`.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ from slackwater.runtime.model import START_NS, Batch, Columns, Message
 from slackwater.runtime.model.schema import wire_type
 
 MAX_BYTES = 16 * 2**20
-"""The longest body, 16 MiB: what each connection of a hostile peer can make us hold."""
+"""The longest body, 16 MiB: each connection of a hostile peer can make us hold this much."""
 
 HEADER = struct.Struct("<4sBBHqqqqQQQ")
 _TEXT = struct.Struct("<2q")  # bytes of text, bytes of validity bitmap
@@ -66,9 +66,9 @@ VERSION = 2
 DATA, GRANT, HELLO = 1, 2, 3
 _KINDS = {DATA: "data", GRANT: "grant", HELLO: "hello"}
 _HAS_BATCH, _HAS_TAG, _HAS_MARKS, _HAS_ARRIVED = 1, 2, 4, 8  # flags of data
-_IS_FINAL = 1  # the one of grants
+_IS_FINAL = 1  # the only flag of grants
 _OF_DATA = _HAS_BATCH | _HAS_TAG | _HAS_MARKS | _HAS_ARRIVED
-_FLAGS = {DATA: _OF_DATA, GRANT: _IS_FINAL, HELLO: 0}  # {kind: flags it may have}
+_FLAGS = {DATA: _OF_DATA, GRANT: _IS_FINAL, HELLO: 0}  # {kind: its allowed flags}
 
 
 class FrameTooLongError(FrameError):
@@ -76,31 +76,31 @@ class FrameTooLongError(FrameError):
 
 
 class GrantFrame(NamedTuple):
-    """Credit given back."""
+    """Grants a sender credit."""
 
     rows: int
     is_final: bool
-    """The receiver has seen the end of the stream: nothing more needs credit."""
+    """The receiver has seen the end of the stream: the sender needs no more credit."""
 
 
 class FrameCodec:
-    """Encodes what one end of a channel sends, and decodes what it receives.
+    """Encodes the messages that one end sends, and decodes those that it receives.
 
-    Frames are numbered from 0 in each direction, so a lost or repeated one is noticed: each
-    end has a codec of its own, for one connection. A refused frame changes nothing. Nor may a
-    promise run back, or a row be older than what was promised before it.
+    Frames are numbered from 0 in each direction, so a lost or repeated frame is noticed: each end
+    has its own codec, for one connection. A refused frame changes nothing. A promise never runs
+    back, and no row is older than an earlier promise.
 
     Args:
-        schema: the rows' inside types (`runtime/model/schema.py`).
-        columns: the names that travel, in this order.
+        schema: inside types of the rows (`runtime/model/schema.py`).
+        columns: names of the columns that travel, in this order.
         with_writers: whether batches have `writers`.
         with_arrivals: whether batches have `arrivals`.
         may_be_late: rows may be older than promised (`Channel.may_be_late`).
-        max_bytes: the longest body that is sent or accepted.
+        max_bytes: longest body, sent or accepted.
 
     Raises:
-        ColumnError: a name that is not in the schema.
-        SchemaError: a type that does not travel.
+        ColumnError: a name is not in the schema.
+        SchemaError: a type does not travel.
     """
 
     def __init__(
@@ -140,7 +140,7 @@ class FrameCodec:
 
         Raises:
             FrameTooLongError: the body would be longer than `max_bytes`.
-            FrameError: the batch is not of this schema.
+            FrameError: the batch does not fit the schema.
         """
         batch = message.batch
         flags, rows, size = 0, 0, 0
@@ -188,16 +188,16 @@ class FrameCodec:
         return self._control(HELLO, text)
 
     def _body(self, batch: Batch, rows: int) -> tuple[list[Any], int]:
-        """Return the buffers of a batch, and how many bytes they have.
+        """Return the buffers of a batch, and their bytes.
 
         Raises:
-            FrameError: the batch is not of this schema.
+            FrameError: the batch does not fit the schema.
         """
         arrays: list[Any] = [batch.event_time_ns, batch.stimulus_time_ns]
         if self._with_writers:
             arrays.append(batch.writers)
         arrays += map(batch.columns.get, self._names)
-        parts: list[Any] = [b""]  # the first is for the lengths of the texts
+        parts: list[Any] = [b""]  # the first holds the texts' lengths
         size = self._texts_size + rows * self._row_size
         shape = (rows,)
         for place, (name, dtype, width) in enumerate(self._fields):
@@ -221,7 +221,7 @@ class FrameCodec:
         return parts, size
 
     def _control(self, kind: int, body: bytes, *, flags: int = 0, rows: int = 0) -> bytes:
-        """Return a frame that is about the channel itself."""
+        """Return a frame about the channel itself."""
         size = len(body)
         if size > self.max_bytes:
             raise self._too_long(kind, rows=rows, size=size)
@@ -239,12 +239,12 @@ class FrameCodec:
     # --- receiving ---
 
     def decode(self, frame: bytes) -> tuple[Message, int]:
-        """Return the message of a data frame and when it was sent (its sender's clock, ns).
+        """Return the message of a data frame, and its time of sending (sender's clock, ns).
 
-        Its arrays are read-only views of the frame.
+        The message's arrays are read-only views of the frame.
 
         Raises:
-            FrameError: anything that is not the next frame of this channel, whole and sound.
+            FrameError: the bytes are not the next frame of this channel, whole and sound.
         """
         flags, rows, promise_ns, promise_stimulus_ns, sent_at_ns = self._open(frame, DATA)
         batch, tag, arrived, start = None, None, None, HEADER.size
@@ -285,7 +285,7 @@ class FrameCodec:
         """Return the credit of a grant frame.
 
         Raises:
-            FrameError: anything that is not the next frame of this channel, and a grant.
+            FrameError: the bytes are not the next frame of this channel, or no grant.
         """
         flags, rows, *_ = self._open(frame, GRANT)
         if len(frame) > HEADER.size:
@@ -296,10 +296,10 @@ class FrameCodec:
         return GrantFrame(rows, is_final=bool(flags & _IS_FINAL))
 
     def check_hello(self, frame: bytes) -> None:
-        """Check that the other end has our columns.
+        """Check that the other end has the same columns.
 
         Raises:
-            FrameError: it has others (names the first that differs), or this is no hello.
+            FrameError: the columns differ (names the first), or the frame is no hello.
         """
         _, rows, *_ = self._open(frame, HELLO)
         ours = "\n".join(self._lines).encode()
@@ -311,7 +311,7 @@ class FrameCodec:
     def _open(self, frame: bytes, kind: int) -> tuple[int, int, int, int, int]:
         """Check a header; return (flags, rows, promise, promise's stimulus, sent at)."""
         if len(frame) < HEADER.size:
-            raise FrameError(f"{len(frame)} bytes are no frame: a header has {HEADER.size}")
+            raise FrameError(f"{len(frame)} bytes are no frame; a header has {HEADER.size}")
         (
             magic,
             version,
@@ -328,7 +328,7 @@ class FrameCodec:
         if magic != MAGIC or version != VERSION:
             raise FrameError(
                 f"a frame starts with {magic!r}, version {version}; we speak {MAGIC!r}, version "
-                f"{VERSION}: run the same release of slackwater on every node"
+                f"{VERSION}; run the same release of slackwater on every node"
             )
         if got_kind != kind:
             raise FrameError(
@@ -345,7 +345,7 @@ class FrameCodec:
                 f"{len(frame) - HEADER.size}; the limit is {self.max_bytes}"
             )
         if fingerprint != self._fingerprint and kind != HELLO:
-            raise FrameError(f"frame {number} is of another schema than {self._lines}")
+            raise FrameError(f"frame {number} has another schema than {self._lines}")
         return flags, rows, promise_ns, stimulus_ns, sent_at_ns
 
     def _difference(self, theirs: bytes) -> str:
@@ -375,8 +375,8 @@ class FrameCodec:
             expected += texts[-1][2]
         if expected != size:
             raise FrameError(f"a body of {rows} rows has {expected} bytes, and this one has {size}")
-        # From here on every buffer lies within the frame, and at a multiple of 8.
-        int64s = np.frombuffer(frame, INT64)  # a slice of it is cheaper than a view of its own
+        # From here on every buffer lies within the frame, at a multiple of 8.
+        int64s = np.frombuffer(frame, INT64)  # slicing it is cheaper than another view
         start = at // 8
         event_time_ns = int64s[start : start + rows]
         stimulus_time_ns = int64s[start + rows : start + 2 * rows]

@@ -1,13 +1,13 @@
-"""Who may speak on a job's channels: CURVE keys, and the ZAP handler that checks them.
+"""Admit only holders of a job's CURVE keys to its channels, through a ZAP handler.
 
-The keys of a job are made once and handed out through Ray's authenticated control plane.
-libzmq asks the handler (ZeroMQ RFC 27) in every handshake; one thread for each context, idle
-but then, answers. A receiver's ZAP domain says whom it waits for, so the handler needs no
-list of jobs: it admits the key that the domain names, once. So a receiver has one peer in
-its life, and nobody can take the place of a lost one unnoticed. On a Unix socket, which
-needs no key (`actors/wire/local_sockets.py`), the domain names none, and once still holds. The
-reference of the clocks (`actors/slot/clock_sync.py`) has a peer for each slot: its domain says so.
-Who is refused is counted in `actors/wire/refused_peers.py`.
+The keys of a job are made once and handed out through Ray's authenticated control plane. libzmq
+asks the handler (ZeroMQ RFC 27) in every handshake; one thread for each context answers, and is
+idle otherwise. A receiver's ZAP domain names the key that it waits for, so the handler needs no
+list of jobs: it admits that key once. So a receiver has one peer in its life, and no process can
+replace a lost peer unnoticed. On a Unix socket, which needs no key
+(`actors/wire/local_sockets.py`), the domain names none, and "once" still holds. The reference of
+the clocks (`actors/slot/clock_sync.py`) has a peer for each slot: its domain says so.
+`actors/wire/refused_peers.py` counts refused peers.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from zmq.utils import z85
 _ZAP_ENDPOINT = "inproc://zeromq.zap.01"
 _KEY_SIZE = 40  # a public key as Z85 text
 _NO_KEY = b"-" * _KEY_SIZE  # in its place on a Unix socket
-_MANY = b"+"  # behind the key in a domain: whoever has it, any number of times
+_MANY = b"+"  # after the key in a domain: admit the key any number of times
 
 
 @dataclass(frozen=True)
 class ChannelKeys:
-    """The key pairs of one job, as Z85 text: one for all receivers, one for all senders."""
+    """Key pairs of a job, as Z85 text: of its receivers, of its senders."""
 
     receiver_public: bytes = field(repr=False)
     receiver_secret: bytes = field(repr=False)
@@ -40,12 +40,12 @@ class ChannelKeys:
         return cls(*zmq.curve_keypair(), *zmq.curve_keypair())
 
     def guard_receiver(self, socket: zmq.Socket[bytes]) -> None:
-        """Make this socket, not bound yet, admit one sender of this job and nobody else."""
+        """Make this unbound socket admit one sender of this job and no other peer."""
         self._serve(socket)
         _admit(socket, self.sender_public)
 
     def guard_reference(self, socket: zmq.Socket[bytes]) -> None:
-        """Make this socket, not bound yet, admit every sender of this job and nobody else."""
+        """Make this unbound socket admit every sender of this job and no other peer."""
         self._serve(socket)
         _admit(socket, self.sender_public + _MANY)
 
@@ -62,18 +62,18 @@ class ChannelKeys:
 
 
 def guard_local_receiver(socket: zmq.Socket[bytes]) -> None:
-    """Make this socket, not bound yet, admit one sender. Bind it to a private path only."""
+    """Make this unbound socket admit one sender. Bind it to a private path only."""
     _admit(socket, _NO_KEY)
 
 
 def _admit(socket: zmq.Socket[bytes], whom: bytes) -> None:
     _start_zap_handler(socket.context)
     socket.zap_domain = whom + secrets.token_hex(8).encode()
-    socket.setsockopt(zmq.ZAP_ENFORCE_DOMAIN, 1)  # refuse all, should there be no handler
+    socket.setsockopt(zmq.ZAP_ENFORCE_DOMAIN, 1)  # without a handler, refuse all peers
 
 
 def _start_zap_handler(context: zmq.Context[zmq.Socket[bytes]]) -> None:
-    """Start the context's handler, if it has none; it ends when the context is terminated."""
+    """Start the context's handler unless it runs; terminating the context ends it."""
     socket = context.socket(zmq.REP)
     socket.linger = 0
     try:
@@ -87,7 +87,7 @@ def _start_zap_handler(context: zmq.Context[zmq.Socket[bytes]]) -> None:
 
 
 def _answer(socket: zmq.Socket[bytes]) -> None:
-    admitted: set[bytes] = set()  # domains, each of one receiver, that have their sender
+    admitted: set[bytes] = set()  # domains (one per receiver) whose sender is there
     try:
         while True:
             request = socket.recv_multipart()
@@ -105,7 +105,7 @@ def _answer(socket: zmq.Socket[bytes]) -> None:
 
 
 def _is_named(request: list[bytes]) -> bool:
-    """Return whether a ZAP request carries the key that its domain names, or none if it does."""
+    """Return whether a ZAP request shows the key (or none) that its domain names."""
     if len(request) < 6:
         return False
     _, _, domain, _, _, mechanism, *credentials = request

@@ -1,4 +1,4 @@
-"""How a socket of ours comes to listen on TCP: guarded, on one network, watched."""
+"""Let a socket of ours listen on TCP: guarded, on one network, watched."""
 
 from __future__ import annotations
 
@@ -11,24 +11,23 @@ __all__ = ["EVERYWHERE", "listen"]
 
 EVERYWHERE = ("", "*", "0.0.0.0", "::", "[::]")  # noqa: S104 the addresses that we refuse
 HANDSHAKE_MS = 5_000
-"""How long a connection may take to say who it is: until then whoever calls may make us hold as
-much as one message of a peer, if it is among the few that may wait
-(`actors/wire/refused_peers.py`)."""
+"""How long a connection may take to show its key. Until then any caller may make us hold one
+message, if it is among the few connections that may wait (`actors/wire/refused_peers.py`)."""
 
 
 def listen(
     socket: zmq.Socket[bytes], bind_host: str, *, what: str, peers: int | None = None
 ) -> RefusedPeers:
-    """Let a socket that is guarded by the job's keys listen on a free port; watch who comes.
+    """Let a socket guarded by the job's keys listen on a free port, watched.
 
     Args:
-        socket: not bound yet. It is the caller's to close, also when this raises.
+        socket: not bound yet. The caller closes it, also when this raises.
         bind_host: this node's address, as the other slots can reach it.
-        what: what it is for, for errors: "cannot … on <address>".
-        peers: as many as it will have; None: any number.
+        what: purpose of the socket, for errors: "cannot … on <address>".
+        peers: most peers of the socket; None: any number.
 
     Raises:
-        ClusterError: the address is not one of this node, or all of them.
+        ClusterError: the address is not one of this node, or means all of them.
     """
     if bind_host in EVERYWHERE:
         raise ClusterError(

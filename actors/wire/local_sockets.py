@@ -1,9 +1,9 @@
-"""Channels that stay on one host: who is on ours, and a socket that only our user can reach.
+"""Identify processes of one host, and place sockets that only our user can reach.
 
-Two slots on one host speak through a Unix domain socket, in the clear. It lies in a fresh
-folder of mode 0700, so the kernel lets nobody in but our own user, who could read our memory
-anyway, and root. (Linux's abstract sockets have no permissions; they are not used.) Its path
-is taken away once the one sender is connected: the connection lives on without it.
+Two slots on one host speak through a Unix domain socket, in the clear. It lies in a fresh folder of
+mode 0700, so the kernel admits only root and our own user, who could read our memory anyway.
+(Linux's abstract sockets have no permissions; they are not used.) Its path is removed once the
+sender is connected: the connection lives on without it.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ import tempfile
 from slackwater.actors.kernel.boot import boot_id
 
 SCHEME = "ipc://"
-"""How the endpoint of such a socket begins, in ZeroMQ's words."""
+"""Scheme of the endpoint of such a socket, for ZeroMQ."""
 _LONGEST_PATH = 107  # bytes; of 108, the last is a zero
 _NAMESPACES = ("/proc/self/ns/mnt", "/proc/self/ns/net")
 
 
 def host_identity(address: str) -> str | None:
-    """Return what two processes have in common if and only if such a socket can join them.
+    """Return an id that two processes share exactly if such a socket joins them.
 
-    That is one boot of one kernel, one view of its files and of its network, and one user. The
-    address is in it because copies of a virtual machine, woken from one image, agree in all
-    the rest. None if the system cannot say it: then nobody is on our host.
+    The id holds one boot of one kernel, one mount and one network namespace, and one user. It also
+    holds the address, since copies of a virtual machine, woken from one image, agree in all the
+    rest. None if the system cannot say it: then no process shares our host.
 
     Args:
         address: on which this process listens to other hosts.
@@ -39,9 +39,9 @@ def host_identity(address: str) -> str | None:
 
 
 def private_path() -> str | None:
-    """Return the path for one socket, in a fresh folder of its own that only we may enter.
+    """Return a path for one socket, in a fresh folder that only we may enter.
 
-    None if the temp folder takes none, or its path is too long for a socket.
+    None if the temp folder is not writable, or the path is too long for a socket.
     """
     try:
         folder = tempfile.mkdtemp(prefix="sw-")
@@ -55,7 +55,7 @@ def private_path() -> str | None:
 
 
 def remove(path: str) -> None:
-    """Remove a socket and its folder, whichever is still there. Either end may do it."""
+    """Remove a socket and its folder, if still there; either end may."""
     with contextlib.suppress(OSError):
         os.unlink(path)
     with contextlib.suppress(OSError):

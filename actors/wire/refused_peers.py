@@ -1,11 +1,11 @@
-"""Connections that a socket refused: counted, and each address told once in the worker's log.
+"""Count the connections that a socket refused, and log each address once.
 
-Who has not proved to be of the job gets nothing in (`actors/wire/keys.py`). This file watches, and
-has those hung up on who are too many, or come where nobody is waited for
-(`actors/connections/pending.py`). libzmq tells of the connections to a socket as they come and go,
-and when a handshake succeeds, but not whose. A connection that ends and was not a peer's was
-refused, whether it was garbage, another protocol, a wrong key, a second sender, or somebody who
-hung up: libzmq tells of a failure in some of these cases only.
+A peer without the job's key gets no message in (`actors/wire/keys.py`). This file watches, and
+hangs up on surplus callers, and on callers once all peers are there
+(`actors/connections/pending.py`). libzmq reports when a connection to a socket begins and ends, and
+when a handshake succeeds, but not whose. A connection that ends and was no peer's was refused:
+garbage, another protocol, a wrong key, a second sender, or a caller that hung up. libzmq reports a
+failure in some of these cases only.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from slackwater.actors.connections.monitor import ConnectionEvents
 from slackwater.actors.connections.pending import GONE
 
 MOST_TOLD = 100
-"""Addresses told in the log for one socket, so that nobody fills a disk by calling often."""
+"""Addresses logged for one socket, at most, so that frequent calls cannot fill a disk."""
 
 
 class RefusedPeers:
-    """Watches the connections to one socket, in a thread of its own that ends with the socket.
+    """Watches the connections to one socket, in its own thread that ends with the socket.
 
     Args:
-        watched: guarded by the job's keys, of TCP, not bound yet; its messages are of bounded
+        watched: a TCP socket guarded by the job's keys, not bound yet; its messages have bounded
             length.
-        peers: as many as it will have; None: any number.
+        peers: most peers of the socket; None: any number.
 
     Attributes:
         refused: connections refused so far.
@@ -44,13 +44,13 @@ class RefusedPeers:
         ).start()
 
     def close(self) -> None:
-        """End the watch, before the socket is closed; a context that is terminated ends it too."""
+        """End the watch, before the socket is closed; terminating the context ends it too."""
         self._watched.disable_monitor()
 
     def _watch(self, connections: ConnectionEvents) -> None:
-        addresses: dict[int, str] = {}  # {descriptor: address} of the connections that are open
-        hopefuls: set[int] = set()  # those that were when a handshake succeeded
-        peers = 0  # of the hopefuls, so many are peers
+        addresses: dict[int, str] = {}  # {descriptor: address} of the open connections
+        hopefuls: set[int] = set()  # connections that were open at a successful handshake
+        peers = 0  # how many of the hopefuls are peers
         for event, descriptor, address in connections:
             if event == zmq.EVENT_ACCEPTED:
                 addresses[descriptor] = address
@@ -62,8 +62,8 @@ class RefusedPeers:
                 peers -= 1
                 del addresses[descriptor]
             else:
-                # With more hopefuls than peers, whichever of them ends: some have no key, so
-                # the count is right in the end, and the log says what is known.
+                # With more hopefuls than peers, any of them may end: some have no key. So the count
+                # is right in the end, and the log names the addresses that it may have been.
                 among = hopefuls if descriptor in hopefuls else {descriptor}
                 self._refuse(" or ".join(sorted({addresses.get(n, GONE) for n in among})))
                 hopefuls.discard(descriptor)
@@ -75,5 +75,5 @@ class RefusedPeers:
             self._told.add(address)
             sys.stderr.write(
                 f"slackwater: refused a connection from {address} to a socket of this slot: it "
-                "did not show the job's key, or came second; nothing that it sent was taken in\n"
+                "did not show the job's key, or came second; all that it sent was dropped\n"
             )

@@ -1,11 +1,11 @@
-"""Waiting for channels, and for other threads, to the microsecond.
+"""Wait for channels, and for other threads, to the microsecond.
 
-A ZeroMQ socket's file descriptor tells of changes, not of a state: it may be silent while
-messages lie in the socket, once any call has taken note of the change. To ask a socket takes note
-of all changes so far; only if it says then that nothing is there is it safe to sleep on its
-descriptor. `zmq.Poller` does so each time, with whole milliseconds; a gate's deadline needs finer
-ones, and to ask costs as much as to receive. So an end knows whether it `may_hide` messages, and
-only such are asked; of the others the descriptors tell, all of them in one call.
+A ZeroMQ socket's file descriptor announces changes, not a state: it may be silent while messages
+lie in the socket, once any call has taken note of the change. Asking the socket takes note of all
+changes so far; only if the socket is empty then is it safe to sleep on its descriptor. `zmq.Poller`
+does so each time, in whole milliseconds; a gate's deadline needs finer ones, and asking costs as
+much as receiving. So an end knows whether it `may_hide` messages. Only such ends are asked; the
+descriptors of the others tell, all in one call.
 
 ```
            sent, or read not to its end
@@ -30,18 +30,18 @@ from zmq import zmq_poll
 _POLLIN = int(zmq.POLLIN)
 _PR_SET_TIMERSLACK = 29
 _SELECTABLE = 1_024
-_MAX_WAIT_S = 3_600.0  # select refuses what does not fit its clock; waking for nothing is allowed
+_MAX_WAIT_S = 3_600.0  # select refuses longer waits; an early wake-up is allowed
 
 
 class Pollable(Protocol):
-    """What can be waited for: a `Sender`, a `Receiver`."""
+    """An end of a channel that a thread can wait for: a `Sender`, a `Receiver`."""
 
     may_hide: bool
-    """Whether messages may lie in its socket of which its descriptor does not tell."""
+    """Whether messages may lie in its socket that its descriptor does not announce."""
 
     @property
     def socket(self) -> zmq.Socket[bytes]:
-        """Its socket."""
+        """ZeroMQ socket of the end."""
         ...
 
 
@@ -52,13 +52,13 @@ class Waker:
         self._read_fd, self._write_fd = os.pipe()
         os.set_blocking(self._read_fd, False)
         os.set_blocking(self._write_fd, False)
-        self._lock = threading.Lock()  # no write may meet a descriptor that is another's by now
+        self._lock = threading.Lock()  # no write may reach a reused descriptor
         self._is_set = False
         self._is_closed = False
 
     @property
     def is_ready(self) -> bool:
-        """Whether someone woke us since the last `clear`."""
+        """Whether a thread has called `wake` since the last `clear`."""
         return self._is_set
 
     def fileno(self) -> int:
@@ -66,14 +66,14 @@ class Waker:
         return self._read_fd
 
     def wake(self) -> None:
-        """End the wait, or the next one if nobody waits now. From any thread; never blocks."""
+        """End the current wait, or else the next one. From any thread; never blocks."""
         with self._lock:
             if not self._is_set and not self._is_closed:
                 self._is_set = True
                 os.write(self._write_fd, b"\0")
 
     def clear(self) -> None:
-        """Forget that someone woke us. Look at everything afterwards, not before."""
+        """Forget the last `wake`. Check for work afterwards, not before."""
         if not self._is_set:
             return
         with self._lock:
@@ -82,7 +82,7 @@ class Waker:
                 os.read(self._read_fd, 1)
 
     def close(self) -> None:
-        """Let go of the descriptors. Safe to call twice; waking goes nowhere from then on."""
+        """Close the descriptors. Idempotent; `wake` has no effect from then on."""
         with self._lock:
             if not self._is_closed:
                 self._is_closed = True
@@ -91,9 +91,9 @@ class Waker:
 
 
 def sharpen_timers() -> None:
-    """Let this thread's sleeps end 50 µs sooner: Linux adds that much to each, to save power.
+    """Shorten this thread's sleeps by 50 µs, which Linux adds to each to save power.
 
-    Elsewhere nothing happens.
+    No effect on other systems.
     """
     prctl = getattr(ctypes.CDLL(None), "prctl", None)
     if prctl is not None:
@@ -101,10 +101,10 @@ def sharpen_timers() -> None:
 
 
 class ChannelPoller:
-    """Some channels' ends, and a waker, that one thread waits for.
+    """Lets one thread wait for several channels' ends, and for a waker.
 
     Args:
-        ends: open ones, by name.
+        ends: open ends, by name.
         waker: for other threads.
     """
 
@@ -115,42 +115,42 @@ class ChannelPoller:
         self._waker = waker
         if waker is not None:
             self._fds.append(waker.fileno())
-        # Of the last wait, until they are asked for.
+        # Descriptors of the last wait, until `ready` takes them.
         self._told: list[int] | None = None
         self._has_low_fds = max(self._fds, default=0) < _SELECTABLE
 
     def ready(self) -> list[str]:
-        """Return the names of the ends where something is there to be read, in their order.
+        """Return the names of the ends with something to read, in their order.
 
-        Straight behind a `wait` these are the ones that it was told of. One may be among them
-        where nothing is there after all; none is left out for longer than until the next call.
+        Right after a `wait` these are the ends that it saw. An end may be named that has nothing to
+        read; an end with something to read is named at the next call at the latest.
         """
-        told, self._told = self._told, None
+        ready_fds, self._told = self._told, None
         if not self._ends:
             return []
-        if told is None:
-            told = self._sleep(0.0)
+        if ready_fds is None:
+            ready_fds = self._sleep(0.0)
         hiding = self._asked()
-        if not told and not hiding:
+        if not ready_fds and not hiding:
             return []
         return [
             name
             for name, end, fd in self._ends
-            if end in hiding or (fd in told and not end.may_hide)
+            if end in hiding or (fd in ready_fds and not end.may_hide)
         ]
 
     def wait(self, timeout_s: float) -> bool:
-        """Return when something is there to be read, someone woke us, or the time is over.
+        """Return when an end can be read, a thread called `wake`, or time is over.
 
-        It may return early: look at everything, then wait again. The waker is cleared.
+        It may return early: check all ends, then wait again. The waker is cleared.
 
         Args:
             timeout_s: seconds, to the microsecond; below zero is zero.
 
         Returns:
-            Whether someone woke us.
+            Whether a thread has called `wake`.
         """
-        # What hides is not all that may be there: then `ready` looks at everything.
+        # An end that hides messages is not the only one that may have some: `ready` checks all.
         self._told = None
         if not self._asked():
             self._told = self._sleep(min(max(timeout_s, 0.0), _MAX_WAIT_S))
@@ -161,14 +161,14 @@ class ChannelPoller:
         return True
 
     def _asked(self) -> list[Pollable]:
-        """Ask those that may hide messages; return those that do."""
-        asked = [one for one in self._polled if one[0].may_hide]
-        if not asked:
+        """Ask the ends that may hide messages; return those that do."""
+        suspects = [polled for polled in self._polled if polled[0].may_hide]
+        if not suspects:
             return []
-        # All in one call, which takes a third of the time of asking each.
-        full = [socket for socket, _ in zmq_poll([item for _, item in asked], 0)]
+        # One call for all takes a third of the time of one call each.
+        full = [socket for socket, _ in zmq_poll([item for _, item in suspects], 0)]
         hiding = []
-        for end, (socket, _) in asked:
+        for end, (socket, _) in suspects:
             if socket in full:
                 hiding.append(end)
             else:
@@ -176,7 +176,7 @@ class ChannelPoller:
         return hiding
 
     def _sleep(self, timeout_s: float) -> list[int]:
-        """Sleep until a descriptor has something to tell; return those that have."""
+        """Sleep until a descriptor announces a change; return those that do."""
         if self._has_low_fds:
             return select.select(self._fds, (), (), timeout_s)[0]
         poll = select.poll()  # select cannot see such descriptors; poll can, in milliseconds

@@ -1,9 +1,9 @@
-"""Which pushed rows a source may see, and in which order: all of an epoch, once, or none.
+"""Decide which pushed rows a source sees, in which order: whole epochs only, each once.
 
-Spark runs the tasks of a micro-batch (an epoch) as often as it takes: a task that failed runs
-again, perhaps with its rows in another order, and an epoch may run again. So what arrives is
-kept by attempt, and becomes visible when the epoch is committed with a manifest of which
-attempt of each partition succeeded. What the others sent is dropped.
+Spark runs the tasks of a micro-batch (an epoch) as often as needed: a failed task runs again,
+perhaps with its rows in another order, and an epoch may run again. So arriving rows are kept by
+attempt. They become visible when the epoch is committed, with a manifest of the attempt of each
+partition that succeeded. Rows of other attempts are dropped.
 
     arrives    e7 p0 a1 #0    e7 p0 a2 #0, #1    e7 p1 a3 #0
     manifest   e7: p0 by a2, 2 frames; p1 by a3, 1 frame
@@ -23,7 +23,7 @@ from slackwater.runtime.errors import FrameError, IngestError
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """What a task attempt that succeeded says it sent."""
+    """Claim of a successful task attempt on what it sent."""
 
     partition: int
     attempt: int
@@ -32,16 +32,16 @@ class Finished:
 
 
 class Epochs:
-    """Rows that arrived and wait for their epoch's commit. Does no I/O.
+    """Keeps rows until their epoch is committed. Does no I/O.
 
     Args:
-        max_bytes: at most this much may wait.
+        max_bytes: most bytes that may wait.
     """
 
     def __init__(self, *, max_bytes: int) -> None:
         self.last_committed = -1
         self.repeated = 0
-        """Frames so far that came behind their epoch's commit, and were dropped."""
+        """Frames so far that came after their epoch's commit, and were dropped."""
         self.bytes_held = 0
         self._max_bytes = max_bytes
         # {epoch: {(partition, attempt): rows of each frame}}
@@ -50,11 +50,11 @@ class Epochs:
     def add(
         self, epoch: int, partition: int, attempt: int, sequence: int, batch: pa.RecordBatch
     ) -> None:
-        """Keep rows until their epoch is committed; drop them if it is committed already.
+        """Keep rows until their epoch is committed; drop them if it already is.
 
         Raises:
-            FrameError: this attempt has sent that frame before, or has left one out.
-            IngestError: more is waiting than may be.
+            FrameError: the attempt repeats or omits a frame.
+            IngestError: too many bytes wait.
         """
         if epoch <= self.last_committed:
             self.repeated += 1
@@ -64,7 +64,7 @@ class Epochs:
         if sequence != len(frames):  # one connection, so in turn
             raise FrameError(
                 f"micro-batch {epoch}, partition {partition}, attempt {attempt}: frame {sequence} "
-                f"came where frame {len(frames)} was due; none of its rows are taken"
+                f"came where frame {len(frames)} was due; its rows are dropped"
             )
         if self.bytes_held + batch.nbytes > self._max_bytes:
             raise IngestError(
@@ -76,11 +76,11 @@ class Epochs:
         self.bytes_held += batch.nbytes
 
     def commit(self, epoch: int, manifest: Sequence[Finished]) -> list[pa.RecordBatch]:
-        """Return the rows of an epoch, by partition and sequence; none if it was here before.
+        """Return an epoch's rows, by partition and sequence; none if already committed.
 
         Raises:
-            FrameError: the manifest cannot be true.
-            IngestError: what a task said it sent has not all arrived.
+            FrameError: the manifest is impossible.
+            IngestError: rows in the manifest have not arrived.
         """
         if epoch <= self.last_committed:
             return []

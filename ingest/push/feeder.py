@@ -1,9 +1,9 @@
-"""Runs beside Spark's driver: starts the query once the source listens, and commits its epochs.
+"""Run beside Spark's driver: start the query once the source listens; commit its epochs.
 
-A thread of its own holds the connection to the reader. The query starts with the reader's
-HELLO. Spark calls `_deliver` for every micro-batch, in a thread of Spark's; that has the
-executors push the rows, hands the manifest to our thread, and returns, which lets Spark go on
-to the next, when the reader has answered.
+A separate thread holds the connection to the reader. The query starts with the reader's HELLO.
+Spark calls `_deliver` for every micro-batch, in one of its threads. That makes the executors push
+the rows, and hands the manifest to our thread. It returns, and so lets Spark go on, when the reader
+has answered.
 """
 
 from __future__ import annotations
@@ -37,21 +37,21 @@ from slackwater.ingest.spark_process import within
 from slackwater.runtime.errors import IngestError
 
 LOOK_MS = 100
-"""How often the query, and the wish to stop, are looked at."""
+"""Time between two checks of the query and of a stop."""
 CANCEL_AGAIN_S = 0.5
-"""How often a query that is to stop has its jobs cancelled."""
+"""Time between two cancellations of the jobs of a query that is to stop."""
 SUSPICION = 10
-"""How many looks long the reader is asked for after some connection broke."""
+"""Number of loops in which the reader is pinged after a connection broke."""
 _COMMITS = "inproc://commits"
 
 
 @dataclass(frozen=True)
 class Query:
-    """How to run an unbounded frame.
+    """An unbounded frame and how to run it.
 
     Attributes:
-        columns: its Arrow schema.
-        trigger: the arguments of Spark's `DataStreamWriter.trigger`.
+        columns: Arrow schema of the frame.
+        trigger: arguments of Spark's `DataStreamWriter.trigger`.
         order_by: columns to sort each micro-batch by.
     """
 
@@ -62,24 +62,24 @@ class Query:
 
 
 class Feeder:
-    """Feeds one reader. Ends with the query, with the reader, or when it is stopped.
+    """Feeds one reader. Ends with the query, with the reader, or with `stop`.
 
     Args:
-        host: the driver's address, to listen on.
+        host: the driver's address to listen on.
         keys: of feeder and senders.
-        peer: the reader's public key.
+        peer: public key of the reader.
     """
 
     def __init__(self, query: Query, *, host: str, keys: Keys, peer: bytes) -> None:
         self._query = query
         self._keys = keys
         self._peer = peer
-        self._reader: bytes | None = None  # its routing id, once it has said HELLO
+        self._reader: bytes | None = None  # its routing id, once it has sent HELLO
         self._source_at = ""
         self._task = b""  # routing id of the micro-batch that waits for its commit
         self._running: StreamingQuery | None = None
-        self._checkpoint = tempfile.mkdtemp(prefix="slackwater-stream-")  # goes with the query
-        self._is_left = False  # the reader is gone, or wants no more
+        self._checkpoint = tempfile.mkdtemp(prefix="slackwater-stream-")  # removed with the query
+        self._is_left = False  # the reader is gone, or has sent BYE
         self._stopping = threading.Event()
         self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
         self._control, self.endpoint, self._door = listening(
@@ -91,7 +91,7 @@ class Feeder:
         self._thread.start()
 
     def stop(self) -> None:
-        """Stop the query; the reader sees the end of the stream. Idempotent."""
+        """Stop the query; the reader gets the end of the stream. Idempotent."""
         self._stopping.set()
         self._thread.join(2 * STOP_LIMIT_S)
 
@@ -103,9 +103,9 @@ class Feeder:
                 problem = self._running.exception()
                 if problem is not None:
                     raise problem
-        except Exception as problem:  # whatever the user's code or the JVM found wrong
-            told = f"the Spark stream failed: {user_cause(problem)}"
-            last = Frame(Kind.FAILED, body=told.encode())
+        except Exception as problem:  # any error of the user's code or the JVM
+            reason = f"the Spark stream failed: {user_cause(problem)}"
+            last = Frame(Kind.FAILED, body=reason.encode())
         finally:
             self._end(last)
 
@@ -131,9 +131,9 @@ class Feeder:
     def _obey(self, sender: bytes, frame: Frame) -> None:
         if frame.kind is Kind.HELLO:
             if self._reader is not None:
-                told = "this stream is read by another source; give each its own spark_stream()"
+                reason = "this stream is read by another source; give each its own spark_stream()"
                 self._control.send_multipart(
-                    [sender, *Frame(Kind.FAILED, body=told.encode()).parts()]
+                    [sender, *Frame(Kind.FAILED, body=reason.encode()).parts()]
                 )
                 return
             self._reader = sender
@@ -150,11 +150,11 @@ class Feeder:
         self._running = writer.option("checkpointLocation", self._checkpoint).start()
 
     def _deliver(self, frame: DataFrame, epoch: int) -> None:
-        """Have the executors push a micro-batch; return when the reader has room for another.
+        """Make the executors push a micro-batch; return when the reader has room for the next.
 
-        Spark calls this, in a thread of its own; what it raises ends the query.
+        Spark calls this in one of its threads; an error here ends the query.
         """
-        self._check_wanted()  # or tasks would look, again and again, for a source that has gone
+        self._check_wanted()  # else tasks would retry to reach a lost source
         if self._query.order_by:
             frame = frame.orderBy(*self._query.order_by)
         columns = self._query.columns.serialize().to_pybytes()
@@ -174,7 +174,7 @@ class Feeder:
             raise IngestError("the stream was stopped, or its source has gone")
 
     def _tell(self, frame: Frame) -> None:
-        """Send the reader a frame; notice when it is not there any more."""
+        """Send the reader a frame; record if the reader is gone."""
         if self._reader is None:
             return
         try:
@@ -187,7 +187,7 @@ class Feeder:
     def _end(self, last: Frame) -> None:
         self._stopping.set()
         if self._running is not None:
-            with contextlib.suppress(Exception):  # it, or its JVM, may have ended already
+            with contextlib.suppress(Exception):  # the query, or its JVM, may have ended
                 self._stop(self._running)
         if not self._is_left:
             self._tell(last)
@@ -198,18 +198,18 @@ class Feeder:
         shutil.rmtree(self._checkpoint, ignore_errors=True)
 
     def _stop(self, query: StreamingQuery) -> None:
-        """Stop a query. Spark cancels the job that runs, and then waits for one that began later.
+        """Stop a query: cancel its running job, and any job that starts later.
 
         Raises:
-            TimeoutError: it has not stopped within `STOP_LIMIT_S`.
+            TimeoutError: the query has not stopped within `STOP_LIMIT_S`.
         """
         context = self._query.frame.sparkSession.sparkContext
         has_stopped = threading.Event()
 
         def cancel_again() -> None:
             while not has_stopped.wait(CANCEL_AGAIN_S):
-                with contextlib.suppress(Exception):  # its JVM may be gone
-                    context.cancelJobGroup(str(query.runId))  # the group of all of its jobs
+                with contextlib.suppress(Exception):  # its JVM may have ended
+                    context.cancelJobGroup(str(query.runId))  # the group of all its jobs
 
         threading.Thread(target=cancel_again, name="spark-canceller", daemon=True).start()
         try:

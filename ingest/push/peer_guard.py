@@ -1,7 +1,7 @@
-"""Who gets in to a socket of this wire: one public key; and of those without it, few may wait.
+"""Guard a socket of this wire: admit one public key, and let few others wait.
 
-Both its sockets listen as long as they live. To the reader senders come and go, one for each
-task of each micro-batch; and a second reader is to hear from the feeder that there is one already.
+Both sockets listen as long as they live. At the reader senders come and go, one for each task of
+each micro-batch; and the feeder must tell a second reader that there is one already.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from slackwater.actors.connections.monitor import ConnectionEvents
 
 
 class PeerGuard:
-    """Looks after the connections to a socket, in threads of its own.
+    """Watches the connections to a socket, in separate threads.
 
     Args:
-        socket: guarded by our keys, of TCP, not bound yet; its messages are of bounded length.
-            Its context may have one guard.
-        peer: the one public key that may connect.
+        socket: a TCP socket guarded by our keys, not bound yet; its messages have bounded length.
+            Each context may have one guard.
+        peer: the only public key that may connect.
     """
 
     def __init__(self, socket: zmq.Socket[bytes], *, peer: bytes) -> None:
@@ -34,14 +34,14 @@ class PeerGuard:
         ).start()
 
     def has_lost(self) -> bool:
-        """Return whether a connection, anybody's, has broken since this was last asked."""
+        """Return whether any connection has broken since the last call."""
         was_set = self._has_lost.is_set()
         if was_set:
             self._has_lost.clear()
         return was_set
 
     def stop(self) -> None:
-        """Let go of it, once the socket is closed and before its context is terminated."""
+        """Stop the guard, after the socket is closed and before its context is terminated."""
         self._guard.stop()
 
     def _watch(self, connections: ConnectionEvents) -> None:
@@ -51,12 +51,12 @@ class PeerGuard:
 
 
 class _OnePeer:
-    """Lets one public key in."""
+    """Admits one public key."""
 
     def __init__(self, public: bytes) -> None:
         self._public = public
 
     def callback(self, domain: str, key: bytes) -> bool:
-        """Answer ZeroMQ's question."""
+        """Answer ZeroMQ whether a key is admitted."""
         del domain
         return key == self._public

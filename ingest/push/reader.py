@@ -1,9 +1,8 @@
-"""Runs in the source actor: receives what the executors push, and shows whole epochs only.
+"""Run in the source actor: receive pushed rows, and show whole epochs only.
 
-All work is done in `poll`: a source that does not poll acknowledges nothing, the executors
-run out of credit, and Spark waits. An epoch's commit is answered when all rows of the epochs
-before it have been handed over; so at most two epochs are in memory, one being read and one
-arriving.
+All work happens in `poll`: while a source does not poll, nothing is acknowledged, the executors run
+out of credit, and Spark waits. An epoch's commit is answered when all rows of earlier epochs have
+been handed over. So at most two epochs are in memory: one being read and one arriving.
 """
 
 from __future__ import annotations
@@ -30,19 +29,19 @@ from slackwater.runtime.errors import FrameError, IngestError
 from slackwater.runtime.sources.spec import END_OF_INPUT, EndOfInput
 
 FRAMES_PER_POLL = 8
-"""Frames taken in by one poll: it stays short, however much there is."""
+"""Frames taken in by one poll, at most, which keeps it short."""
 
 
 class PushReader:
-    """The rows of an unbounded Spark frame, as they are committed.
+    """Reads the rows of an unbounded Spark frame, as they are committed.
 
     Args:
         feeder: endpoint of the feeder in Spark's driver.
-        host: our node's address, to listen on.
-        keys: ours.
-        peer: the public key of feeder and senders.
+        host: address of our node to listen on.
+        keys: of the reader.
+        peer: public key of feeder and senders.
         schema: of the rows.
-        max_epoch_bytes: at most this much waits for a commit.
+        max_epoch_bytes: most bytes that may wait for a commit.
     """
 
     def __init__(
@@ -59,7 +58,7 @@ class PushReader:
         self._feeder_at = feeder
         self._epochs = Epochs(max_bytes=max_epoch_bytes)
         self._visible: deque[tuple[int, pa.RecordBatch]] = deque()  # (epoch, rows)
-        self._unanswered: int | None = None  # the epoch whose commit waits for our answer
+        self._unanswered: int | None = None  # epoch whose commit waits for our answer
         self._is_ended = False
         self._failure: IngestError | None = None
         self._is_closed = False
@@ -77,7 +76,7 @@ class PushReader:
 
         Raises:
             IngestError: the query failed (with the user's own cause), or its driver is gone;
-                what was committed before has been handed over.
+                    rows committed before have been handed over.
         """
         if self._is_closed:
             return END_OF_INPUT
@@ -91,7 +90,7 @@ class PushReader:
         return END_OF_INPUT if self._is_ended else None
 
     def close(self) -> None:
-        """Tell Spark to stop, and hang up. Safe to call twice."""
+        """Tell Spark to stop, and disconnect. Idempotent."""
         if self._is_closed:
             return
         self._is_closed = True
@@ -111,12 +110,12 @@ class PushReader:
                 break
             sender, *parts = self._rows.recv_multipart()
             self._reply(sender, self._receive(parts))
-        is_lost = lost(self._monitor)  # asked first: what it said before it left is read below
+        is_lost = lost(self._monitor)  # asked first: its last frames are read below
         while self._failure is None and self._feeder.poll(0):
             try:
                 self._obey(frame_of(self._feeder.recv_multipart()))
             except FrameError as problem:
-                self._failure = IngestError(f"the driver's word is not clear: {problem}")
+                self._failure = IngestError(f"the driver sent a wrong frame: {problem}")
             except IngestError as problem:
                 self._failure = problem
         if is_lost and not self._is_ended and self._failure is None:
@@ -129,9 +128,9 @@ class PushReader:
         try:
             frame = frame_of(parts)
             if frame.kind is not Kind.DATA:
-                raise FrameError(f"a sender says {frame.kind.name} to a source")
+                raise FrameError(f"a sender sent {frame.kind.name} to a source")
             if not frame.rows:
-                raise FrameError("a frame of DATA without rows says nothing")
+                raise FrameError("a DATA frame has no rows")
             rows = rows_of(frame, self._schema)
             self._epochs.add(frame.epoch, frame.partition, frame.attempt, frame.sequence, rows)
         except (FrameError, IngestError) as problem:
@@ -144,7 +143,7 @@ class PushReader:
         except zmq.ZMQError as problem:
             if problem.errno != zmq.EHOSTUNREACH:
                 raise
-            # The task was killed meanwhile; Spark runs it again if its rows are still wanted.
+            # The task was killed meanwhile; Spark runs it again if it still needs its rows.
 
     def _obey(self, frame: Frame) -> None:
         if frame.kind is Kind.COMMIT:
@@ -164,7 +163,7 @@ class PushReader:
 
 
 def manifest_of(frame: Frame) -> list[Finished]:
-    """Return what the tasks of an epoch say that they have sent.
+    """Return the claims of an epoch's tasks.
 
     Raises:
         FrameError: the body is no manifest.
@@ -172,5 +171,5 @@ def manifest_of(frame: Frame) -> list[Finished]:
     tasks = rows_of(frame, MANIFEST).to_pylist()
     for task in tasks:
         if any(number is None or number < 0 for number in task.values()):
-            raise FrameError(f"the manifest of micro-batch {frame.epoch} says {task} of a task")
+            raise FrameError(f"the manifest of micro-batch {frame.epoch} has a wrong task {task}")
     return [Finished(**task) for task in tasks]

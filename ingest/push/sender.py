@@ -1,4 +1,4 @@
-"""Runs in the executors: sends a task's rows to the source, and waits for its word on each."""
+"""Run in the executors: send a task's rows, and wait for each answer."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ from slackwater.ingest.push.wire import (
 from slackwater.runtime.errors import FrameError, IngestError
 
 CREDITS = 4
-"""Frames of a task that may be on their way before one is acknowledged."""
+"""Frames of a task that may be under way before one is acknowledged."""
 LOOK_MS = 500
-"""How often a waiting sender looks whether the connection still stands."""
+"""Time between two checks of the connection while a sender waits."""
 
 
 @dataclass(frozen=True)
 class Push:
-    """The function that Spark maps over an epoch's partitions (`mapInArrow`). Pickles.
+    """Function that Spark maps over an epoch's partitions (`mapInArrow`). Pickles.
 
     Attributes:
-        endpoint: where the source listens.
-        keys: ours; the source lets nobody else in.
-        source: the source's public key.
+        endpoint: of the source.
+        keys: of the senders; the source admits only these.
+        source: public key of the source.
         epoch: of the micro-batch.
-        columns: the schema that the source reads, serialized.
+        columns: schema of the source, serialized.
     """
 
     endpoint: str
@@ -47,7 +47,7 @@ class Push:
     columns: bytes
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Send a partition's rows, wait until they have arrived, and yield what was sent."""
+        """Send a partition's rows, wait for their acknowledgement, and yield their manifest."""
         from pyspark import TaskContext  # noqa: PLC0415 - the rest also runs where Spark is not
 
         task = TaskContext.get()
@@ -59,11 +59,11 @@ class Push:
     ) -> pa.RecordBatch:
         """Send rows as one task attempt; return its row of the manifest.
 
-        Waits as long as the source is there and has not acknowledged: a slow source slows us.
+        Waits while the source lives and has not acknowledged: a slow source slows the task.
 
         Raises:
             IngestError: the source is gone, refuses us, or a single row is too long.
-            FrameError: it answers what we do not understand.
+            FrameError: the source's answer is not valid.
         """
         schema = pa.ipc.read_schema(pa.py_buffer(self.columns))
         sent = rows = in_flight = 0
@@ -87,7 +87,7 @@ class Push:
 
 
 class _Line:
-    """The connection to the source, while a task holds it."""
+    """A task's connection to the source."""
 
     def __init__(
         self, socket: zmq.Socket[bytes], monitor: zmq.Socket[bytes], endpoint: str
@@ -100,7 +100,10 @@ class _Line:
         """Wait for the next acknowledgement."""
         while not self._socket.poll(LOOK_MS):
             if lost(self._monitor):
-                raise IngestError(f"the source at {self._endpoint} is gone, or refuses us")
+                raise IngestError(
+                    f"the source at {self._endpoint} is gone, or refuses us; see whether its job "
+                    "still runs"
+                )
         answer = frame_of(self._socket.recv_multipart())
         if answer.kind is Kind.FAILED:
             raise IngestError(answer.text)
@@ -108,12 +111,12 @@ class _Line:
             raise FrameError(f"the source at {self._endpoint} answered {answer.kind.name} to rows")
 
     def close(self) -> None:
-        """Hang up."""
+        """Disconnect."""
         close(self._socket, self._monitor)
 
 
 def _fitted(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """Return a batch of Spark's in the source's types: same columns, time zones may differ."""
+    """Return a batch of Spark's in the source's types; time zones may differ."""
     if batch.schema.equals(schema):
         return batch
     cast = pa.Table.from_batches([batch]).cast(schema).combine_chunks()
@@ -121,7 +124,7 @@ def _fitted(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 
 
 def _bodies(batch: pa.RecordBatch) -> Iterator[tuple[bytes, int]]:
-    """Yield a batch as bodies that are short enough, with their number of rows."""
+    """Yield a batch as bodies of allowed length, with their numbers of rows."""
     if not batch.num_rows:
         return
     body = batch.serialize().to_pybytes()
@@ -130,7 +133,7 @@ def _bodies(batch: pa.RecordBatch) -> Iterator[tuple[bytes, int]]:
         return
     if batch.num_rows == 1:
         raise IngestError(
-            f"one row is {len(body)} bytes long and at most {MAX_BODY_BYTES} travel; "
+            f"a row is {len(body)} bytes long, and at most {MAX_BODY_BYTES} travel; "
             "drop or cut its longest column"
         )
     half = batch.num_rows // 2

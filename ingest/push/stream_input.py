@@ -1,6 +1,6 @@
-"""Unbounded Spark frames as a source's slot has them: a place to listen, and keys.
+"""Describe an unbounded Spark frame for a source's slot: where to listen, and keys.
 
-Nothing here knows Spark: a slot that reads a stream starts a second sooner for it.
+Nothing here imports Spark, so a slot that reads a stream starts a second sooner.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from slackwater.ingest.push.wire import Keys
 class StreamInput:
     """An unbounded Spark frame. `spark_stream` makes it.
 
-    Pickles; whoever holds it may read the stream, so it travels through Ray only.
+    Pickles; its holder may read the stream, so it travels through Ray only.
 
     Attributes:
-        feeder: endpoint of the thread in Spark's driver that feeds it.
-        keys: the reader's.
+        feeder: endpoint of its feeder in Spark's driver.
+        keys: of the reader.
         peer: public key of feeder and senders.
-        host: address for the reader to listen on; None: its node's.
+        host: address for the reader to listen on; None: the address of its node.
         ends_with_driver: the stream ends with the process that runs Spark's driver.
     """
 
@@ -38,16 +38,14 @@ class StreamInput:
     host: str | None
     max_epoch_bytes: int
 
-    def describe(self) -> str:
-        """Return what it is."""
+    def describe(self) -> str:  # noqa: D102
         return f"spark stream ({len(self.columns)} columns)"
 
-    def schema(self) -> pa.Schema:
-        """Return the columns."""
+    def schema(self) -> pa.Schema:  # noqa: D102
         return self.columns
 
     def open(self) -> PushReader:
-        """Listen for rows, and have the query started.
+        """Listen for rows, and let the query start.
 
         Raises:
             IngestError: the driver does not answer.
@@ -63,7 +61,7 @@ class StreamInput:
 
 
 def own_address() -> str:
-    """Return the address that Ray has for this node; the loopback's where there is no Ray."""
+    """Return this node's address in Ray; the loopback address without Ray."""
     if not ray.is_initialized():
         return "127.0.0.1"
     return str(ray.util.get_node_ip_address())  # type: ignore[no-untyped-call]

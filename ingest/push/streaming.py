@@ -1,8 +1,8 @@
-"""Unbounded Spark frames: every micro-batch pushed by the executors straight to the source.
+"""Push each micro-batch of an unbounded Spark frame from executors straight to the source.
 
-The rows never pass through Spark's driver. What the source and the driver must know of each
-other goes with the input, through Ray's own channels: the driver's address, and the keys that
-let the one talk to the other. The source then tells the driver where it listens.
+The rows never pass through Spark's driver. The input carries, through Ray's own channels, what
+source and driver must know of each other: the driver's address, and the keys that let one talk to
+the other. The source then tells the driver its endpoint.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from slackwater.runtime.errors import IngestError, SettingError
 from slackwater.runtime.model.times import Duration, duration_ns
 
 MAX_EPOCH_BYTES = 512 * 2**20
-"""What a source keeps of a micro-batch that is not complete yet."""
+"""Bytes of an incomplete micro-batch that a source keeps, at most."""
 
 
 def spark_stream(
@@ -33,34 +33,34 @@ def spark_stream(
 ) -> StreamInput:
     """Return the rows of an unbounded Spark frame as an input.
 
-    The query starts when a source opens the input, which one source may do, once. Rows come
-    a whole micro-batch at a time, exactly once, by partition. The stream ends when the query
-    does, or when the session stops; if the query fails, the source does.
+    The query starts when a source opens the input, which one source may do, once. Rows arrive a
+    whole micro-batch at a time, exactly once, by partition. The stream ends with the query, or with
+    the session; if the query fails, the source fails.
 
     Args:
         frame: of a session that `SparkOnRay` started; `isStreaming`.
         order_by: sort each micro-batch by these columns.
-        every: least time between two micro-batches; None: read what is there now, then end.
-        checkpoint: none can be kept yet; see SettingError.
-        host: address of the source's node on which to listen; None: the one Ray has for it.
-        max_epoch_bytes: a micro-batch with more fails the stream.
+        every: least time between two micro-batches; None: read the rows present now, then end.
+        checkpoint: not supported yet; see SettingError.
+        host: address of the source's node on which to listen; None: its address in Ray.
+        max_epoch_bytes: a larger micro-batch fails the stream.
 
     Raises:
-        SchemaError: a column whose type Arrow has not, or two columns of one name.
+        SchemaError: a column's type is unknown to Arrow, or two columns have one name.
         SettingError: `every` is no length of time, max_epoch_bytes < 1, or a `checkpoint`: Spark
-            would go on after rows that no sink had published when the job died.
+            would continue after rows that no sink had published when the job died.
         IngestError: the frame is bounded, or of another session.
     """
     if checkpoint is not None:
         raise SettingError(
-            f"spark_stream: checkpoint={checkpoint!r} is refused: Spark counts a micro-batch as "
-            "done once the source has read it, so a run after a job that died would leave out the "
-            "rows that its sinks had not published yet. Without it each run reads the stream from "
-            "its beginning; let the sinks overwrite (overwrite=True)"
+            f"spark_stream: checkpoint={checkpoint!r} is not supported; Spark counts a micro-batch "
+            "as done once the source has read it, so a run after a job that died would omit the "
+            "rows that its sinks had not published yet; without it each run reads the stream from "
+            "its beginning: let the sinks overwrite (overwrite=True)"
         )
     owner = owner_of(frame, "spark_stream")
     if not frame.isStreaming:
-        raise IngestError("spark_stream() reads unbounded frames and this one is not; use spark()")
+        raise IngestError("spark_stream() reads unbounded frames, and this is none; use spark()")
     if max_epoch_bytes < 1:
         raise SettingError(f"max_epoch_bytes={max_epoch_bytes} must be at least 1")
     if every is None:

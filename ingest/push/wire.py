@@ -1,10 +1,10 @@
-"""The frames between Spark and a source: a fixed header and an Arrow body, over CURVE sockets.
+"""Frame messages between Spark and a source: a header and an Arrow body, over CURVE.
 
-A frame is `[header, piece, …]`; the pieces together are its body. Each has 64 KiB at most:
-who has not shown the key yet can make us hold one piece, and no more; few may (`peer_guard.py`).
-The header has its kind, which task of which epoch it is from, and how much follows. Bodies of rows
-are Arrow record batches, other bodies UTF-8 text. Nothing that arrives is ever unpickled, and
-nothing longer than announced is read.
+A frame is `[header, piece, …]`; the pieces together are its body. Each has 64 KiB at most: a
+connection that has not shown the key can make us hold one piece, and few such connections may wait
+(`peer_guard.py`). The header has its kind, its task and epoch, and the length of the body. Bodies
+of rows are Arrow record batches, other bodies UTF-8 text. Nothing that arrives is ever unpickled,
+and nothing longer than announced is read.
 
 | kind | from → to | body |
 | --- | --- | --- |
@@ -14,9 +14,9 @@ nothing longer than announced is read.
 | COMMIT | feeder → reader | a manifest: which attempts of the epoch's tasks count |
 | COMMITTED | reader → feeder | none; the epoch's rows are visible and there is room for more |
 | END | feeder → reader | none; no more epochs |
-| FAILED | feeder → reader, reader → sender | why, for a person |
-| BYE | reader → feeder | none; it wants no more |
-| PING | feeder → reader | none; only sent to learn whether the reader is still there |
+| FAILED | feeder → reader, reader → sender | the reason, for a person |
+| BYE | reader → feeder | none; it reads no more |
+| PING | feeder → reader | none; tests whether the reader is still there |
 """
 
 from __future__ import annotations
@@ -37,21 +37,21 @@ from slackwater.runtime.errors import FrameError, IngestError
 MAX_BODY_BYTES = 64 * 2**20
 """A longer body is refused unread; the sender cuts its batches to fit."""
 PIECE_BYTES = 2**16
-"""The longest part of a body. What libzmq takes from whoever has not shown the key, too."""
+"""Longest piece of a body. libzmq buffers no more of a connection without the key."""
 _CURVE_BYTES = 64  # what encryption may add to a part, rounded up
 HANDSHAKE_MS = 10_000
-"""How long a connection may take to show the key."""
+"""Time for a connection to show the key."""
 HEARTBEAT_MS = 5_000
 """How often a silent peer is asked for a sign of life..."""
 HEARTBEAT_LIMIT_MS = 30_000
 """...and how long it may owe one before the connection counts as lost."""
 LINGER_MS = 2_000
-"""How long a closing socket may go on sending what it has accepted."""
+"""How long a closing socket may go on sending its accepted frames."""
 
 CONNECT_LIMIT_MS = 30_000
-"""How long a connection may be in coming."""
+"""Time for a connection to be made."""
 REFUSALS = 5
-"""Whoever we connect to has told us where it listens; so many refusals, about 0.7 s: it is gone."""
+"""Refused attempts, some 0.7 s, after which an endpoint that we were given is lost."""
 _LOST = zmq.EVENT_DISCONNECTED
 _REFUSALS = (
     zmq.EVENT_HANDSHAKE_FAILED_AUTH
@@ -70,12 +70,12 @@ MANIFEST = pa.schema(
         ("rows", pa.int64()),
     ]
 )
-"""What a finished task says of itself: one row; an epoch's manifest has one per partition."""
+"""Manifest row of a finished task; an epoch's manifest has one row per partition."""
 MANIFEST_DDL = "partition int, attempt bigint, frames bigint, rows bigint"
 
 
 class Kind(IntEnum):
-    """What a frame is."""
+    """Kinds of frames."""
 
     HELLO = 1
     DATA = 2
@@ -90,7 +90,7 @@ class Kind(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """One frame. Zeros where a kind has no use for a number.
+    """A frame. Zeros where a kind has no use for a number.
 
     Attributes:
         attempt: Spark's id of the task attempt, unique within a session.
@@ -107,7 +107,7 @@ class Frame:
     body: bytes = b""
 
     def parts(self) -> list[bytes]:
-        """Return it as it travels."""
+        """Return the frame as it travels."""
         numbers = (self.partition, self.epoch, self.attempt, self.sequence, self.rows)
         body = self.body
         pieces = [body[at : at + PIECE_BYTES] for at in range(0, len(body), PIECE_BYTES)] or [body]
@@ -123,31 +123,31 @@ def frame_of(parts: Sequence[bytes]) -> Frame:
     """Return the frame that arrived.
 
     Raises:
-        FrameError: not one of ours, cut short, or longer than it may be.
+        FrameError: the bytes are no frame of ours, cut short, or too long.
     """
     if len(parts) < 2 or len(parts[0]) != _HEADER.size:
         raise FrameError(f"a frame of {[len(part) for part in parts]} bytes is not one of ours")
     magic, kind, partition, epoch, attempt, sequence, rows, length = _HEADER.unpack(parts[0])
     if magic != _MAGIC or kind not in Kind.__members__.values():
         raise FrameError(f"a frame starts with {magic!r} and kind {kind}, which we do not know")
-    came = sum(map(len, parts[1:]))
-    if length != came or length > MAX_BODY_BYTES or min(epoch, sequence, rows) < 0:
+    size = sum(map(len, parts[1:]))
+    if length != size or length > MAX_BODY_BYTES or min(epoch, sequence, rows) < 0:
         raise FrameError(
-            f"a frame announces {length} bytes and {rows} rows, and has {came} bytes; "
+            f"a frame announces {length} bytes and {rows} rows, and has {size} bytes; "
             f"at most {MAX_BODY_BYTES} may come"
         )
     return Frame(Kind(kind), epoch, partition, attempt, sequence, rows, b"".join(parts[1:]))
 
 
 def rows_of(frame: Frame, schema: pa.Schema) -> pa.RecordBatch:
-    """Return the rows in a frame's body, every offset and every letter of which is looked at.
+    """Return the rows in a frame's body, with every offset and text checked.
 
     Raises:
-        FrameError: the body is no such record batch, or one that nobody could use.
+        FrameError: the body is no such record batch, or not sound.
     """
     try:
         batch = pa.ipc.read_record_batch(pa.py_buffer(frame.body), schema)
-        batch.validate(full=True)  # without `full`, offsets may lead outside of what has come
+        batch.validate(full=True)  # without `full`, offsets may lead outside the body
     except (pa.ArrowException, OSError, ValueError, EOFError, MemoryError) as problem:
         raise FrameError(
             f"the rows of {frame.kind.name} do not fit {schema}: {problem}"
@@ -166,7 +166,7 @@ class Keys:
 
     @staticmethod
     def new() -> Keys:
-        """Return a new pair."""
+        """Return a new key pair."""
         return Keys(*zmq.curve_keypair())
 
     def __repr__(self) -> str:
@@ -176,13 +176,15 @@ class Keys:
 def listening(
     context: zmq.Context[zmq.Socket[bytes]], host: str, *, keys: Keys, peer: bytes
 ) -> tuple[zmq.Socket[bytes], str, PeerGuard]:
-    """Return a ROUTER bound to a free port, its endpoint, and its guard, to stop after it.
+    """Return a ROUTER on a free port, its endpoint, and its guard.
+
+    Stop the guard after the socket.
 
     Args:
-        context: makes the socket; may have one guard, so one such socket.
-        host: the address to listen on.
-        keys: ours.
-        peer: the one public key that may connect.
+        context: for the socket; may have one guard, so one such socket.
+        host: address to listen on.
+        keys: of this socket.
+        peer: the only public key that may connect.
     """
     socket = context.socket(zmq.ROUTER)
     socket.curve_server = True
@@ -199,8 +201,8 @@ def connected(
     """Return a DEALER connected to an endpoint, and its monitor for `lost`.
 
     Raises:
-        IngestError: nobody listens there (any more), or answers within `CONNECT_LIMIT_MS`, or
-            not to us.
+        IngestError: no listener (any more), no answer within `CONNECT_LIMIT_MS`, or
+                our key is refused.
     """
     socket = context.socket(zmq.DEALER)
     socket.curve_serverkey = peer
@@ -220,12 +222,12 @@ def connected(
             break
         if event == zmq.EVENT_CONNECT_RETRIED:  # ZeroMQ would go on for ever
             refusals += 1
-        elif event == zmq.EVENT_CONNECTED:  # somebody listens, and may hang up: not refused
+        elif event == zmq.EVENT_CONNECTED:  # a listener is there, which may hang up: not refused
             refusals = 0
     close(socket, monitor)
     if refusals == REFUSALS:
         raise IngestError(
-            f"nobody listens at {endpoint} any more: what did has ended, or its host is gone; see "
+            f"no listener at {endpoint} any more: it has ended, or its host is gone; see "
             "whether the job still runs, and start it again"
         )
     raise IngestError(
@@ -235,7 +237,7 @@ def connected(
 
 
 def lost(monitor: zmq.Socket[bytes]) -> bool:
-    """Return whether the connection that this monitors has broken since it was last asked."""
+    """Return whether the monitored connection has broken since the last call."""
     is_lost = False
     while monitor.poll(0):
         is_lost |= bool(recv_monitor_message(monitor)["event"] & _LOST)

@@ -1,4 +1,4 @@
-"""How far the clock of a source is from ours: asked over UDP, added to its rows."""
+"""Ask over UDP for the offset of a source's clock; add it to rows."""
 
 from slackwater.ingest.timesync.client import ClockOffset, TimeSync
 from slackwater.ingest.timesync.key import new_key

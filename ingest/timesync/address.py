@@ -1,4 +1,4 @@
-"""Where a time server is: `host:port`, resolved, and a UDP socket of its family."""
+"""Parse a time server's address, `host:port`, and open a UDP socket for it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ def address_of(server: str) -> tuple[str, int]:
     """Return host and port of `host:port`, or of `[2001:db8::1]:port`.
 
     Raises:
-        SettingError: it is neither.
+        SettingError: the address has neither form.
     """
     host, colon, port = server.rpartition(":") if isinstance(server, str) else ("", "", "")
     if host.startswith("[") and host.endswith("]"):
@@ -33,29 +33,29 @@ def endpoint_of(name: tuple[str | int, ...]) -> str:
 
 
 def udp_socket(host: str, port: int, *, binds: bool) -> socket.socket:
-    """Return a UDP socket, bound there, or connected to there: then nobody else's come in.
+    """Return a UDP socket, bound, or connected: then it receives from no other.
 
     Raises:
-        SettingError: no port has that number.
-        IngestError: there is no such host, or the port is taken.
+        SettingError: the port is out of range.
+        IngestError: unknown host, or the port is taken.
     """
     if not 0 <= port < 2**16:
         raise SettingError(f"port={port} (UDP) must be from 0, for a free one, to 65535")
-    made = None
+    endpoint: socket.socket | None = None
     try:
         (family, kind, protocol, _, place), *_ = socket.getaddrinfo(
             host, port, type=socket.SOCK_DGRAM
         )
-        made = socket.socket(family, kind, protocol)
+        endpoint = socket.socket(family, kind, protocol)
         if binds:
-            made.bind(place)
+            endpoint.bind(place)
         else:
-            made.connect(place)
+            endpoint.connect(place)
     except OSError as problem:
-        if made is not None:
-            made.close()
+        if endpoint is not None:
+            endpoint.close()
         what = "listen" if binds else "reach a time server"
         raise IngestError(
             f"cannot {what} at {host}:{port} (UDP): {problem}; check host and port"
         ) from problem
-    return made
+    return endpoint

@@ -1,8 +1,8 @@
-"""The client: ten exchanges with a time server, of which the one with the least error counts.
+"""Exchange questions with a time server ten times; keep the one with the least error.
 
-What the four times mean is decided in `runtime/measure/clock.py`, as between nodes. They are
-compared with a clock of this host that nobody can set; so a jump of the one that can, by which
-events get their times, shows in the very next offset.
+`runtime/measure/clock.py` decides what the four times mean, as between nodes. They are compared
+with this host's steady clock. So a jump of its wall clock, which stamps events, shows in the very
+next offset.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ from slackwater.runtime.measure.clock import Exchange, OffsetEstimate
 from slackwater.runtime.model import EARLIEST_NS, LATEST_NS
 
 EXCHANGES = 10
-"""In a round, as in [thesis] §5: one of them is usually undisturbed."""
+"""Exchanges in a round, as in [thesis] §5: one of them is usually undisturbed."""
 ANSWER_S = 0.5
-"""How long to wait for an answer: one that took longer would say little."""
+"""How long to wait for an answer: a longer exchange would say little."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClockOffset:
-    """How far this host's clock is off at some moment, ns."""
+    """Offset of this host's clock at some moment, ns."""
 
     offset_ns: int
-    """What to add to its time to have the server's. [thesis] Eq. 3.13."""
+    """Add it to this host's time to get the server's. [thesis] Eq. 3.13."""
     bound_ns: int
-    """How far off that can be: half of the round trip, and 100 ppm of its age. Eq. 3.14."""
+    """Largest error of the offset: half the round trip, and 100 ppm of its age. Eq. 3.14."""
 
 
 class TimeSync:
@@ -48,21 +48,20 @@ class TimeSync:
 
     Args:
         server: `host:port`.
-        key: the file with the server's key.
+        key: path of the file with the server's key.
         exchanges: in a round.
         answer_s: how long to wait for each answer.
-        wall_ns: the clock by which events get their times; it may be set.
-        steady_ns: one that nobody can set.
+        wall_ns: wall clock, which stamps events; it may be set.
+        steady_ns: steady clock, which cannot be set.
 
     Attributes:
         exchanges_done: exchanges that counted.
-        unanswered: questions to which no answer came in time.
-        contradictions: exchanges that cannot be true together with what was known before; the
-            estimate then began anew.
+        unanswered: questions without an answer in time.
+        contradictions: exchanges that contradicted the estimate, which then started again.
 
     Raises:
-        SettingError: no address, no key there, or others can read it.
-        IngestError: there is no such host.
+        SettingError: a wrong address, no key in the file, or others can read it.
+        IngestError: unknown host.
 
     Source: [thesis] §3.2.2, Eq. 3.12 to 3.14, minimum filter.
     """
@@ -86,28 +85,27 @@ class TimeSync:
         self._socket = udp_socket(*address_of(server), binds=False)
 
     @property
-    def exchanges_done(self) -> int:
-        """Exchanges that counted."""
+    def exchanges_done(self) -> int:  # noqa: D102
         return self._estimate.exchanges
 
     @property
     def round_trip_ns(self) -> int:
-        """Of the exchange that the offset is from. [thesis] Eq. 3.12."""
+        """Round trip of the exchange of the present offset. [thesis] Eq. 3.12."""
         return self._estimate.round_trip_ns
 
     @property
     def refused(self) -> dict[str, int]:
-        """Return {why: answers that did not count}, where there were any; see `Refusal`."""
+        """Return {reason: answers that did not count}, without zeros; see `Refusal`."""
         return {why.value: count for why, count in self._refused.items()}
 
     def ask(self) -> int:
         """Do a round of exchanges; return how many counted.
 
-        Once something is known, the first question without an answer ends the round: what is
-        known then only ages.
+        Once an offset is known, the first question without an answer ends the round: the offset
+        only ages.
 
         Raises:
-            IngestError: nothing is known yet, and no answer counted.
+            IngestError: no offset is known, and no answer counted.
         """
         counted = 0
         for _ in range(self._exchanges):
@@ -122,7 +120,7 @@ class TimeSync:
         return counted
 
     def now(self) -> ClockOffset:
-        """Return how far this host's clock is off now.
+        """Return the present offset of this host's clock.
 
         Raises:
             IngestError: no round has been done.
@@ -131,30 +129,30 @@ class TimeSync:
             raise IngestError(f"time server {self._server}: not asked yet; call ask() first")
         before_ns, wall_ns, after_ns = self._steady_ns(), self._wall_ns(), self._steady_ns()
         reference_ns = (before_ns + after_ns) // 2 + self._estimate.offset_ns
-        read_ns = after_ns - before_ns  # how far apart the two clocks may have been read
+        read_ns = after_ns - before_ns  # largest time between the readings of both clocks
         return ClockOffset(reference_ns - wall_ns, self._estimate.error_ns(after_ns) + read_ns)
 
     def close(self) -> None:
-        """Let go of the socket. Safe to call twice."""
+        """Close the socket. Idempotent."""
         self._socket.close()
 
     def _exchange(self) -> Exchange | None:
-        """Return an exchange that counts; None: there was none in time."""
+        """Return an exchange that counts; None if none came in time."""
         nonce = secrets.token_bytes(NONCE_BYTES)
-        asked = question(self._key, nonce)
+        message = question(self._key, nonce)
         until_s = time.monotonic() + self._answer_s
         sent_ns = self._steady_ns()
         try:
             self._socket.settimeout(self._answer_s)
-            self._socket.send(asked)
+            self._socket.send(message)
             while (left_s := until_s - time.monotonic()) > 0:
                 self._socket.settimeout(left_s)
                 datagram = self._socket.recv(DATAGRAM_BYTES + 1)
-                found = self._judged(datagram, nonce, sent_ns, self._steady_ns())
-                if isinstance(found, Exchange):
-                    return found
-                self._refused[found] += 1
-        except OSError:  # the time is over, or nobody listens there
+                verdict = self._judged(datagram, nonce, sent_ns, self._steady_ns())
+                if isinstance(verdict, Exchange):
+                    return verdict
+                self._refused[verdict] += 1
+        except OSError:  # time is over, or no server listens there
             pass
         self.unanswered += 1
         return None
@@ -162,20 +160,20 @@ class TimeSync:
     def _judged(
         self, datagram: bytes, nonce: bytes, sent_ns: int, came_ns: int
     ) -> Exchange | Refusal:
-        found: Answer | Refusal = read_answer(self._key, datagram)
-        if isinstance(found, Refusal):
-            return found
-        if found.nonce != nonce:
+        answer: Answer | Refusal = read_answer(self._key, datagram)
+        if isinstance(answer, Refusal):
+            return answer
+        if answer.nonce != nonce:
             return Refusal.OTHER_QUESTION
-        exchange = Exchange(sent_ns, found.got_ns, found.left_ns, came_ns)
-        is_near = found.got_ns >= EARLIEST_NS and found.left_ns <= LATEST_NS
+        exchange = Exchange(sent_ns, answer.got_ns, answer.left_ns, came_ns)
+        is_near = answer.got_ns >= EARLIEST_NS and answer.left_ns <= LATEST_NS
         return exchange if is_near and exchange.is_sound else Refusal.IMPOSSIBLE
 
     def _silence(self) -> str:
         refused = ", ".join(f"{count} {why}" for why, count in self.refused.items())
-        came = f" what came did not count ({refused});" if refused else " nothing came;"
+        outcome = f" no answer counted ({refused});" if refused else " no answer came;"
         return (
             f"time server {self._server} does not answer {self.unanswered} questions within "
-            f"{self._answer_s:g} s each:{came} check that it runs (slackwater timesync serve), "
-            "that UDP gets there and back, and that both hosts have the same key"
+            f"{self._answer_s:g} s each:{outcome} check that it runs (slackwater timesync serve), "
+            "that UDP passes both ways, and that both hosts have the same key"
         )

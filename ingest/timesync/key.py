@@ -1,7 +1,7 @@
-"""The key that time server and clients share: a file that only its owner can read.
+"""Read and write the key that time server and clients share: its owner's file.
 
-Who has it can answer for the server. It is in no plan, no report and no error: a flow travels
-with the path of the file, and each host reads its own.
+A holder of the key can answer for the server. It is in no plan, no report and no error: a flow
+carries the path of the file, and each host reads its own.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ from pathlib import Path
 from slackwater.runtime.errors import SettingError
 
 MAC_BYTES = 16
-"""Of HMAC-SHA256's 32; RFC 2104 §5 keeps half at least."""
+"""Of HMAC-SHA256's 32 bytes; RFC 2104 §5 asks for at least half."""
 _KEY_BYTES = 32
 _MOST_BYTES = 1_024  # of a file; no key is longer
 
 
 @dataclass(frozen=True)
 class TimeKey:
-    """A key in memory. It shows itself nowhere."""
+    """A key in memory, which no text shows."""
 
     secret: bytes = field(repr=False)
 
     def seal(self, body: bytes) -> bytes:
-        """Return a message behind which its MAC stands: HMAC-SHA256, cut short."""
+        """Return a message followed by its MAC: HMAC-SHA256, cut short."""
         return body + self._mac(body)
 
     def opened(self, message: bytes) -> bytes | None:
-        """Return what was sealed; None: not with this key, or changed since."""
+        """Return the sealed body; None if sealed by another key, or changed since."""
         body, mac = message[:-MAC_BYTES], message[-MAC_BYTES:]
         return body if hmac.compare_digest(self._mac(body), mac) else None
 
@@ -43,10 +43,10 @@ class TimeKey:
 
 
 def new_key(path: str) -> None:
-    """Write a fresh key to a new file that nobody but its owner can read.
+    """Write a fresh key to a new file that only its owner can read.
 
     Raises:
-        SettingError: the file is there already, or cannot be written.
+        SettingError: the file exists, or cannot be written.
     """
     try:
         file = os.open(Path(path).expanduser(), os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -54,19 +54,21 @@ def new_key(path: str) -> None:
             opened.write(f"{secrets.token_hex(_KEY_BYTES)}\n")
     except FileExistsError:
         raise SettingError(
-            f"{path} is there already; a key that is in use is not overwritten: give a new path, "
+            f"key file {path} exists already; a key in use is not overwritten; give a new path, "
             "or remove it first"
         ) from None
     except OSError as problem:
-        raise SettingError(f"the key cannot be written to {path}: {problem}") from problem
+        raise SettingError(
+            f"the key cannot be written to {path}: {problem}; choose another path"
+        ) from problem
 
 
 def read_key(path: str) -> TimeKey:
     """Return the key of a file.
 
     Raises:
-        SettingError: there is no such file, others than its owner can read or write it, or it
-            holds no key.
+        SettingError: no such file, others than its owner can read or write it, or it holds no
+            key.
     """
     try:
         file = os.open(Path(path).expanduser(), os.O_RDONLY | os.O_NONBLOCK)  # it may be a pipe
@@ -82,13 +84,13 @@ def read_key(path: str) -> TimeKey:
         ) from problem
     if not stat.S_ISREG(mode):
         raise SettingError(
-            f"the time key {path} is no file that could hold one (a folder, say); give the path "
+            f"the time key {path} is no regular file (a folder, say); give the path "
             "that slackwater timesync key FILE wrote to"
         )
     if stat.S_IMODE(mode) & (stat.S_IRWXG | stat.S_IRWXO):
         raise SettingError(
-            f"the time key {path} has mode {stat.S_IMODE(mode):04o}, and must be a file that only "
-            f"its owner can read and write: chmod 600 {shlex.quote(str(path))}; if others were on "
+            f"the time key {path} has mode {stat.S_IMODE(mode):04o}: others than its owner can "
+            f"read or write it; run: chmod 600 {shlex.quote(str(path))}; if others were on "
             "this host meanwhile, make a new one for all hosts"
         )
     try:
@@ -97,7 +99,7 @@ def read_key(path: str) -> TimeKey:
         secret = b""
     if len(secret) != _KEY_BYTES:
         raise SettingError(
-            f"the time key {path} holds no key: that is {2 * _KEY_BYTES} hexadecimal digits, as "
-            "slackwater timesync key FILE writes them"
+            f"the time key {path} holds no key of {2 * _KEY_BYTES} hexadecimal digits; make one: "
+            "slackwater timesync key FILE"
         )
     return TimeKey(secret)

@@ -1,7 +1,7 @@
-"""The time server: says what time it is by our clock to whoever has the key, over UDP.
+"""Serve our clock's time over UDP to each client with the key.
 
-One thread; it holds nothing of those who ask, so they cannot fill its memory, and waits for
-nobody. What it does not understand it drops and counts.
+One thread; it keeps nothing of its clients, so they cannot fill its memory, and it waits for none.
+It drops and counts messages that it does not understand.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ class TimeServer:
     """Answers until it is closed; a context manager.
 
     Args:
-        key: the file with the key (`new_key`).
-        host: the address to listen on; this host alone can reach the default one.
-        port: 0: a free one.
-        clock_ns: the clock that is told.
+        key: path of the file with the key (`new_key`).
+        host: address to listen on; only this host can reach the default.
+        port: 0: a free port.
+        clock_ns: the clock that it serves.
 
     Attributes:
-        endpoint: where it answers, `host:port`.
+        endpoint: its address, `host:port`.
         answered: questions answered so far.
 
     Raises:
-        SettingError: no key there, or others can read it.
-        IngestError: it cannot listen there.
+        SettingError: no key in the file, or others can read it.
+        IngestError: the server cannot listen there.
 
     Source: [thesis] §3.2.2, the time sync server.
     """
@@ -63,20 +63,20 @@ class TimeServer:
 
     @property
     def refused(self) -> dict[str, int]:
-        """Return {why: messages that were not answered}, where there were any.
+        """Return {reason: messages that were not answered}, without zeros.
 
-        Beside the reasons of `Refusal`: "unsent", an answer for which the network had no room.
+        Besides the reasons of `Refusal`: "unsent", an answer for which the network had no room.
         """
-        told = {why.value: count for why, count in self._refused.copy().items()}
-        return told | ({"unsent": self._unsent} if self._unsent else {})
+        counts = {why.value: count for why, count in self._refused.copy().items()}
+        return counts | ({"unsent": self._unsent} if self._unsent else {})
 
     def close(self) -> None:
-        """Stop answering. Safe to call twice."""
+        """Stop answering. Idempotent."""
         if self._thread.is_alive():
             self._wake.send(b"!")
             self._thread.join()
-        for one in (self._socket, self._awake, self._wake):
-            one.close()
+        for end in (self._socket, self._awake, self._wake):
+            end.close()
 
     def __enter__(self) -> TimeServer:
         return self
@@ -90,17 +90,17 @@ class TimeServer:
         self.close()
 
     def _serve(self) -> None:
-        with selectors.DefaultSelector() as comes:  # not select(), which ends at 1,023 open files
-            for one in (self._socket, self._awake):
-                comes.register(one, selectors.EVENT_READ)
-            while self._awake not in [key.fileobj for key, _ in comes.select()]:
+        with selectors.DefaultSelector() as selector:  # select() ends at 1,023 open files
+            for end in (self._socket, self._awake):
+                selector.register(end, selectors.EVENT_READ)
+            while self._awake not in [key.fileobj for key, _ in selector.select()]:
                 self._answer_one()
 
     def _answer_one(self) -> None:
         try:
-            # One byte more than ours have: the kernel cuts off the rest of longer ones.
+            # One byte more than ours have: the kernel cuts longer messages off.
             datagram, asker = self._socket.recvfrom(DATAGRAM_BYTES + 1)
-        except OSError:  # taken back by the kernel, such as for a wrong checksum
+        except OSError:  # withdrawn by the kernel, such as for a wrong checksum
             return
         got_ns = self._clock_ns()
         nonce = read_question(self._key, datagram)
@@ -108,9 +108,9 @@ class TimeServer:
             self._refused[nonce] += 1
             return
         try:
-            self.answered += 1  # before it can be seen that the answer came
-            said = Answer(nonce, got_ns, self._clock_ns())
-            self._socket.sendto(answer(self._key, said), asker)
+            self.answered += 1  # before a client can see the answer
+            reply = Answer(nonce, got_ns, self._clock_ns())
+            self._socket.sendto(answer(self._key, reply), asker)
         except OSError:
             self.answered -= 1
             self._unsent += 1

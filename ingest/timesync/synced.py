@@ -1,4 +1,4 @@
-"""An input whose rows say how far the clock of the host that reads them is off.
+"""Add the offset of the reading host's clock to an input's rows.
 
 ```
 input ─▶ rows ─▶ rows, clock_offset_ns, clock_bound_ns     as known when they were read
@@ -33,27 +33,26 @@ def synced(
     key: str,
     every: Duration = "10s",
 ) -> SyncedInput:
-    """Return an input that says with each row how far its host's clock is off.
+    """Return an input that adds its host's clock offset to each row.
 
     It adds two int64 columns, for `clock=sw.clock_columns("clock_offset_ns", "clock_bound_ns",
-    unit="ns")` of the source: what to add to that clock's time to have the server's, and how far
-    off that can be. Both are as known when the rows were read: the bound holds for rows that were
-    stamped since the clock was last set, not for one stamped before that and read after it. That
-    host is the one on which the source is placed: its clock must be the one by which events get
-    their times.
+    unit="ns")` of the source: the offset to add to that clock's time to get the server's, and its
+    largest error. Both are as known when the rows were read: the bound holds for rows that were
+    stamped since the clock was last set, not for a row stamped before that and read after it. The
+    host is the one on which the source is placed: its clock must stamp the events.
 
     Args:
-        input: whose rows.
+        input: input of the rows.
         server: `host:port` of a time server (`slackwater timesync serve`).
-        key: the file with its key, on the host where the source reads. The path travels, the key
-            does not.
-        every: how often the clocks are compared again. A server that no longer answers is asked
-            again as often; what is known ages, and its bound grows by 100 µs a second.
+        key: path of the file with the server's key, on the host where the source reads. The path
+            travels, the key does not.
+        every: time between two comparisons. A silent server is asked again as often; the offset
+            ages, and its bound grows by 100 µs a second.
 
     Raises:
         SettingError: no input, no address, no path, or no length of time.
 
-    Source: [thesis] §3.2.2. Differs: the offset travels with the events, not in a store of its own.
+    Source: [thesis] §3.2.2. Differs: the offset travels with the events, not in a separate store.
     """
     if not callable(getattr(input, "schema", None)):
         raise SettingError(f"synced: {input!r} is no input; write sw.parquet('…'), say")
@@ -69,7 +68,7 @@ def synced(
 
 @dataclass(frozen=True, eq=False)
 class SyncedInput:
-    """An input, and the time server that its host's clock is compared with. `synced` makes it."""
+    """An input, and the time server for its host's clock. `synced` makes it."""
 
     input: Input
     server: str
@@ -82,53 +81,53 @@ class SyncedInput:
         return bool(getattr(self.input, "ends_with_driver", False))
 
     def describe(self) -> str:
-        """Return what is read, and whose clock it is compared with."""
+        """Return the input, and the server of its clock."""
         return f"{self.input.describe()}, clock compared with {self.server}"
 
     def schema(self) -> pa.Schema:
-        """Return the input's columns, and the two.
+        """Return the input's columns, and the two clock columns.
 
         Raises:
-            SchemaError: it has a column of such a name.
+            SchemaError: the input has a column of such a name.
         """
-        found = self.input.schema()
+        columns = self.input.schema()
         for name in (OFFSET, BOUND):
-            if name in found.names:
+            if name in columns.names:
                 raise SchemaError(
                     f"synced: its input has a column {name!r} of its own, which synced would add; "
-                    "leave synced out, or rename that column"
+                    "omit synced, or rename that column"
                 )
-            found = found.append(pa.field(name, pa.int64()))
-        return found
+            columns = columns.append(pa.field(name, pa.int64()))
+        return columns
 
     def reads_at(self, place: str, *, kind: str, is_file: bool) -> str | None:
-        """Return what of a place where a sink writes the input reads; None: nothing."""
+        """Return the path that the input reads of a sink's place; None if none."""
         reads_at = getattr(self.input, "reads_at", None)
-        found: str | None = reads_at and reads_at(place, kind=kind, is_file=is_file)
-        return found
+        path: str | None = reads_at and reads_at(place, kind=kind, is_file=is_file)
+        return path
 
     def open(self) -> SyncedReader:
         """Compare the clocks, then open the input.
 
         Raises:
-            SettingError: no key there, or others can read it.
-            IngestError: the time server does not answer; or the input's own.
+            SettingError: no key in the file, or others can read it.
+            IngestError: the time server does not answer; or an error of the input.
         """
         return SyncedReader(self.input, TimeSync(self.server, self.key), every_ns=self.every_ns)
 
 
 class SyncedReader:
-    """Reads an input, and compares the clocks as often as was said.
+    """Reads an input, and compares the clocks from time to time.
 
     Args:
-        input: whose rows.
-        sync: asks the server; is closed with this.
-        every_ns: how often.
-        steady_ns: by which that is counted.
+        input: input of the rows.
+        sync: client of the server; closed with this.
+        every_ns: time between two comparisons.
+        steady_ns: clock for that time.
 
     Attributes:
-        sync: what is known, and what was refused.
-        unanswered_rounds: how often nothing that counted came, after the first time.
+        sync: client of the server, with its counts.
+        unanswered_rounds: rounds without an answer that counted, after the first.
     """
 
     def __init__(
@@ -152,7 +151,7 @@ class SyncedReader:
 
     @property
     def clock_counts(self) -> dict[str, int]:
-        """What a report says of the exchanges: {what: how often}."""
+        """Counts of the exchanges for a report, {name: count}."""
         return {
             "unanswered_rounds": self.unanswered_rounds,
             "refused": sum(self.sync.refused.values()),
@@ -160,10 +159,10 @@ class SyncedReader:
         }
 
     def poll(self) -> pa.RecordBatch | EndOfInput | None:
-        """Return what the input returns, rows with the two columns.
+        """Return what the input returns, rows with the two clock columns.
 
         Raises:
-            IngestError: the input's own.
+            IngestError: an error of the input.
         """
         if self._steady_ns() - self._asked_ns >= self._every_ns:
             self.unanswered_rounds += self.sync.ask() == 0
@@ -180,7 +179,7 @@ class SyncedReader:
         return pa.RecordBatch.from_arrays(columns, schema=schema)
 
     def close(self) -> None:
-        """Close the input and the socket. Safe to call twice."""
+        """Close the input and the socket. Idempotent."""
         try:
             self._reader.close()
         finally:

@@ -108,5 +108,5 @@ def test_no_job_is_begun_for_a_source_that_has_gone(feeder: Feeder, spark: FakeS
 
 def test_a_checkpoint_is_refused_since_a_read_row_is_not_yet_a_published_one() -> None:
     frame: Any = FakeSpark()
-    with pytest.raises(SettingError, match=r"checkpoint='seen' is refused: .*overwrite=True"):
+    with pytest.raises(SettingError, match=r"checkpoint='seen' is not supported; .*overwrite=True"):
         spark_stream(frame, checkpoint="seen")

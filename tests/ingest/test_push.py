@@ -183,9 +183,9 @@ def test_whoever_has_gone_is_missed_at_once_and_not_at_the_end_of_a_long_wait(
     began_s = time.monotonic()
     driver.push(0, 0, rows(1))
     driver.tasks[0].join(20)
-    assert "nobody listens at" in str(driver.problems[0])
+    assert "no listener at" in str(driver.problems[0])
     driver.leave()
-    with pytest.raises(IngestError, match="nobody listens at"):
+    with pytest.raises(IngestError, match="no listener at"):
         opened(driver)
     assert time.monotonic() - began_s < 2 * 5  # of 0.7 s each, on an idle machine
 
@@ -241,7 +241,7 @@ def test_a_long_batch_travels_in_pieces_and_a_row_that_is_too_long_is_refused(
     long = pa.RecordBatch.from_pydict({"value": [1], "name": ["x" * 600]}, schema=COLUMNS)
     driver.push(1, 0, long)
     driver.tasks[-1].join(10)
-    assert "one row is" in str(driver.problems[0])
+    assert "a row is" in str(driver.problems[0])
 
 
 def test_columns_are_cast_to_what_the_source_was_promised() -> None:

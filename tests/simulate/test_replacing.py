@@ -278,5 +278,5 @@ def test_a_live_source_stays_and_what_is_not_there_is_refused() -> None:
 def test_a_job_that_has_run_is_not_placed_anew() -> None:
     job = sw.Simulation(nodes=3).submit(chain(), placement=CHAIN)
     job.wait()
-    with pytest.raises(SettingError, match="job 'chain' has run already; in virtual time say"):
+    with pytest.raises(SettingError, match="job 'chain' has already run; in virtual time call"):
         job.replace({"gate": "node-1"})

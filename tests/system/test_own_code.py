@@ -35,7 +35,7 @@ def test_prints_are_heard_by_step_and_a_source_that_never_returns_holds_up_nobod
     report = job.report()
     assert report.state == "stopped"
     (note,) = [note for note in report.notes if "'feed'" in note]
-    assert "Feed, an input of your own" in note
+    assert "Feed, a custom input" in note
     assert "has ended without it" in note
     assert job.result("out").num_rows == 50
     printed = capfd.readouterr()

@@ -35,7 +35,7 @@ def test_an_output_or_an_order_that_does_not_pickle_is_named_with_the_way_out() 
     lock = threading.Lock()
     plan = sw.Simulation().plan(flow_of(lambda _: lock.acquire()))
     said = r"flow 'sent' cannot be sent .* the output of sink 'calls' .* does not pickle .*lock"
-    with pytest.raises(FlowError, match=said + r".*Keep open files, connections and locks out"):
+    with pytest.raises(FlowError, match=said + r".*keep open files, connections and locks out"):
         pickled(plan)
     plan = sw.Simulation().plan(flow_of(print), limits=sw.Limits(order=Locked()))
     with pytest.raises(FlowError, match=r"Limits\(order=\) \(Locked\) does not pickle"):

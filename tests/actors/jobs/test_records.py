@@ -154,7 +154,7 @@ def test_what_may_mean_several_jobs_or_none_is_said_with_their_names() -> None:
         find_record(two, "city")
     with pytest.raises(ClusterError, match=r"no job 'sity-b2'.*nearest is 'city-b00002'"):
         find_record(CITY, "sity-b2")
-    with pytest.raises(ClusterError, match="this cluster knows of none at all"):
+    with pytest.raises(ClusterError, match="this cluster knows no jobs"):
         find_record([], "city")
 
 

@@ -60,7 +60,7 @@ def test_ray_address_comes_before_a_search(
 
 def test_two_clusters_on_this_host_are_ambiguous(here: Callable[..., None]) -> None:
     here("10.0.0.1:6379", "10.0.0.1:7000")
-    with pytest.raises(ClusterError, match=r"10.0.0.1:6379, 10.0.0.1:7000; say which"):
+    with pytest.raises(ClusterError, match=r"10.0.0.1:6379, 10.0.0.1:7000; choose one"):
         find_address()
 
 

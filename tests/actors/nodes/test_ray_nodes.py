@@ -199,7 +199,7 @@ def test_a_driver_needs_a_node_on_its_own_host(
 
 @pytest.mark.parametrize("opening", [RayNodes.local, RayNodes.connect])
 def test_one_process_drives_one_cluster(nodes: RayNodes, opening: Callable[[], RayNodes]) -> None:
-    with pytest.raises(ClusterError, match="connected to Ray already"):
+    with pytest.raises(ClusterError, match="already connected to Ray"):
         opening()
 
 

@@ -102,7 +102,7 @@ def test_a_cluster_off_loopback_that_takes_anyone_is_refused(
 ) -> None:
     monkeypatch.setattr(connecting, "ask", lambda *_: {**OPEN, "hosts": hosts})
     monkeypatch.setattr(connecting._services, "find_node_ids", lambda: ["here"])
-    said = f"{address} takes anyone without a token, so whoever.*RAY_AUTH_MODE=token"
+    said = f"{address} accepts peers without a token, so anyone.*RAY_AUTH_MODE=token"
     with pytest.raises(ClusterError, match=said):
         check_cluster(address, {})
 
@@ -132,5 +132,5 @@ def test_an_open_cluster_on_loopback_is_taken_and_told_as_one(
     environ = {**os.environ, **open_nodes.environment, **shown}
     notes = check_cluster(open_nodes.address, environ)
     assert len(notes) == 1
-    assert "takes anyone without a token" in notes[0]
+    assert "accepts peers without a token" in notes[0]
     assert "RAY_AUTH_MODE=token" in notes[0]

@@ -60,7 +60,7 @@ def test_a_node_that_differs_is_named_with_both_versions(nodes: list[NodeInfo]) 
 
 def test_a_node_that_cannot_say_is_refused(nodes: list[NodeInfo]) -> None:
     gone = replace(nodes[0], name="gone", node_id="ab" * 28)
-    with pytest.raises(ClusterError, match="node 'gone' could not say what it runs"):
+    with pytest.raises(ClusterError, match="node 'gone' could not name its versions"):
         check_nodes([*nodes, gone])
 
 

@@ -121,7 +121,7 @@ def test_a_lock_of_another_host_is_refused_unless_its_jobs_end_is_on_record(tmp_
     assert "the end of that job is on record" in sink.progress.notes[0]
     sink.leave()
     lock.write_text("half a lo")
-    with pytest.raises(SinkError, match="nobody knows whom, and it cannot be read"):
+    with pytest.raises(SinkError, match="an unknown job, and it cannot be read"):
         opened(jsonl_sink(tmp_path))
 
 

@@ -50,5 +50,5 @@ def test_a_row_too_long_for_its_way_is_told_with_its_steps_and_column() -> None:
             end.close(linger_s=0)
         context.term()
     said = str(caught.value)
-    assert "step 'pages' gave step 'gate' a row that is too long" in said
+    assert "step 'pages' gave step 'gate' a row too long" in said
     assert f"its column 'long' has a value of {2 * MAX_BYTES:,} bytes" in said

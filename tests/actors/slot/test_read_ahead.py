@@ -133,9 +133,7 @@ def test_a_poll_that_never_returns_holds_up_nobody_and_is_named(
     assert reading.reader.poll() is None
     assert reading.input.standstill(is_over=False) is None, "it may wait for a while"
     monkeypatch.setattr(module, "STANDS_S", 0.0)
-    assert "source 'feed': Feed, an input of your own" in str(
-        reading.input.standstill(is_over=False)
-    )
+    assert "source 'feed': Feed, a custom input" in str(reading.input.standstill(is_over=False))
     reading.reader.close()
     assert "has ended without it" in str(reading.input.standstill(is_over=True))
     assert feed.closed == []
@@ -183,8 +181,7 @@ def test_rows_that_nobody_took_before_the_end_are_counted() -> None:
     reading.reader.close()
     said = reading.input.standstill(is_over=True)
     assert said == (
-        "source 'feed': 5 rows that its input had handed over were read ahead, and not taken "
-        "before the job ended"
+        "source 'feed': 5 rows of its input were read ahead, but not taken before the job ended"
     )
 
 

@@ -55,7 +55,7 @@ def test_lines_beyond_the_bound_of_a_second_are_counted_and_said() -> None:
     assert told.texts() == ["[clean] x"] * MOST_LINES
     told.now_s = 1.2
     told.say("again\n")
-    cut = [f"{n} lines more in one second are not here; at most {MOST_LINES} are" for n in (7, 1)]
+    cut = [f"{n} more lines of one second are not here; at most {MOST_LINES} are" for n in (7, 1)]
     assert told.texts() == [f"[clean] … {cut[0]}", f"[sort] … {cut[1]}", "[clean] again"]
     assert len(told.logged) == MOST_LINES + 9, "the worker's log has them all"
 
@@ -67,14 +67,14 @@ def test_a_log_is_bounded_too(monkeypatch: pytest.MonkeyPatch) -> None:
     told.texts(is_last=True)
     assert len(told.logged) == 201
     assert told.logged[-1].text == (
-        "[clean] … 3 lines more in one second are not here; at most 200 are"
+        "[clean] … 3 more lines of one second are not here; at most 200 are"
     )
 
 
 def test_the_last_lines_that_were_cut_are_said_at_the_end() -> None:
     told = Told()
     told.say("x\n" * (MOST_LINES + 1))
-    assert told.texts(is_last=True)[-1].startswith("[clean] … 1 lines more")
+    assert told.texts(is_last=True)[-1].startswith("[clean] … 1 more lines")
 
 
 def test_a_line_without_end_is_cut() -> None:
@@ -116,7 +116,7 @@ def test_what_was_cut_is_said_by_when_its_second_is_over(monkeypatch: pytest.Mon
     assert len(told.texts()) == MOST_LINES
     told.output.wait(30)
     told.now_s = 1.0
-    assert told.texts()[0].startswith("[clean] … 1 lines more")
+    assert told.texts()[0].startswith("[clean] … 1 more lines")
 
 
 def test_only_what_a_steps_code_prints_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:

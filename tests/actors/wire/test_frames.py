@@ -220,7 +220,7 @@ def test_the_read_that_a_message_is_of_travels_with_it(batch: Batch | None) -> N
     assert_same(message.batch, batch)
     for wrong in (mark._replace(late=rows + 1), mark._replace(rows=rows - 1), (0, rows, 0, 0)):
         lying = codec().encode(Message(batch, 5, 6, ReadTag(*wrong)), sent_at_ns=8)
-        with pytest.raises(FrameError, match="says that it is of the read"):
+        with pytest.raises(FrameError, match="says that it belongs to the read"):
             codec().decode(lying)
     with pytest.raises(FrameError, match="no room"):
         codec().decode(changed(frame[: HEADER.size + 8], size=8))
@@ -243,7 +243,7 @@ def changed(frame: bytes, **fields: int | bytes) -> bytes:
         ({"flags": 4}, "without a batch"),
         ({"flags": 16}, "flags 0x10"),
         ({"flags": 9}, "9 texts"),
-        ({"flags": 3}, "says that it is of the read"),
+        ({"flags": 3}, "says that it belongs to the read"),
         ({"flags": 0}, "without a batch"),
         ({"rows": -1}, "-1 rows"),
         ({"rows": 8}, "8 texts"),
