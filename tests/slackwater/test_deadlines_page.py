@@ -1,4 +1,4 @@
-"""What `docs/deadlines.md` prints is what its readers run."""
+"""Pages on deadlines print what their readers run."""
 
 from __future__ import annotations
 
@@ -11,9 +11,15 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def test_the_page_on_deadlines_runs_as_it_is_printed(tmp_path: Path) -> None:
-    page = (ROOT / "docs/deadlines.md").read_text(encoding="utf-8")
-    flow, history, policy = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+def sample_of(page: str) -> str:
+    """Return the one Python sample of a page."""
+    text = (ROOT / f"docs/{page}.md").read_text(encoding="utf-8")
+    (sample,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    return str(sample)
+
+
+def test_the_pages_on_deadlines_run_as_they_are_printed(tmp_path: Path) -> None:
+    flow, history, policy = map(sample_of, ("deadlines", "tuning", "custom-policy"))
     assert policy in (ROOT / "examples/own_policy.py").read_text(encoding="utf-8")
     assert flow.count("SECONDS, EVERY_MS = 60, 20") == 1
     shorter = flow.replace("SECONDS, EVERY_MS = 60, 20", "SECONDS, EVERY_MS = 6, 50")
