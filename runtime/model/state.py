@@ -16,7 +16,7 @@ them into plain values).
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any, Final
 
@@ -26,28 +26,33 @@ from slackwater.runtime.model.batch import Batch
 from slackwater.runtime.model.message import Message
 
 _AS_THEY_ARE = frozenset({type(None), bool, int, float, str, bytes, Batch, Message})
+_CONTAINERS = (set, frozenset, deque)
+MadeBy = Callable[..., Any] | str
+"""See `Fields`."""
 
 
 class Fields:
     """Fields of a class's state, in the order in which they are restored.
 
     A field may hold plain values, arrays, batches, messages, machines (objects with state of their
-    own), and lists, tuples, deques, sets and dicts of these. A machine that is there is restored
-    in place.
+    own), records (NamedTuples and dataclasses of plain values), and lists, tuples, deques, sets and
+    dicts of these. A machine that is there is restored in place, a record is of the type of the one
+    that is there.
 
     Args:
         names: of the attributes. A leading underscore is not saved.
-        elements: {name: what its value, or each element of it, is made by}. A type of record (a
-            NamedTuple or dataclass of plain values) is made from its saved values. A text names
-            the method that returns a fresh machine: without argument for a value, with the key or
-            the position for an element of a dict or list.
+        elements: {name: what its value, or each element of it, is made by}. A type of record, or a
+            function that returns one, is called with its saved values; `set` and `deque` are
+            called with their elements. A text names the method that returns a fresh machine:
+            without argument for a value, with the key or the position for an element of a dict or
+            list.
     """
 
     __slots__ = ("elements", "names")
 
-    def __init__(self, *names: str, elements: Mapping[str, type | str] | None = None) -> None:
+    def __init__(self, *names: str, elements: Mapping[str, MadeBy] | None = None) -> None:
         self.names: Final = names
-        self.elements: Final[Mapping[str, type | str]] = elements or {}
+        self.elements: Final[Mapping[str, MadeBy]] = elements or {}
 
     def __add__(self, more: Fields) -> Fields:
         """Return these fields, then those of a subclass."""
@@ -55,7 +60,7 @@ class Fields:
 
 
 def save(machine: Any) -> Any:
-    """Return the state of a machine: of a class with STATE a dict, by the names of its fields."""
+    """Return a machine's state: of a class with STATE a dict by field names."""
     declared = _declared(machine)
     if declared is None:
         return machine.snapshot()
@@ -72,10 +77,8 @@ def restore(machine: Any, state: Any) -> None:
         machine.restore(state)
         return
     for name in declared.names:
-        made_by = declared.elements.get(name)
-        make = getattr(machine, made_by) if isinstance(made_by, str) else made_by
         now = getattr(machine, name)
-        value = _restored(now, state[name.lstrip("_")], make)
+        value = _restored(now, state[name.lstrip("_")], machine, declared.elements.get(name))
         if value is not now:
             setattr(machine, name, value)
     if (derive := getattr(machine, "after_restore", None)) is not None:
@@ -106,28 +109,34 @@ def _saved(value: Any) -> Any:  # noqa: PLR0911 - one for each kind
             return sorted(value)
         case tuple():
             return tuple([_saved(own) for own in value])
-        case list() | deque():
-            return [_saved(own) for own in value]
+        case list() | deque():  # most have many plain values
+            return [own if type(own) in _AS_THEY_ARE else _saved(own) for own in value]
     if is_dataclass(value):
         return tuple([_saved(getattr(value, one.name)) for one in fields(value)])
     return value
 
 
-def _restored(now: Any, saved: Any, make: Any) -> Any:  # noqa: PLR0911 - one for each kind
-    """Return a saved value; `now` is what the fresh machine has there."""
+def _restored(now: Any, saved: Any, owner: Any, made_by: MadeBy | None) -> Any:  # noqa: PLR0911 - one for each kind
+    """Return a saved value of a field; `now` is what the fresh owner has there."""
     if type(saved) in _AS_THEY_ARE:
         return saved
+    if _is_machine(now) or _is_record(now):
+        return _one(now, saved, owner, made_by)
     match now:
         case dict():
-            fresh = {key: _one(now.get(key), own, make, key) for key, own in saved.items()}
+            fresh = {
+                key: _one(now.get(key), own, owner, made_by, key) for key, own in saved.items()
+            }
             now.clear()
             now.update(fresh)
             return now
         case list() | deque() | tuple():
-            if make is None and isinstance(now, tuple) and not any(map(_is_machine, now)):
-                return _copied(saved)
-            there = list(now) if len(now) == len(saved) else [None] * len(saved)
-            made = [_one(*pair, make, at) for at, pair in enumerate(zip(there, saved, strict=True))]
+            if made_by is None and not any(_is_machine(one) or _is_record(one) for one in now):
+                made = _copied(saved)
+            else:
+                there = list(now) if len(now) == len(saved) else [None] * len(saved)
+                pairs = enumerate(zip(there, saved, strict=True))
+                made = [_one(*pair, owner, made_by, at) for at, pair in pairs]
             if isinstance(now, tuple):
                 return tuple(made)
             now.clear()
@@ -135,25 +144,34 @@ def _restored(now: Any, saved: Any, make: Any) -> Any:  # noqa: PLR0911 - one fo
             return now
         case set() | frozenset():
             return type(now)(saved)
-    return _one(now, saved, make)
+    return _one(now, saved, owner, made_by)
 
 
-def _one(now: Any, saved: Any, make: Any, *key: Any) -> Any:
-    """Return one saved value or element, in the machine that is there or in a fresh one."""
-    if saved is None:
-        return None
-    if isinstance(make, type):
-        return make(*_copied(saved))
-    if make is not None and not _is_machine(now):
-        now = make(*key)
+def _one(now: Any, saved: Any, owner: Any, made_by: MadeBy | None, *key: Any) -> Any:
+    """Return one saved value or element: by what makes it, or as what is there."""
+    if saved is None or (now is None and made_by is None):
+        return _copied(saved)
+    if isinstance(made_by, str):
+        if not _is_machine(now):
+            now = getattr(owner, made_by)(*key)
+    elif made_by in _CONTAINERS:
+        return made_by(_copied(saved))
+    elif made_by is not None:
+        return made_by(*_copied(saved))
     if _is_machine(now):
         restore(now, saved)
         return now
-    return _copied(saved)
+    return type(now)(*_copied(saved)) if _is_record(now) else _copied(saved)
+
+
+def _is_record(value: Any) -> bool:
+    return is_dataclass(value) or hasattr(type(value), "_fields")
 
 
 def _copied(saved: Any) -> Any:
     """Return a saved value that shares no container and no array with the saved one."""
+    if type(saved) in _AS_THEY_ARE:
+        return saved
     match saved:
         case np.ndarray():
             return saved.copy()
@@ -162,5 +180,5 @@ def _copied(saved: Any) -> Any:
         case tuple():
             return tuple([_copied(own) for own in saved])
         case list():
-            return [_copied(own) for own in saved]
+            return [own if type(own) in _AS_THEY_ARE else _copied(own) for own in saved]
     return saved

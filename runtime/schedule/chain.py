@@ -16,6 +16,7 @@ from slackwater.runtime.measure.outcomes import FILTERED, READY
 from slackwater.runtime.measure.report import StageReport
 from slackwater.runtime.measure.step_report import StepReport
 from slackwater.runtime.model import START_NS, Batch, GateRead
+from slackwater.runtime.model.state import restore, save
 from slackwater.runtime.operators import make_operator, make_stateless
 from slackwater.runtime.plan.arrivals import closes_of
 from slackwater.runtime.plan.plan import Stage
@@ -163,11 +164,11 @@ class StageOperator:
 
     def snapshot(self) -> dict[str, Any]:
         """Return all state, counts apart."""
-        return {"operator": self.operator.snapshot(), "told": self._told}
+        return {"operator": save(self.operator), "told": self._told}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from a snapshot."""
-        self.operator.restore(state["operator"])
+        restore(self.operator, state["operator"])
         watermark_ns, stimulus_ns, frontier_ns = state["told"]
         self._told = (watermark_ns, stimulus_ns, frontier_ns)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,6 +15,16 @@ from slackwater.runtime.model.state import Fields, restore, save
 class _Place(NamedTuple):
     row: int
     of: str
+
+
+@dataclass(frozen=True)
+class _Span:
+    begin: _Place
+    rows: int
+
+
+def _span_of(begin: tuple[int, str], rows: int) -> _Span:
+    return _Span(_Place(*begin), rows)
 
 
 class _Packed:
@@ -47,7 +58,16 @@ class _Machine:
         "packed",
         "maybe",
         "names",
-        elements={"places": _Place, "of_key": "_new_counter", "maybe": "_new_maybe"},
+        "place",
+        "span",
+        "gone",
+        elements={
+            "places": _Place,
+            "of_key": "_new_counter",
+            "maybe": "_new_maybe",
+            "span": _span_of,
+            "gone": set,
+        },
     )
 
     def __init__(self) -> None:
@@ -59,6 +79,9 @@ class _Machine:
         self.packed = _Packed()
         self.maybe: _Counter | None = None
         self.names: set[str] = set()
+        self.place = _Place(0, "")
+        self.span: _Span | None = None
+        self.gone: dict[int, set[int]] = {}
         self.total = 0
 
     def _new_counter(self, key: int) -> _Counter:
@@ -85,6 +108,9 @@ def _full() -> _Machine:
     machine.packed.room[0] = 8
     machine.maybe = _Counter()
     machine.names = {"b", "a"}
+    machine.place = _Place(4, "b")
+    machine.span = _Span(_Place(5, "c"), 2)
+    machine.gone = {3: {8, 6}}
     machine.after_restore()
     return machine
 
@@ -109,6 +135,10 @@ def test_a_fresh_machine_continues_from_what_was_saved() -> None:
     assert list(fresh.parts[1]._times) == [4, 6]
     assert fresh.packed.room == [8, 0, 0]
     assert fresh.maybe is not None
+    assert fresh.place.of == "b"
+    assert fresh.span == _Span(_Place(5, "c"), 2)
+    assert fresh.span.begin.of == "c"
+    assert fresh.gone == {3: {6, 8}}
 
 
 def test_what_was_saved_shares_nothing_with_either_machine() -> None:

@@ -5,33 +5,21 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable, Collection, Sequence
 from random import Random
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from slackwater.runtime.model.plain import from_plain, to_plain
+from slackwater.runtime.model.state import restore, save
 from tests.support.states import canonical, differences
 
-
-class Machine(Protocol):
-    """Anything with a state."""
-
-    def snapshot(self) -> dict[str, Any]:
-        """Return all of it."""
-        ...
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Continue from it."""
-        ...
-
-
-_M = TypeVar("_M", bound=Machine)
+_M = TypeVar("_M")
 
 
 def renewed(old: _M, make: Callable[[], _M]) -> _M:
     """Return a new machine that goes on where the old one is; its state has been bytes."""
-    plain = to_plain(old.snapshot())
+    plain = to_plain(save(old))
     canonical(plain)  # nothing but plain values
     new = make()
-    new.restore(from_plain(pickle.loads(pickle.dumps(plain))))  # noqa: S301 - our own bytes
+    restore(new, from_plain(pickle.loads(pickle.dumps(plain))))  # noqa: S301 - our own bytes
     return new
 
 
@@ -57,7 +45,7 @@ def outcomes(
         if at in restarts:
             machine = renewed(machine, make)
         found.append(canonical(to_plain(give(machine))))
-    return [*found, canonical(to_plain(machine.snapshot()))]
+    return [*found, canonical(to_plain(save(machine)))]
 
 
 def some(chance: Random, count: int, *, of: int) -> frozenset[int]:
