@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -23,6 +22,7 @@ import pyarrow as pa
 from slackwater.runtime.config import Limits
 from slackwater.runtime.model import Batch, GateRead, Int64Array
 from slackwater.runtime.model.row_marks import UNCERTAIN, marked
+from slackwater.runtime.model.state import Fields
 from slackwater.runtime.operators.ground.contract import ByEventTime, Operator
 from slackwater.runtime.operators.ground.drift import CERTAIN
 from slackwater.runtime.operators.ground.late_rows import LateRows
@@ -51,6 +51,8 @@ class UncertainJoin(ByEventTime):
     Attributes:
         bounds_cut: rows so far whose own bound was more than the most.
     """
+
+    STATE = Fields("_joined", "bounds_cut")
 
     def __init__(self, step: JoinStep, *, most_kept_rows: int) -> None:
         assert step.drift is not None
@@ -134,15 +136,6 @@ class UncertainJoin(ByEventTime):
     def take_late(self) -> list[LateRows]:
         """Return the rows since the last call that missed a partner that had gone."""
         return [replace(one, batch=_as_it_came(one.batch)) for one in self._joined.take_late()]
-
-    def snapshot(self) -> dict[str, Any]:
-        """Return all state."""
-        return {"joined": self._joined.snapshot(), "bounds_cut": self.bounds_cut}
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Continue from a snapshot of a machine of the same step."""
-        self._joined.restore(state["joined"])
-        self.bounds_cut = state["bounds_cut"]
 
 
 def _whole(batch: Batch, name: str) -> Int64Array:
