@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from slackwater.runtime.model import Batch, GateRead, concat_batches
+from slackwater.runtime.model.state import Fields
 from slackwater.runtime.operators.ground.contract import ByEventTime
 from slackwater.runtime.operators.ground.late_rows import LateRows
 from slackwater.runtime.operators.merge.step import MergeStep
@@ -17,6 +16,8 @@ class MergeMachine(ByEventTime):
         rows_held: none.
         late_dropped: none: who is late leaves all the same.
     """
+
+    STATE = Fields()
 
     def __init__(self, step: MergeStep, *, most_kept_rows: int) -> None:
         del step, most_kept_rows
@@ -40,10 +41,3 @@ class MergeMachine(ByEventTime):
     def take_late(self) -> list[LateRows]:
         """Return nothing."""
         return []
-
-    def snapshot(self) -> dict[str, Any]:
-        """Return nothing."""
-        return {}
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Go on with nothing."""
