@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from slackwater.runtime.model import Batch, GateRead
+from slackwater.runtime.model.state import Fields
 from slackwater.runtime.operators.ground.late_rows import LateRows
 from slackwater.runtime.plan.step import Step
 
@@ -29,10 +30,15 @@ class Operator(Protocol):
     """One machine between a gate and the stages behind it. Deterministic; no I/O, no clock.
 
     Contract (`slackwater/testing.py` tries it): any cut of the same released order into
-    reads gives the same rows in the same order, to the bit; snapshot and restore change
+    reads gives the same rows in the same order, to the bit; to save and restore it changes
     nothing; `rows_held` is zero after the end. One whose step says `has_time` may go by `now_ns`;
     all others pay no heed to it.
+
+    Attributes:
+        STATE: fields that are saved, see `runtime/model/state.py`.
     """
+
+    STATE: Fields
 
     def process(self, released: GateRead, now_ns: int) -> Batch | None:
         """Take what a gate released; return the rows that this gives, in event-time order.
@@ -71,14 +77,6 @@ class Operator(Protocol):
 
         To be taken behind each `process`: it is in no snapshot.
         """
-        ...
-
-    def snapshot(self) -> dict[str, Any]:
-        """Return all state, as plain values and arrays."""
-        ...
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Continue from a snapshot."""
         ...
 
 
