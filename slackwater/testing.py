@@ -30,6 +30,7 @@ from slackwater.runtime.errors import SettingError
 from slackwater.runtime.flow import Dataflow, Stream
 from slackwater.runtime.model import END_NS, START_NS, Batch, GateRead, concat_batches
 from slackwater.runtime.model.plain import from_plain, to_plain
+from slackwater.runtime.model.state import restore, save
 from slackwater.runtime.operators import make_operator, make_stateless
 from slackwater.runtime.operators.ground import Operator
 from slackwater.runtime.plan.step import EachRowStep, GatedStep, Step
@@ -224,10 +225,10 @@ class _Gated:
         machine = self._made()
         leaves: Leaves = []
         for read in reads:
-            state = pickle.dumps(to_plain(machine.snapshot()))
+            state = pickle.dumps(to_plain(save(machine)))
             held = machine.rows_held, machine.late_dropped
             machine = self._made()
-            machine.restore(from_plain(pickle.loads(state)))  # noqa: S301
+            restore(machine, from_plain(pickle.loads(state)))  # noqa: S301
             now = machine.rows_held, machine.late_dropped
             self._verify(held == now, f"restored it holds {now} rows, late ones, and held {held}")
             leaves += _leaves([machine.work(read, 0).rows], self._names)
@@ -235,7 +236,7 @@ class _Gated:
         half = len(reads) // 2
         machine = self._made()
         self._run(machine, reads[:half])
-        plain = to_plain(machine.snapshot())
+        plain = to_plain(save(machine))
         kept = pickle.dumps(plain)
         self._run(machine, reads[half:])
         self._verify(pickle.dumps(plain) == kept, "a snapshot changes when it goes on")

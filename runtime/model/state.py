@@ -16,9 +16,9 @@ them into plain values).
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -26,21 +26,26 @@ from slackwater.runtime.model.batch import Batch
 from slackwater.runtime.model.message import Message
 
 _AS_THEY_ARE = frozenset({type(None), bool, int, float, str, bytes, Batch, Message})
+_CONTAINERS = (set, frozenset, deque)
+MadeBy = Callable[..., Any] | str
+"""See `Fields`."""
 
 
 class Fields:
     """Fields of a class's state, in the order in which they are restored.
 
     A field may hold plain values, arrays, batches, messages, machines (objects with state of their
-    own), and lists, tuples, deques, sets and dicts of these. A machine that is there is restored
-    in place. A field may be a property, where what is kept is not what is saved.
+    own), records (NamedTuples and dataclasses of plain values), and lists, tuples, deques, sets and
+    dicts of these. A machine that is there is restored in place; a record is of the type of the one
+    that is there. A field may be a property, where what is kept is not what is saved.
 
     Args:
         names: of the attributes. A leading underscore is not saved.
-        elements: {name: what its value, or each element of it, is made by}. A type of record (a
-            NamedTuple or dataclass of plain values) is made from its saved values; a type of
-            machine, or the method that a text names, makes a fresh machine: without argument for
-            a value, with the key or the position for an element of a dict or list.
+        elements: {name: what its value, or each element of it, is made by}. A type of record, or a
+            function that returns one, is called with its saved values; `set` and `deque` are
+            called with their elements. A type of machine, or the method that a text names, makes a
+            fresh machine: without argument for a value, with the key or the position for an
+            element of a dict or list.
 
     Raises:
         TypeError: two names are saved as one.
@@ -48,11 +53,11 @@ class Fields:
 
     __slots__ = ("elements", "names")
 
-    def __init__(self, *names: str, elements: Mapping[str, type | str] | None = None) -> None:
+    def __init__(self, *names: str, elements: Mapping[str, MadeBy] | None = None) -> None:
         if len({name.lstrip("_") for name in names}) < len(names):
             raise TypeError(f"fields {', '.join(names)}: two of them are saved by one name")
         self.names: Final = names
-        self.elements: Final[Mapping[str, type | str]] = elements or {}
+        self.elements: Final[Mapping[str, MadeBy]] = elements or {}
 
     def __add__(self, more: Fields) -> Fields:
         """Return these fields, then those of a subclass."""
@@ -79,10 +84,22 @@ def restore(machine: Any, state: Any) -> None:
     for name in declared.names:
         made_by = declared.elements.get(name)
         make = getattr(machine, made_by) if isinstance(made_by, str) else made_by
-        value = _restored(getattr(machine, name), state[name.lstrip("_")], make)
+        makes_machines = isinstance(made_by, str) or (
+            isinstance(made_by, type) and _is_machine(made_by)
+        )
+        value = _restored(
+            getattr(machine, name), state[name.lstrip("_")], _Make(make, makes_machines)
+        )
         setattr(machine, name, value)
     if (derive := getattr(machine, "after_restore", None)) is not None:
         derive()
+
+
+class _Make(NamedTuple):
+    """Function that makes a value or element; `fresh`: a fresh machine, of its key."""
+
+    call: Callable[..., Any] | None
+    fresh: bool
 
 
 def _declared(machine: Any) -> Fields | None:
@@ -92,6 +109,19 @@ def _declared(machine: Any) -> Fields | None:
 
 def _is_machine(kind: type) -> bool:
     return hasattr(kind, "STATE") or (hasattr(kind, "snapshot") and hasattr(kind, "restore"))
+
+
+def _is_record(value: Any) -> bool:
+    return is_dataclass(value) or hasattr(type(value), "_fields")
+
+
+def _is_made_in_place(value: Any) -> bool:
+    return _is_machine(type(value)) or _is_record(value)
+
+
+def _has_a_type(element: Any) -> bool:
+    """Whether an element that is there says the type of the one that is restored."""
+    return isinstance(element, deque) or _is_made_in_place(element)
 
 
 def _saved(value: Any) -> Any:  # noqa: PLR0911 - one for each kind
@@ -108,18 +138,18 @@ def _saved(value: Any) -> Any:  # noqa: PLR0911 - one for each kind
             return sorted(value)
         case tuple():
             return tuple([_saved(own) for own in value])
-        case list() | deque():
-            return [_saved(own) for own in value]
+        case list() | deque():  # most have many plain values
+            return [own if type(own) in _AS_THEY_ARE else _saved(own) for own in value]
     if is_dataclass(value):
         return tuple([_saved(getattr(value, one.name)) for one in fields(value)])
     return value
 
 
-def _restored(now: Any, saved: Any, make: Any) -> Any:  # noqa: PLR0911 - one for each kind
-    """Return a saved value; `now` is what the fresh machine has there."""
-    if type(now) is make or _is_machine(type(now)):
+def _restored(now: Any, saved: Any, make: _Make) -> Any:  # noqa: PLR0911 - one for each kind
+    """Return a saved value of a field; `now` is what the fresh owner has there."""
+    if _is_made_in_place(now):
         return _one(now, saved, make)
-    if type(saved) in _AS_THEY_ARE and (make is None or saved is None):
+    if type(saved) in _AS_THEY_ARE and (make.call is None or saved is None):
         return saved
     match now:
         case dict():
@@ -128,14 +158,12 @@ def _restored(now: Any, saved: Any, make: Any) -> Any:  # noqa: PLR0911 - one fo
             now.update(fresh)
             return now
         case list() | deque() | tuple():
-            if (
-                make is None
-                and isinstance(now, tuple)
-                and not any(map(_is_machine, map(type, now)))
-            ):
-                return _copied(saved)
-            there = list(now) if len(now) == len(saved) else [None] * len(saved)
-            made = [_one(*pair, make, at) for at, pair in enumerate(zip(there, saved, strict=True))]
+            if make.call is None and not any(map(_has_a_type, now)):
+                made = _copied(saved)
+            else:
+                there = list(now) if len(now) == len(saved) else [None] * len(saved)
+                pairs = enumerate(zip(there, saved, strict=True))
+                made = [_one(*pair, make, at) for at, pair in pairs]
             if isinstance(now, tuple):
                 return tuple(made)
             now.clear()
@@ -146,25 +174,29 @@ def _restored(now: Any, saved: Any, make: Any) -> Any:  # noqa: PLR0911 - one fo
     return _one(now, saved, make)
 
 
-def _one(now: Any, saved: Any, make: Any, *key: Any) -> Any:
-    """Return a saved value or element, in a machine that is there or a fresh one."""
-    is_there = _is_machine(type(now))
-    if saved is None and not (is_there and _declared(now) is None):  # which may save anything
+def _one(now: Any, saved: Any, make: _Make, *key: Any) -> Any:
+    """Return a saved value or element: by what makes it, or as what is there."""
+    packs_itself = _is_machine(type(now)) and _declared(now) is None  # and may save anything
+    if saved is None and not packs_itself:
         return None
-    if isinstance(make, type) and not _is_machine(make):
-        return make(*_copied(saved))
-    if make is not None and not is_there:
-        now = make(*key)
+    if make.call in _CONTAINERS:
+        return make.call(_copied(saved))
+    if make.call is not None and not make.fresh:
+        return make.call(*_copied(saved))
+    if make.call is not None and not _is_machine(type(now)):
+        now = make.call(*key)
     if _is_machine(type(now)):
         restore(now, saved)
         return now
     if isinstance(now, deque):
-        return _restored(now, saved, None)
-    return _copied(saved)
+        return deque(_copied(saved), maxlen=now.maxlen)
+    return type(now)(*_copied(saved)) if _is_record(now) else _copied(saved)
 
 
 def _copied(saved: Any) -> Any:
     """Return a saved value that shares no container and no array with the saved one."""
+    if type(saved) in _AS_THEY_ARE:
+        return saved
     match saved:
         case np.ndarray():
             return saved.copy()
@@ -173,5 +205,5 @@ def _copied(saved: Any) -> Any:
         case tuple():
             return tuple([_copied(own) for own in saved])
         case list():
-            return [_copied(own) for own in saved]
+            return [own if type(own) in _AS_THEY_ARE else _copied(own) for own in saved]
     return saved

@@ -29,6 +29,8 @@ from slackwater.runtime.patterns.worlds import answer
 class DriftMatcher:
     """What is known of one key; as a `KeyMatcher`, where each possible match leaves.
 
+    It packs itself: lanes and choices share their events, which are saved once.
+
     Args:
         layout: of all keys.
         holds: of predicates that read earlier events.

@@ -5,6 +5,8 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from typing import Any
 
+from slackwater.runtime.model.state import Fields
+
 
 class Log:
     """Events in order.
@@ -17,6 +19,7 @@ class Log:
         turns: {number: its place in the whole stream}.
     """
 
+    STATE = Fields("numbers", "times_ns", "fits", "values", "turns")
     __slots__ = ("fits", "numbers", "times_ns", "turns", "values")
 
     def __init__(self) -> None:
@@ -79,15 +82,3 @@ class Log:
             self.values.pop(number, None)
         del self.numbers[:gone], self.times_ns[:gone]
         return True
-
-    def snapshot(self) -> list[Any]:
-        """Return all of them."""
-        return [
-            [number, time_ns, self.turns[number], list(self.fits[number]), self.values.get(number)]
-            for number, time_ns in zip(self.numbers, self.times_ns, strict=True)
-        ]
-
-    def restore(self, state: list[Any]) -> None:
-        """Continue from a snapshot."""
-        for number, time_ns, turn, fits, values in state:
-            self.add(number, time_ns, turn, tuple(fits), values)

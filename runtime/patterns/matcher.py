@@ -14,6 +14,7 @@ from collections.abc import Iterator, Set
 from functools import partial
 from typing import Any
 
+from slackwater.runtime.model.state import Fields
 from slackwater.runtime.patterns.chain import Chain
 from slackwater.runtime.patterns.ending import Accepts
 from slackwater.runtime.patterns.log import Log
@@ -38,6 +39,8 @@ class KeyMatcher(ABC):
         log: the events that may be in a match to come.
         waiting: what waits for the end of a scope.
     """
+
+    STATE = Fields("log", "_low", "_used", "waiting", elements={"_used": set})
 
     def __init__(self, settings: Settings, holds: HoldsOfTurns) -> None:
         self._settings = settings
@@ -227,9 +230,5 @@ class KeyMatcher(ABC):
         return Found(time_ns, is_behind, turn, order, start_ns, parts, which)
 
     @abstractmethod
-    def snapshot(self) -> dict[str, Any]:
-        """Return all state, as plain values; lists are made anew from the events."""
-
-    @abstractmethod
-    def restore(self, state: dict[str, Any]) -> None:
-        """Continue from a snapshot."""
+    def after_restore(self) -> None:
+        """Make lists of the events."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
+from slackwater.runtime.model.state import Fields
 from slackwater.runtime.patterns.chain import Chain
 from slackwater.runtime.patterns.rules import Roles, Rules
 from slackwater.runtime.patterns.scopes import Window
@@ -16,6 +17,7 @@ class OwnLists:
     `kept` are numbers of events that it has, and the windows that share lists have not.
     """
 
+    STATE = Fields("window", "kept")
     __slots__ = ("_rules", "chains", "kept", "window")
 
     def __init__(self, window: Window, rules: tuple[Rules, ...]) -> None:

@@ -6,6 +6,7 @@ from bisect import bisect_right
 from collections import deque
 from typing import Any
 
+from slackwater.runtime.model.state import Fields
 from slackwater.runtime.patterns.chain import Chain
 from slackwater.runtime.patterns.matcher import NONE, KeyMatcher
 from slackwater.runtime.patterns.naming import Match
@@ -16,6 +17,8 @@ from slackwater.runtime.patterns.waiting import What
 
 class ReachMatcher(KeyMatcher):
     """See `KeyMatcher`; its scope is `Within`."""
+
+    STATE = KeyMatcher.STATE + Fields("_queues", elements={"_queues": deque})
 
     def __init__(self, settings: Settings, holds: HoldsOfTurns) -> None:
         super().__init__(settings, holds)
@@ -195,22 +198,6 @@ class ReachMatcher(KeyMatcher):
             for chain in self._chains:
                 chain.remove(gone)
 
-    def snapshot(self) -> dict[str, Any]:
-        """Return all state; see `KeyMatcher`."""
-        return {
-            "log": self.log.snapshot(),
-            "low": self._low,
-            "used": sorted(self._used[0]),
-            "waiting": self.waiting.snapshot(),
-            "queues": [[list(what) for what in queue] for queue in self._queues],
-        }
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Continue from a snapshot."""
-        self.log.restore(state["log"])
-        self._low = state["low"]
-        self.waiting.restore(state["waiting"])
-        self._queues = [deque(map(tuple, queue)) for queue in state["queues"]]
-        used = set(state["used"])
-        self._used = {0: used}
-        self._replay(self._chains, 0, NONE if self._keeps_used else used)
+    def after_restore(self) -> None:
+        """Make lists of the events that are left."""
+        self._replay(self._chains, 0, NONE if self._keeps_used else self._used[0])

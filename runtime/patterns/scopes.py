@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
+from slackwater.runtime.model.state import Fields
 from slackwater.runtime.patterns.log import Log
 
 
@@ -45,6 +46,8 @@ class Within:
 class Windows(Protocol):
     """The windows of one key, as they open and end."""
 
+    STATE: Fields
+
     def pass_to(self, number: int, time_ns: int) -> None:
         """Let go of windows that have ended when an event of this number and time comes."""
         ...
@@ -70,14 +73,6 @@ class Windows(Protocol):
 
     def newest(self) -> int:
         """Return the key of the window that opened last."""
-        ...
-
-    def snapshot(self) -> list[list[int | None]]:
-        """Return all state."""
-        ...
-
-    def restore(self, state: list[list[int | None]]) -> None:
-        """Continue from a snapshot."""
         ...
 
 
@@ -128,6 +123,8 @@ WindowRule = TimeWindows | CountWindows | OpenedWindows
 
 
 class _TimeRun:
+    STATE = Fields("_time_ns")
+
     def __init__(self, rule: TimeWindows) -> None:
         self._rule = rule
         self._time_ns = 0
@@ -161,15 +158,11 @@ class _TimeRun:
     def newest(self) -> int:
         return self._time_ns // self._rule.slide_ns
 
-    def snapshot(self) -> list[list[int | None]]:
-        return [[self._time_ns]]
-
-    def restore(self, state: list[list[int | None]]) -> None:
-        (self._time_ns,) = state[0]  # type: ignore[assignment]
-
 
 class _ListRun:
     """Windows that are listed while they are open."""
+
+    STATE = Fields("_open", "_ended", "_keys", elements={"_open": Window})
 
     def __init__(self, rule: CountWindows | OpenedWindows) -> None:
         self._rule = rule
@@ -227,11 +220,3 @@ class _ListRun:
 
     def newest(self) -> int:
         return self._keys - 1
-
-    def snapshot(self) -> list[list[int | None]]:
-        return [[self._keys], *(list(one) for one in self._open[self._ended :])]
-
-    def restore(self, state: list[list[int | None]]) -> None:
-        (self._keys,) = state[0]  # type: ignore[assignment]
-        self._open = [Window(*one) for one in state[1:]]  # type: ignore[arg-type]
-        self._ended = 0

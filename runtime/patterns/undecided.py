@@ -30,7 +30,9 @@ class Waits(NamedTuple):
 
 
 class Undecided:
-    """Those of one key.
+    """Choices of one key that wait.
+
+    Its matcher has the events of all choices: so of each choice their places are saved.
 
     Args:
         decide: gives what leaves of one.

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
+from slackwater.runtime.model.state import Fields
 from slackwater.runtime.patterns.settings import Found
 
 What: TypeAlias = tuple[int, ...]
@@ -25,6 +26,7 @@ class Waiting:
         decides: what leaves.
     """
 
+    STATE = Fields("_heap")
     __slots__ = ("_decides", "_heap")
 
     def __init__(self, decides: Decides) -> None:
@@ -56,11 +58,3 @@ class Waiting:
             if again is not None:
                 heapq.heappush(self._heap, again)
         return found
-
-    def snapshot(self) -> list[Any]:
-        """Return all of it."""
-        return [[due_ns, list(what)] for due_ns, what in self._heap]
-
-    def restore(self, state: list[Any]) -> None:
-        """Continue from a snapshot."""
-        self._heap = [(due_ns, tuple(what)) for due_ns, what in state]

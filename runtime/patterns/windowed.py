@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from typing import Any
 
+from slackwater.runtime.model.state import Fields
 from slackwater.runtime.patterns.matcher import NONE, KeyMatcher
 from slackwater.runtime.patterns.naming import Match
 from slackwater.runtime.patterns.own_lists import OwnLists
@@ -22,6 +23,19 @@ class WindowMatcher(KeyMatcher):
     Attributes:
         windows: those that are open.
     """
+
+    STATE = KeyMatcher.STATE + Fields(
+        "windows",
+        "_full",
+        "_counts",
+        "_own",
+        "_lost",
+        "_gone",
+        "_given_up",
+        "_now",
+        "_closing",
+        elements={"_own": "_new_own", "_lost": set, "_closing": Window},
+    )
 
     def __init__(self, settings: Settings, holds: HoldsOfTurns) -> None:
         super().__init__(settings, holds)
@@ -369,37 +383,11 @@ class WindowMatcher(KeyMatcher):
 
     # -- state ----------------------------------------------------------------------------
 
-    def snapshot(self) -> dict[str, Any]:
-        """Return all state; see `KeyMatcher`."""
-        return {
-            "log": self.log.snapshot(),
-            "windows": self.windows.snapshot(),
-            "full": self._full,
-            "counts": [list(one) for one in self._counts.items()],
-            "given_up": [list(one) for one in self._given_up.items()],
-            "now": [self._now, self._low],
-            "own": [[list(own.window), sorted(own.kept)] for own in self._own.values()],
-            "gone": sorted(self._gone),
-            "used": [[key, sorted(gone)] for key, gone in self._used.items()],
-            "lost": [[key, sorted(gone)] for key, gone in self._lost.items()],
-            "waiting": self.waiting.snapshot(),
-            "closing": [list(one) for one in self._closing.values()],
-        }
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Continue from a snapshot."""
-        self.log.restore(state["log"])
-        self.windows.restore(state["windows"])
-        self.waiting.restore(state["waiting"])
-        self._closing = {one[0]: Window(*one) for one in state["closing"]}
-        self._full = state["full"]
-        self._counts = dict(state["counts"])
-        self._given_up, (self._now, self._low) = dict(state["given_up"]), state["now"]
-        self._used = {key: set(gone) for key, gone in state["used"]}
-        self._lost = {key: set(gone) for key, gone in state["lost"]}
-        self._gone = set(state["gone"])
+    def after_restore(self) -> None:
+        """Make lists of the events that are left, and those of windows that differ."""
         self._replay(self._chains, 0, NONE, self._gone)
-        for one, kept in state["own"]:
-            own = self._make_own(Window(*one))
-            own.kept = set(kept)
+        for own in self._own.values():
             self._fill(own)
+
+    def _new_own(self, key: int) -> OwnLists:
+        return OwnLists(Window(key, 0, 0, None, None), self._settings.rules)

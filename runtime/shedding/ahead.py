@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from math import exp
 
+from slackwater.runtime.model.state import Fields
+
 BUSY = 0.9
 """Of the time: from there on events are taken to wait for the work on others."""
 
@@ -22,6 +24,8 @@ class Ahead:
     Attributes:
         is_busy: whether there has been no time to spare lately.
     """
+
+    STATE = Fields("_busy", "_found_ns")
 
     def __init__(self, horizon_ns: int) -> None:
         self._horizon_ns = horizon_ns
@@ -56,12 +60,6 @@ class Ahead:
             keep = exp(-taken_ns / self._horizon_ns)
             self._found_ns += (1 - keep) * (now_ns - self._found_ns)
 
-    def snapshot(self) -> list[float | None]:
-        """Return all state, as plain values."""
-        return [self._busy, self._found_ns]
-
-    def restore(self, state: list[float | None]) -> None:
-        """Continue from a snapshot."""
-        busy, self._found_ns = state
-        assert busy is not None
-        self._busy, self.is_busy = busy, busy >= BUSY
+    def after_restore(self) -> None:
+        """Tell from the share of the time whether there was some to spare."""
+        self.is_busy = self._busy >= BUSY

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from slackwater.runtime.model.state import Fields
 from slackwater.runtime.shedding.draws import FloatArray
 from slackwater.runtime.shedding.table import UtilityTable
 
@@ -32,6 +33,8 @@ class ChangeTest:
 
     Source: [espice] §3.6 leaves it to future work. Page, *Continuous inspection schemes*, 1954.
     """
+
+    STATE = Fields("statistic", "_turns", "_sum", "_above")
 
     def __init__(self) -> None:
         self.statistic = 0.0
@@ -61,15 +64,6 @@ class ChangeTest:
         if compared is not None:
             self._turns, self._sum = self._turns + 1, self._sum + self.statistic
         return False
-
-    def snapshot(self) -> list[float]:
-        """Return all state, as plain values."""
-        return [self.statistic, self._turns, self._sum, self._above]
-
-    def restore(self, state: list[float]) -> None:
-        """Continue from a snapshot."""
-        self.statistic, self._sum, self._above = float(state[0]), float(state[2]), float(state[3])
-        self._turns = int(state[1])
 
 
 def _deviate(share: float, freedom: int) -> float:

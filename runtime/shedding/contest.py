@@ -9,11 +9,10 @@ all events go, and not when a sixth does.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from slackwater.runtime.model import Int64Array
+from slackwater.runtime.model.state import Fields
 from slackwater.runtime.shedding.draws import FloatArray
 from slackwater.runtime.shedding.espice import EspiceShedder
 from slackwater.runtime.shedding.evidence import Evidence
@@ -40,6 +39,7 @@ class ContestShedder(Shedder):
     prequential validation (Dawid 1984): each window judges before it teaches.
     """
 
+    STATE = Shedder.STATE + Fields("_plain", "_richer", "evidence", "_at")
     is_by_window = True
 
     def __init__(self, model: Model, *, seed: int) -> None:
@@ -160,20 +160,7 @@ class ContestShedder(Shedder):
         """Return which pairs of a read are dropped, by the model that is used."""
         return self.model.drop_spans(types, spans, events=events, features=features)
 
-    def snapshot(self) -> dict[str, Any]:
-        """Return all state, as plain values."""
-        return super().snapshot() | {
-            "plain": self._plain.snapshot(),
-            "richer": self._richer.snapshot(),
-            "evidence": self.evidence.snapshot(),
-            "at": self._at,
-        }
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Continue from a snapshot."""
-        self._plain.restore(state["plain"])
-        self._richer.restore(state["richer"])
-        self.evidence.restore(state["evidence"])
-        self._at = int(state["at"])
+    def after_restore(self) -> None:
+        """Weigh what was learnt, and aim."""
         self._weigh()
-        super().restore(state)
+        super().after_restore()

@@ -11,6 +11,8 @@ so much for each of its pairs with a window, as intervals were in which nothing 
 
 from __future__ import annotations
 
+from slackwater.runtime.model.state import Fields
+
 _RIDGE = 1e-3
 """How firmly the fixed part stays as it was found before, while one share of pairs is seen only. It
 begins with 0: all of the time is saved, as [espice] takes it."""
@@ -23,6 +25,8 @@ class Costs:
 
     The line is of ratios: of what an event that is kept would have taken.
     """
+
+    STATE = Fields("_fixed", "_saved", "_lately", "_sums", "_plain")
 
     def __init__(self) -> None:
         self._fixed = self._saved = 0.0
@@ -92,19 +96,11 @@ class Costs:
         self._fixed = fixed
         self._saved = max((tk - fixed * k) / kk, 0.0) if kk > 0 else self._saved
 
-    def snapshot(self) -> list[float]:
-        """Return all state, as plain values."""
-        return [self._fixed, self._saved, *self._lately, *self._sums, *self._plain.sums]
-
-    def restore(self, state: list[float]) -> None:
-        """Continue from a snapshot."""
-        numbers = [float(one) for one in state]
-        self._fixed, self._saved = numbers[:2]
-        self._lately, self._sums, self._plain.sums = numbers[2:4], numbers[4:9], numbers[9:]
-
 
 class _Plain:
     """Of intervals without drops: so long for an event, and for each of its pairs."""
+
+    STATE = Fields("sums")
 
     def __init__(self) -> None:
         self.sums = [0.0] * 5  # of events, pairs, ns; of pairs² and pairs · ns for an event

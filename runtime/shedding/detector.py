@@ -14,6 +14,7 @@ from math import exp
 from typing import Any
 
 from slackwater.runtime.model import NS_PER_SECOND, format_ns
+from slackwater.runtime.model.state import Fields
 from slackwater.runtime.shedding.ahead import Ahead
 from slackwater.runtime.shedding.breaks import PLAIN_F, partitions_of
 from slackwater.runtime.shedding.costs import Costs
@@ -101,6 +102,11 @@ class Verdict:
     is_drained: bool = True
 
 
+def verdict_of(amount: tuple[float, int] | None, *rest: Any) -> Verdict:
+    """Return a verdict from its saved values."""
+    return Verdict(None if amount is None else Amount(*amount), *rest)
+
+
 class OverloadDetector:
     """Follows an operator's load.
 
@@ -114,6 +120,21 @@ class OverloadDetector:
     level than it starts at, latency is also taken from ages, and more is dropped as long as these
     grow.
     """
+
+    STATE = Fields(
+        "f",
+        "_costs",
+        "_came",
+        "_before_ns",
+        "_last_ns",
+        "_is_on",
+        "_age_ns",
+        "_bearable",
+        "_ahead",
+        "_empty_ns",
+        "_asked",
+        "_lately",
+    )
 
     def __init__(self, settings: Overload) -> None:
         self.f = PLAIN_F if settings.f is None else settings.f
@@ -302,28 +323,3 @@ class OverloadDetector:
             f"{self._rate:.0f} events a second take {self._rate * whole_s:.2f} s, of which "
             f"dropping all saves {most:.2f} s: a replica more, or a faster step in front, is needed"
         )
-
-    def snapshot(self) -> dict[str, Any]:
-        """Return all state, as plain values."""
-        return {
-            "f": self.f,
-            "costs": self._costs.snapshot(),
-            "came": list(self._came),
-            "last_ns": [self._before_ns, self._last_ns],
-            "is_on": self._is_on,
-            "age": [self._age_ns, self._bearable],
-            "ahead": self._ahead.snapshot(),
-            "empty_ns": self._empty_ns,
-            "asked": [self._asked, *self._lately],
-        }
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Continue from a snapshot."""
-        self.f, self._came = state["f"], list(state["came"])
-        self._before_ns, self._last_ns = state["last_ns"]
-        self._is_on = state["is_on"]
-        self._age_ns, self._bearable = state["age"]
-        self._ahead.restore(state["ahead"])
-        self._empty_ns = state["empty_ns"]
-        self._asked, *self._lately = state["asked"]
-        self._costs.restore(state["costs"])

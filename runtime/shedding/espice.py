@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from slackwater.runtime.model import Int64Array
+from slackwater.runtime.model.state import Fields
 from slackwater.runtime.shedding.change import ChangeTest
 from slackwater.runtime.shedding.draws import FloatArray
 from slackwater.runtime.shedding.places import Sizes, end_cells, first_cells, within
@@ -40,6 +40,7 @@ class EspiceShedder(Shedder):
     Source: [espice] §3.3, §3.5, §3.6.
     """
 
+    STATE = Shedder.STATE + Fields("_table", "_test", "turns", "changes")
     is_by_window = True
     _looks_at = "type, place"
 
@@ -257,20 +258,7 @@ class EspiceShedder(Shedder):
             rows, pieces, surely=surely, open_=open_, events=events, drawn=self.drawn
         )
 
-    def snapshot(self) -> dict[str, Any]:
-        """Return all state, as plain values."""
-        return super().snapshot() | {
-            "table": self._table.snapshot(),
-            "test": None if self._test is None else self._test.snapshot(),
-            "turns": self.turns,
-            "changes": self.changes,
-        }
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Continue from a snapshot."""
-        self._table.restore(state["table"])
-        if self._test is not None:
-            self._test.restore(state["test"])
-        self.turns, self.changes = int(state["turns"]), int(state["changes"])
+    def after_restore(self) -> None:
+        """Build the model, and aim."""
         self._rebuild()
-        super().restore(state)
+        super().after_restore()

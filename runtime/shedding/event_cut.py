@@ -15,11 +15,11 @@ rank      worth ≤ 2⁻²³   …   2⁻³: w5 w2 w9   2⁻²: w5 w2 w9   …  
 from __future__ import annotations
 
 from math import exp
-from typing import Any
 
 import numpy as np
 
 from slackwater.runtime.model import BoolArray, Int64Array
+from slackwater.runtime.model.state import Fields
 from slackwater.runtime.shedding.draws import FloatArray, draws_of_events
 
 _POWERS = 32
@@ -41,6 +41,8 @@ class EventCut:
     Source: [espice] §3.4 and Algorithm 1, of events in place of pairs, over the stream that came
         last in place of a partition of a window.
     """
+
+    STATE = Fields("_counts", "_events")
 
     def __init__(self, *, seed: int) -> None:
         self._seed = seed
@@ -77,14 +79,6 @@ class EventCut:
         keep = exp(-len(ranks) / max(length, 1.0))
         self._counts = keep * self._counts + np.bincount(ranks, minlength=RANKS)
         self._events = keep * self._events + len(ranks)
-
-    def snapshot(self) -> list[Any]:
-        """Return all state, as plain values."""
-        return [self._counts.copy(), self._events]
-
-    def restore(self, state: list[Any]) -> None:
-        """Continue from a snapshot."""
-        self._counts, self._events = np.array(state[0]), float(state[1])
 
 
 def ranks_of(worths: FloatArray, draws: FloatArray) -> Int64Array:

@@ -14,11 +14,10 @@ nothing is believed before seven of them, however large a difference is.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from slackwater.runtime.model import BoolArray, Int64Array
+from slackwater.runtime.model.state import Fields
 from slackwater.runtime.shedding.draws import FloatArray
 
 BLOCK = 32
@@ -39,6 +38,8 @@ class Evidence:
     Attributes:
         is_better: shape (amounts,), where the richer model is to be used.
     """
+
+    STATE = Fields("is_better", "_windows", "_block", "_sums", "_matches", "_lost")
 
     def __init__(self, amounts: int) -> None:
         self.is_better: BoolArray = np.zeros(amounts, np.bool_)
@@ -92,14 +93,3 @@ class Evidence:
         self._sums *= _KEEP
         self._lost *= _KEEP
         self._matches *= _KEEP
-
-    def snapshot(self) -> list[Any]:
-        """Return all state, as plain values."""
-        counted = [self._block.copy(), self._sums.copy(), self._matches, self._lost.copy()]
-        return [self.is_better.copy(), self._windows, *counted]
-
-    def restore(self, state: list[Any]) -> None:
-        """Continue from a snapshot."""
-        is_better, self._windows, block, sums, self._matches, lost = state
-        self.is_better, self._block = np.array(is_better), np.array(block)
-        self._sums, self._lost = np.array(sums), np.array(lost)

@@ -8,11 +8,10 @@ few events to say is taken from its type, as eSPICE would have it.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from slackwater.runtime.model import Int64Array
+from slackwater.runtime.model.state import Fields
 from slackwater.runtime.shedding.draws import mixed
 from slackwater.runtime.shedding.espice import EspiceShedder
 from slackwater.runtime.shedding.scales import scaled
@@ -38,6 +37,7 @@ class FeaturedShedder(EspiceShedder):
     are its idea. Differs: no trees; smoothing by the type in their place.
     """
 
+    STATE = EspiceShedder.STATE + Fields("_kinds", "_owners")
     _looks_at = "type, place, feature"
 
     def __init__(self, model: Model, *, seed: int) -> None:
@@ -95,19 +95,6 @@ class FeaturedShedder(EspiceShedder):
         is_known = (place >= 0) & (self._owners[kinds] == types)
         plain = np.where((types >= 0) & (types < self._types), types, self._types - 1)
         return np.where(is_known, place, plain)
-
-    def snapshot(self) -> dict[str, Any]:
-        """Return all state, as plain values."""
-        return super().snapshot() | {
-            "kinds": self._kinds.snapshot(),
-            "owners": self._owners.copy(),
-        }
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Continue from a snapshot."""
-        self._kinds.restore(state["kinds"])
-        self._owners = np.array(state["owners"])
-        super().restore(state)
 
 
 def types_in_front(types: Int64Array, carried: Int64Array, *, classes: int = 8) -> Int64Array:

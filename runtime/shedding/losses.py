@@ -15,10 +15,10 @@ the standard error of the ratio of these two sums, by linearisation (Cochran 197
 from __future__ import annotations
 
 from math import sqrt
-from typing import Any
 
 import numpy as np
 
+from slackwater.runtime.model.state import Fields
 from slackwater.runtime.shedding.draws import FloatArray
 
 _ROWS, _MATCHES, _LOST, _FALSE = range(4)
@@ -33,6 +33,10 @@ class Losses:
         windows: that were judged.
         matches: of them, had nothing been dropped.
     """
+
+    STATE = Fields(
+        "windows", "matches", "_came", "_sums", "_products", "_open", "_blocks", "_omitted"
+    )
 
     def __init__(self) -> None:
         self.windows = self.matches = 0
@@ -134,17 +138,3 @@ class Losses:
             variance += scales[state] ** 2 * max(float(by @ products[state] @ by), 0.0)
         # Where all were found, or none, so many blocks do not tell a few from none.
         return sqrt(variance / matches**2 + (1 / (self._blocks + 2)) ** 2)
-
-    def snapshot(self) -> list[Any]:
-        """Return all state, as plain values."""
-        counts = [self.windows, self.matches, self._blocks]
-        sums = [self._came.tolist(), self._sums.tolist(), self._products.tolist()]
-        open_ = [[block, own.tolist()] for block, own in self._open.items()]
-        return [*counts, *sums, open_, list(self._omitted)]
-
-    def restore(self, state: list[Any]) -> None:
-        """Continue from a snapshot."""
-        self.windows, self.matches, self._blocks = state[:3]
-        self._came, self._sums, self._products = (np.array(one) for one in state[3:6])
-        self._open = {block: np.array(own) for block, own in state[6]}
-        self._omitted = list(state[7])

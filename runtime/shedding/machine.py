@@ -11,21 +11,21 @@ report()           → figures
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
 from slackwater.runtime.model import BoolArray, Int64Array
+from slackwater.runtime.model.state import Fields
 from slackwater.runtime.shedding.breaks import choose_f
 from slackwater.runtime.shedding.contest import ContestShedder
-from slackwater.runtime.shedding.detector import Load, OverloadDetector, Verdict
+from slackwater.runtime.shedding.detector import Load, OverloadDetector, Verdict, verdict_of
 from slackwater.runtime.shedding.espice import EspiceShedder
 from slackwater.runtime.shedding.featured import FeaturedShedder
 from slackwater.runtime.shedding.matches import RecentMatches
 from slackwater.runtime.shedding.places import Sizes
 from slackwater.runtime.shedding.rivals import BaselineShedder, RandomShedder
 from slackwater.runtime.shedding.settings import Espice
-from slackwater.runtime.shedding.shedder import CHANCE, Amount, Shedder
+from slackwater.runtime.shedding.shedder import CHANCE, Shedder
 from slackwater.runtime.shedding.windows import FinishedWindows
 
 _LIKELY_SHARE = 1 / 6
@@ -83,6 +83,21 @@ class Shedding:
         shedder: which pairs are dropped.
         detector: how much.
     """
+
+    STATE = Fields(
+        "shedder",
+        "detector",
+        "_matches",
+        "_verdict",
+        "_turns",
+        "_pairs",
+        "_dropped",
+        "_starts",
+        "_uncured",
+        "_aimed",
+        "_ranked",
+        elements={"_verdict": verdict_of},
+    )
 
     def __init__(self, settings: Espice) -> None:
         self._settings = settings
@@ -183,30 +198,6 @@ class Shedding:
             lost_shares=contest.lost_shares if contest else None,
         )
 
-    def snapshot(self) -> dict[str, Any]:
-        """Return all state, as plain values."""
-        return {
-            "shedder": self.shedder.snapshot(),
-            "detector": self.detector.snapshot(),
-            "matches": self._matches.snapshot(),
-            "verdict": None if self._verdict is None else _plain(self._verdict),
-            "turns": self._turns,
-            "counts": [self._pairs, self._dropped, self._starts, self._uncured],
-            "aimed": self._aimed,
-            "ranked": dict(self._ranked),
-        }
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Continue from a snapshot."""
-        self.shedder.restore(state["shedder"])
-        self.detector.restore(state["detector"])
-        self._matches.restore(state["matches"])
-        verdict = state["verdict"]
-        self._verdict = None if verdict is None else _verdict_of(verdict)
-        self._turns, self._aimed = state["turns"], state["aimed"]
-        self._pairs, self._dropped, self._starts, self._uncured = state["counts"]
-        self._ranked = dict(state["ranked"])
-
 
 def shedder_of(settings: Espice) -> Shedder:
     """Return the shedder that a user asks for."""
@@ -229,13 +220,3 @@ def _learner(shedder: Shedder) -> EspiceShedder | None:
     if isinstance(shedder, ContestShedder):
         return shedder.model
     return shedder if isinstance(shedder, EspiceShedder) else None
-
-
-def _plain(verdict: Verdict) -> dict[str, Any]:
-    amount = verdict.amount
-    return vars(verdict) | {"amount": amount and [amount.share, amount.partitions]}
-
-
-def _verdict_of(state: dict[str, Any]) -> Verdict:
-    amount = state["amount"]
-    return Verdict(**state | {"amount": amount and Amount(amount[0], amount[1])})

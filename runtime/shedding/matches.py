@@ -7,11 +7,11 @@ its events is dropped, and with it every other one of its window that it is in.
 from __future__ import annotations
 
 from collections import deque
-from typing import Any
 
 import numpy as np
 
 from slackwater.runtime.model import Int64Array
+from slackwater.runtime.model.state import Fields
 from slackwater.runtime.shedding.shedder import Shedder
 from slackwater.runtime.shedding.windows import FinishedWindows
 
@@ -29,6 +29,8 @@ class RecentMatches:
     Args:
         most: how many are kept.
     """
+
+    STATE = Fields("_matches")
 
     def __init__(self, most: int = MOST_MATCHES) -> None:
         self._matches: deque[_Match] = deque(maxlen=most)
@@ -84,13 +86,3 @@ class RecentMatches:
         logs *= np.repeat([one[4] for one in self._matches], counts)
         whole = np.exp(np.add.reduceat(logs, np.cumsum(counts) - counts))
         return explore + (1.0 - explore) * float(whole.mean())
-
-    def snapshot(self) -> list[list[Any]]:
-        """Return all state, as plain values."""
-        return [list(one) for one in self._matches]
-
-    def restore(self, state: list[list[Any]]) -> None:
-        """Continue from a snapshot."""
-        self._matches.clear()
-        for size, types, positions, features, stands_for in state:
-            self._matches.append((int(size), types, positions, features, float(stands_for)))

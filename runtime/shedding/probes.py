@@ -12,10 +12,11 @@ rows   |----------██----|---██-----------|--------------██|      █
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from slackwater.runtime.model.state import Fields
 from slackwater.runtime.shedding.draws import draws_of_windows
 
 ONE_OF = 8
@@ -68,6 +69,20 @@ class Probes:
         least: one of so many events that fit may be noted for tried windows, at most.
         has_gaps: whether rows between blocks need not be looked at: then blocks are short.
     """
+
+    STATE = Fields(
+        "_end",
+        "_number",
+        "_blocks",
+        "_opened",
+        "_seen",
+        "_fit",
+        "_span",
+        "_size",
+        "_one_of",
+        "_ended",
+        elements={"_blocks": Block},
+    )
 
     def __init__(self, *, least: int = ONE_OF, has_gaps: bool = True) -> None:
         self._has_gaps = has_gaps
@@ -140,16 +155,3 @@ class Probes:
         found = Block(self._number, first, first + length, stride / length)
         self._end, self._number = self._end + stride, self._number + 1
         return found
-
-    def snapshot(self) -> list[Any]:
-        """Return all state, as plain values."""
-        known = [self._end, self._number, self._opened, self._seen, self._fit]
-        lengths = [self._span, self._size, self._one_of, self._ended]
-        return [known, lengths, [list(one) for one in self._blocks]]
-
-    def restore(self, state: list[Any]) -> None:
-        """Continue from a snapshot."""
-        known, lengths, blocks = state
-        self._end, self._number, self._opened, self._seen, self._fit = known
-        self._span, self._size, self._one_of, self._ended = lengths
-        self._blocks = [Block(*one) for one in blocks]

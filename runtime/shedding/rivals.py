@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
 from slackwater.runtime.model import Int64Array
+from slackwater.runtime.model.state import Fields
 from slackwater.runtime.shedding.draws import FloatArray
 from slackwater.runtime.shedding.places import Sizes
 from slackwater.runtime.shedding.settings import Model
@@ -18,6 +18,8 @@ from slackwater.runtime.shedding.windows import FinishedWindows
 
 class RandomShedder(Shedder):
     """Drops every event with the same chance."""
+
+    STATE = Shedder.STATE + Fields("_windows", "_events")
 
     def __init__(self, *, seed: int, explore: float, sample: float) -> None:
         super().__init__(seed=seed, explore=explore, sample=sample)
@@ -59,15 +61,6 @@ class RandomShedder(Shedder):
         chances = self.chances(types, types, sizes=1, features=features)
         return chances, chances
 
-    def snapshot(self) -> dict[str, Any]:
-        """Return all state, as plain values."""
-        return super().snapshot() | {"windows": self._windows, "events": self._events}
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Continue from a snapshot."""
-        self._windows, self._events = int(state["windows"]), int(state["events"])
-        super().restore(state)
-
 
 class BaselineShedder(Shedder):
     """Drops of each type an amount that goes by its weight in the pattern and in windows.
@@ -83,6 +76,8 @@ class BaselineShedder(Shedder):
 
     Source: [espice] §4.1, *baseline*, which leaves open how the amounts follow from the utilities.
     """
+
+    STATE = Shedder.STATE + Fields("_recent", "_counts", "_windows", "_turns", "_sums")
 
     def __init__(self, repetitions: Mapping[int, int], *, model: Model, seed: int) -> None:
         super().__init__(seed=seed, explore=model.explore, sample=model.sample)
@@ -176,23 +171,6 @@ class BaselineShedder(Shedder):
         """Return the share of its type that is dropped, for each: the same at all places."""
         chances = self.chances(types, types, sizes=1, features=features)
         return chances, chances
-
-    def snapshot(self) -> dict[str, Any]:
-        """Return all state, as plain values."""
-        return super().snapshot() | {
-            "recent": self._recent.copy(),
-            "counts": self._counts.copy(),
-            "windows": self._windows,
-            "turns": self._turns,
-            "sums": list(self._sums),
-        }
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Continue from a snapshot."""
-        self._recent, self._counts = np.array(state["recent"]), np.array(state["counts"])
-        self._windows, self._turns = int(state["windows"]), int(state["turns"])
-        self._sums = [float(one) for one in state["sums"]]
-        super().restore(state)
 
 
 def shares_by_weight(frequency: FloatArray, repeated: FloatArray, share: float) -> FloatArray:

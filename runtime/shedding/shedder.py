@@ -14,11 +14,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from slackwater.runtime.model import BoolArray, Int64Array
+from slackwater.runtime.model.state import Fields
 from slackwater.runtime.shedding.draws import FloatArray, draws_of_events, draws_of_windows
 from slackwater.runtime.shedding.places import Sizes
 from slackwater.runtime.shedding.spans import Dropped, Spans, unfolded
@@ -52,6 +52,7 @@ class Shedder(ABC):
             is shed; `explore` of them at least.
     """
 
+    STATE = Fields("_amount", elements={"_amount": Amount})
     is_by_window = False
     """Whether what an event is worth depends on the windows that it is in."""
 
@@ -257,13 +258,6 @@ class Shedder(ABC):
     def _aimed(self) -> None:
         """Prepare for another amount."""
 
-    def snapshot(self) -> dict[str, Any]:
-        """Return all state, as plain values."""
-        amount = self._amount
-        return {"amount": None if amount is None else [amount.share, amount.partitions]}
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Continue from a snapshot."""
-        amount = state["amount"]
-        self._amount = None if amount is None else Amount(float(amount[0]), int(amount[1]))
+    def after_restore(self) -> None:
+        """Prepare for the amount."""
         self._aimed()

@@ -8,11 +8,11 @@ numbers are added between turns, so sums do not depend on how windows were cut i
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from slackwater.runtime.model import BoolArray, Int64Array
+from slackwater.runtime.model.state import Fields
 from slackwater.runtime.shedding.draws import FloatArray
 from slackwater.runtime.shedding.places import covered
 from slackwater.runtime.shedding.priors import prior_rates, ratio, shares_of_types
@@ -58,6 +58,8 @@ class UtilityTable:
 
     Source: [espice] §3.3, §3.6.
     """
+
+    STATE = Fields("_old", "_new")
 
     def __init__(self, cells: int, *, scale: Scale = "rank", smooth: float = 16.0) -> None:
         self._cells = cells
@@ -157,18 +159,11 @@ class UtilityTable:
         seen: BoolArray = np.any(old.seen > 0, axis=1) | np.any(old.hits > 0, axis=1)
         return seen
 
-    def snapshot(self) -> dict[str, Any]:
-        """Return all state, as plain values."""
-        return {"old": self._old.snapshot(), "new": self._new.snapshot()}
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Continue from a snapshot."""
-        self._old.restore(state["old"])
-        self._new.restore(state["new"])
-
 
 class _Counts:
     """Windows and their events, hits and seen events by type and cell, shape (types, cells)."""
+
+    STATE = Fields("windows", "sampled", "events", "hits", "seen")
 
     def __init__(self, cells: int) -> None:
         self.windows = self.sampled = self.events = 0.0
@@ -206,13 +201,6 @@ class _Counts:
         found.windows, found.sampled, found.events = self.windows, self.sampled, self.events
         found.hits, found.seen = self.hits[types], self.seen[types]
         return found
-
-    def snapshot(self) -> list[Any]:
-        return [self.windows, self.sampled, self.events, self.hits.copy(), self.seen.copy()]
-
-    def restore(self, state: list[Any]) -> None:
-        self.windows, self.sampled, self.events = (float(one) for one in state[:3])
-        self.hits, self.seen = np.array(state[3]), np.array(state[4])
 
 
 def _of_types(counts: FloatArray, types: int) -> FloatArray:

@@ -15,6 +15,8 @@ from hypothesis import strategies as st
 
 from slackwater.runtime.expressions.expressions import col
 from slackwater.runtime.model import END_NS, ON_ARRIVAL, READY_ONLY, START_NS, Batch, GateRead
+from slackwater.runtime.model.plain import from_plain, to_plain
+from slackwater.runtime.model.state import restore, save
 from slackwater.runtime.operators import make_operator
 from slackwater.runtime.operators.aggregate.schema import with_three
 from slackwater.runtime.operators.aggregate.step import (
@@ -275,10 +277,10 @@ def test_snapshot_and_restore_change_nothing(case: Case, data: st.DataObject, cu
     operator = case.make()
     leaves: Leaves = []
     for released in case.reads(segments, cut):
-        state = deep_copy(operator.snapshot())
+        state = deep_copy(to_plain(save(operator)))
         before = operator.rows_held, operator.late_dropped
         operator = case.make()
-        operator.restore(state)
+        restore(operator, from_plain(state))
         assert (operator.rows_held, operator.late_dropped) == before
         leaves += leaves_of([operator.work(released, now_ns=0).rows])
     assert leaves == expected
@@ -292,10 +294,10 @@ def test_snapshot_does_not_change_when_the_operator_goes_on(
     reads = list(case.reads(draw_stream(case, data), cut))
     operator, half = case.make(), len(reads) // 2
     run(operator, iter(reads[:half]))
-    state = operator.snapshot()  # and no copy of it, as in the test before this one
+    state = save(operator)  # and no copy of it, as in the test before this one
     first = run(operator, iter(reads[half:]))
     again = case.make()
-    again.restore(state)
+    restore(again, state)
     assert run(again, iter(reads[half:])) == first
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,6 +29,16 @@ class _Alone:
 
     def restore(self, state: int | None) -> None:
         self.number = state
+
+
+@dataclass(frozen=True)
+class _Span:
+    begin: _Place
+    rows: int
+
+
+def _span_of(begin: tuple[int, str], rows: int) -> _Span:
+    return _Span(_Place(*begin), rows)
 
 
 class _Packed:
@@ -65,7 +76,17 @@ class _Machine:
         "lines",
         "last",
         "doubled",
-        elements={"places": _Place, "of_key": "_new_counter", "maybe": _Counter, "last": _Place},
+        "place",
+        "span",
+        "gone",
+        elements={
+            "places": _Place,
+            "of_key": "_new_counter",
+            "maybe": _Counter,
+            "last": _Place,
+            "span": _span_of,
+            "gone": set,
+        },
     )
 
     def __init__(self) -> None:
@@ -81,6 +102,9 @@ class _Machine:
         self.lines: list[deque[int]] = [deque(), deque()]
         self.last = _Place(0, "")
         self.half = 0
+        self.place = _Place(0, "")
+        self.span: _Span | None = None
+        self.gone: dict[int, set[int]] = {}
         self.total = 0
 
     def _new_counter(self, key: int) -> _Counter:
@@ -116,6 +140,9 @@ def _full() -> _Machine:
     machine.lines[1].append(6)
     machine.last = _Place(9, "z")
     machine.half = 4
+    machine.place = _Place(4, "b")
+    machine.span = _Span(_Place(5, "c"), 2)
+    machine.gone = {3: {8, 6}}
     machine.after_restore()
     return machine
 
@@ -145,6 +172,10 @@ def test_a_fresh_machine_continues_from_what_was_saved() -> None:
     assert isinstance(fresh.last, _Place)
     assert fresh.last == (9, "z")
     assert fresh.half == 4
+    assert fresh.place.of == "b"
+    assert fresh.span == _Span(_Place(5, "c"), 2)
+    assert fresh.span.begin.of == "c"
+    assert fresh.gone == {3: {6, 8}}
 
 
 def test_what_was_saved_shares_nothing_with_either_machine() -> None:

@@ -28,6 +28,7 @@ from slackwater.runtime.model import (
     Message,
     batch_of,
 )
+from slackwater.runtime.model.state import save
 from slackwater.runtime.operators import make_operator
 from slackwater.runtime.operators.aggregate.segments import Wait
 from slackwater.runtime.operators.aggregate.step import (
@@ -234,7 +235,7 @@ def test_what_was_told_of_a_window_is_forgotten_once_it_cannot_be_corrected() ->
         rows = source_rows(0, [(at, 0, 7)])
         told = Arrived((at + 1) * MS, 77)
         operator.work(GateRead([rows], [None], at * MS, 0, at * MS, told), now_ns=0)
-        kept.append(sum(map(len, operator.snapshot()["closer"]["ends"])))
+        kept.append(sum(map(len, save(operator)["closer"]["ends"])))
     assert 0 < max(kept) < 5
 
 

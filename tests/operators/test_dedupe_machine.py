@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 from slackwater.runtime.model import READY_ONLY, START_NS, Batch, GateRead
+from slackwater.runtime.model.state import restore, save
 from slackwater.runtime.operators.dedupe.machine import DedupeMachine
 from slackwater.runtime.operators.dedupe.step import DedupeStep
 
@@ -62,9 +63,9 @@ def test_forgetting_goes_on_from_a_snapshot_as_before() -> None:
     for begin in range(0, 6000, 50):
         for one in (first, other):
             one.work(read_of(begin, begin + 50, frontier_ns=START_NS), 0)
-        state = other.snapshot()
+        state = save(other)
         other = machine(within_ns=2000)
-        other.restore(state)
+        restore(other, state)
         assert (other.rows_held, other.let_go) == (first.rows_held, first.let_go)
         counts.append(first.let_go)
     assert counts[-1] > 0

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from slackwater.runtime.errors import OperatorError, SettingError
 from slackwater.runtime.expressions.expressions import col, event_time
 from slackwater.runtime.model import END_NS, READY_ONLY, Batch, GateRead, batch_of
+from slackwater.runtime.model.state import save
 from slackwater.runtime.operators.join import index as join_index
 from slackwater.runtime.operators.join import machine as join
 from slackwater.runtime.operators.join import one_row
@@ -340,7 +341,7 @@ def test_join_holds_and_returns_only_columns_that_are_needed() -> None:
     result = joined.work(read(buses([1]), loops([1]), watermark=1), now_ns=0).rows
     assert result is not None
     assert list(result.columns) == ["flow"]
-    held = joined.snapshot()["state"]["rows"]["columns"]
+    held = save(joined)["state"]["rows"]["columns"]
     assert [list(side["columns"]) for side in held] == [[], ["flow"]]
 
 

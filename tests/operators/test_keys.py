@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from slackwater.runtime.model import Column
+from slackwater.runtime.model.state import restore, save
 from slackwater.runtime.operators.ground import codes as codes_page
 from slackwater.runtime.operators.ground.codes import IntCodes
 from slackwater.runtime.operators.ground.keys import KeyIndex, any_null
@@ -59,7 +60,7 @@ def check(rows: list[list[tuple[Any, ...]]], kinds: list[str]) -> None:
             known = {key: code // 2 for key, code in known.items() if code % 2 == 0}
         if number == 2:
             restored = KeyIndex(len(kinds))
-            restored.restore(index.snapshot())
+            restore(restored, save(index))
             index = restored
 
 
@@ -129,7 +130,7 @@ def test_snapshot_of_keys_of_two_widths_keeps_the_wide_ones() -> None:
     index.codes([np.array([1], np.int8)], 1)
     index.codes([np.array([1_000], np.int64)], 1)
     restored = KeyIndex(1)
-    restored.restore(index.snapshot())
+    restore(restored, save(index))
     assert restored.codes([np.array([1_000, 1])], 2).tolist() == [1, 0]
 
 

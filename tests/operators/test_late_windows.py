@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from slackwater.runtime.merge import SlackGate, Writer
 from slackwater.runtime.model import END_NS, Batch, GateRead, Int64Array
+from slackwater.runtime.model.state import restore, save
 from slackwater.runtime.operators import make_operator
 from slackwater.runtime.operators.aggregate.machine import AggregateMachine
 from slackwater.runtime.operators.aggregate.panes import PaneCells
@@ -89,7 +90,7 @@ def leaves(step: AggregateStep, read: list[GateRead]) -> Iterator[tuple[int, ...
             yield from zip(*(batch.columns[name].tolist() for name in names), strict=True)
         promise_ns = following_ns
         again = make_operator(step)
-        again.restore(machine.snapshot())
+        restore(again, save(machine))
         machine = again
     assert machine.rows_held == 0
 

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from slackwater.runtime.expressions.expressions import col
 from slackwater.runtime.model import END_NS, READY_ONLY, Batch, GateRead
+from slackwater.runtime.model.state import restore, save
 from slackwater.runtime.operators.pattern.machine import PatternMachine
 from slackwater.runtime.operators.pattern.step import PatternStep
 from slackwater.runtime.patterns import ending, naming
@@ -93,9 +94,9 @@ def left(
         if part:
             read = GateRead([batch_of(part)], [None], part[-1]["time"], 0, part[-1]["time"])
             found.append(machine.work(read, 0).rows)
-        state = deepcopy(machine.snapshot())
+        state = deepcopy(save(machine))
         machine = PatternMachine(step, most_kept_rows=100)
-        machine.restore(state)
+        restore(machine, state)
     found.append(machine.work(GateRead([None], [None], END_NS, 0, END_NS), 0).rows)
     assert machine.rows_held == 0
     leaves = []

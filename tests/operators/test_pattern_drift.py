@@ -17,6 +17,7 @@ import slackwater as sw
 from slackwater.runtime.errors import OperatorError
 from slackwater.runtime.model import END_NS, Batch, GateRead
 from slackwater.runtime.model.row_marks import REVISED, UNCERTAIN, rows_by_mark
+from slackwater.runtime.model.state import restore, save
 from slackwater.runtime.operators import make_operator
 from slackwater.runtime.operators.pattern.machine import PatternMachine
 from slackwater.runtime.operators.pattern.step import PatternStep
@@ -111,9 +112,9 @@ def left(step: Step, rows: list[Row], cuts: set[int]) -> list[Batch]:
         if made is not None:
             assert made.event_time_ns.min() >= promised
         promised = following
-        state = deepcopy(machine.snapshot())
+        state = deepcopy(save(machine))
         machine = make_operator(step)
-        machine.restore(state)
+        restore(machine, state)
     found.append(machine.work(GateRead([None], [None], END_NS, 0, END_NS), 0).rows)
     assert machine.rows_held == 0
     if isinstance(step, PatternStep) and "bounds_cut" in machine.counts():
@@ -301,7 +302,7 @@ def test_rows_are_held_no_longer_than_they_may_be_needed_and_keys_are_forgotten(
         most_rows = max(most_rows, len(machine._rows))
     assert most_rows < 100
     assert machine.rows_held <= 3 * (1024 + 1)  # a key that is not forgotten yet has its events
-    assert len(machine.snapshot()["of_key"]) <= 1024 + 1
+    assert len(save(machine)["matchers"]["of_key"]) <= 1024 + 1
 
 
 @a_third

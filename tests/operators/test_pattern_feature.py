@@ -12,6 +12,7 @@ import pytest
 
 from slackwater.runtime.expressions.expressions import Expr, col
 from slackwater.runtime.model import Batch, GateRead
+from slackwater.runtime.model.state import restore, save
 from slackwater.runtime.operators.pattern.kinds import EventKinds
 from slackwater.runtime.operators.pattern.machine import PatternMachine
 from slackwater.runtime.patterns.normal import Asked, Normal, Place, Sequence
@@ -64,9 +65,9 @@ def ran(
         read = GateRead([batch_of(begin, end)], [None], end - 1, 0, end - 1)
         batches.append(machine.work(read, now_ns=0).rows)
         if is_restored:
-            state = deepcopy(machine.snapshot())
+            state = deepcopy(save(machine))
             machine = PatternMachine(step, most_kept_rows=10**6)
-            machine.restore(state)
+            restore(machine, state)
     return leaves(batches), machine.counts().get("shedding")
 
 

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 from slackwater.runtime.model import END_NS, READY_ONLY, Batch, GateRead
+from slackwater.runtime.model.state import restore, save
 from slackwater.runtime.operators.pattern.machine import PatternMachine
 from slackwater.runtime.operators.pattern.shedding import Kept, WindowShedding
 from slackwater.runtime.operators.pattern.step import PatternStep
@@ -120,9 +121,9 @@ def test_what_leaves_is_what_windows_without_the_dropped_events_give(
         for row in range(len(times)):
             keys = range(-10, 60) if told[-1].is_shed[row] else told[-1].lost.get(row, ())
             lost |= {(key, first + row + 1) for key in keys}
-        state = deepcopy(machine.snapshot())
+        state = deepcopy(save(machine))
         machine = PatternMachine(step, most_kept_rows=10_000)
-        machine.restore(state)
+        restore(machine, state)
         assert machine._shedding is not None
         machine._shedding._overload._shedding.shedder.aim(Amount(0.4))
     counts = machine.counts().get("shedding")

@@ -22,6 +22,7 @@ from slackwater.runtime.model import (
 )
 from slackwater.runtime.model.plain import from_plain, to_plain
 from slackwater.runtime.model.row_marks import REVISED, concat_marks, marked, registered
+from slackwater.runtime.model.state import restore, save
 from slackwater.runtime.operators import make_operator
 from slackwater.runtime.operators.aggregate.step import Aggregate, AggregateStep, Window
 from slackwater.runtime.operators.ground.contract import Operator
@@ -69,7 +70,7 @@ def drawn(random: Random, since: int) -> list[int]:
 
 def restored(step: JoinStep | AggregateStep, machine: Operator) -> Operator:
     again = make_operator(step)
-    again.restore(from_plain(to_plain(machine.snapshot())))
+    restore(again, from_plain(to_plain(save(machine))))
     return again
 
 

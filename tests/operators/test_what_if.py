@@ -11,7 +11,10 @@ import numpy as np
 import pytest
 
 import slackwater as sw
+from slackwater.runtime.model.plain import from_plain, to_plain
+from slackwater.runtime.model.state import restore, save
 from slackwater.runtime.operators.pattern.machine import PatternMachine
+from slackwater.runtime.operators.pattern.open_windows import KeyWindows, OpenWindow
 from slackwater.runtime.operators.pattern.what_if import Judged, Seen, Trial, judged
 from slackwater.runtime.patterns.language import Seq
 from slackwater.runtime.patterns.normalise import normal_of
@@ -80,7 +83,10 @@ def test_a_window_that_would_lose_nothing_needs_no_second_look() -> None:
 
 def test_a_trial_survives_a_snapshot() -> None:
     one = trial_of([0, 1, 2], {2}, fits_abc)
-    assert Trial.of(one.snapshot()) == one
+    windows, again = (KeyWindows(TimeWindows(10, 10)) for _ in range(2))
+    windows.open.append(OpenWindow(0, 1, None, 10, 0, 5, 0, is_whole=False, trial=one))
+    restore(again, from_plain(to_plain(save(windows))))
+    assert again.open == windows.open
 
 
 # -- beside the truth -------------------------------------------------------------------------

@@ -7,6 +7,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from slackwater.runtime.model.state import restore, save
 from slackwater.runtime.patterns.drift_layout import layout_of
 from slackwater.runtime.patterns.drifting import DriftMatcher
 from slackwater.runtime.patterns.normal import Place
@@ -51,9 +52,9 @@ def found_by(
         values = event.values | {OFF: event.off_ns}
         found += matcher.take(event.number, event.time_ns, event.number, event.fits, values)
         if event.number in put_away:
-            state = deepcopy(matcher.snapshot())
+            state = deepcopy(save(matcher))
             matcher = matcher_of(spec)
-            matcher.restore(state)
+            restore(matcher, state)
     found += matcher.waiting.decided(2**62)
     return [
         Match(one.time_ns, one.window_start_ns, one.alternative, one.parts, one.is_certain)

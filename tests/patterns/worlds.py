@@ -8,6 +8,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from slackwater.runtime.expressions.expressions import col
+from slackwater.runtime.model.state import restore, save
 from slackwater.runtime.patterns.keys import matcher_of
 from slackwater.runtime.patterns.matcher import KeyMatcher
 from slackwater.runtime.patterns.normal import Asked, Normal, Place, Sequence
@@ -69,9 +70,9 @@ def found_by(
                 event.number, event.time_ns, event.number, event.fits, event.values
             )
         if event.number in put_away:
-            state = deepcopy(matcher.snapshot())
+            state = deepcopy(save(matcher))
             matcher = matcher_for(spec)
-            matcher.restore(state)
+            restore(matcher, state)
     found += matcher.waiting.decided(2**62)
     return found
 

@@ -14,6 +14,7 @@ import slackwater as sw
 from slackwater.runtime.errors import FlowError
 from slackwater.runtime.measure import JobReport
 from slackwater.runtime.model import END_NS, START_NS, GateRead
+from slackwater.runtime.model.state import Fields
 from slackwater.runtime.operators.aggregate.machine import AggregateMachine
 from slackwater.runtime.operators.aggregate.segments import ByWatermark, Segment
 from slackwater.runtime.operators.aggregate.step import AggregateStep
@@ -30,6 +31,8 @@ HOLD_NS = 2 * S
 
 class AfterAWhile(ByWatermark):
     """Closes all that is open so long after the first row since, by the clock."""
+
+    STATE = Fields("until_ns", "since_ns", "newest_ns")
 
     def __init__(self) -> None:
         self.until_ns = START_NS
@@ -54,12 +57,6 @@ class AfterAWhile(ByWatermark):
 
     def due_ns(self) -> int | None:
         return None if self.since_ns is None else self.since_ns + HOLD_NS
-
-    def snapshot(self) -> dict[str, Any]:
-        return dict(vars(self))
-
-    def restore(self, state: dict[str, Any]) -> None:
-        vars(self).update(state)
 
 
 @dataclass(frozen=True, kw_only=True)

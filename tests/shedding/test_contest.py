@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from slackwater.runtime.model.plain import from_plain, to_plain
+from slackwater.runtime.model.state import restore, save
 from slackwater.runtime.shedding import Amount, Model
 from slackwater.runtime.shedding.contest import SHARES, ContestShedder
 from slackwater.runtime.shedding.espice import EspiceShedder
@@ -161,7 +162,7 @@ def test_models_that_lose_alike_are_seldom_told_apart() -> None:
 def test_it_goes_on_from_a_snapshot_as_if_nothing_had_been(windows: int) -> None:
     draw = Random(8)  # noqa: S311
     one, other = contest(world(draw, windows=windows, tells=True)), ContestShedder(MODEL, seed=1)
-    other.restore(from_plain(pickle.loads(pickle.dumps(to_plain(one.snapshot())))))  # noqa: S301
+    restore(other, from_plain(pickle.loads(pickle.dumps(to_plain(save(one))))))  # noqa: S301
     assert_alike(one, other, "contest")
     for tells in (True, True, False):
         more = world(draw, windows=130, tells=tells)

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from slackwater.runtime.model.state import restore, save
 from slackwater.runtime.shedding import Load, Overload, OverloadDetector
 from slackwater.runtime.shedding.breaks import choose_f, natural_breaks, partitions_of
 from slackwater.runtime.shedding.costs import Costs
@@ -215,7 +216,7 @@ def test_events_in_more_windows_cost_more_and_dropping_is_not_taken_to_be_at_fau
     assert costs.fixed_ns == pytest.approx(0, abs=200)
     assert costs.whole_ns == pytest.approx(10_000, rel=0.1)
     again = Costs()
-    again.restore(costs.snapshot())
+    restore(again, save(costs))
     assert (again.fixed_ns, again.saved_ns) == (costs.fixed_ns, costs.saved_ns)
 
 

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from slackwater.runtime.model.state import restore, save
 from slackwater.runtime.shedding.event_cut import RANKS, EventCut, chances_of, ranks_of
 
 
@@ -48,9 +49,9 @@ def test_the_share_is_met_over_reads_and_the_same_events_go_again() -> None:
         assert (again.dropped(ranks, events, share=0.3) == mask).all()
         first.saw(ranks, length=2_000)
         again.saw(ranks, length=2_000)
-        state = again.snapshot()
+        state = save(again)
         again = EventCut(seed=5)
-        again.restore(state)
+        restore(again, state)
         dropped, total = dropped + int(mask.sum()), total + 100
     assert dropped / total == pytest.approx(0.3, abs=0.02)
 

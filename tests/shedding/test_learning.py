@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from slackwater.runtime.model.state import save
 from slackwater.runtime.shedding import Amount, Model
 from slackwater.runtime.shedding.change import chi_square
 from slackwater.runtime.shedding.espice import EspiceShedder
@@ -140,7 +141,7 @@ def test_only_the_newest_matches_are_remembered() -> None:
     assert matches.kept_share(EspiceShedder(Model(), seed=0), explore=0.0) is None
     matches.learn(windows_of(Random(1), windows=50, match=1.0))  # noqa: S311
     assert len(matches) == 10
-    assert len(matches.snapshot()[-1][1]) == 2
+    assert len(save(matches)["matches"][-1][1]) == 2
 
 
 @given(

@@ -7,9 +7,11 @@ from statistics import fmean, stdev
 
 import pytest
 
+from slackwater.runtime.model.state import restore, save
 from slackwater.runtime.shedding.counts import SheddingCounts
 from slackwater.runtime.shedding.losses import Losses
 from slackwater.runtime.shedding.probes import ONE_OF, Probes, affordable_one_of, is_quick_to_judge
+from tests.support.states import canonical
 
 
 def test_one_window_of_each_stride_is_tried_wherever_it_lies() -> None:
@@ -108,8 +110,8 @@ def test_a_share_is_told_with_its_error_and_blocks_count_not_windows() -> None:
     assert together.lost_share == pytest.approx(alone.lost_share)
     assert together.error == pytest.approx(alone.error, rel=0.05)
     again = Losses()
-    again.restore(together.snapshot())
-    assert again.snapshot() == together.snapshot()
+    restore(again, save(together))
+    assert canonical(save(again)) == canonical(save(together))
 
 
 def test_rows_passed_over_count_as_many_times_as_they_came() -> None:

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from slackwater.runtime.model.plain import from_plain, to_plain
+from slackwater.runtime.model.state import restore, save
 from slackwater.runtime.shedding import Load, Shedding, baseline_shedding, espice, random_shedding
 from tests.shedding.worlds import pairs_of, windows_of
 
@@ -43,8 +44,8 @@ def test_what_is_restored_is_the_same_and_goes_on_alike(name: str, steps: int) -
     one, other = Shedding(ASKED[name]), Shedding(ASKED[name])
     draw = Random(5)  # noqa: S311
     a_while(one, draw, start=0, steps=steps)
-    state = pickle.loads(pickle.dumps(to_plain(one.snapshot())))  # noqa: S301
-    other.restore(from_plain(state))
+    state = pickle.loads(pickle.dumps(to_plain(save(one))))  # noqa: S301
+    restore(other, from_plain(state))
     assert_alike(one, other, "shedding")
     seed = draw.random()
     found = [a_while(x, Random(seed), start=steps, steps=12) for x in (one, other)]  # noqa: S311
@@ -56,7 +57,7 @@ def test_a_snapshot_is_not_changed_by_what_comes_after() -> None:
     one = Shedding(ASKED["featured"])
     draw = Random(5)  # noqa: S311
     a_while(one, draw, start=0, steps=5)
-    state = one.snapshot()
+    state = save(one)
     before = pickle.dumps(to_plain(state))
     a_while(one, draw, start=5, steps=9)
     assert pickle.dumps(to_plain(state)) == before
@@ -66,7 +67,7 @@ def test_a_snapshot_may_be_restored_over_another_state() -> None:
     one, other = Shedding(ASKED["espice"]), Shedding(ASKED["espice"])
     a_while(one, Random(5), start=0, steps=3)  # noqa: S311
     a_while(other, Random(6), start=0, steps=9)  # noqa: S311
-    other.restore(one.snapshot())
+    restore(other, save(one))
     assert_alike(one, other, "shedding")
 
 

@@ -124,7 +124,6 @@ REASONS: dict[tuple[str, str], tuple[str, _Seen]] = {
     ("KeyIndex", "_known"): ("a way to look codes up", _nothing),
     ("DedupeMachine", "_by_code"): ("made when late rows come", _nothing),
     ("ProcessMachine", "_due"): ("without calls that were thought better of", _nothing),
-    ("ProcessMachine", "_waiting"): ("put together", lambda own: _rows_of(own._waiting)),
     **{("Fits", name): ("a way to look up what rows fit", _nothing)
        for name in ("_kinds_of", "_known", "_numbers", "of_kind", "_values", "_codes")},
     ("Several", "_of_label"): ("labels in another order", lambda several: sorted(
@@ -138,9 +137,6 @@ REASONS: dict[tuple[str, str], tuple[str, _Seen]] = {
     ("ReachMatcher", "_orders"): ("of the last event", _nothing),
     ("WindowMatcher", "_orders"): ("of the last event", _nothing),
     ("Chain", "barred"): ("one that is too old to bar is kept until others follow", _nothing),
-    ("_ListRun", "_open"): ("windows that have ended are cut off",
-                            lambda run: canonical(run.snapshot())),
-    ("_ListRun", "_ended"): ("windows that have ended are cut off", _nothing),
     ("Matchers", "_due"): ("without calls that were thought better of", _nothing),
     ("Slot", "_recent"): ("what came to it last, in words; to the new one nothing has", _nothing),
     ("Slot", "at_work"): ("whom to name if a slice never ends; none has begun", _nothing),

@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from slackwater.runtime.model import Batch, Int64Array
 from slackwater.runtime.model.row_marks import Marks
+from slackwater.runtime.model.state import Fields
 from slackwater.runtime.operators.ground.arrays import GrowableArray, unfold
 
 Values = Callable[[Batch, Int64Array], tuple[Int64Array, Any]]
@@ -37,6 +38,8 @@ class Pairs(NamedTuple):
 class Accumulator(Protocol):
     """One state per cell."""
 
+    STATE: Fields
+
     def add(self, batch: Batch, cells: Int64Array, size: int) -> None:
         """Take rows; `cells` has shape (rows,), each less than `size`."""
 
@@ -46,15 +49,11 @@ class Accumulator(Protocol):
     def keep(self, cells: Int64Array, moved: Int64Array) -> None:
         """Forget all but these cells (ascending); `moved` has the new number of each old one."""
 
-    def snapshot(self) -> list[npt.NDArray[Any]]:
-        """Return copies of all state."""
-
-    def restore(self, state: list[npt.NDArray[Any]]) -> None:
-        """Continue from a snapshot."""
-
 
 class FoldAccumulator:
     """One number per cell: `ufunc` over the values, beginning with its identity."""
+
+    STATE = Fields("_state")
 
     def __init__(
         self, ufunc: np.ufunc, dtype: npt.DTypeLike, identity: Any, values: Values
@@ -98,27 +97,24 @@ class FoldAccumulator:
         """Forget all but these cells."""
         self._state.replace(self.state[cells])
 
-    def snapshot(self) -> list[npt.NDArray[Any]]:
-        """Return a copy of the numbers."""
-        return [self.state.copy()]
-
-    def restore(self, state: list[npt.NDArray[Any]]) -> None:
-        """Continue from a snapshot."""
-        self._state.replace(state[0])
-
 
 class MarkAccumulator:
     """The marks of each cell: those of all its rows. Nothing, until a row has one."""
 
+    STATE = Fields("_state", elements={"_state": "_new_state"})
+
     def __init__(self) -> None:
         self._state: GrowableArray | None = None
+
+    def _new_state(self) -> GrowableArray:
+        return GrowableArray(np.uint8)
 
     def add(self, batch: Batch, cells: Int64Array, size: int) -> None:
         """Take rows."""
         if batch.marks is None:
             return
         if self._state is None:
-            self._state = GrowableArray(np.uint8)
+            self._state = self._new_state()
         self._cover(size)
         np.bitwise_or.at(self._state.values, cells, batch.marks)
 
@@ -141,17 +137,6 @@ class MarkAccumulator:
         if self._state is not None:
             self._state.replace(self._state.values[cells])
 
-    def snapshot(self) -> list[npt.NDArray[Any]]:
-        """Return a copy of the marks; nothing, if no row had one."""
-        return [] if self._state is None else [self._state.values.copy()]
-
-    def restore(self, state: list[npt.NDArray[Any]]) -> None:
-        """Continue from a snapshot."""
-        self._state = None
-        if state:
-            self._state = GrowableArray(np.uint8)
-            self._state.replace(state[0])
-
 
 class SortedValues(NamedTuple):
     """The values of each result, sorted: results follow each other, `starts` has the places."""
@@ -163,6 +148,8 @@ class SortedValues(NamedTuple):
 
 class ValueAccumulator:
     """All values of each cell: what an exact quantile needs. Memory grows with open panes."""
+
+    STATE = Fields("_cells", "_values")
 
     def __init__(self, values: Values) -> None:
         self._of_batch = values
@@ -196,15 +183,6 @@ class ValueAccumulator:
         stays = numbers >= 0
         self._cells.replace(numbers[stays])
         self._values.replace(self._values.values[stays])
-
-    def snapshot(self) -> list[npt.NDArray[Any]]:
-        """Return copies of the values and of the cell of each."""
-        return [self._cells.values.copy(), self._values.values.copy()]
-
-    def restore(self, state: list[npt.NDArray[Any]]) -> None:
-        """Continue from a snapshot."""
-        self._cells.replace(state[0])
-        self._values.replace(state[1])
 
 
 def quantile(of: SortedValues, level: float) -> npt.NDArray[np.float64]:

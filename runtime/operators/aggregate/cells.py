@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from slackwater.runtime.model import Int64Array
+from slackwater.runtime.model.state import Fields
 from slackwater.runtime.operators.aggregate.panes import PaneCells
 from slackwater.runtime.operators.ground.arrays import (
     GrowableArray,
@@ -22,6 +23,8 @@ _LONG_RUN = 512
 
 class Cells:
     """Which cell each row falls in; the pane and the key's code of each cell."""
+
+    STATE = Fields("_panes", "_codes")
 
     def __init__(self) -> None:
         self._clear()
@@ -115,8 +118,9 @@ class Cells:
         first = int(newer.size - newer[::-1].searchsorted(most, "right"))
         return panes.item(min(first, len(panes) - 1))
 
-    def restore(self, panes: Int64Array, codes: Int64Array) -> None:
-        """Start over with these cells."""
+    def after_restore(self) -> None:
+        """Give the cells their numbers, as if all had come at once."""
+        panes, codes = self.panes, self.codes
         self._clear()
         self.of(panes, codes, keys=int(codes.max(initial=0)) + 1)
 

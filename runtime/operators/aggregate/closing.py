@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -19,8 +18,7 @@ from slackwater.runtime.model import (
     Int64Array,
     concat_batches,
 )
-from slackwater.runtime.model.plain import from_plain, to_plain
-from slackwater.runtime.model.state import restore, save
+from slackwater.runtime.model.state import Fields
 from slackwater.runtime.operators.aggregate.segments import ByWatermark, Closer, Segment, Wait
 from slackwater.runtime.operators.aggregate.step import AggregateStep
 from slackwater.runtime.operators.ground.keys import KeyIndex
@@ -39,15 +37,28 @@ class ByPolicy:
     reached us, and none comes before the time that has passed.
     """
 
+    STATE = Fields(
+        "run",
+        "_types",
+        "_held",
+        "_has_begun",
+        "waited_ns",
+        "_is_held",
+        "_passed_ns",
+        "_closed_ns",
+        "_final_ns",
+        "_left_ns",
+        "_since_ns",
+        "_ends",
+        "_chances",
+    )
+
     def __init__(self, step: AggregateStep) -> None:
         close = step.close
         assert close is not None, "else windows close by the watermark"
         self._close, self._corrects = close, step.late == "correct"
         self._policy = close.policy.part(step.replica.of if step.replica else 1)
         self._windows = WindowEnds(step.window.size_ns, step.window.slide_ns)
-        self._start()
-
-    def _start(self) -> None:
         self.run = self._policy.begin(self._windows)
         self._types = KeyIndex(1)
         self._held: list[Batch] = []  # rows that may not be looked at yet
@@ -244,36 +255,9 @@ class ByPolicy:
         """Return what it has come to."""
         return self.run.counts()
 
-    def snapshot(self) -> dict[str, Any]:
-        """Return all state."""
-        return {
-            "run": save(self.run),
-            "types": self._types.snapshot(),
-            "held": to_plain(self._held),
-            "has_begun": self._has_begun,
-            "waited_ns": self.waited_ns,
-            "is_held": self._is_held,
-            "times": (
-                *(self._passed_ns, self._closed_ns, self._final_ns, self._left_ns),
-                self._since_ns,
-            ),
-            "ends": [one.copy() for one in self._ends],
-            "chances": [one.copy() for one in self._chances],
-        }
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Continue from a snapshot."""
-        self._start()
-        restore(self.run, state["run"])
-        self._types.restore(state["types"])
-        self._held = from_plain(state["held"])
+    def after_restore(self) -> None:
+        """Count the rows held."""
         self.rows_held = sum(map(len, self._held))
-        self.waited_ns = state["waited_ns"]
-        self._has_begun, self._is_held = state["has_begun"], state["is_held"]
-        self._passed_ns, self._closed_ns, self._final_ns, self._left_ns, self._since_ns = state[
-            "times"
-        ]
-        self._ends, self._chances = list(state["ends"]), list(state["chances"])
 
 
 def _runs(closed_ns: Int64Array) -> Iterator[tuple[int, int]]:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from slackwater.runtime.model import END_NS, Batch, BoolArray, Int64Array
+from slackwater.runtime.model.state import Fields
 from slackwater.runtime.operators.aggregate.window import Windows
 from slackwater.runtime.operators.ground.late_rows import LateRows
 
@@ -34,6 +33,8 @@ class Revisions:
 
     Only what was corrected is kept, until the window is final: {window: {code: its revision}}.
     """
+
+    STATE = Fields("_known")
 
     def __init__(self) -> None:
         self._known: dict[int, dict[int, int]] = {}
@@ -67,17 +68,3 @@ class Revisions:
             self._known[window] = {
                 int(moved[code]): n for code, n in of_window.items() if moved[code] >= 0
             }
-
-    def snapshot(self) -> list[list[int]]:
-        """Return all state: [window, code, revision] of each."""
-        return [
-            [window, code, n]
-            for window, of_window in self._known.items()
-            for code, n in of_window.items()
-        ]
-
-    def restore(self, state: list[Any]) -> None:
-        """Continue from a snapshot."""
-        self._known = {}
-        for window, code, n in state:
-            self._known.setdefault(window, {})[code] = n

@@ -24,6 +24,7 @@ from slackwater.runtime.config import Limits
 from slackwater.runtime.errors import OperatorError
 from slackwater.runtime.model import START_NS, Batch, Columns, GateRead, Int64Array, concat_batches
 from slackwater.runtime.model.row_marks import REVISED, marked
+from slackwater.runtime.model.state import Fields
 from slackwater.runtime.operators.aggregate.accumulators import (
     Accumulator,
     FoldAccumulator,
@@ -67,6 +68,20 @@ class AggregateMachine(PlainOperator):
         late_used: rows so far that missed a window of theirs, and counted in another, or later.
     """
 
+    STATE = Fields(
+        "_keys",
+        "_cells",
+        "_all",
+        "_last_closed",
+        "_last_kept",
+        "_revisions",
+        "_rows_held",
+        "_missed",
+        "let_go",
+        "late_used",
+        "_closer",
+    )
+
     def __init__(
         self,
         step: AggregateStep,
@@ -89,9 +104,6 @@ class AggregateMachine(PlainOperator):
         self._own: list[Accumulator] = [self._rows, self._stimuli, self._marks]
         self._all = [*self._own, *self._accumulators.values()]
         self._held = self._rows  # by cell: the rows that it holds
-        self._start()
-
-    def _start(self) -> None:
         self._keys = KeyIndex(len(self._step.keys))
         self._cells = Cells()
         self._last_closed = START_NS  # of the windows, by their k
@@ -367,29 +379,6 @@ class AggregateMachine(PlainOperator):
         self._forget(min(self._windows.last_without(stays), self._last_closed))
         self.let_go += before - self._rows_held
 
-    def snapshot(self) -> dict[str, Any]:
-        """Return all state."""
-        return {
-            "keys": self._keys.snapshot(),
-            "panes": self._cells.panes.copy(),
-            "codes": self._cells.codes.copy(),
-            "accumulators": [accumulator.snapshot() for accumulator in self._all],
-            "last": (self._last_closed, self._last_kept),
-            "revisions": self._revisions.snapshot(),
-            "counts": (self._rows_held, self._missed.dropped, self.let_go, self.late_used),
-            "closer": self._closer.snapshot(),
-        }
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Continue from a snapshot of a machine of the same step."""
-        self._start()
-        self._keys.restore(state["keys"])
-        self._cells.restore(state["panes"], state["codes"])
-        for accumulator, own in zip(self._all, state["accumulators"], strict=True):
-            accumulator.restore(own)
-        self._last_closed, self._last_kept = state["last"]
-        self._revisions.restore(state["revisions"])
+    def after_restore(self) -> None:
+        """Forget the panes that are final."""
         self._cells.of_panes.drop_before(self._windows.first_open_pane(self._last_kept))
-        self._rows_held, dropped, self.let_go, self.late_used = state["counts"]
-        self._missed.dropped = dropped
-        self._closer.restore(state["closer"])

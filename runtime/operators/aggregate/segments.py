@@ -12,13 +12,14 @@ A row that comes for a window that has closed is late, whoever closed it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from slackwater.runtime.closing.policy import ClosingCounts
 from slackwater.runtime.model import START_NS, Batch, GateRead, Int64Array
+from slackwater.runtime.model.state import Fields
 
 
 class Wait(NamedTuple):
@@ -67,6 +68,8 @@ NOTHING = Segment((), START_NS, START_NS, START_NS)
 class Closer(Protocol):
     """Says when the windows of one aggregate close."""
 
+    STATE: Fields
+
     def segments(self, released: GateRead, now_ns: int) -> Iterator[Segment]:
         """Yield a read as segments, the last of which is as far as is known by now."""
         ...
@@ -100,18 +103,11 @@ class Closer(Protocol):
         """Return what closing in time has come to; None: it does not."""
         ...
 
-    def snapshot(self) -> dict[str, Any]:
-        """Return all state, as plain values."""
-        ...
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Continue from a snapshot."""
-        ...
-
 
 class ByWatermark:
     """Closes a window once what is released in order has come to its end."""
 
+    STATE = Fields()
     rows_held = waited_ns = 0
 
     def segments(self, released: GateRead, now_ns: int) -> Iterator[Segment]:
@@ -137,10 +133,3 @@ class ByWatermark:
 
     def counts(self) -> None:
         """Return None: nothing closes in time."""
-
-    def snapshot(self) -> dict[str, Any]:
-        """Return nothing: it has no state."""
-        return {}
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Go on with nothing."""

@@ -34,6 +34,7 @@ from slackwater.runtime.model import (
     GateRead,
     Int64Array,
 )
+from slackwater.runtime.model.state import Fields
 from slackwater.runtime.operators.aggregate.accumulators import Accumulator, FoldAccumulator, Pairs
 from slackwater.runtime.operators.aggregate.machine import AggregateMachine
 from slackwater.runtime.operators.aggregate.needs import Need, accumulators_of, finished
@@ -70,6 +71,8 @@ class ThreeWindows(AggregateMachine):
         bounds_cut: rows so far whose own bound was more than the most.
     """
 
+    STATE = AggregateMachine.STATE + Fields("bounds_cut")
+
     def __init__(self, step: AggregateStep, *, most_kept_rows: int) -> None:
         assert step.drift is not None
         self._drift = step.drift
@@ -80,9 +83,6 @@ class ThreeWindows(AggregateMachine):
         self._all = [*self._own, *chain.from_iterable(window.all for window in self._three)]
         # What a row is in latest, when it has been moved ahead, holds it for longest.
         self._held = self._three[0].rows
-
-    def _start(self) -> None:
-        super()._start()
         self.bounds_cut = 0
 
     def work(self, released: GateRead, now_ns: int) -> Result:
@@ -189,15 +189,6 @@ class ThreeWindows(AggregateMachine):
             is_bare = aggregate.kind in ("min", "max") and three[0].dtype.kind != "f"
             columns |= _told(name, three, [own > 0 for own in counts] if is_bare else None)
         return columns
-
-    def snapshot(self) -> dict[str, Any]:
-        """Return all state."""
-        return super().snapshot() | {"bounds_cut": self.bounds_cut}
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Continue from a snapshot of a machine of the same step."""
-        super().restore(state)
-        self.bounds_cut = state["bounds_cut"]
 
 
 class _Window:

@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from slackwater.runtime.expressions.whole import ends_of, refused
 from slackwater.runtime.model import Batch, Int64Array
+from slackwater.runtime.model.state import Fields
 from slackwater.runtime.operators.aggregate.accumulators import FoldAccumulator, Pairs, Values
 
 _MOST = 2**63 - 1
@@ -70,9 +71,8 @@ class WholeSum(FoldAccumulator):
                 )
         return results
 
-    def restore(self, state: list[npt.NDArray[Any]]) -> None:
-        """Continue from a snapshot."""
-        super().restore(state)
+    def after_restore(self) -> None:
+        """Find the most that the absolute values come to."""
         self._at_most = self._absolute()
 
     def _absolute(self) -> int:
@@ -113,8 +113,11 @@ class Halves(NamedTuple):
 class SumOfMean:
     """Sums of a mean, per cell: a float sum of floats, an exact one of whole numbers."""
 
+    STATE = Fields("_is_whole", "_folds", elements={"_folds": "_new_fold"})
+
     def __init__(self, values: Values) -> None:
         self._of_batch = values
+        self._is_whole = False  # the first rows tell
         self._folds: list[FoldAccumulator] = []  # one of floats, or two of halves
 
     def add(self, batch: Batch, cells: Int64Array, size: int) -> None:
@@ -122,7 +125,8 @@ class SumOfMean:
         cells, values = self._of_batch(batch, cells)
         is_whole = values.dtype.kind in "iu"
         if not self._folds:
-            self._begin(2 if is_whole else 1)
+            self._is_whole = is_whole
+            self._folds = [self._new_fold(part) for part in range(2 if is_whole else 1)]
         if not is_whole:
             return self._folds[0].fold(cells, values, size)
         high, low = self._folds
@@ -143,19 +147,10 @@ class SumOfMean:
         for fold in self._folds:
             fold.keep(cells, moved)
 
-    def snapshot(self) -> list[npt.NDArray[Any]]:
-        """Return copies of the sums; nothing, if there was no row."""
-        return [fold.state.copy() for fold in self._folds]
-
-    def restore(self, state: list[npt.NDArray[Any]]) -> None:
-        """Continue from a snapshot."""
-        self._begin(len(state))
-        for fold, one in zip(self._folds, state, strict=True):
-            fold.restore([one])
-
-    def _begin(self, count: int) -> None:
-        dtype = np.float64 if count == 1 else np.int64
-        self._folds = [FoldAccumulator(np.add, dtype, 0, self._of_batch) for _ in range(count)]
+    def _new_fold(self, part: int) -> FoldAccumulator:
+        del part  # both halves are alike
+        dtype = np.int64 if self._is_whole else np.float64
+        return FoldAccumulator(np.add, dtype, 0, self._of_batch)
 
 
 def mean_of(sums: npt.NDArray[Any] | Halves, counts: Int64Array) -> npt.NDArray[np.float64]:

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from slackwater.runtime.model import END_NS, START_NS, Batch, GateRead, Int64Array, concat_batches
+from slackwater.runtime.model.state import Fields
 from slackwater.runtime.operators.dedupe.step import DedupeStep
 from slackwater.runtime.operators.ground.arrays import GrowableArray
 from slackwater.runtime.operators.ground.contract import PlainOperator, Result
@@ -42,12 +43,22 @@ class DedupeMachine(PlainOperator):
         let_go: rows so far that were forgotten before the frontier let them, being too many.
     """
 
+    STATE = Fields(
+        "_keys",
+        "_codes",
+        "_times",
+        "_newest",
+        "_horizon_ns",
+        "_tidied",
+        "_looks_at",
+        "_missed",
+        "duplicates",
+        "let_go",
+    )
+
     def __init__(self, step: DedupeStep, *, most_kept_rows: int) -> None:
         self._step = step
         self._most_kept_rows = most_kept_rows
-        self._start()
-
-    def _start(self) -> None:
         self._keys = KeyIndex(len(self._step.on))
         # Of the rows that have left and are known, in the order in which they left:
         self._codes, self._times = GrowableArray(np.int64), GrowableArray(np.int64)
@@ -215,31 +226,3 @@ class DedupeMachine(PlainOperator):
             np.maximum.at(newest, self._codes.values, self._times.values)
             self._newest.replace(newest)
         self._tidied = len(self._times)
-
-    def snapshot(self) -> dict[str, Any]:
-        """Return all state."""
-        return {
-            "keys": self._keys.snapshot(),
-            "codes": self._codes.values.copy(),
-            "times": self._times.values.copy(),
-            "newest": self._newest.values.copy(),
-            "horizon_ns": self._horizon_ns,
-            "tidied": self._tidied,
-            "looks_at": self._looks_at,
-            "missed": self._missed.dropped,
-            "duplicates": self.duplicates,
-            "let_go": self.let_go,
-        }
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Continue from a snapshot of a machine of the same step."""
-        self._start()
-        self._keys.restore(state["keys"])
-        self._codes.replace(state["codes"])
-        self._times.replace(state["times"])
-        self._newest.replace(state["newest"])
-        self._horizon_ns = state["horizon_ns"]
-        self._tidied, self._looks_at = state["tidied"], state["looks_at"]
-        self._missed.dropped = state["missed"]
-        self.duplicates = state["duplicates"]
-        self.let_go = state["let_go"]

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from slackwater.runtime.model import START_NS, Batch, BoolArray, Int64Array, concat_batches
-from slackwater.runtime.model.plain import from_plain, to_plain
+from slackwater.runtime.model.state import Fields
 from slackwater.runtime.operators.followed_by.before import Events, Moments, not_done
 
 
@@ -21,6 +19,8 @@ class Held:
         may_follow: shape (rows,): whether it matches `then`.
         done: of each: the earliest end of those that surely follow it.
     """
+
+    STATE = Fields("rows", "events", "may_begin", "may_follow", "done")
 
     def __init__(self) -> None:
         none = np.empty(0, dtype=np.int64)
@@ -77,19 +77,3 @@ class Held:
     def recode(self, moved: Int64Array) -> None:
         """Give each key its new code; `moved` has it for each old one."""
         self.events = self.events._replace(codes=moved.take(self.events.codes))
-
-    def snapshot(self) -> dict[str, Any]:
-        """Return all state."""
-        return {
-            "rows": None if self.rows is None else to_plain(self.rows),
-            "events": [column.copy() for column in self.events],
-            "may_begin": self.may_begin.copy(),
-            "may_follow": self.may_follow.copy(),
-            "done": [column.copy() for column in self.done],
-        }
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Continue from a snapshot."""
-        self.rows = None if state["rows"] is None else from_plain(state["rows"])
-        self.events, self.done = Events(*state["events"]), Moments(*state["done"])
-        self.may_begin, self.may_follow = state["may_begin"], state["may_follow"]

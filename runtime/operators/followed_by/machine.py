@@ -28,6 +28,7 @@ from slackwater.runtime.model import (
     Int64Array,
 )
 from slackwater.runtime.model.row_marks import UNCERTAIN, marked
+from slackwater.runtime.model.state import Fields
 from slackwater.runtime.operators.followed_by.before import Events, Followers, followers
 from slackwater.runtime.operators.followed_by.held import Held
 from slackwater.runtime.operators.followed_by.step import FIRST, THEN, FollowedByStep
@@ -54,6 +55,8 @@ class FollowedByMachine(PlainOperator):
         bounds_cut: rows so far whose own bound was more than the most.
     """
 
+    STATE = Fields("_keys", "_held", "_turn", "_passed_ns", "_missed", "bounds_cut")
+
     def __init__(self, step: FollowedByStep, *, most_kept_rows: int) -> None:
         self._step, self._most_kept_rows = step, most_kept_rows
         self._drift = step.drift or Drift(0)
@@ -64,9 +67,6 @@ class FollowedByMachine(PlainOperator):
             for name in step.schema.names
             if name in came or name in step.keys
         }
-        self._start()
-
-    def _start(self) -> None:
         self._keys = KeyIndex(len(self._step.keys))
         self._held = Held()
         self._turn = 0  # the place in the stream of the next event
@@ -239,24 +239,3 @@ class FollowedByMachine(PlainOperator):
             held.forget(self._passed_ns, within_ns=self._step.within_ns, most_ns=most_ns)
         if self._keys.is_worth_keeping(len(held)):
             held.recode(self._keys.keep(np.unique(held.events.codes)))
-
-    def snapshot(self) -> dict[str, Any]:
-        """Return all state."""
-        return {
-            "keys": self._keys.snapshot(),
-            "held": self._held.snapshot(),
-            "turn": self._turn,
-            "passed_ns": self._passed_ns,
-            "missed": self._missed.dropped,
-            "bounds_cut": self.bounds_cut,
-        }
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Continue from a snapshot of a machine of the same step."""
-        self._start()
-        self._keys.restore(state["keys"])
-        self._held.restore(state["held"])
-        self._turn = state["turn"]
-        self._passed_ns = state["passed_ns"]
-        self._missed.dropped = state["missed"]
-        self.bounds_cut = state["bounds_cut"]

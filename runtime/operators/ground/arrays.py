@@ -14,6 +14,8 @@ from slackwater.runtime.model import Int64Array
 class GrowableArray:
     """A one-dimensional array that grows at its end, in amortised constant time per value.
 
+    It packs itself: its room for more values is not saved.
+
     Args:
         dtype: of the values.
         fill: what new places hold where `extend` does not say.
@@ -51,6 +53,14 @@ class GrowableArray:
         self._data = np.full(max(16, len(values)), self._fill, dtype=self._data.dtype)
         self._data[: len(values)] = values
         self._size = len(values)
+
+    def snapshot(self) -> npt.NDArray[Any]:
+        """Return a copy of the values."""
+        return self.values.copy()
+
+    def restore(self, state: npt.NDArray[Any]) -> None:
+        """Hold a copy of saved values."""
+        self.replace(state)
 
 
 def starts_of_runs(values: Int64Array) -> Int64Array:

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from slackwater.runtime.model import Int64Array
+from slackwater.runtime.model.state import Fields
 from slackwater.runtime.operators.ground.arrays import GrowableArray
 
 _TABLE_SPAN = 1 << 20
@@ -28,9 +29,15 @@ class HashCodes:
         values: distinct ones to begin with, coded in their order.
     """
 
+    STATE = Fields("values")
+
     def __init__(self, values: Sequence[Any] = ()) -> None:
-        self._code: dict[Hashable, int] = {v: code for code, v in enumerate(values)}
         self.values: list[Any] = list(values)
+        self.after_restore()
+
+    def after_restore(self) -> None:
+        """Make what codes are looked up in."""
+        self._code: dict[Hashable, int] = {v: code for code, v in enumerate(self.values)}
 
     def __len__(self) -> int:
         return len(self.values)
@@ -55,6 +62,8 @@ class HashCodes:
 
 class IntCodes:
     """Codes for int64 values."""
+
+    STATE = Fields("_values")
 
     def __init__(self) -> None:
         self._clear()
@@ -166,6 +175,10 @@ class IntCodes:
         values = values.copy()
         self._clear()
         self.codes(values)
+
+    def after_restore(self) -> None:
+        """Make what codes are looked up in."""
+        self.replace(self.values)
 
     def _enter(self, table: Int64Array, places: Int64Array, base: int) -> int:
         """Give codes to the distinct values among these places; none has one yet.

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, Protocol
 
 from slackwater.runtime.expressions.row_tests import RowTests
 from slackwater.runtime.model import Batch, GateRead
+from slackwater.runtime.model.state import Fields
 from slackwater.runtime.operators.ground.late_rows import LateRows
 from slackwater.runtime.plan.step import Step
 
@@ -59,7 +60,12 @@ class Operator(Protocol):
     reads gives the same rows in the same order, to the bit; save and restore change
     nothing; `rows_held` is zero after the end. One whose traits have `uses_clock` may use
     `now_ns`; all others ignore it.
+
+    Attributes:
+        STATE: fields that are saved, see `runtime/model/state.py`.
     """
+
+    STATE: Fields
 
     def work(self, released: GateRead, now_ns: int) -> Result:
         """Take what a gate released; return what this gives.
@@ -91,14 +97,6 @@ class Operator(Protocol):
 
     def counts(self) -> dict[str, Any]:
         """Return its counts so far, by the names that reports have for them."""
-        ...
-
-    def snapshot(self) -> dict[str, Any]:
-        """Return all state, as plain values and arrays."""
-        ...
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Continue from a snapshot."""
         ...
 
 

@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from slackwater.runtime.model import BoolArray, Column, Int64Array
+from slackwater.runtime.model.state import Fields
 from slackwater.runtime.operators.ground.codes import HashCodes, IntCodes
 
 _FEW_ROWS = 8
@@ -34,6 +35,8 @@ class KeyIndex:
     Columns given in one place must be of one kind on every call: whole numbers of any width,
     booleans and times, or floats, or text.
     """
+
+    STATE = Fields("_part")
 
     def __init__(self, columns: int) -> None:
         self._columns = columns
@@ -90,16 +93,6 @@ class KeyIndex:
         self._known.clear()
         return self._part.keep(codes)
 
-    def snapshot(self) -> dict[str, Any]:
-        """Return all keys, in the order of their codes."""
-        return self._part.snapshot()
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Continue from a snapshot."""
-        self._known.clear()
-        self._part = _part_of(self._columns)
-        self._part.restore(state)
-
 
 def any_null(columns: Sequence[Column]) -> BoolArray | None:
     """Return for each row whether one of the columns is null or NaN; None: nowhere."""
@@ -118,6 +111,8 @@ def any_null(columns: Sequence[Column]) -> BoolArray | None:
 
 
 class _Part(Protocol):
+    STATE: Fields
+
     def __len__(self) -> int: ...
 
     def codes(self, columns: Sequence[Column]) -> Int64Array: ...
@@ -125,10 +120,6 @@ class _Part(Protocol):
     def columns(self, codes: Int64Array) -> list[Column]: ...
 
     def keep(self, codes: Int64Array) -> Int64Array: ...
-
-    def snapshot(self) -> dict[str, Any]: ...
-
-    def restore(self, state: dict[str, Any]) -> None: ...
 
 
 def _part_of(columns: int) -> _Part:
@@ -138,11 +129,16 @@ def _part_of(columns: int) -> _Part:
 class _OneColumn:
     """Codes of one column; what it holds shows with its first rows."""
 
+    STATE = Fields("_dtype", "_numbers", "_others", elements={"_others": "_new_others"})
+
     def __init__(self) -> None:
-        self._dtype: np.dtype[Any] | None = None  # of the column; None: text, or not known yet
+        self._dtype: str | None = None  # of the column, in letters; None: text, or not known yet
         self._numbers = IntCodes()
         # For text; and for numbers once one has come that int64 does not hold.
         self._others: HashCodes | None = None
+
+    def _new_others(self) -> HashCodes:
+        return HashCodes()
 
     def __len__(self) -> int:
         return len(self._numbers) if self._others is None else len(self._others)
@@ -153,8 +149,8 @@ class _OneColumn:
             if self._others is None:
                 self._others = HashCodes()
             return self._others.codes(column)
-        if column.dtype != self._dtype:
-            self._dtype = _wider(self._dtype, column.dtype)
+        if column.dtype.str != self._dtype:
+            self._dtype = _wider(self._dtype, column.dtype).str
         if self._others is None and column.dtype == np.uint64 and (column >> 63).any():
             self._others = HashCodes()
             self._others.codes(pa.array(self._numbers.values))
@@ -167,7 +163,7 @@ class _OneColumn:
             values = [self._others.values[code] for code in codes.tolist()]
             return [np.array(values, self._dtype) if self._dtype else pa.array(values, pa.string())]
         numbers = self._numbers.values.take(codes)
-        dtype = self._dtype or np.dtype(np.int64)
+        dtype = np.dtype(self._dtype or np.int64)
         return [(numbers.view(np.float64) if dtype.kind == "f" else numbers).astype(dtype)]
 
     def keep(self, codes: Int64Array) -> Int64Array:
@@ -178,21 +174,11 @@ class _OneColumn:
         self._others = HashCodes([self._others.values[code] for code in codes.tolist()])
         return moved
 
-    def snapshot(self) -> dict[str, Any]:
-        return {
-            "dtype": self._dtype and self._dtype.str,
-            "numbers": self._numbers.values.copy(),
-            "others": None if self._others is None else list(self._others.values),
-        }
-
-    def restore(self, state: dict[str, Any]) -> None:
-        self._dtype = state["dtype"] and np.dtype(state["dtype"])
-        self._numbers.replace(state["numbers"])
-        self._others = None if state["others"] is None else HashCodes(state["others"])
-
 
 class _Pair:
     """Codes of what two parts are together: the left code in the high bits, the right below."""
+
+    STATE = Fields("_left", "_right", "_both", "_bits")
 
     def __init__(self, left: _Part, right: _Part) -> None:
         self._left, self._right = left, right
@@ -223,20 +209,6 @@ class _Pair:
         self._both.replace((left << self._bits) | right)
         return moved
 
-    def snapshot(self) -> dict[str, Any]:
-        return {
-            "left": self._left.snapshot(),
-            "right": self._right.snapshot(),
-            "both": self._both.values.copy(),
-            "bits": self._bits,
-        }
-
-    def restore(self, state: dict[str, Any]) -> None:
-        self._left.restore(state["left"])
-        self._right.restore(state["right"])
-        self._both.replace(state["both"])
-        self._bits = state["bits"]
-
     def _split(self, both: Int64Array) -> tuple[Int64Array, Int64Array]:
         return both >> self._bits, both & ((1 << self._bits) - 1)
 
@@ -250,9 +222,9 @@ def _as_int64(column: Column) -> Int64Array:
     return column.astype(np.int64, copy=False)
 
 
-def _wider(one: np.dtype[Any] | None, other: np.dtype[Any]) -> np.dtype[Any]:
+def _wider(one: str | None, other: np.dtype[Any]) -> np.dtype[Any]:
     """Return a type that holds whole numbers of both, unless only Python's own does."""
     if one is None:
         return other
-    both = np.promote_types(one, other)
-    return np.dtype(object) if both.kind == "f" and "f" not in (one.kind, other.kind) else both
+    both, kinds = np.promote_types(one, other), (np.dtype(one).kind, other.kind)
+    return np.dtype(object) if both.kind == "f" and "f" not in kinds else both

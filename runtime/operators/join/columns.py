@@ -15,6 +15,8 @@ from slackwater.runtime.model import Batch, Column, Int64Array, concat_columns
 class HeldColumns:
     """Some columns of some rows. A row is known by its place: 0 for the first row ever.
 
+    It packs itself: it keeps room for more rows, and text in pieces.
+
     Args:
         names: the columns to hold.
     """

@@ -28,6 +28,7 @@ from slackwater.runtime.model import (
     concat_batches,
     format_ns,
 )
+from slackwater.runtime.model.state import Fields
 from slackwater.runtime.operators.ground.contract import PlainOperator, Result
 from slackwater.runtime.operators.ground.keys import KeyIndex, any_null
 from slackwater.runtime.operators.ground.late_rows import Missed
@@ -78,6 +79,10 @@ class JoinMachine(PlainOperator):
         SettingError: `within_ns` is more than 73 years.
     """
 
+    STATE = Fields(
+        "_keys", "_state", "_passed_ns", "_missed", "_rows_seen", "comparisons", "let_go"
+    )
+
     def __init__(self, step: JoinStep, *, most_kept_rows: int) -> None:
         if step.within_ns > _LONGEST_WITHIN_NS:
             raise SettingError(
@@ -102,13 +107,10 @@ class JoinMachine(PlainOperator):
         self._replica = replica if replica is not None and replica.share == "all" else None
         self._may_be_one = self._replica is None and not step.keeps_late
         self._on = (step.left_on, step.right_on)
-        self._start()
-
-    def _start(self) -> None:
-        left, right = (tuple(names.values()) for names in self._names)
-        self._state = JoinState(left, right, within_ns=self._step.within_ns)
-        self._keys = KeyIndex(len(self._step.left_on))
-        self._one = OneRow(self._state, self._keys, self._step, self._names)
+        left_held, right_held = (tuple(names.values()) for names in self._names)
+        self._state = JoinState(left_held, right_held, within_ns=step.within_ns)
+        self._keys = KeyIndex(len(step.left_on))
+        self._one = OneRow(self._state, self._keys, step, self._names)
         self._passed_ns = START_NS  # what rows are held by: the frontier, or the watermark
         self._rows_seen = 0
         self._missed = Missed(keeps=self._step.keeps_late)
@@ -381,26 +383,3 @@ class JoinMachine(PlainOperator):
     def _forget_keys(self) -> None:
         if self._keys.is_worth_keeping(self.rows_held):
             self._state.recode(self._keys.keep(np.unique(self._state.codes())))
-
-    def snapshot(self) -> dict[str, Any]:
-        """Return all state."""
-        return {
-            "keys": self._keys.snapshot(),
-            "state": self._state.snapshot(),
-            "passed_ns": self._passed_ns,
-            "missed": self._missed.dropped,
-            "rows_seen": self._rows_seen,
-            "comparisons": self.comparisons,
-            "let_go": self.let_go,
-        }
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Continue from a snapshot of a machine of the same step."""
-        self._start()
-        self._keys.restore(state["keys"])
-        self._state.restore(state["state"])
-        self._passed_ns = state["passed_ns"]
-        self._missed.dropped = state["missed"]
-        self._rows_seen = state["rows_seen"]
-        self.comparisons = state["comparisons"]
-        self.let_go = state["let_go"]

@@ -107,17 +107,15 @@ class HeldRows:
     A row's key is twice the code of its key, plus one on the right side: so the rows that it
     may be paired with have its key with the last bit turned.
 
+    It packs itself: it keeps room for more rows, and what is saved has positions from 0 on.
+
     Args:
         left: the left columns to hold.
         right: the right ones.
     """
 
     def __init__(self, left: Sequence[str], right: Sequence[str]) -> None:
-        self._names = (tuple(left), tuple(right))
-        self._clear()
-
-    def _clear(self) -> None:
-        self.sides = (HeldColumns(self._names[0]), HeldColumns(self._names[1]))
+        self.sides = (HeldColumns(left), HeldColumns(right))
         self._keys = np.empty(64, dtype=np.int64)
         self._times = np.empty(64, dtype=np.int64)
         self._stimuli = np.empty(64, dtype=np.int64)
@@ -360,8 +358,7 @@ class HeldRows:
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Continue from a snapshot; the rows get positions from 0 on."""
-        self._clear()
+        """Take saved rows into a fresh queue; they get positions from 0 on."""
         rows = len(state["own"]["_keys"])
         self._make_room(rows)
         self.end = rows

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import numpy as np
 
 from slackwater.runtime.model import END_NS, START_NS, Batch, BoolArray, Int64Array
+from slackwater.runtime.model.state import Fields
 from slackwater.runtime.operators.join.index import Layout, RunIndex, order_by_key
 from slackwater.runtime.operators.join.rows import Arrivals, HeldRows, Pairs, sided
 
@@ -30,6 +30,8 @@ class JoinState:
         right: the right ones.
         within_ns: how far apart partners may be.
     """
+
+    STATE = Fields("rows", "_newest_ns", "horizon_ns")
 
     def __init__(self, left: Sequence[str], right: Sequence[str], *, within_ns: int) -> None:
         self._within_ns = within_ns
@@ -232,20 +234,7 @@ class JoinState:
         self.rows.recode(moved)
         self._forget_index()
 
-    def snapshot(self) -> dict[str, Any]:
-        """Return the rows held; the index follows from them."""
-        return {
-            "rows": self.rows.snapshot(),
-            "newest_ns": list(self._newest_ns),
-            "horizon_ns": self.horizon_ns,
-        }
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Continue from a snapshot."""
-        self.rows.restore(state["rows"])
-        self._newest_ns = list(state["newest_ns"])
-        self.horizon_ns = state["horizon_ns"]
+    def after_restore(self) -> None:
+        """Find the oldest row; the index is made when it is needed."""
         held = self.rows.times(self.rows.start, self.rows.end)
         self._oldest_ns = int(held.min()) if len(held) else END_NS
-        self._layout = _FITS_NOTHING
-        self._forget_index()

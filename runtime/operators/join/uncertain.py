@@ -23,6 +23,7 @@ import pyarrow as pa
 from slackwater.runtime.config import Limits
 from slackwater.runtime.model import Batch, GateRead, Int64Array
 from slackwater.runtime.model.row_marks import UNCERTAIN, marked
+from slackwater.runtime.model.state import Fields
 from slackwater.runtime.operators.ground.contract import Operator, PlainOperator, Result
 from slackwater.runtime.operators.ground.drift import CERTAIN
 from slackwater.runtime.operators.join.machine import JoinMachine
@@ -50,6 +51,8 @@ class UncertainJoin(PlainOperator):
     Attributes:
         bounds_cut: rows so far whose own bound was more than the most.
     """
+
+    STATE = Fields("_joined", "bounds_cut")
 
     def __init__(self, step: JoinStep, *, most_kept_rows: int) -> None:
         assert step.drift is not None
@@ -120,15 +123,6 @@ class UncertainJoin(PlainOperator):
     def late_dropped(self) -> int:
         """Rows so far that came when all their partners had gone."""
         return self._joined.late_dropped
-
-    def snapshot(self) -> dict[str, Any]:
-        """Return all state."""
-        return {"joined": self._joined.snapshot(), "bounds_cut": self.bounds_cut}
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Continue from a snapshot of a machine of the same step."""
-        self._joined.restore(state["joined"])
-        self.bounds_cut = state["bounds_cut"]
 
 
 def _whole(batch: Batch, name: str) -> Int64Array:

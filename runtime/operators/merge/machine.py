@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from slackwater.runtime.model import GateRead, concat_batches
+from slackwater.runtime.model.state import Fields
 from slackwater.runtime.operators.ground.contract import PlainOperator, Result
 from slackwater.runtime.operators.merge.step import MergeStep
 
@@ -16,6 +15,8 @@ class MergeMachine(PlainOperator):
         rows_held: none.
         late_dropped: none: who is late leaves all the same.
     """
+
+    STATE = Fields()
 
     def __init__(self, step: MergeStep, *, most_kept_rows: int) -> None:
         del step, most_kept_rows
@@ -29,10 +30,3 @@ class MergeMachine(PlainOperator):
         if late is not None:
             batch = late if batch is None else concat_batches([late, batch])
         return Result(batch, released.frontier_ns)
-
-    def snapshot(self) -> dict[str, Any]:
-        """Return nothing."""
-        return {}
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Go on with nothing."""

@@ -13,11 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import exp, log
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from slackwater.runtime.model import BoolArray, Int64Array
+from slackwater.runtime.model.state import Fields
 from slackwater.runtime.operators.ground.arrays import unfold
 from slackwater.runtime.operators.pattern.kept import Covered, Kept, Own
 from slackwater.runtime.operators.pattern.open_windows import OpenWindow, whole
@@ -79,6 +80,7 @@ class EventDrops:
         seed: of the draws.
     """
 
+    STATE = Fields("_cut", "_work", "_had")
     follows_all = True
     """An event is dropped from all windows that wait for it, so all windows are followed."""
     learns_from_trials = True
@@ -248,15 +250,6 @@ class EventDrops:
         left = np.exp(np.bincount(which, weights=logs, minlength=len(windows)))
         for (window, _, _), share in zip(windows, left.tolist(), strict=True):
             window.intact *= share
-
-    def snapshot(self) -> Any:
-        """Return all state, as plain values."""
-        return [self._cut.snapshot(), list(self._work), list(self._had)]
-
-    def restore(self, state: Any) -> None:
-        """Continue from a snapshot."""
-        cut, self._work, self._had = state
-        self._cut.restore(cut)
 
 
 def note_tried(own: Own, tried: list[tuple[OpenWindow, Trial, int, int]], kept: Kept) -> None:

@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from slackwater.runtime.model import Batch, Column, Int64Array
+from slackwater.runtime.model.state import Fields
 from slackwater.runtime.operators.ground.keys import KeyIndex
 from slackwater.runtime.operators.ground.user_code import evaluated
 from slackwater.runtime.operators.pattern.step import PatternStep
@@ -32,6 +33,8 @@ class EventKinds:
     Attributes:
         repetitions: {code of a type: how often it stands in the pattern}, as far as it names types.
     """
+
+    STATE = Fields("_types")
 
     def __init__(self, step: PatternStep) -> None:
         self._step = step
@@ -109,20 +112,6 @@ class EventKinds:
             digest = blake2b(text.encode(), digest_size=8).digest()
             code = self._texts[text] = int.from_bytes(digest, "little", signed=True)
         return code
-
-    def snapshot(self) -> Any:
-        """Return all state, as plain values."""
-        types = self._types
-        if isinstance(types, KeyIndex):
-            return types.snapshot()
-        return [[list(fits), code] for fits, code in types.items()]
-
-    def restore(self, state: Any) -> None:
-        """Continue from a snapshot."""
-        if isinstance(self._types, KeyIndex):
-            self._types.restore(state)
-        else:
-            self._types = {tuple(fits): code for fits, code in state}
 
 
 def repetitions_of(step: PatternStep) -> dict[Any, int]:

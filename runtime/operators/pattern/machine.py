@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from slackwater.runtime.model import END_NS, START_NS, Batch, GateRead, Int64Array
+from slackwater.runtime.model.state import Fields
 from slackwater.runtime.operators.ground.contract import PlainOperator, Result
 from slackwater.runtime.operators.ground.keys import KeyIndex, any_null
 from slackwater.runtime.operators.ground.late_rows import Missed
@@ -53,6 +54,22 @@ class PatternMachine(PlainOperator):
             read.
 
     """
+
+    STATE = Fields(
+        "_keys",
+        "_rows",
+        "_matchers",
+        "_most_keys",
+        "_most_rows",
+        "_looks_at",
+        "_numbers",
+        "_turn",
+        "_events",
+        "_shedding",
+        "_passed_ns",
+        "_missed",
+        "_values",
+    )
 
     def __init__(self, step: PatternStep, *, most_kept_rows: int) -> None:
         self._step = step
@@ -387,36 +404,3 @@ class PatternMachine(PlainOperator):
             self._numbers.keep(codes)
         if self._shedding is not None:
             self._shedding.keep(moved)
-
-    def snapshot(self) -> dict[str, Any]:
-        """Return all state."""
-        return {
-            "keys": self._keys.snapshot(),
-            "of_key": self._matchers.snapshot(),
-            "most": [self._most_keys, self._most_rows, self._looks_at],
-            "numbers": self._numbers.counts.copy(),
-            "rows": self._rows.snapshot(),
-            "turn": self._turn,
-            "events": self._events,
-            "shedding": None if self._shedding is None else self._shedding.snapshot(),
-            "passed_ns": self._passed_ns,
-            "missed": self._missed.dropped,
-            "bounds_cut": self.bounds_cut,
-        }
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Continue from a snapshot of a machine of the same step."""
-        self._start()
-        self._keys.restore(state["keys"])
-        self._rows.restore(state["rows"])
-        self._matchers.restore(state["of_key"])
-        self._most_keys, self._most_rows, self._looks_at = state["most"]
-        self._numbers.counts = state["numbers"].copy()
-        self._turn, self._passed_ns = state["turn"], state["passed_ns"]
-        self._events = state["events"]
-        if self._shedding is not None:
-            self._shedding = self._begin_shedding()
-            assert self._shedding is not None
-            self._shedding.restore(state["shedding"])
-        self._missed.dropped = state["missed"]
-        self._values.bounds_cut = state["bounds_cut"]

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from slackwater.runtime.model import Batch, BoolArray, Column, Int64Array
+from slackwater.runtime.model.state import Fields
 from slackwater.runtime.operators.pattern.kept import NOTHING, Kept
 from slackwater.runtime.operators.pattern.what_if import Seen
 from slackwater.runtime.patterns.keys import AnyMatcher, matcher_of
@@ -89,6 +90,8 @@ class Matchers:
         of_key: {code: its matcher}.
         hits: (code, match) of what left since they were last taken, if it learns.
     """
+
+    STATE = Fields("_cut_ns", "of_key", elements={"of_key": "_new_matcher"})
 
     def __init__(
         self,
@@ -217,7 +220,7 @@ class Matchers:
 
     def _anew(self, code: int, one: AnyMatcher | None = None) -> AnyMatcher:
         """Return a new matcher for a key, which goes on with the windows of another, given up."""
-        made = self.of_key[code] = matcher_of(self._settings, self._holds)
+        made = self.of_key[code] = self._new_matcher(code)
         if self._cut_ns is not None and isinstance(made, WindowMatcher):
             before = made if one is None else one
             assert isinstance(before, WindowMatcher)
@@ -314,14 +317,11 @@ class Matchers:
         self._due = [(due_ns, moved[code]) for due_ns, code in self._due if code in moved]
         heapq.heapify(self._due)
 
-    def snapshot(self) -> list[Any]:
-        """Return all state, as plain values."""
-        return [self._cut_ns, *([code, one.snapshot()] for code, one in self.of_key.items())]
+    def after_restore(self) -> None:
+        """Note who waits."""
+        for code, one in self.of_key.items():
+            self._push(one, code)
 
-    def restore(self, state: list[Any]) -> None:
-        """Continue from a snapshot."""
-        self._cut_ns, *own = state
-        for code, one in own:
-            made = self.of_key[code] = matcher_of(self._settings, self._holds)
-            made.restore(one)
-            self._push(made, code)
+    def _new_matcher(self, code: int) -> AnyMatcher:
+        del code
+        return matcher_of(self._settings, self._holds)

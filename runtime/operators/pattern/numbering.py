@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from slackwater.runtime.model import BoolArray, Int64Array
+from slackwater.runtime.model.state import Fields
 
 
 class EventNumbers:
@@ -13,6 +14,8 @@ class EventNumbers:
     Attributes:
         counts: shape (keys or more,), how many each has had.
     """
+
+    STATE = Fields("counts")
 
     def __init__(self) -> None:
         self.counts = np.zeros(1, dtype=np.int64)

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from slackwater.runtime.model import BoolArray, Int64Array
-from slackwater.runtime.operators.pattern.what_if import Trial
+from slackwater.runtime.model.state import Fields
+from slackwater.runtime.operators.pattern.what_if import Trial, trial_of
 from slackwater.runtime.patterns.scopes import CountWindows, TimeWindows, WindowRule
 
 
@@ -51,12 +52,30 @@ class OpenWindow:
     trial: Trial | None = None
 
 
+def _window_of(*fields: Any) -> OpenWindow:
+    """Return a window from its saved values."""
+    window = OpenWindow(*fields)
+    if fields[-1] is not None:
+        window.trial = trial_of(*fields[-1])
+    return window
+
+
 class KeyWindows:
     """The open windows of one key, and what is known of their events.
 
     Args:
         rule: how windows open and end.
     """
+
+    STATE = Fields(
+        "_keys",
+        "_newest",
+        "_begin",
+        "last_size",
+        "_known",
+        "open",
+        elements={"open": _window_of},
+    )
 
     def __init__(self, rule: WindowRule) -> None:
         self._rule = rule
@@ -194,31 +213,9 @@ class KeyWindows:
         """The number of the next event."""
         return self._begin + self._held
 
-    def snapshot(self) -> list[Any]:
-        """Return all state, as plain values."""
-        windows = [
-            [
-                *(one.key, one.first, one.end, one.end_ns, one.number, one.size, one.at),
-                *(one.is_whole, one.is_shed, [list(hit) for hit in one.hits]),
-                *(one.intact, one.over_at, one.given_up),
-                None if one.trial is None else one.trial.snapshot(),
-            ]
-            for one in self.open
-        ]
-        known = [part.copy() for part in self._known]
-        return [self._keys, self._newest, self._begin, self.last_size, known, windows]
-
-    def restore(self, state: list[Any]) -> None:
-        """Continue from a snapshot."""
-        self._keys, self._newest, self._begin, self.last_size, known, windows = state
-        self._known = list(known)
+    def after_restore(self) -> None:
+        """Count the events whose windows are open."""
         self._held = sum(part.shape[1] for part in self._known)
-        for *plain, hits, intact, over_at, given_up, trial in windows:
-            one = OpenWindow(*plain)
-            one.hits = [(events, at) for events, at in hits]
-            one.intact, one.over_at, one.given_up = intact, over_at, given_up
-            one.trial = None if trial is None else Trial.of(trial)
-            self.open.append(one)
 
 
 def covering(first: Int64Array, behind: Int64Array, rows: int) -> Int64Array:

@@ -7,11 +7,11 @@ events arrive, and how old the oldest is), and how long its slices took.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
 from slackwater.runtime.model import Batch, BoolArray, Int64Array, format_ns
+from slackwater.runtime.model.state import Fields
 from slackwater.runtime.operators.pattern.open_windows import OpenWindow
 from slackwater.runtime.operators.pattern.passing import PassingOver
 from slackwater.runtime.operators.pattern.what_if import Judged, Trial
@@ -45,6 +45,37 @@ class Overload:
         settings: what the user asks for.
         repetitions: {code of a type: how often it stands in the pattern}, for the baseline.
     """
+
+    STATE = Fields(
+        "_shedding",
+        "_looked_ns",
+        "_arrived",
+        "_processed",
+        "_busy_ns",
+        "_oldest_ns",
+        "_newest_ns",
+        "_before_ns",
+        "_idle_ns",
+        "_idle_before_ns",
+        "_pairs",
+        "_dropped",
+        "_shed",
+        "_work",
+        "_seen",
+        "_lost",
+        "_kept_share",
+        "_looks",
+        "_losses",
+        "_probes",
+        "_events",
+        "_began_ns",
+        "_reason",
+        "_age_ns",
+        "_slowest_ns",
+        "_rest_ns",
+        "_passing",
+        "_spells",
+    )
 
     def __init__(self, settings: Espice, repetitions: dict[int, int]) -> None:
         if settings.kind == "baseline" and not settings.repetitions:
@@ -374,47 +405,6 @@ class Overload:
             f"the slowest event was {format_ns(age_ns)} old when its slice began, and that took "
             f"{format_ns(took_ns)}"
         )
-
-    def snapshot(self) -> dict[str, Any]:
-        """Return all state, as plain values."""
-        return {
-            "shedding": self._shedding.snapshot(),
-            "looked_ns": self._looked_ns,
-            "since": [self._arrived, self._processed, self._busy_ns],
-            "stimuli": [self._oldest_ns, self._newest_ns, self._before_ns],
-            "pairs": [self._pairs, self._dropped, self._shed],
-            "work": list(self._work),
-            "idle": [self._idle_ns, self._idle_before_ns],
-            "seen": list(self._seen),
-            "lost": [*self._lost, self._kept_share, self._looks],
-            "judged": [self._losses.snapshot(), self._probes.snapshot(), self._events],
-            "began_ns": self._began_ns,
-            "reason": self._reason,
-            "slowest": [self._age_ns, *self._slowest_ns],
-            "rest_ns": self._rest_ns,
-            "passing": self._passing.snapshot(),
-            "spells": [list(one) for one in self._spells],
-        }
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Continue from a snapshot."""
-        self._shedding.restore(state["shedding"])
-        self._looked_ns = state["looked_ns"]
-        self._arrived, self._processed, self._busy_ns = state["since"]
-        self._oldest_ns, self._newest_ns, self._before_ns = state["stimuli"]
-        self._pairs, self._dropped, self._shed = state["pairs"]
-        self._idle_ns, self._idle_before_ns = state["idle"]
-        self._work, self._seen = list(state["work"]), list(state["seen"])
-        *self._lost, self._kept_share, self._looks = state["lost"]
-        losses, probes, self._events = state["judged"]
-        self._losses.restore(losses)
-        self._probes.restore(probes)
-        self._began_ns = state["began_ns"]
-        self._age_ns, *slowest = state["slowest"]
-        self._slowest_ns = (slowest[0], slowest[1])
-        self._passing.restore(state["passing"])
-        self._reason, self._rest_ns = state["reason"], state["rest_ns"]
-        self._spells = [list(one) for one in state["spells"]]
 
 
 def places_of(parts: list[tuple[int, Int64Array, Int64Array]]) -> Places:

@@ -7,11 +7,10 @@ windows, and a window that lost other events than its neighbours needs lists of 
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from slackwater.runtime.model import BoolArray, Int64Array
+from slackwater.runtime.model.state import Fields
 from slackwater.runtime.operators.pattern.kept import Covered, Kept, Own
 from slackwater.runtime.operators.pattern.open_windows import OpenWindow, covering, whole
 from slackwater.runtime.operators.pattern.overload import Overload
@@ -25,6 +24,7 @@ class PairDrops:
         overload: the load, and the shedder.
     """
 
+    STATE = Fields()
     follows_all = True
     """Each window loses events of its own."""
     learns_from_trials = False
@@ -55,13 +55,6 @@ class PairDrops:
 
     def settle(self, kept: Kept) -> None:
         """Count nothing more: pairs were counted as they were dropped."""
-
-    def snapshot(self) -> Any:
-        """Return all state: none."""
-        return None
-
-    def restore(self, state: Any) -> None:
-        """There is none."""
 
     def _try(self, own: Own, every: list[OpenWindow], covered: Covered, kept: Kept) -> None:
         """Note what windows that are tried have, and what they lose of it."""

@@ -12,8 +12,7 @@ from the next read on             all are, until the level is above f·bound aga
 
 from __future__ import annotations
 
-from typing import Any
-
+from slackwater.runtime.model.state import Fields
 from slackwater.runtime.shedding import Verdict
 from slackwater.runtime.shedding.settings import Drops
 
@@ -28,6 +27,8 @@ class PassingOver:
         is_on: whether rows that come now are passed over.
         rows: that were, so far.
     """
+
+    STATE = Fields("is_on", "_is_drained", "rows")
 
     def __init__(self, drops: Drops) -> None:
         self._drops = drops
@@ -55,11 +56,3 @@ class PassingOver:
             return
         self.is_on = self.is_on or verdict.is_above
         self._is_drained = self.is_on and verdict.is_drained
-
-    def snapshot(self) -> list[Any]:
-        """Return all state, as plain values."""
-        return [self.is_on, self._is_drained, self.rows]
-
-    def restore(self, state: list[Any]) -> None:
-        """Continue from a snapshot."""
-        self.is_on, self._is_drained, self.rows = state

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from slackwater.runtime.model import Batch, Int64Array, concat_batches
-from slackwater.runtime.model.plain import from_plain, to_plain
+from slackwater.runtime.model.state import Fields
 
 _MOST_TOGETHER = 1 << 16
 """Rows of a part: parts are joined up to this, and let go as a whole."""
@@ -15,6 +13,8 @@ _MOST_TOGETHER = 1 << 16
 
 class Rows:
     """Rows in order, in parts."""
+
+    STATE = Fields("_parts")
 
     def __init__(self) -> None:
         self._parts: list[tuple[Int64Array, Batch]] = []  # turns ascending, and their rows
@@ -71,11 +71,3 @@ class Rows:
         if left:
             places, batches = zip(*left, strict=True)
             self._parts = [(np.concatenate(places), concat_batches(batches))]
-
-    def snapshot(self) -> list[Any]:
-        """Return all rows."""
-        return [[turns, to_plain(rows)] for turns, rows in self._parts]
-
-    def restore(self, state: list[Any]) -> None:
-        """Continue from a snapshot."""
-        self._parts = [(turns, from_plain(rows)) for turns, rows in state]

@@ -9,11 +9,11 @@ matches ─────────▶ hits of their windows ──▶ windows t
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 
 from slackwater.runtime.model import Batch, BoolArray, Int64Array
+from slackwater.runtime.model.state import Fields
 from slackwater.runtime.operators.pattern.event_drops import EventDrops
 from slackwater.runtime.operators.pattern.kept import Covered, Kept, Own
 from slackwater.runtime.operators.pattern.kinds import EventKinds
@@ -43,6 +43,20 @@ class WindowShedding:
         settings: of the pattern.
         matcher_of: the matcher of a key, by its code; None: it has none yet.
     """
+
+    STATE = Fields(
+        "_overload",
+        "_of_key",
+        "_numbers",
+        "_tried",
+        "_gap_ns",
+        "_cut_ns",
+        "_is_blind",
+        "_drops",
+        "_sampled_left",
+        "_kinds",
+        elements={"_of_key": "_new_windows"},
+    )
 
     def __init__(
         self,
@@ -251,7 +265,7 @@ class WindowShedding:
         if windows is None:
             if self._opens is not None and not own.opens.any():
                 return
-            windows = self._of_key[code] = KeyWindows(self._rule)
+            windows = self._of_key[code] = self._new_windows(code)
         self._open(own, windows, kept)
         if not windows.open:
             return
@@ -398,28 +412,6 @@ class WindowShedding:
         self._of_key = {moved[code]: one for code, one in self._of_key.items() if code in moved}
         self._tried = {moved[code]: many for code, many in self._tried.items() if code in moved}
 
-    def snapshot(self) -> dict[str, Any]:
-        """Return all state, as plain values."""
-        return {
-            "overload": self._overload.snapshot(),
-            "of_key": [[code, one.snapshot()] for code, one in self._of_key.items()],
-            "numbers": self._numbers,
-            "tried": [list(one) for one in self._tried.items()],
-            "gap": [self._gap_ns, self._cut_ns, self._is_blind],
-            "drops": self._drops.snapshot(),
-            "sampled_left": self._sampled_left,
-            "kinds": self._kinds.snapshot(),
-        }
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Continue from a snapshot."""
-        self._overload.restore(state["overload"])
-        self._numbers = state["numbers"]
-        self._tried = dict(state["tried"])
-        self._gap_ns, self._cut_ns, self._is_blind = state["gap"]
-        self._drops.restore(state["drops"])
-        self._sampled_left = state["sampled_left"]
-        self._kinds.restore(state["kinds"])
-        for code, one in state["of_key"]:
-            self._of_key[code] = KeyWindows(self._rule)
-            self._of_key[code].restore(one)
+    def _new_windows(self, code: int) -> KeyWindows:
+        del code
+        return KeyWindows(self._rule)

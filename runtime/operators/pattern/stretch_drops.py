@@ -5,8 +5,7 @@ So windows are followed only while some are tried, to see what the stretches cos
 
 from __future__ import annotations
 
-from typing import Any
-
+from slackwater.runtime.model.state import Fields
 from slackwater.runtime.operators.pattern.event_drops import note_tried
 from slackwater.runtime.operators.pattern.kept import Covered, Kept, Own
 from slackwater.runtime.operators.pattern.open_windows import OpenWindow
@@ -20,6 +19,7 @@ class StretchDrops:
         overload: the load, which counts the work.
     """
 
+    STATE = Fields()
     follows_all = False
     """Windows are followed only while some are tried."""
     learns_from_trials = False
@@ -50,9 +50,3 @@ class StretchDrops:
 
     def settle(self, kept: Kept) -> None:
         """Count nothing: rows passed over are counted as they come."""
-
-    def snapshot(self) -> None:
-        """Return no state."""
-
-    def restore(self, state: Any) -> None:
-        """Restore no state."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from slackwater.runtime.model import Batch, Column
+from slackwater.runtime.model.state import Fields
 from slackwater.runtime.operators.pattern.step import PatternStep
 from slackwater.runtime.patterns.stamped import OFF
 
@@ -14,6 +15,8 @@ class Values:
         names: what the columns are to matchers.
         bounds_cut: rows so far whose own bound was more than the most.
     """
+
+    STATE = Fields("bounds_cut")
 
     def __init__(self, step: PatternStep) -> None:
         self._step = step

@@ -66,20 +66,10 @@ class Trial:
             for events in own
         ]
 
-    def snapshot(self) -> list[Any]:
-        """Return all state, as plain values."""
-        events = ([*one[:3], list(one.fits), *one[4:6], list(one.known)] for one in self.events)
-        return [self.block, self.stands_for, self.is_in_gap, *events]
 
-    @classmethod
-    def of(cls, state: list[Any]) -> Trial:
-        """Return one from a snapshot."""
-        block, stands_for, is_in_gap, *events = state
-        seen = [
-            Seen(n, at, turn, tuple(fits), values, is_lost, tuple(known))
-            for n, at, turn, fits, values, is_lost, known in events
-        ]
-        return cls(block, stands_for, is_in_gap, seen)
+def trial_of(block: int, stands_for: float, is_in_gap: bool, events: list[Any]) -> Trial:
+    """Return a trial from its saved values."""
+    return Trial(block, stands_for, is_in_gap, [Seen(*one) for one in events])
 
 
 class Judged(NamedTuple):

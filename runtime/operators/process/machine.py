@@ -12,13 +12,13 @@ rows were cut into reads cannot show.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from heapq import heapify, heappop, heappush
+from heapq import heappop, heappush
 from typing import Any
 
 import numpy as np
 
 from slackwater.runtime.model import END_NS, START_NS, Batch, Columns, GateRead, concat_batches
-from slackwater.runtime.model.plain import from_plain, to_plain
+from slackwater.runtime.model.state import Fields
 from slackwater.runtime.operators.ground.contract import PlainOperator, Result
 from slackwater.runtime.operators.ground.fit import fitted
 from slackwater.runtime.operators.ground.late_rows import Missed
@@ -34,13 +34,12 @@ class ProcessMachine(PlainOperator):
         timers: how often an object was called in time.
     """
 
+    STATE = Fields("_objects", "_waiting", "_done_ns", "_tidied", "_missed", "timers")
+
     def __init__(self, step: ProcessStep, *, most_kept_rows: int) -> None:
         del most_kept_rows  # nobody knows which of the user's objects could go
         self._step = step
-        self._start()
-
-    def _start(self) -> None:
-        self._objects = Objects(self._step)
+        self._objects = Objects(step)
         self._waiting: list[Batch] = []  # rows of a time of which more may come
         self._due: list[tuple[int, int, Any]] = []  # heap: (when, number of the object, key)
         self._done_ns = START_NS  # all that happened before this has gone to its objects
@@ -152,33 +151,10 @@ class ProcessMachine(PlainOperator):
 
     # -- state --------------------------------------------------------------------------
 
-    def snapshot(self) -> dict[str, Any]:
-        """Return all state.
-
-        Raises:
-            OperatorError: an object has something that is not plain.
-        """
-        waiting = concat_batches(self._waiting) if self._waiting else None
-        return {
-            "objects": self._objects.snapshot(),
-            "waiting": to_plain(waiting),
-            "done_ns": self._done_ns,
-            "tidied": self._tidied,
-            "missed": self._missed.dropped,
-            "timers": self.timers,
-        }
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Continue from a snapshot of a machine of the same step."""
-        self._start()
-        self._objects.restore(state["objects"])
-        waiting = from_plain(state["waiting"])
-        self._waiting = [] if waiting is None else [waiting]
-        known = self._objects.by_key.values()
-        self._due = [(one.due_ns, one.number, one.key) for one in known if one.due_ns is not None]
-        heapify(self._due)
-        self._done_ns, self._tidied = state["done_ns"], state["tidied"]
-        self._missed.dropped, self.timers = state["missed"], state["timers"]
+    def after_restore(self) -> None:
+        """Note when objects are due."""
+        for one in self._objects.by_key.values():
+            self._note_due(one)
 
 
 class _Made:

@@ -55,6 +55,8 @@ class Keyed:
 class Objects:
     """Makes objects, calls them, and sees to it that what they say is right.
 
+    It packs itself: of an object its attributes are saved, and an error names the key.
+
     Args:
         step: whose objects they are.
     """
