@@ -21,9 +21,9 @@ STALE_S = 60
 FEED_DROPS = "30s"
 """The feed drops fixes that are older than that, so none is further behind the newest."""
 WINDOW = sw.sliding("30s", "10s")
-IN_TIME = sw.probslack(miss=0.1, tick="1s")
+IN_TIME = sw.closing.probslack(miss=0.1, tick="1s")
 """Buses take turns, so fixes come in no order; the feed's clock has seconds."""
-TO_BE_SURE = sw.event_driven(disorder=FEED_DROPS, tick="1s")
+TO_BE_SURE = sw.closing.event_driven(disorder=FEED_DROPS, tick="1s")
 
 
 def fixes(rows: int | None = None) -> pa.Table:
@@ -36,7 +36,11 @@ def fixes(rows: int | None = None) -> pa.Table:
 
 
 def build(
-    seen: sw.Input, close: Closing, *, speed: float | None = None, deadline: str | None = None
+    seen: sw.connectors.Input,
+    close: Closing,
+    *,
+    speed: float | None = None,
+    deadline: str | None = None,
 ) -> sw.Dataflow:
     """Return the flow: buses of each line in each half minute, as soon as `close` lets them go."""
     flow = sw.Dataflow("buses-in-time", deadline=deadline)

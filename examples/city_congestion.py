@@ -25,12 +25,12 @@ LIVE = City(seconds=15)
 
 
 def build(
-    buses: sw.Input | None = None,
-    loops: sw.Input | None = None,
+    buses: sw.connectors.Input | None = None,
+    loops: sw.connectors.Input | None = None,
     *,
     speed: float | None = None,
     slack: str | None = None,
-    out: sw.Output | None = None,
+    out: sw.connectors.Output | None = None,
 ) -> sw.Dataflow:
     """Return the flow; without inputs it carries a small city of its own."""
     if buses is None or loops is None:
@@ -53,7 +53,7 @@ def live() -> sw.Dataflow:
     return build(buses, loops, speed=1.0)
 
 
-def carried(city: City) -> tuple[sw.Input, sw.Input]:
+def carried(city: City) -> tuple[sw.connectors.Input, sw.connectors.Input]:
     """Return buses and loops as tables that travel with the flow, whatever node they run on."""
     with tempfile.TemporaryDirectory(prefix="slackwater-city-") as folder:
         buses, loops = (sw.table(pq.read_table(path)) for path in generate(city, Path(folder)))

@@ -60,7 +60,7 @@ def main() -> int:
 
 
 def _city(
-    cluster: sw.Cluster, options: argparse.Namespace, sink: sw.Output, progress: Progress
+    cluster: sw.Cluster, options: argparse.Namespace, sink: sw.connectors.Output, progress: Progress
 ) -> sw.Dataflow:
     city = City(seconds=options.seconds, rate=options.rate, policy=options.policy)
     progress.say(f"generating {city.seconds:.0f} s of a city ({city.policy} delays)")
@@ -77,7 +77,7 @@ def _city(
 
 
 def _warsaw(
-    cluster: sw.Cluster, options: argparse.Namespace, sink: sw.Output, progress: Progress
+    cluster: sw.Cluster, options: argparse.Namespace, sink: sw.connectors.Output, progress: Progress
 ) -> sw.Dataflow:
     files = sorted(Path(options.data).glob("*.parquet"))
     if not files:

@@ -48,12 +48,12 @@ class TicketReader:
         self._begun = ""  # what there is of a line that is not whole yet
         self._is_over = False
 
-    def poll(self) -> pa.RecordBatch | sw.EndOfInput | None:
+    def poll(self) -> pa.RecordBatch | sw.connectors.EndOfInput | None:
         """Return some rows, None when none are there now, or END_OF_INPUT."""
         rows = [self._row(line) for line in self._lines()]
         if rows:
             return pa.RecordBatch.from_pylist(rows, schema=self._schema)
-        return sw.END_OF_INPUT if self._is_over else None
+        return sw.connectors.END_OF_INPUT if self._is_over else None
 
     def close(self) -> None:
         """Let go of the file."""

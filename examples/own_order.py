@@ -12,7 +12,7 @@ import pyarrow as pa
 
 import slackwater as sw
 
-BUSY = sw.CostModel(stages={"totals": 12_000_000.0})
+BUSY = sw.testing.CostModel(stages={"totals": 12_000_000.0})
 """A row of the statistics costs 12 ms, and 100 come a second: a core can do five sixths of that."""
 
 
@@ -25,7 +25,7 @@ class UrgentFirst:
     def __init__(self, *urgent: str) -> None:
         self.urgent = frozenset(urgent)
 
-    def first(self, stages: Sequence[sw.StageView], now_ns: int) -> sw.StageView:
+    def first(self, stages: Sequence[sw.schedule.StageView], now_ns: int) -> sw.schedule.StageView:
         """Return the stage whose slice is next, of those that could run."""
         del now_ns
         return min(
@@ -33,7 +33,9 @@ class UrgentFirst:
             key=lambda one: (one.name not in self.urgent, one.stimulus_ns, one.progress_ns),
         )
 
-    def first_path(self, paths: Sequence[sw.PathView], now_ns: int) -> sw.PathView:
+    def first_path(
+        self, paths: Sequence[sw.schedule.PathView], now_ns: int
+    ) -> sw.schedule.PathView:
         """Return the path whose message a stage takes next, of those on which one waits."""
         del now_ns
         return min(paths, key=lambda one: (one.source not in self.urgent, one.stimulus_ns))

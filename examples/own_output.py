@@ -27,7 +27,7 @@ class SqliteTable:
         """Return what `explain` says of it."""
         return f"table {self.name} of {self.path}"
 
-    def open(self, schema: pa.Schema, context: sw.OutputContext) -> SqliteWriter:
+    def open(self, schema: pa.Schema, context: sw.connectors.OutputContext) -> SqliteWriter:
         """Open the database where the sink runs, beside the job's other files."""
         return SqliteWriter(os.path.join(context.folder, self.path), self.name, schema.names)
 

@@ -18,21 +18,23 @@ class Leftover:
 
     name = "leftover"
 
-    def __init__(self, graph: sw.FlowGraph) -> None:
+    def __init__(self, graph: sw.tuning.FlowGraph) -> None:
         self.graph, self.rest_ns = graph, 0
 
-    def begin(self) -> Sequence[sw.Command]:
+    def begin(self) -> Sequence[sw.tuning.Command]:
         """Return what to begin with: nothing is known of the rest."""
         return self.decide(-1, {})
 
-    def decide(self, second: int, samples: Mapping[str, sw.StageSample]) -> Sequence[sw.Command]:
+    def decide(
+        self, second: int, samples: Mapping[str, sw.tuning.StageSample]
+    ) -> Sequence[sw.tuning.Command]:
         """Return what to set now that a second is over; each call has a later one."""
         del second
         rest = [one.took_ns for name, one in samples.items() if name not in self.graph.tuned]
         self.rest_ns = max(self.rest_ns, sum(rest))
         left_ns = max(0.9 * (self.graph.deadline_ns or 0) - self.rest_ns, 0)
-        rule = sw.ReleaseRule.hold(int(left_ns) // len(self.graph.tuned))
-        return [sw.SetRelease(gate, rule) for gate in self.graph.tuned]
+        rule = sw.tuning.ReleaseRule.hold(int(left_ns) // len(self.graph.tuned))
+        return [sw.tuning.SetRelease(gate, rule) for gate in self.graph.tuned]
 
 
 def build(*, seconds: int = 20) -> sw.Dataflow:

@@ -26,9 +26,9 @@ WAIT = "10s"
 BY_NUMBER: dict[str, Any] = {
     "writer": "device",
     "sequence": "message_id",
-    "out_of_order": sw.by_sequence(timeout=WAIT, least=WAIT, first=0, merge=True),
+    "out_of_order": sw.order.by_sequence(timeout=WAIT, least=WAIT, first=0, merge=True),
 }
-BY_BUFFER: dict[str, Any] = {"out_of_order": sw.mp_k_slack()}
+BY_BUFFER: dict[str, Any] = {"out_of_order": sw.order.mp_k_slack()}
 
 
 def messages(sessions: int = 5) -> pa.Table:
@@ -39,7 +39,9 @@ def messages(sessions: int = 5) -> pa.Table:
     return read.filter(np.isin(read["session"].to_pylist(), names))
 
 
-def build(seen: sw.Input, order: dict[str, Any], *, speed: float | None = 1.0) -> sw.Dataflow:
+def build(
+    seen: sw.connectors.Input, order: dict[str, Any], *, speed: float | None = 1.0
+) -> sw.Dataflow:
     """Return the flow: all messages in one order of event time, as `order` has it."""
     flow = sw.Dataflow("phones-in-order")
     phones = flow.source(

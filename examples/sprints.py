@@ -49,16 +49,20 @@ def positions(seconds: int = 600) -> pa.Table:
     )
 
 
-def build(seen: sw.Input, *, shed: Espice | None = None, speed: float | None = None) -> sw.Dataflow:
+def build(
+    seen: sw.connectors.Input, *, shed: Espice | None = None, speed: float | None = None
+) -> sw.Dataflow:
     """Return the flow: after each sprint the first four that come near."""
     flow = sw.Dataflow("sprints")
     players = flow.source("positions", seen, event_time="time", time_unit="us", speed=speed)
-    sprint = sw.event("sprint", of_type=STRIKER, where=sw.col("speed") >= 5)
-    near = sw.event("near", where=(sw.col("away_m") <= NEAR_M) & (sw.col("player") != STRIKER))
+    sprint = sw.patterns.event("sprint", of_type=STRIKER, where=sw.col("speed") >= 5)
+    near = sw.patterns.event(
+        "near", where=(sw.col("away_m") <= NEAR_M) & (sw.col("player") != STRIKER)
+    )
     found = players.pattern(
-        sw.seq(sprint, sw.any_of(4, near, distinct="player")),
+        sw.patterns.seq(sprint, sw.patterns.any_of(4, near, distinct="player")),
         type="player",
-        window=sw.opened_by(sprint, within="15s"),
+        window=sw.patterns.opened_by(sprint, within="15s"),
         matches=1,
         id="player",
         shed=shed,
@@ -82,14 +86,14 @@ def main() -> None:
     every = matches(rows)
     print(f"at leisure: {len(every)} sprints with company; the first {rows['events'][0]}")
     print(report.ledger)
-    costs = sw.CostModel(per_row_ns=0, per_slice_ns=0, per_comparison_ns=PAIR_US * 1000)
+    costs = sw.testing.CostModel(per_row_ns=0, per_slice_ns=0, per_comparison_ns=PAIR_US * 1000)
     ways = {
         "nothing shed": None,
-        "by utility": sw.espice("1s", drops="pairs", first=16, every=64),
-        "by chance": sw.random_shedding("1s", drops="pairs"),
+        "by utility": sw.shedding.espice("1s", drops="pairs", first=16, every=64),
+        "by chance": sw.shedding.random_shedding("1s", drops="pairs"),
     }
     for name, shed in ways.items():
-        flow = build(sw.table(table), shed=shed or sw.espice("1h", drops="pairs"), speed=1)
+        flow = build(sw.table(table), shed=shed or sw.shedding.espice("1h", drops="pairs"), speed=1)
         job = sw.Simulation(nodes=1, cost=costs).submit(flow)
         report = job.wait()
         (counts,) = [one.shedding for one in report.stages if one.shedding is not None]

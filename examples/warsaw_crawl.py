@@ -25,11 +25,11 @@ EARTH_KM = 6_371.0
 
 
 def build(
-    fixes: sw.Input,
+    fixes: sw.connectors.Input,
     *,
     speed: float | None = None,
     slack: str | None = None,
-    out: sw.Output | None = None,
+    out: sw.connectors.Output | None = None,
 ) -> sw.Dataflow:
     """Return the flow over prepared fixes (see `prepare`)."""
     flow = sw.Dataflow("warsaw-crawl", slack=slack)

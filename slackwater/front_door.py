@@ -1,17 +1,38 @@
-"""Define the public names: those to write a flow, and those to run it."""
+"""The front door has the names that most flows need; the others are in its modules.
+
+| module | names |
+| --- | --- |
+| `sw.clocks` | Clocks of sources that are off |
+| `sw.closing` | Policies by which windows close in time |
+| `sw.connectors` | Custom inputs and outputs |
+| `sw.order` | Orders of a source's rows: by number, or in a buffer |
+| `sw.patterns` | Patterns of events: parts, and windows that events open |
+| `sw.schedule` | Orders of work in a slot |
+| `sw.shedding` | Shedding: events that a pattern drops under load |
+| `sw.tuning` | Rules of gates, and what a custom policy is shown and returns |
+| `sw.testing` | The kit that verifies operators; costs and links of a simulation |
+"""
 
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
+from slackwater import (
+    clocks,
+    closing,
+    connectors,
+    order,
+    patterns,
+    schedule,
+    shedding,
+    testing,
+    tuning,
+)
 from slackwater.actors.sinks import callback_sink, collect_sink, jsonl_sink, parquet_sink
 from slackwater.cluster import Cluster
-from slackwater.ingest import blocks, csv, jsonl, parquet, table
-from slackwater.ingest.timesync import TimeServer, TimeSync, synced
+from slackwater.ingest import csv, jsonl, parquet, table
 from slackwater.jobs import Job
 from slackwater.rewriting import rewritten
-from slackwater.runtime.closing import event_driven, ignore, mean_delay, probslack
 from slackwater.runtime.config import Limits, Tuning
-from slackwater.runtime.control import Command, FlowGraph, SetRelease, Warn
 from slackwater.runtime.errors import SlackwaterError
 from slackwater.runtime.flow import (
     Dataflow,
@@ -33,47 +54,6 @@ from slackwater.runtime.flow import (
     where,
 )
 from slackwater.runtime.measure import JobReport
-from slackwater.runtime.measure.samples import StageSample
-from slackwater.runtime.model import ON_ARRIVAL, READY_ONLY, ReleaseRule
-from slackwater.runtime.operators.ground.drift import clock_bound
-from slackwater.runtime.order import (
-    aq_k_slack,
-    by_sequence,
-    error_within,
-    k_slack,
-    ldop,
-    mp_k_slack,
-)
-from slackwater.runtime.patterns.language import (
-    all_of,
-    any_of,
-    count_window,
-    either,
-    event,
-    no,
-    opened_by,
-    repeat,
-    seq,
-)
-from slackwater.runtime.schedule import (
-    CoarseStimulus,
-    PathView,
-    Priorities,
-    StageView,
-    StimulusOrder,
-)
-from slackwater.runtime.shedding import baseline_shedding, espice, random_shedding
-from slackwater.runtime.simulate import CostModel, LinkModel
-from slackwater.runtime.sinks import Output, OutputContext, SinkWriter
-from slackwater.runtime.sources.clock_columns import clock_columns
-from slackwater.runtime.sources.spec import (
-    END_OF_INPUT,
-    EndOfInput,
-    Input,
-    SourceReader,
-    SourceSpec,
-)
-from slackwater.simulated_job import SimulatedJob
 from slackwater.simulation import Simulation
 
 if TYPE_CHECKING:
@@ -81,105 +61,62 @@ if TYPE_CHECKING:
 
 __version__ = version("slackwater")
 __all__ = [
-    "END_OF_INPUT",
-    "ON_ARRIVAL",
-    "READY_ONLY",
     "Cluster",
-    "CoarseStimulus",
-    "Command",
-    "CostModel",
     "Dataflow",
-    "EndOfInput",
     "Expr",
-    "FlowGraph",
-    "Input",
     "Job",
     "JobReport",
     "KeyedStream",
     "Limits",
-    "LinkModel",
-    "Output",
-    "OutputContext",
-    "PathView",
-    "Priorities",
-    "ReleaseRule",
-    "SetRelease",
-    "SimulatedJob",
     "Simulation",
-    "SinkWriter",
     "SlackwaterError",
-    "SourceReader",
-    "SourceSpec",
-    "StageSample",
-    "StageView",
-    "StimulusOrder",
     "Stream",
-    "TimeServer",
-    "TimeSync",
     "Tuning",
-    "Warn",
     "__version__",
-    "all_of",
-    "any_of",
-    "aq_k_slack",
-    "baseline_shedding",
-    "blocks",
-    "by_sequence",
     "callback_sink",
-    "clock_bound",
-    "clock_columns",
+    "clocks",
+    "closing",
     "col",
     "collect_sink",
+    "connectors",
     "count",
-    "count_window",
     "csv",
     "duration",
-    "either",
-    "error_within",
-    "espice",
-    "event",
-    "event_driven",
     "event_time",
-    "ignore",
     "jsonl",
     "jsonl_sink",
-    "k_slack",
-    "ldop",
     "lit",
     "max",
     "mean",
-    "mean_delay",
     "min",
-    "mp_k_slack",
-    "no",
-    "opened_by",
+    "order",
     "parquet",
     "parquet_sink",
-    "probslack",
+    "patterns",
     "quantile",
-    "random_shedding",
-    "repeat",
     "rewritten",
-    "seq",
+    "schedule",
+    "shedding",
     "sliding",
     "spark",
     "spark_stream",
     "sum",
-    "synced",
     "table",
+    "testing",
     "tumbling",
+    "tuning",
     "where",
 ]
 
 
-def spark(frame: "DataFrame", **options: Any) -> Input:
+def spark(frame: "DataFrame", **options: Any) -> connectors.Input:
     """Return a bounded Spark frame as an input; see `slackwater.ingest.spark.spark`."""
     from slackwater.ingest.spark import spark as of_frame  # noqa: PLC0415 (Spark takes seconds to import)
 
     return of_frame(frame, **options)
 
 
-def spark_stream(frame: "DataFrame", **options: Any) -> Input:
+def spark_stream(frame: "DataFrame", **options: Any) -> connectors.Input:
     """Return an unbounded Spark frame as an input; see `slackwater.ingest.push.streaming`."""
     from slackwater.ingest.push.streaming import spark_stream as of_frame  # noqa: PLC0415 (as above)
 

@@ -67,7 +67,7 @@ class Costs:
     per_comparison_ns: float
     per_replica_ns: float
 
-    def model(self, stages: Mapping[str, str], replicas: int) -> sw.CostModel:
+    def model(self, stages: Mapping[str, str], replicas: int) -> sw.testing.CostModel:
         """Return the model of a flow.
 
         Args:
@@ -77,7 +77,7 @@ class Costs:
         gate = self.of["gate"]
         more_ns = max(replicas - 2, 0) * self.per_replica_ns
         known = {**self.of, "gate": Cost(gate.per_slice_ns, gate.per_row_ns + more_ns)}
-        return sw.CostModel(
+        return sw.testing.CostModel(
             stages={stage: known[key].per_row_ns for stage, key in stages.items()},
             slices={stage: known[key].per_slice_ns for stage, key in stages.items()},
             per_comparison_ns=self.per_comparison_ns,

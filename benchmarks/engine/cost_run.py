@@ -243,7 +243,7 @@ def idle(
 
 def _flow(
     setting: Setting, run: Run, paths: list[str]
-) -> tuple[Callable[[sw.Output], sw.Dataflow], int]:
+) -> tuple[Callable[[sw.connectors.Output], sw.Dataflow], int]:
     """Return what makes the flow for a sink, and when its first row is due; 0: as it starts."""
     slack = MODES[setting.mode]
     if setting.source == "replayed":

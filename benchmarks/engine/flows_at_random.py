@@ -22,7 +22,7 @@ from benchmarks.frame import Claim, Options, Result, counted
 FLOWS, ON_RAY, QUICK = 2_000, 50, (120, 8)
 NODES = 3
 TIMEOUT_S = 120.0
-Submit = Callable[[DrawnFlow], "sw.Job | sw.SimulatedJob"]
+Submit = Callable[[DrawnFlow], "sw.Job | sw.testing.SimulatedJob"]
 
 
 @dataclass

@@ -136,7 +136,7 @@ class SilentReader:
 def live_join_flow(
     buses: Live | Silent,
     loops: Live | Silent,
-    sink: sw.Output,
+    sink: sw.connectors.Output,
     *,
     over: tuple[float, float] = (DELAY_OVER, FLOW_OVER),
     slack: str | None = None,

@@ -22,7 +22,7 @@ class Recorder:
     path: str
     _kept: list[tuple[int, pa.RecordBatch]] = field(default_factory=list, repr=False)
 
-    def sink(self) -> sw.Output:
+    def sink(self) -> sw.connectors.Output:
         """Return the sink that feeds it."""
         return sw.callback_sink(self._keep, at_end=self._write)
 

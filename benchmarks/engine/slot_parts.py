@@ -3,7 +3,7 @@
 ```
 Slot.step ─┬─ chooses, accounts, delivers
            ├─ leave_out, of a source ── SourceMachine.leave_out
-           └─ StageMachine.run ─┬─ of a source ── StageSource.work
+           └─ StageMachine.work ┬─ of a source ── StageSource.work
                                 ├─ of a join
                                 └─ of a sink ─▶ SlotHost._do ─▶ CallbackSink.write
 ```
@@ -25,6 +25,7 @@ from slackwater.actors.slot.host import SlotHost
 from slackwater.actors.wire.waiting import ChannelPoller
 from slackwater.runtime.model import Message
 from slackwater.runtime.schedule import left_out
+from slackwater.runtime.schedule.actions import Work
 from slackwater.runtime.schedule.slot import Slot
 from slackwater.runtime.schedule.source_at import StageSource
 from slackwater.runtime.schedule.stage import StageMachine
@@ -54,7 +55,7 @@ class Parts:
         )
         self._time(StageSource, "work", lambda _, message: _named(TAKE, _has_rows(message)))
         self._time(SourceMachine, "leave_out", lambda *_: TAKE)
-        self._time(StageMachine, "run", _kind)
+        self._time(StageMachine, "work", _kind)
         self._time(left_out, "leave_out", lambda *_: f"{STAGE} source")
         self._time(SlotHost, "_do", lambda *_: HANDED)
         self._note_when_handed()
@@ -112,8 +113,8 @@ class Parts:
         spent[calls] = spent.get(calls, 0) + 1
 
 
-def _kind(machine: StageMachine, answer: Any) -> str:
-    message, _ = answer
+def _kind(machine: StageMachine, work: Work) -> str:
+    message = work.message
     return _named(f"{STAGE} {machine.stage.kind}", _has_rows(message))
 
 

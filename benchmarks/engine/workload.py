@@ -181,7 +181,7 @@ def late_table(seed: int, *, events: int, seconds: int, keys: int = 1_000) -> pa
 def join_flow(
     buses: Mapped,
     loops: Mapped,
-    sink: sw.Output,
+    sink: sw.connectors.Output,
     *,
     is_dense: bool = False,
     over: tuple[float, float] = (DELAY_OVER, FLOW_OVER),

@@ -36,14 +36,19 @@ class OwnMatcher:
             "change": of.change,
             "is_leading": of.is_leading,
         }
-        lead = sw.event("lead", where=sw.col("is_leading"))
+        lead = sw.patterns.event("lead", where=sw.col("is_leading"))
         signs = (sw.col("change") > 0, sw.col("change") < 0)
-        moves = (sw.event(f"re{at}", where=sign) for at, sign in enumerate(signs))
+        moves = (sw.patterns.event(f"re{at}", where=sign) for at, sign in enumerate(signs))
         built = flow.source(
             "rows", sw.table(pa.table(columns)), event_time="time", time_unit="ns"
         ).pattern(
-            sw.either(*(sw.seq(lead, sw.any_of(count, one, distinct="contract")) for one in moves)),
-            window=sw.opened_by(lead, events=size),
+            sw.patterns.either(
+                *(
+                    sw.patterns.seq(lead, sw.patterns.any_of(count, one, distinct="contract"))
+                    for one in moves
+                )
+            ),
+            window=sw.patterns.opened_by(lead, events=size),
             matches=1,
         )
         self._step = flow.steps[built.name]

@@ -15,12 +15,14 @@ import slackwater as sw
 class FifoOrder:
     """The message that came first goes first; a row of a source came when it was due."""
 
-    def first(self, stages: Sequence[sw.StageView], now_ns: int) -> sw.StageView:
+    def first(self, stages: Sequence[sw.schedule.StageView], now_ns: int) -> sw.schedule.StageView:
         """Return the stage whose oldest message has waited longest."""
         del now_ns
         return min(stages, key=lambda stage: (stage.came_ns, stage.progress_ns))
 
-    def first_path(self, paths: Sequence[sw.PathView], now_ns: int) -> sw.PathView:
+    def first_path(
+        self, paths: Sequence[sw.schedule.PathView], now_ns: int
+    ) -> sw.schedule.PathView:
         """Return the path whose first message came first."""
         del now_ns
         return min(paths, key=lambda path: path.came_ns)
@@ -30,7 +32,7 @@ class FifoOrder:
 class RoundRobin:
     """Stages take turns: the stage whose last slice is longest ago goes first."""
 
-    def first(self, stages: Sequence[sw.StageView], now_ns: int) -> sw.StageView:
+    def first(self, stages: Sequence[sw.schedule.StageView], now_ns: int) -> sw.schedule.StageView:
         """Return the stage without a slice for longest; of several without any, as planned."""
         del now_ns
         return min(stages, key=lambda stage: stage.turn)
@@ -44,7 +46,7 @@ class LongestQueue:
     queue, so a source with something due goes before all queues, as far as credit lets it.
     """
 
-    def first(self, stages: Sequence[sw.StageView], now_ns: int) -> sw.StageView:
+    def first(self, stages: Sequence[sw.schedule.StageView], now_ns: int) -> sw.schedule.StageView:
         """Return a source that has something, or the stage with the most rows."""
         del now_ns
         return min(

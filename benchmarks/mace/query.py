@@ -82,7 +82,7 @@ def add_query(
     table: pa.Table,
     *,
     genders: Mapping[str, str],
-    sink: sw.Output,
+    sink: sw.connectors.Output,
     prefix: str,
     domain: str = DOMAIN,
 ) -> None:

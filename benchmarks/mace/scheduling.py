@@ -90,14 +90,14 @@ def drawn(seconds: int, seed: int) -> Load:
 def order_of(policy: str, load: Load) -> Any:
     """Return the order of that name; priorities have the cheapest first."""
     orders: dict[str, Any] = {
-        OURS: sw.StimulusOrder(),
+        OURS: sw.schedule.StimulusOrder(),
         "FIFO": FifoOrder(),
         "round robin": RoundRobin(),
         "longest queue": LongestQueue(),
         # Sources cost nothing, and come first as they do for a longest queue.
-        "priorities": sw.Priorities({s: -cost for s, cost in load.cost_ms.items()}),
-        "coarse, round robin": sw.CoarseStimulus(WIDTH_S, RoundRobin()),
-        "coarse, longest queue": sw.CoarseStimulus(WIDTH_S, LongestQueue()),
+        "priorities": sw.schedule.Priorities({s: -cost for s, cost in load.cost_ms.items()}),
+        "coarse, round robin": sw.schedule.CoarseStimulus(WIDTH_S, RoundRobin()),
+        "coarse, longest queue": sw.schedule.CoarseStimulus(WIDTH_S, LongestQueue()),
     }
     return orders[policy]
 

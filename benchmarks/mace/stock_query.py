@@ -86,7 +86,7 @@ def drawn_ticks(rng: np.random.Generator, count: int) -> pa.Table:
     ).combine_chunks()
 
 
-def stock_flow(table: pa.Table, *, good_below: int, sink: sw.Output) -> sw.Dataflow:
+def stock_flow(table: pa.Table, *, good_below: int, sink: sw.connectors.Output) -> sw.Dataflow:
     """Return the query as it is written: the user-defined select, `good`, is at the sink."""
     flow = sw.Dataflow("stocks")
     falling = (

@@ -49,16 +49,16 @@ PAPER = {  # {drift, ns: out of order without sync, accuracy, out of order with 
     60 * NS_PER_SECOND: (441_979, -165.57, 74, 99.96),
     3_600 * NS_PER_SECOND: (18_001, 89.18, 73, 99.96),
 }
-IN_MS = sw.clock_columns("offset_ms", "bound_ms", unit="ms")
-IN_NS = sw.clock_columns("offset_ns", "bound_ns", unit="ns")
+IN_MS = sw.clocks.clock_columns("offset_ms", "bound_ms", unit="ms")
+IN_NS = sw.clocks.clock_columns("offset_ns", "bound_ns", unit="ns")
 Order = dict[str, Any]
 TIMEOUT = "500ms"  # [thesis] Query 5.3, as are α and β of 0.6, the default
 AGAIN: Order = {
-    "out_of_order": sw.by_sequence(timeout=TIMEOUT, late="pass", restart="added"),
+    "out_of_order": sw.order.by_sequence(timeout=TIMEOUT, late="pass", restart="added"),
     "sequence": "sequence",
 }
 ONCE: Order = {
-    "out_of_order": sw.by_sequence(timeout=TIMEOUT, late="pass", restart="first"),
+    "out_of_order": sw.order.by_sequence(timeout=TIMEOUT, late="pass", restart="first"),
     "sequence": "sequence",
 }
 SORTED: Order = {"out_of_order": "sort", "disorder": "31s"}
@@ -203,8 +203,10 @@ def _loopback(result: Result) -> None:
         key = f"{folder}/key"
         new_key(key)
         for drift_ns in PAPER:
-            with sw.TimeServer(key) as server:
-                sync = sw.TimeSync(server.endpoint, key, wall_ns=partial(_ahead_ns, drift_ns))
+            with sw.clocks.TimeServer(key) as server:
+                sync = sw.clocks.TimeSync(
+                    server.endpoint, key, wall_ns=partial(_ahead_ns, drift_ns)
+                )
                 sync.ask()
                 now = sync.now()
                 sync.close()
@@ -228,7 +230,7 @@ def _phones(result: Result) -> None:
     own_ms = pc.subtract(table["detect_time_ms"], table["ntp_offset_ms"])
     table = table.append_column("own_ms", own_ms)
     sessions = [table.filter(pc.equal(table["session"], one)) for one in table["session"].unique()]
-    right = sw.clock_columns("ntp_offset_ms", unit="ms")
+    right = sw.clocks.clock_columns("ntp_offset_ms", unit="ms")
     shares = {
         name: 100 * sum(older(find(rows)) for rows in sessions) / len(table)
         for name, find in (
@@ -254,7 +256,9 @@ def phones_merged(rows: pa.Table, *, clock: Any) -> Int64Array:
         arrival="server_recv_time_ms",
         writer="device",
         sequence="message_id",
-        out_of_order=sw.by_sequence(timeout=TIMEOUT, late="pass", restart="added", merge=True),
+        out_of_order=sw.order.by_sequence(
+            timeout=TIMEOUT, late="pass", restart="added", merge=True
+        ),
         clock=clock,
     ).select("detect_time_ms").sink("out", sw.collect_sink())
     return _ran(flow, "detect_time_ms", rows=len(rows))

@@ -188,7 +188,9 @@ def _found(
     merged = sources[0].merge(sources[1])
     found = (
         merged.pattern(
-            sw.seq(sw.event("first", where=first), sw.event("then", where=then)),
+            sw.patterns.seq(
+                sw.patterns.event("first", where=first), sw.patterns.event("then", where=then)
+            ),
             within=WITHIN,
             skip="next",
             drift=drift,

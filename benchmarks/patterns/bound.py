@@ -49,9 +49,9 @@ LONG = Times(60, 4860)
 SHARED_SIZE_4 = 1_000
 """Q4 has few matches in shorter windows."""
 SHEDDERS: dict[str, Callable[..., Espice]] = {
-    "eSPICE": sw.espice,
-    "BL": sw.baseline_shedding,
-    "random": sw.random_shedding,
+    "eSPICE": sw.shedding.espice,
+    "BL": sw.shedding.baseline_shedding,
+    "random": sw.shedding.random_shedding,
 }
 
 
@@ -185,7 +185,7 @@ def _timed(
 
 
 def _outcome(asked: Asked, training_s: float, span_s: float, seed: int) -> Outcome:
-    leisure = sw.espice("1h", drops="pairs")
+    leisure = sw.shedding.espice("1h", drops="pairs")
 
     def one(of: Asked, shed: Espice, pair_ns: float) -> Ran:
         return ran(of, shed, pair_ns, training_s=training_s, over=OVER, seed=seed)
@@ -196,7 +196,7 @@ def _outcome(asked: Asked, training_s: float, span_s: float, seed: int) -> Outco
     before = one(Asked(asked.name, calm, asked.build), leisure, 1.0)
     pairs = truth.counts.pairs - before.counts.pairs
     pair_ns = OVER * (span_s - training_s) * 1e9 / pairs
-    unshed = one(asked, sw.espice("1000h", drops="pairs"), pair_ns)
+    unshed = one(asked, sw.shedding.espice("1000h", drops="pairs"), pair_ns)
     bound_s = unshed.mean_s / 2
     bound = f"{round(bound_s * 1000)}ms"
     shed = {

@@ -58,11 +58,11 @@ class _Reader:
         self._of, self._next = of, 0
         self._rows = of.rows.combine_chunks().to_batches()[0]
 
-    def poll(self) -> pa.RecordBatch | sw.EndOfInput | None:
+    def poll(self) -> pa.RecordBatch | sw.connectors.EndOfInput | None:
         """Return the next rows."""
         first, had = self._next, len(self._rows)
         if first >= self._of.count:
-            return sw.END_OF_INPUT
+            return sw.connectors.END_OF_INPUT
         place = first % had
         count = min(BLOCK, had - place, self._of.count - first)
         self._next = first + count

@@ -78,7 +78,7 @@ def ran(
     def load(now_ns: int) -> float:
         return calm if now_ns < surge_ns else 1.0
 
-    cost = sw.CostModel(
+    cost = sw.testing.CostModel(
         per_row_ns=0, per_slice_ns=0, per_comparison_ns=each_ns, load={found.name: load}
     )
     job = sw.Simulation(nodes=1, seed=seed, cost=cost).submit(flow)

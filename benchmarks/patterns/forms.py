@@ -38,8 +38,8 @@ TOLERANCE, STATED_WITHIN = 3.0, 0.05
 """Points of recall below the best rival; how far a stated recall may be off."""
 DEFAULT = "default"
 RIVALS: dict[str, Callable[..., Espice]] = {
-    "BL": sw.baseline_shedding,
-    "random": sw.random_shedding,
+    "BL": sw.shedding.baseline_shedding,
+    "random": sw.shedding.random_shedding,
 }
 READ = 64
 SEEDS = 5
@@ -196,14 +196,16 @@ def own_queries(seed: int, rows: int, span_s: float) -> list[Query]:
     second = pa.table(
         {"time": times, "key": draw.integers(0, 4, rows), "kind": draw.integers(0, 5, rows)}
     )
-    one, two, three, four, bar = (sw.event(f"e{kind}", of_type=kind) for kind in range(5))
+    one, two, three, four, bar = (sw.patterns.event(f"e{kind}", of_type=kind) for kind in range(5))
 
     def sliding(stream: sw.Stream, shed: Espice | None) -> sw.Stream:
         window = sw.sliding("4s", "1s")
-        return stream.pattern(sw.seq(one, two, three, four), type="kind", window=window, shed=shed)
+        return stream.pattern(
+            sw.patterns.seq(one, two, three, four), type="kind", window=window, shed=shed
+        )
 
     def keyed(stream: sw.Stream, shed: Espice | None) -> sw.Stream:
-        pattern = sw.seq(one, sw.no(bar), two, three)
+        pattern = sw.patterns.seq(one, sw.patterns.no(bar), two, three)
         window = sw.tumbling("2s")
         return stream.pattern(pattern, by="key", type="kind", window=window, shed=shed)
 
@@ -275,14 +277,14 @@ class Overloaded:
 
 def _stated(query: Query, times: Times, over: float, seed: int) -> Stated:
     case = Overloaded.of(query, times, over, seed)
-    default = case.run(sw.espice)
+    default = case.run(sw.shedding.espice)
     recall = case.recall(default, case.counts_from_s(default))
     return Stated(query.asked.name, recall, default.stated, default.counts.judged_matches)
 
 
 def _tried(query: Query, times: Times, over: float, seed: int) -> Tried:
     case = Overloaded.of(query, times, over, seed)
-    default = case.run(sw.espice)
+    default = case.run(sw.shedding.espice)
     from_s = case.counts_from_s(default)
     recalls = {DEFAULT: case.recall(default, from_s)}
     recalls |= {name: case.recall(case.run(make), from_s) for name, make in RIVALS.items()}
@@ -310,7 +312,7 @@ def _tried(query: Query, times: Times, over: float, seed: int) -> Tried:
 
 def _at_leisure(asked: Asked) -> tuple[set[tuple[int, str]], FloatArray]:
     """Return all matches, and how many events are worked on in each second."""
-    machine = PatternMachine(asked.step(sw.espice("1000h")), most_kept_rows=10**9)
+    machine = PatternMachine(asked.step(sw.shedding.espice("1000h")), most_kept_rows=10**9)
     first = asked.rows["time"][0].as_py()
     seconds = np.zeros(1 + int((asked.rows["time"][-1].as_py() - first) / 1e9))
     found: set[tuple[int, str]] = set()

@@ -120,7 +120,9 @@ def _same(growth: Growth, who: str, length: int, events: int, matches: int) -> N
 def _built(
     stream: sw.Stream, shed: Espice | None, *, length: int, rule: Literal["first", "next"]
 ) -> sw.Stream:
-    pattern = sw.seq(*(sw.event(name, of_type=kind) for kind, name in enumerate("abc")))
+    pattern = sw.patterns.seq(
+        *(sw.patterns.event(name, of_type=kind) for kind, name in enumerate("abc"))
+    )
     if rule == "first":
         return stream.pattern(pattern, type="kind", within=length, shed=shed)
     return stream.pattern(

@@ -40,9 +40,9 @@ FULLS = 2
 """Of a surge counts so many times as long as what waits takes to grow as old as the bound."""
 SEEDS = 5
 SHEDDERS: dict[str, Callable[..., Espice]] = {
-    "default": sw.espice,
-    "BL": sw.baseline_shedding,
-    "random": sw.random_shedding,
+    "default": sw.shedding.espice,
+    "BL": sw.shedding.baseline_shedding,
+    "random": sw.shedding.random_shedding,
 }
 TOLERANCE = 3.0
 """Points of recall."""
@@ -205,7 +205,7 @@ def _capacity(
     for seconds in probes_s:
         rates = ((0.0, ASSUMED), (seconds, ASSUMED))
         began = time.monotonic()
-        ran = _ran(cluster, asked, sw.espice("1h"), rates, speed=None, is_bare=is_bare)
+        ran = _ran(cluster, asked, sw.shedding.espice("1h"), rates, speed=None, is_bare=is_bare)
         spent.append(time.monotonic() - began)
         rows.append(ran.report.ledger.entered)
     if spent[1] <= spent[0]:

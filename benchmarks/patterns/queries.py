@@ -64,11 +64,11 @@ def query_1(count: int = 4, *, rate_hz: int = 20) -> Asked:
     )
 
     def build(stream: sw.Stream, shed: Espice | None) -> sw.Stream:
-        sprint = sw.event("sprint", where=sw.col("sprints"))
-        near = sw.event("near", where=sw.col("is_near"))
+        sprint = sw.patterns.event("sprint", where=sw.col("sprints"))
+        near = sw.patterns.event("near", where=sw.col("is_near"))
         return stream.pattern(
-            sw.seq(sprint, sw.any_of(count, near, distinct="player")),
-            window=sw.opened_by(sprint, within=f"{WITHIN_S}s"),
+            sw.patterns.seq(sprint, sw.patterns.any_of(count, near, distinct="player")),
+            window=sw.patterns.opened_by(sprint, within=f"{WITHIN_S}s"),
             matches=1,
             shed=shed,
         )
@@ -115,15 +115,18 @@ def query_1_of_all(count: int = 4, *, rate_hz: int = 4, events: int | None = Non
     rows = rows.take(np.argsort(rows["time"].to_numpy(), kind="stable"))
 
     def build(stream: sw.Stream, shed: Espice | None) -> sw.Stream:
-        sprint = sw.event("sprint", where=sw.col("sprints"))
+        sprint = sw.patterns.event("sprint", where=sw.col("sprints"))
         near = [
-            sw.event(f"near{tag}", of_type=tag, where=sw.col("is_near")) for tag in of.tags.tolist()
+            sw.patterns.event(f"near{tag}", of_type=tag, where=sw.col("is_near"))
+            for tag in of.tags.tolist()
         ]
         return stream.pattern(
-            sw.seq(sprint, sw.any_of(count, *near)),
+            sw.patterns.seq(sprint, sw.patterns.any_of(count, *near)),
             by="striker",
             type="player",
-            window=sw.opened_by(sprint, within=None if events else f"{WITHIN_S}s", events=events),
+            window=sw.patterns.opened_by(
+                sprint, within=None if events else f"{WITHIN_S}s", events=events
+            ),
             matches=1,
             shed=shed,
         )
@@ -136,13 +139,16 @@ def query_2(seed: int, count: int = 20, size: int = 2_000) -> Asked:
     of = quotes(500, order="a minute", seed=seed)
 
     def build(stream: sw.Stream, shed: Espice | None) -> sw.Stream:
-        lead = sw.event("lead", where=sw.col("is_leading"))
-        rise = sw.event("rise", where=sw.col("change") > 0)
-        fall = sw.event("fall", where=sw.col("change") < 0)
-        either = sw.either(
-            *(sw.seq(lead, sw.any_of(count, one, distinct="contract")) for one in (rise, fall))
+        lead = sw.patterns.event("lead", where=sw.col("is_leading"))
+        rise = sw.patterns.event("rise", where=sw.col("change") > 0)
+        fall = sw.patterns.event("fall", where=sw.col("change") < 0)
+        either = sw.patterns.either(
+            *(
+                sw.patterns.seq(lead, sw.patterns.any_of(count, one, distinct="contract"))
+                for one in (rise, fall)
+            )
         )
-        window = sw.opened_by(lead, events=size)
+        window = sw.patterns.opened_by(lead, events=size)
         return stream.pattern(either, window=window, matches=1, shed=shed)
 
     return Asked("Q2", _rows(of), build, Plain(_plain(of), size, count, signs=(1, -1)))
@@ -154,9 +160,9 @@ def query_3(seed: int, size: int = 2_000) -> Asked:
     steps = steps_3(of).tolist()
 
     def build(stream: sw.Stream, shed: Espice | None) -> sw.Stream:
-        lead = sw.event("lead", where=sw.col("is_leading"))
-        both = sw.either(*_both(steps))
-        window = sw.opened_by(lead, events=size)
+        lead = sw.patterns.event("lead", where=sw.col("is_leading"))
+        both = sw.patterns.either(*_both(steps))
+        window = sw.patterns.opened_by(lead, events=size)
         return stream.pattern(both, type="contract", window=window, matches=1, shed=shed)
 
     plain = Plain(_plain(of), size, steps=tuple(steps), signs=(1, -1))
@@ -169,8 +175,8 @@ def query_4(seed: int, size: int = 2_000) -> Asked:
     steps = steps_4(of).tolist()
 
     def build(stream: sw.Stream, shed: Espice | None) -> sw.Stream:
-        both = sw.either(*_both(steps))
-        window = sw.count_window(size, every=EVERY)
+        both = sw.patterns.either(*_both(steps))
+        window = sw.patterns.count_window(size, every=EVERY)
         return stream.pattern(both, type="contract", window=window, matches=1, shed=shed)
 
     rows = _plain(of)
@@ -183,8 +189,10 @@ def _both(steps: list[int]) -> list[Seq]:
     """Return the sequence of rising quotes, and that of falling ones."""
     found = []
     for word, where in (("rise", sw.col("change") > 0), ("fall", sw.col("change") < 0)):
-        events = {one: sw.event(f"{word}{one}", of_type=one, where=where) for one in set(steps)}
-        found.append(sw.seq(*(events[one] for one in steps)))
+        events = {
+            one: sw.patterns.event(f"{word}{one}", of_type=one, where=where) for one in set(steps)
+        }
+        found.append(sw.patterns.seq(*(events[one] for one in steps)))
     return found
 
 

@@ -42,11 +42,11 @@ def run(options: Options) -> Result:
         reads = reads_of(asked.rows, READ)
         spread, truth, _ = _timed(asked, reads, None, None, times)
         _tell(result, asked.name, "nothing, no shed=", None, spread, 0.0, truth, truth)
-        watching = sw.espice("1000h", seed=seed)
+        watching = sw.shedding.espice("1000h", seed=seed)
         spread, found, _ = _timed(asked, reads, watching, None, times)
         _tell(result, asked.name, "nothing, stretches watched", None, spread, 0.0, truth, found)
         for drops in ("events", "pairs"):
-            shed = sw.espice("1000h", drops=drops, seed=seed)
+            shed = sw.shedding.espice("1000h", drops=drops, seed=seed)
             spread, found, _ = _timed(asked, reads, shed, None, times)
             _tell(result, asked.name, f"nothing, {drops} watched", None, spread, 0.0, truth, found)
             for share in QUICK_SHARES if options.quick else SHARES:

@@ -175,5 +175,7 @@ def _tell_keys(result: Result, keys: int, size: Size, seed: int) -> float:
 
 
 def _by_key(stream: sw.Stream, shed: Espice | None) -> sw.Stream:
-    pattern = sw.seq(*(sw.event(name, of_type=kind) for kind, name in enumerate("abc")))
+    pattern = sw.patterns.seq(
+        *(sw.patterns.event(name, of_type=kind) for kind, name in enumerate("abc"))
+    )
     return stream.pattern(pattern, type="kind", within="1h", by=("key",), shed=shed)

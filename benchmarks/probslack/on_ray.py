@@ -39,7 +39,7 @@ class Case:
         in_time, sure: ProbSlack, and the event-driven policy that misses nothing.
     """
 
-    build: Callable[[sw.Input, Closing, float | None], sw.Dataflow]
+    build: Callable[[sw.connectors.Input, Closing, float | None], sw.Dataflow]
     rows: pa.Table
     speed: float
     window: str
@@ -115,8 +115,8 @@ def cases(*, quick: bool) -> dict[str, Case]:
             _messages(1_500 if quick else None),
             speed=12.0,
             window="f 1 s of 1 s",
-            in_time=sw.probslack(miss=MISS, type="device"),
-            sure=sw.event_driven(type="device"),
+            in_time=sw.closing.probslack(miss=MISS, type="device"),
+            sure=sw.closing.event_driven(type="device"),
         ),
     }
 
@@ -127,7 +127,7 @@ def _messages(rows: int | None) -> pa.Table:
     return read.filter(pc.equal(read["session"], SESSION)).slice(0, rows)
 
 
-def _phones(rows: sw.Input, close: Closing, speed: float | None) -> sw.Dataflow:
+def _phones(rows: sw.connectors.Input, close: Closing, speed: float | None) -> sw.Dataflow:
     flow = sw.Dataflow("phones-in-time")
     messages = flow.source(
         "messages",

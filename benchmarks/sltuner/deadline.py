@@ -61,7 +61,7 @@ class Experiment:
     """
 
     name: str
-    build: Callable[[int, sw.Output], sw.Dataflow]
+    build: Callable[[int, sw.connectors.Output], sw.Dataflow]
     seconds: int
     slots: Sequence[str]
     placement: Mapping[str, str]

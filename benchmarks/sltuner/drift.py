@@ -41,7 +41,7 @@ def experiment(seconds: int, deadline_s: int = DEADLINE_S) -> Experiment:
     )
 
 
-def flow_of(seed: int, sink: sw.Output, *, seconds: int, deadline_s: int) -> sw.Dataflow:
+def flow_of(seed: int, sink: sw.connectors.Output, *, seconds: int, deadline_s: int) -> sw.Dataflow:
     """Return the flow over `seconds` of streams drawn from a seed."""
     rng = np.random.default_rng(seed)
     times_ns = late_city.times(seconds)

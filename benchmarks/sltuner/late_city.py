@@ -51,7 +51,7 @@ def source(flow: sw.Dataflow, name: str, table: pa.Table, *, speed: float = 1.0)
 
 def congestion(
     name: str,
-    sink: sw.Output,
+    sink: sw.connectors.Output,
     *,
     deadline_s: float,
     seconds: int,

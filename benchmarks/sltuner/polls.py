@@ -46,7 +46,7 @@ def experiment(seconds: int) -> Experiment:
     )
 
 
-def flow_of(seed: int, sink: sw.Output, *, seconds: int) -> sw.Dataflow:
+def flow_of(seed: int, sink: sw.connectors.Output, *, seconds: int) -> sw.Dataflow:
     """Return the flow over `seconds` of streams drawn from a seed."""
     rng = np.random.default_rng(seed)
     times_ns = late_city.times(seconds)

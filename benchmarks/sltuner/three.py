@@ -56,7 +56,7 @@ def experiment(seconds: int) -> Experiment:
     )
 
 
-def flow_of(seed: int, sink: sw.Output, *, seconds: int) -> sw.Dataflow:
+def flow_of(seed: int, sink: sw.connectors.Output, *, seconds: int) -> sw.Dataflow:
     """Return the flow over `seconds` of streams drawn from a seed."""
     rng = np.random.default_rng(seed)
     flow = sw.Dataflow("three", deadline=DEADLINE_S, keep="slack")

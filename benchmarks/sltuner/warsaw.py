@@ -57,7 +57,7 @@ def experiment(seconds: int, deadline_s: int) -> Experiment:
     )
 
 
-def flow_of(seed: int, sink: sw.Output, *, seconds: int, deadline_s: int) -> sw.Dataflow:
+def flow_of(seed: int, sink: sw.connectors.Output, *, seconds: int, deadline_s: int) -> sw.Dataflow:
     """Return the flow over the evening, or over midday for the seed of a calibration."""
     name = MIDDAY if seed >= CALIBRATION_SEED else EVENING
     flow = sw.Dataflow("warsaw", deadline=deadline_s, keep="slack")

@@ -71,7 +71,9 @@ def _sweep(result: Result, one: Experiment, floor: Outcome, *, seed: int) -> Non
     )
 
 
-def flow_of(seed: int, sink: sw.Output, *, seconds: int, keep: Keep = "slack") -> sw.Dataflow:
+def flow_of(
+    seed: int, sink: sw.connectors.Output, *, seconds: int, keep: Keep = "slack"
+) -> sw.Dataflow:
     """Return the flow over `seconds` of streams drawn from a seed."""
     rng = np.random.default_rng(seed)
     times_ns = late_city.times(seconds)

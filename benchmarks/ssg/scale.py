@@ -65,13 +65,13 @@ class Costs:
     def _join_ns(self) -> float:
         return self.per_row_ns[f"{JOIN}.gate"] + self.per_row_ns[f"{JOIN}.1"]
 
-    def model(self, operators: int) -> sw.CostModel:
+    def model(self, operators: int) -> sw.testing.CostModel:
         """Return the model of so many operators; the gate costs more, the more it shares out to."""
         gate, join = f"{JOIN}.gate", f"{JOIN}.1"
         stages = {**self.per_row_ns, gate: self.per_row_ns[gate] * max(1, operators / 2)}
         stages |= {f"{JOIN}.{n + 1}": self.per_row_ns[join] for n in range(operators)}
         stages[JOIN] = self._join_ns
-        return sw.CostModel(
+        return sw.testing.CostModel(
             per_slice_ns=self.per_slice_ns,
             stages=stages,
             per_comparison_ns=self.per_comparison_ns,

@@ -35,8 +35,8 @@ def synced(
 ) -> SyncedInput:
     """Return an input that adds its host's clock offset to each row.
 
-    It adds two int64 columns, for `clock=sw.clock_columns("clock_offset_ns", "clock_bound_ns",
-    unit="ns")` of the source: the offset to add to that clock's time to get the server's, and its
+    It adds two int64 columns, for `clock_columns("clock_offset_ns", "clock_bound_ns", unit="ns")`
+    as `clock=` of the source: the offset to add to that clock's time to get the server's, and its
     largest error. Both are as known when the rows were read: the bound holds for rows that were
     stamped since the clock was last set, not for a row stamped before that and read after it. The
     host is the one on which the source is placed: its clock must stamp the events.

@@ -79,7 +79,9 @@ class _Writer:
                 return [[Place(self._numbers(part.part), least=part.least, most=part.most)]]
             case No():
                 return [[self._numbers(part.part)]]
-        raise self.refuse(f"{part!r} is no part of a pattern; write sw.seq(…), sw.event(…)")
+        raise self.refuse(
+            f"{part!r} is no part of a pattern; write sw.patterns.seq(…), sw.patterns.event(…)"
+        )
 
     def _bounded(self, lists: list[list[_Item]]) -> list[list[_Item]]:
         if len(lists) > MOST_ALTERNATIVES:

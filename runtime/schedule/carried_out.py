@@ -20,7 +20,7 @@ def check_command(machine: StageMachine, command: Command) -> None:
         if not machine.stage.sheds:
             raise SettingError(
                 f"stage {command.stage!r} sheds nothing; only a pattern does, with "
-                "shed=sw.espice(latency=…)"
+                "shed=sw.shedding.espice(latency=…)"
             )
     elif machine.stage.is_ready_only and command.rule != READY_ONLY:
         raise SettingError(

@@ -148,7 +148,8 @@ class SourceSpec:
             raise SettingError(f"ahead_ns={self.ahead_ns} must be zero or more, or None")
         if not isinstance(self.clock, ClockColumns | None):
             raise SettingError(
-                f"clock={self.clock!r} names no columns; write clock=sw.clock_columns('offset_ms', "
+                f"clock={self.clock!r} names no columns; write "
+                "clock=sw.clocks.clock_columns('offset_ms', "
                 "unit='ms'), the column of what to add to its event times"
             )
         self._check_sequence()

@@ -22,13 +22,13 @@ from benchmarks.order.replay import Outcome, buffered, pooled, sequenced
 from tests.support.sources import machine, next_due_ns
 
 BUFFERS = [
-    sw.k_slack("2ms", late="pass"),
-    sw.mp_k_slack(late="pass"),
-    sw.aq_k_slack(window="5ms", coverage=0.99, gains=(0.2, 0.02), late="pass"),
+    sw.order.k_slack("2ms", late="pass"),
+    sw.order.mp_k_slack(late="pass"),
+    sw.order.aq_k_slack(window="5ms", coverage=0.99, gains=(0.2, 0.02), late="pass"),
 ]
 NUMBERED = [
-    sw.by_sequence(late="pass", restart="first"),
-    sw.by_sequence(late="pass", restart="added", least="1ms", timeout="4ms"),
+    sw.order.by_sequence(late="pass", restart="first"),
+    sw.order.by_sequence(late="pass", restart="added", least="1ms", timeout="4ms"),
 ]
 
 
@@ -65,7 +65,7 @@ def test_a_buffer_is_reckoned_as_a_source_runs_it(policy: Any) -> None:
 def test_order_by_number_is_reckoned_as_a_source_runs_it(policy: Any, sources: int) -> None:
     stream = small(sources=sources)
     if sources > 1:
-        policy = sw.by_sequence(late="pass", merge=True, least="1ms", timeout="4ms")
+        policy = sw.order.by_sequence(late="pass", merge=True, least="1ms", timeout="4ms")
     told = run(stream, out_of_order=policy, sequence="number", writer="source")
     assert sequenced("it", policy, stream) == told
 

@@ -17,14 +17,17 @@ from slackwater.runtime.patterns.scopes import CountWindows, OpenedWindows, With
 from slackwater.runtime.plan.step import Step
 
 TIMES = pa.timestamp("ns")
-LOW, HIGH = sw.event("low", where=col("delay") < 0.2), sw.event("high", where=col("delay") > 0.1)
-TWENTY = sw.event("twenty", of_type="20", where=col("delay") > LOW["delay"])
+LOW, HIGH = (
+    sw.patterns.event("low", where=col("delay") < 0.2),
+    sw.patterns.event("high", where=col("delay") > 0.1),
+)
+TWENTY = sw.patterns.event("twenty", of_type="20", where=col("delay") > LOW["delay"])
 PATTERN = PatternStep(
     name="found",
     inputs=("rows",),
     schema=pa.schema({"line": pa.string(), "low_delay": pa.float64(), "events": pa.string()}),
     keys=("line",),
-    pattern=normal_of(sw.seq(LOW, HIGH), step="found"),
+    pattern=normal_of(sw.patterns.seq(LOW, HIGH), step="found"),
     scope=Within(span_ns=8),
     release=READY_ONLY,
     type_column="line",
@@ -37,7 +40,9 @@ PATTERNS: dict[str, Step] = {
         PATTERN,
         schema=pa.schema({"window_start": TIMES, "events": pa.string()}),
         keys=(),
-        pattern=normal_of(sw.seq(LOW, sw.any_of(2, HIGH, distinct="area")), step="found"),
+        pattern=normal_of(
+            sw.patterns.seq(LOW, sw.patterns.any_of(2, HIGH, distinct="area")), step="found"
+        ),
         scope=OpenedWindows(0, span_ns=12),
         selection="last",
         most=1,
@@ -45,7 +50,9 @@ PATTERNS: dict[str, Step] = {
     "pattern that what does not come ends, by two keys": replace(
         PATTERN,
         keys=("line", "area"),
-        pattern=normal_of(sw.seq(LOW, sw.repeat(HIGH, 1, 2), sw.no(LOW)), step="found"),
+        pattern=normal_of(
+            sw.patterns.seq(LOW, sw.patterns.repeat(HIGH, 1, 2), sw.patterns.no(LOW)), step="found"
+        ),
         selection="each",
         consumes=False,
         schema=pa.schema({"line": pa.string(), "area": pa.int64(), "events": pa.string()}),
@@ -54,7 +61,7 @@ PATTERNS: dict[str, Step] = {
         PATTERN,
         keys=(),
         schema=pa.schema({"window_start": TIMES, "events": pa.string()}),
-        pattern=normal_of(sw.seq(LOW, sw.no(HIGH), TWENTY), step="found"),
+        pattern=normal_of(sw.patterns.seq(LOW, sw.patterns.no(HIGH), TWENTY), step="found"),
         scope=CountWindows(5, 2),
         selection="cumulative",
     ),
@@ -65,7 +72,9 @@ PATTERNS: dict[str, Step] = {
         PATTERN,
         keys=(),
         schema=pa.schema({"window_start": TIMES, "events": pa.string()}).append(CERTAIN),
-        pattern=normal_of(sw.seq(LOW, sw.no(TWENTY), HIGH, sw.no(LOW)), step="found"),
+        pattern=normal_of(
+            sw.patterns.seq(LOW, sw.patterns.no(TWENTY), HIGH, sw.patterns.no(LOW)), step="found"
+        ),
         scope=OpenedWindows(0, span_ns=9),
         drift=Drift(3, "area"),
         **EACH,

@@ -102,7 +102,7 @@ def test_in_the_simulator_cores_change_where_work_runs_and_not_what_comes_out(
 
 
 def test_two_cores_take_less_virtual_time_than_one() -> None:
-    cost = sw.CostModel(stages={"pairs.1": 200_000, "pairs.2": 200_000})
+    cost = sw.testing.CostModel(stages={"pairs.1": 200_000, "pairs.2": 200_000})
     took = [
         simulated(pairs(replicas=2), nodes=1, cores=cores, cost=cost)[1].elapsed_s
         for cores in (1, 2)

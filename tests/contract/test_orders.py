@@ -17,9 +17,9 @@ from tests.support.orders import ORDERS
 ROWS = pa.table({"ts": pa.array(range(1, 401), pa.int64()), "key": pa.array([1, 2] * 200)})
 
 
-def views(chance: Random) -> list[sw.StageView]:
+def views(chance: Random) -> list[sw.schedule.StageView]:
     return [
-        sw.StageView(
+        sw.schedule.StageView(
             name,
             chance.choice(["source", "merge", "sink"]),
             chance.choice([START_NS, *range(5)]),
@@ -42,7 +42,7 @@ def test_it_pickles_and_chooses_alike_one_of_what_it_is_shown(order: Any) -> Non
         chosen = order.first(shown, 9)
         assert chosen in shown
         assert again.first(shown, 9) == chosen
-        paths = [sw.PathView(f"{n}→x", n, chance.randrange(5), 7, 1, 1) for n in "ab"]
+        paths = [sw.schedule.PathView(f"{n}→x", n, chance.randrange(5), 7, 1, 1) for n in "ab"]
         if hasattr(order, "first_path"):
             assert order.first_path(paths, 9) in paths
 
@@ -67,17 +67,17 @@ def test_it_changes_when_results_come_and_not_which(order: Any) -> None:
     assert result(order) == plain
 
 
-ONE = sw.StageView("one", "sink", 40, START_NS, rows=3, came_ns=90, turn=7)
-TWO = sw.StageView("two", "sink", 55, START_NS, rows=9, came_ns=80, turn=8)
-SOURCE = sw.StageView("source", "source", 95, 10, rows=0, came_ns=95, turn=9)
-LAST = sw.Priorities({"source": 2, "two": 1})
+ONE = sw.schedule.StageView("one", "sink", 40, START_NS, rows=3, came_ns=90, turn=7)
+TWO = sw.schedule.StageView("two", "sink", 55, START_NS, rows=9, came_ns=80, turn=8)
+SOURCE = sw.schedule.StageView("source", "source", 95, 10, rows=0, came_ns=95, turn=9)
+LAST = sw.schedule.Priorities({"source": 2, "two": 1})
 """Takes those with the later stimulus first."""
 
 
 class StagesOnly:
     """An order that does not choose among paths."""
 
-    def first(self, stages: Sequence[sw.StageView], now_ns: int) -> sw.StageView:
+    def first(self, stages: Sequence[sw.schedule.StageView], now_ns: int) -> sw.schedule.StageView:
         del now_ns
         return stages[-1]
 
@@ -85,13 +85,13 @@ class StagesOnly:
 @pytest.mark.parametrize(
     ("order", "chosen"),
     [
-        (sw.StimulusOrder(), "one"),
-        (sw.Priorities({"two": 1}), "two"),
-        (sw.Priorities({"one": -1, "source": -0.5}), "two"),
-        (sw.Priorities(), "one"),
-        (sw.CoarseStimulus(20e-9, LAST), "two"),  # 40 and 55 are in [40, 60)
-        (sw.CoarseStimulus(10e-9, LAST), "one"),
-        (sw.CoarseStimulus("1s", LAST), "source"),
+        (sw.schedule.StimulusOrder(), "one"),
+        (sw.schedule.Priorities({"two": 1}), "two"),
+        (sw.schedule.Priorities({"one": -1, "source": -0.5}), "two"),
+        (sw.schedule.Priorities(), "one"),
+        (sw.schedule.CoarseStimulus(20e-9, LAST), "two"),  # 40 and 55 are in [40, 60)
+        (sw.schedule.CoarseStimulus(10e-9, LAST), "one"),
+        (sw.schedule.CoarseStimulus("1s", LAST), "source"),
     ],
     ids=repr,
 )
@@ -101,26 +101,38 @@ def test_what_each_goes_by(order: Any, chosen: str) -> None:
 
 def test_what_was_cut_short_goes_on_before_a_subinterval_is_looked_at() -> None:
     cut = TWO._replace(stimulus_ns=START_NS)
-    assert sw.CoarseStimulus("1s", LAST).first([SOURCE, ONE, cut], 100) == cut
+    assert sw.schedule.CoarseStimulus("1s", LAST).first([SOURCE, ONE, cut], 100) == cut
 
 
 def test_paths_are_chosen_by_the_same_words() -> None:
-    early = sw.PathView("a→x", "a", stimulus_ns=40, came_ns=90, rows=1, messages=1)
-    late = sw.PathView("b→x", "b", stimulus_ns=55, came_ns=80, rows=1, messages=1)
+    early = sw.schedule.PathView("a→x", "a", stimulus_ns=40, came_ns=90, rows=1, messages=1)
+    late = sw.schedule.PathView("b→x", "b", stimulus_ns=55, came_ns=80, rows=1, messages=1)
     paths = [late, early]
-    assert sw.Priorities({"b": 1}).first_path(paths, 100) == late
-    assert sw.Priorities().first_path(paths, 100) == early
-    assert sw.CoarseStimulus("20ns", sw.Priorities({"b": 1})).first_path(paths, 100) == late
-    assert sw.CoarseStimulus("10ns", sw.Priorities({"b": 1})).first_path(paths, 100) == early
-    assert sw.CoarseStimulus("20ns", StagesOnly()).first_path(paths, 100) == early
+    assert sw.schedule.Priorities({"b": 1}).first_path(paths, 100) == late
+    assert sw.schedule.Priorities().first_path(paths, 100) == early
+    assert (
+        sw.schedule.CoarseStimulus("20ns", sw.schedule.Priorities({"b": 1})).first_path(paths, 100)
+        == late
+    )
+    assert (
+        sw.schedule.CoarseStimulus("10ns", sw.schedule.Priorities({"b": 1})).first_path(paths, 100)
+        == early
+    )
+    assert sw.schedule.CoarseStimulus("20ns", StagesOnly()).first_path(paths, 100) == early
 
 
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (lambda: sw.CoarseStimulus(0, sw.Priorities()), "width=0 must be more than zero"),
-        (lambda: sw.CoarseStimulus("1s", 7), r"within=7 is a int without first\("),  # type: ignore[arg-type]
-        (lambda: sw.Priorities({"a": "high"}), "priority 'high' of stage 'a' is a str; write"),  # type: ignore[dict-item]
+        (
+            lambda: sw.schedule.CoarseStimulus(0, sw.schedule.Priorities()),
+            "width=0 must be more than zero",
+        ),
+        (lambda: sw.schedule.CoarseStimulus("1s", 7), r"within=7 is a int without first\("),  # type: ignore[arg-type]
+        (
+            lambda: sw.schedule.Priorities({"a": "high"}),
+            "priority 'high' of stage 'a' is a str; write",
+        ),  # type: ignore[dict-item]
     ],
 )
 def test_what_is_no_order_is_refused(make: Any, words: str) -> None:

@@ -215,10 +215,12 @@ def test_a_log_replays_what_was_shed_and_when(kind: Any, drops: str) -> None:
     flow = sw.Dataflow("sheds")
     rows = pa.table({"ts": np.arange(1_200) * MS, "kind": np.arange(1_200) % 7})
     events = flow.source("events", sw.table(rows), event_time="ts", time_unit="ns", speed=1.0)
-    steps = [sw.event(f"e{kind}", of_type=kind) for kind in range(3)]
-    window = sw.count_window(40, every=20)
+    steps = [sw.patterns.event(f"e{kind}", of_type=kind) for kind in range(3)]
+    window = sw.patterns.count_window(40, every=20)
     shed = kind("60ms", seed=5, drops=drops)
-    found = events.pattern(sw.seq(*steps), type="kind", window=window, matches=1, shed=shed)
+    found = events.pattern(
+        sw.patterns.seq(*steps), type="kind", window=window, matches=1, shed=shed
+    )
     found.sink("out", sw.collect_sink())
     plan = sw.Simulation(nodes=2).plan(flow, limits=sw.Limits(log=10**6))
     each_ms = 0.7 if drops == "pairs" else 7.0

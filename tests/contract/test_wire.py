@@ -145,10 +145,10 @@ def closings(flow: sw.Dataflow) -> Made:
     a, b = two(flow)
     both = flow.merge(a, b, name="both")
     ways = (
-        sw.probslack(0.3, first_rows=4, ordered=False),
-        sw.probslack(0.3, first_rows=4, ordered=False, type="text"),
-        sw.event_driven(),
-        sw.mean_delay(),
+        sw.closing.probslack(0.3, first_rows=4, ordered=False),
+        sw.closing.probslack(0.3, first_rows=4, ordered=False, type="text"),
+        sw.closing.event_driven(),
+        sw.closing.mean_delay(),
         EndAndAWhile(0),
     )
     made = [
@@ -229,18 +229,18 @@ def keyed(flow: sw.Dataflow) -> Made:
 def patterns(flow: sw.Dataflow) -> Made:
     a, b = two(flow)
     late = late_ones(flow)
-    small = sw.event("small", where=sw.col("value") < 0.4)
-    great = sw.event("great", where=sw.col("value") > small["value"] + 0.1)
-    other = sw.event("other", of_type=("t1", "t2"))
+    small = sw.patterns.event("small", where=sw.col("value") < 0.4)
+    great = sw.patterns.event("great", where=sw.col("value") > small["value"] + 0.1)
+    other = sw.patterns.event("other", of_type=("t1", "t2"))
     scopes: list[dict[str, Any]] = [
         {"within": "80ms"},
         {"within": 12},
         {"window": sw.tumbling("100ms")},
         {"window": sw.sliding("100ms", "40ms"), "selection": "each", "consumption": "zero"},
-        {"window": sw.opened_by(small, within="120ms"), "matches": 1},
-        {"window": sw.count_window(20, every=5), "id": "id"},
+        {"window": sw.patterns.opened_by(small, within="120ms"), "matches": 1},
+        {"window": sw.patterns.count_window(20, every=5), "id": "id"},
     ]
-    sheds: dict[str, Any] = {"shed": sw.espice("1h"), "matches": 1}
+    sheds: dict[str, Any] = {"shed": sw.shedding.espice("1h"), "matches": 1}
     windows = {"window": sw.sliding("100ms", "40ms")}
     of_time: list[dict[str, Any]] = [
         {**windows, "replicas": 2},
@@ -248,12 +248,14 @@ def patterns(flow: sw.Dataflow) -> Made:
         {**windows, "drift": "uint8"},
         {"within": "80ms", "selection": "cumulative", "id": "text"},
         {"window": sw.tumbling("100ms"), **sheds},
-        {"window": sw.opened_by(small, within="120ms"), **sheds},
+        {"window": sw.patterns.opened_by(small, within="120ms"), **sheds},
     ]
     every = [*scopes, *of_time, {"within": "80ms", "slack": "0s"}]
     made = [
         (late if "slack" in one else (a, b)[number % 2]).pattern(
-            sw.seq(small, great) if number % 2 else sw.seq(small, sw.any_of(1, other)),
+            sw.patterns.seq(small, great)
+            if number % 2
+            else sw.patterns.seq(small, sw.patterns.any_of(1, other)),
             type="text",
             by="flag" if "shed" in one else ("word", "int8"),
             name=f"pattern {number}",

@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def test_what_is_urgent_waits_for_one_slice_and_the_results_are_the_same() -> None:
-    def run(order: object) -> tuple[sw.SimulatedJob, float]:
+    def run(order: object) -> tuple[sw.testing.SimulatedJob, float]:
         with sw.Simulation(1, cost=own_order.BUSY) as nodes:
             job = nodes.submit(own_order.build(), limits=own_order.limits(order))
             assert job.wait().ledger.is_balanced
@@ -32,8 +32,8 @@ def test_what_is_urgent_waits_for_one_slice_and_the_results_are_the_same() -> No
 
 def test_within_a_stage_it_takes_the_path_of_what_is_urgent_first() -> None:
     paths = [
-        sw.PathView("reports→all", "reports", 5, 6, 10, 3),
-        sw.PathView("alarms→all", "alarms", 7, 8, 1, 1),
+        sw.schedule.PathView("reports→all", "reports", 5, 6, 10, 3),
+        sw.schedule.PathView("alarms→all", "alarms", 7, 8, 1, 1),
     ]
     assert UrgentFirst("alarms").first_path(paths, 9).source == "alarms"
     assert UrgentFirst().first_path(paths, 9).source == "reports"

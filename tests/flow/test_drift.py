@@ -53,10 +53,14 @@ def averages(stream: sw.Stream, **given: Any) -> sw.Stream:
         ("of", ColumnError, "neither a length such as '5ms' nor a column.*there are: ts, line"),
         ("x", TypeMismatch, r"drift='x' is double, and a bound is a whole number; cast"),
         ("line", TypeMismatch, "drift='line' is string"),
-        (sw.clock_bound("off", most="51ms"), SettingError, "more than half"),
-        (sw.clock_bound("offs", most="1ms"), ColumnError, "drift='offs'"),
-        (sw.clock_bound("off", most="1ms", unit="h"), SettingError, "must be 'ns', 'us', 'ms' or"),
-        (sw.clock_bound("off", most="soon"), SettingError, r"clock_bound\(most\)='soon'"),
+        (sw.clocks.clock_bound("off", most="51ms"), SettingError, "more than half"),
+        (sw.clocks.clock_bound("offs", most="1ms"), ColumnError, "drift='offs'"),
+        (
+            sw.clocks.clock_bound("off", most="1ms", unit="h"),
+            SettingError,
+            "must be 'ns', 'us', 'ms' or",
+        ),
+        (sw.clocks.clock_bound("off", most="soon"), SettingError, r"clock_bound\(most\)='soon'"),
     ],
 )
 def test_what_is_no_drift_is_refused_with_the_rule(
@@ -94,7 +98,7 @@ def test_each_aggregate_has_four_columns_and_only_a_middle_that_may_be_null_chan
     [
         ("5ms", "drift    ± 5.00 ms: of the window as it is, and moved either way"),
         ("off", "drift    ± off, at most 50.0 ms:"),
-        (sw.clock_bound("off", most="20ms"), "drift    ± off, at most 20.0 ms:"),
+        (sw.clocks.clock_bound("off", most="20ms"), "drift    ± off, at most 20.0 ms:"),
     ],
 )
 def test_explain_says_how_far_clocks_may_be_off(drift: Any, text: str) -> None:
@@ -106,7 +110,7 @@ def test_explain_says_how_far_clocks_may_be_off(drift: Any, text: str) -> None:
 @pytest.mark.parametrize("replicas", [1, 2])
 def test_a_flow_gives_the_interval_and_counts_bounds_that_were_cut(replicas: int) -> None:
     flow = sw.Dataflow("clocks", slack=None)
-    given = sw.clock_bound("off", most="4ms")
+    given = sw.clocks.clock_bound("off", most="4ms")
     averages(buses(flow), drift=given, replicas=replicas, name="means").sink(
         "out", sw.collect_sink()
     )

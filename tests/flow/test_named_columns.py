@@ -23,13 +23,13 @@ SOURCES: dict[str, dict[str, Any]] = {
     "arrival": {"arrival": WRONG},
     "writer": {"writer": WRONG},
     "sequence": {"sequence": WRONG, "out_of_order": "sequence"},
-    "by_sequence": {"sequence": WRONG, "out_of_order": sw.by_sequence(timeout="1s")},
+    "by_sequence": {"sequence": WRONG, "out_of_order": sw.order.by_sequence(timeout="1s")},
     "promise": {"promise": sw.col(WRONG)},
-    "clock offset": {"clock": sw.clock_columns(WRONG, unit="ns")},
-    "clock bound": {"clock": sw.clock_columns("speed", WRONG, unit="ns")},
+    "clock offset": {"clock": sw.clocks.clock_columns(WRONG, unit="ns")},
+    "clock bound": {"clock": sw.clocks.clock_columns("speed", WRONG, unit="ns")},
 }
-A = sw.event("a", where=sw.col("speed") > 1)
-B = sw.event("b")
+A = sw.patterns.event("a", where=sw.col("speed") > 1)
+B = sw.patterns.event("b")
 STEPS: dict[str, Callable[[Any, Any], Any]] = {
     "filter": lambda s, _: s.filter(sw.col(WRONG) > 1),
     "assign": lambda s, _: s.assign(x=sw.col(WRONG)),
@@ -43,10 +43,10 @@ STEPS: dict[str, Callable[[Any, Any], Any]] = {
     "quantile": lambda s, _: s.aggregate(window=sw.tumbling("1s"), n=sw.quantile(WRONG, 0.5)),
     "drift": lambda s, _: s.aggregate(window=sw.tumbling("1s"), drift=WRONG, n=sw.count()),
     "closing type": lambda s, _: s.aggregate(
-        window=sw.tumbling("1s"), close=sw.probslack(miss=0.1, type=WRONG), n=sw.count()
+        window=sw.tumbling("1s"), close=sw.closing.probslack(miss=0.1, type=WRONG), n=sw.count()
     ),
     "driven type": lambda s, _: s.aggregate(
-        window=sw.tumbling("1s"), close=sw.event_driven(type=WRONG), n=sw.count()
+        window=sw.tumbling("1s"), close=sw.closing.event_driven(type=WRONG), n=sw.count()
     ),
     "join on": lambda s, o: s.join(o, on=WRONG, within="1s"),
     "join left_on": lambda s, o: s.join(o, left_on=WRONG, right_on="speed", within="1s"),
@@ -58,21 +58,23 @@ STEPS: dict[str, Callable[[Any, Any], Any]] = {
     "followed_by by": lambda s, _: s.followed_by(
         first=sw.lit(True), then=sw.lit(True), by=WRONG, within="1s"
     ),
-    "pattern type": lambda s, _: s.pattern(sw.seq(A, B), type=WRONG, within="1s"),
-    "pattern id": lambda s, _: s.pattern(sw.seq(A, B), id=WRONG, within="1s"),
-    "pattern by": lambda s, _: s.pattern(sw.seq(A, B), by=WRONG, within="1s"),
-    "pattern drift": lambda s, _: s.pattern(sw.seq(A, B), drift=WRONG, within="1s"),
+    "pattern type": lambda s, _: s.pattern(sw.patterns.seq(A, B), type=WRONG, within="1s"),
+    "pattern id": lambda s, _: s.pattern(sw.patterns.seq(A, B), id=WRONG, within="1s"),
+    "pattern by": lambda s, _: s.pattern(sw.patterns.seq(A, B), by=WRONG, within="1s"),
+    "pattern drift": lambda s, _: s.pattern(sw.patterns.seq(A, B), drift=WRONG, within="1s"),
     "pattern where": lambda s, _: s.pattern(
-        sw.seq(A, sw.event("c", where=sw.col(WRONG) > 1)), within="1s"
+        sw.patterns.seq(A, sw.patterns.event("c", where=sw.col(WRONG) > 1)), within="1s"
     ),
     "earlier event": lambda s, _: s.pattern(
-        sw.seq(A, sw.event("c", where=sw.col("speed") > A[WRONG])), within="1s"
+        sw.patterns.seq(A, sw.patterns.event("c", where=sw.col("speed") > A[WRONG])), within="1s"
     ),
     "distinct": lambda s, _: s.pattern(
-        sw.seq(A, sw.any_of(2, B, distinct=WRONG)), window=sw.tumbling("1s")
+        sw.patterns.seq(A, sw.patterns.any_of(2, B, distinct=WRONG)), window=sw.tumbling("1s")
     ),
     "feature": lambda s, _: s.pattern(
-        sw.seq(A, B), window=sw.tumbling("1s"), shed=sw.espice("1s", feature=sw.col(WRONG) > 1)
+        sw.patterns.seq(A, B),
+        window=sw.tumbling("1s"),
+        shed=sw.shedding.espice("1s", feature=sw.col(WRONG) > 1),
     ),
 }
 

@@ -19,15 +19,15 @@ from slackwater.runtime.errors import (
 from tests.flow.test_drift import buses
 
 SLOW, FAST, OTHER = (
-    sw.event("slow", where=sw.col("speed") <= 2),
-    sw.event("fast", where=sw.col("speed") > 2),
-    sw.event("other", where=sw.col("stops") == 9),
+    sw.patterns.event("slow", where=sw.col("speed") <= 2),
+    sw.patterns.event("fast", where=sw.col("speed") > 2),
+    sw.patterns.event("other", where=sw.col("stops") == 9),
 )
 
 
 def found(stream: sw.Stream, *parts: sw.Part, **given: Any) -> sw.Stream:
     wanted: dict[str, Any] = {"within": "10ms", "drift": "2ms", "by": "line", "name": "jumps"}
-    return stream.pattern(sw.seq(*(parts or (SLOW, FAST))), **(wanted | given))
+    return stream.pattern(sw.patterns.seq(*(parts or (SLOW, FAST))), **(wanted | given))
 
 
 @pytest.mark.parametrize(
@@ -45,13 +45,13 @@ def found(stream: sw.Stream, *parts: sw.Part, **given: Any) -> sw.Stream:
         ((), {"within": 5}, SettingError, "drift= does not go with scopes of a number of events"),
         (
             (),
-            {"within": None, "window": sw.count_window(5)},
+            {"within": None, "window": sw.patterns.count_window(5)},
             SettingError,
             "depends on their order.*give a time",
         ),
         (
             (),
-            {"within": None, "window": sw.opened_by(SLOW, events=5)},
+            {"within": None, "window": sw.patterns.opened_by(SLOW, events=5)},
             SettingError,
             "scopes of a number of events",
         ),
@@ -77,12 +77,12 @@ def found(stream: sw.Stream, *parts: sw.Part, **given: Any) -> sw.Stream:
         ),
         (
             (),
-            {"within": None, "window": sw.tumbling("1s"), "shed": sw.espice("1s")},
+            {"within": None, "window": sw.tumbling("1s"), "shed": sw.shedding.espice("1s")},
             SettingError,
             "shed= does not go with drift=: .*positions.*leave one out",
         ),
         (
-            (SLOW, sw.repeat(FAST, 2)),
+            (SLOW, sw.patterns.repeat(FAST, 2)),
             {"skip": "next"},
             FlowError,
             "skip='next' with repeat does not go with drift=.*leave skip='any'",
@@ -107,7 +107,7 @@ def test_a_key_named_as_the_column_that_drift_adds_is_refused() -> None:
 
 
 def test_a_pattern_with_drift_has_each_match_unless_told_and_explains_it() -> None:
-    stream = found(buses(), SLOW, sw.no(OTHER), FAST)
+    stream = found(buses(), SLOW, sw.patterns.no(OTHER), FAST)
     stream.sink("out", sw.collect_sink())
     text = stream.flow.explain()
     for line in (
@@ -128,11 +128,11 @@ def test_a_flow_keeps_matches_of_a_pattern_of_which_clocks_leave_the_order_open(
     flow = sw.Dataflow("clocks", slack=None)
     given: dict[str, Any] = {
         "within": "20ms",
-        "drift": sw.clock_bound("off", most="3ms"),
+        "drift": sw.clocks.clock_bound("off", most="3ms"),
         "replicas": replicas,
         "name": "jumps",
     }
-    pattern = sw.seq(SLOW, sw.no(OTHER), FAST)
+    pattern = sw.patterns.seq(SLOW, sw.patterns.no(OTHER), FAST)
     stream = buses(flow)
     made = (
         stream.key_by("line").pattern(pattern, **given)
@@ -156,7 +156,7 @@ def test_a_flow_keeps_matches_of_a_pattern_of_which_clocks_leave_the_order_open(
 
 
 STRIKE, WHISTLE, LINE, GOAL = (
-    sw.event(name, of_type=name) for name in ("strike", "whistle", "line", "goal")
+    sw.patterns.event(name, of_type=name) for name in ("strike", "whistle", "line", "goal")
 )
 
 
@@ -178,7 +178,10 @@ def test_what_the_page_says_of_goals(events: dict[str, int], certain: list[bool]
     table = pa.table({"ts": [*events.values()], "what": [*events], "match": [1] * len(events)})
     sensors = flow.source("sensors", sw.table(table), event_time="ts", time_unit="ms")
     sensors.key_by("match").pattern(
-        sw.seq(STRIKE, sw.no(WHISTLE), LINE, GOAL), type="what", within="1s", drift="5ms"
+        sw.patterns.seq(STRIKE, sw.patterns.no(WHISTLE), LINE, GOAL),
+        type="what",
+        within="1s",
+        drift="5ms",
     ).sink("out", sw.collect_sink())
     job = sw.Simulation().submit(flow)
     job.wait()

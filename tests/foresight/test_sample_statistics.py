@@ -52,7 +52,7 @@ def stages() -> tuple[Stage, ...]:
 
 def sample(count: int, *, per_second: float) -> tuple[JobReport, list[MeasuredSlice]]:
     plan = prepare(flow(count, per_second=per_second), ["n"], limits=LIMITS)
-    cost = NotedCost(sw.CostModel(per_slice_ns=0, stages=COSTS))
+    cost = NotedCost(sw.testing.CostModel(per_slice_ns=0, stages=COSTS))
     run = SimulationRun(plan, egress=lambda *_: None, cost=cost, link=LinkModel(delay_ns=0))
     return run.run(), cost.slices
 

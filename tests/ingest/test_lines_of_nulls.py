@@ -70,4 +70,4 @@ def test_a_column_of_a_table_has_text_for_its_name() -> None:
 
 def test_the_shortest_wait_is_no_longer_than_the_longest() -> None:
     with pytest.raises(SettingError, match=r"least=1.00 s must be at most timeout=500 ms"):
-        sw.by_sequence(least="1s")
+        sw.order.by_sequence(least="1s")

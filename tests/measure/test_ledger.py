@@ -407,16 +407,16 @@ def test_what_replicas_shed_is_shed_in_the_ledger_and_did_not_come_out(
     )
     flow = sw.Dataflow("overload")
     source = flow.source("events", sw.table(events), event_time="ts", time_unit="ns", speed=1.0)
-    first, then = sw.event("first", of_type=0), sw.event("then", of_type=1)
+    first, then = sw.patterns.event("first", of_type=0), sw.patterns.event("then", of_type=1)
     source.key_by("key").pattern(
-        sw.seq(first, then),
+        sw.patterns.seq(first, then),
         type="kind",
-        window=sw.opened_by(first, events=40),
+        window=sw.patterns.opened_by(first, events=40),
         matches=1,
-        shed=sw.random_shedding("50ms", drops=drops),
+        shed=sw.shedding.random_shedding("50ms", drops=drops),
         replicas=2,
     ).sink("out", sw.collect_sink())
-    costs = sw.CostModel(per_row_ns=0, per_slice_ns=0, per_comparison_ns=each_ns)
+    costs = sw.testing.CostModel(per_row_ns=0, per_slice_ns=0, per_comparison_ns=each_ns)
     report = sw.Simulation(nodes=2, cost=costs).submit(flow).wait()
     assert report.state == "done", report.error
     shed = sum(stage.shedding.shed for stage in report.stages if stage.shedding is not None)

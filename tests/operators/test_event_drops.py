@@ -23,14 +23,14 @@ EVENT_NS = 20_000
 """What an event costs that is looked at; all others cost a tenth."""
 BOUND_NS = 100_000_000
 SLICE = 500
-A, B, C = (sw.event(name, of_type=kind) for kind, name in enumerate("abc"))
+A, B, C = (sw.patterns.event(name, of_type=kind) for kind, name in enumerate("abc"))
 
 
 def normal(pattern: Any) -> Normal:
     return normal_of(pattern, step="found")
 
 
-ABC = normal(sw.seq(A, B, C))
+ABC = normal(sw.patterns.seq(A, B, C))
 
 
 def kinds_of(events: int, seed: int = 3) -> Any:
@@ -100,7 +100,7 @@ def test_what_is_shed_is_counted_once_and_is_of_those_that_were_asked_for(make: 
 
 def test_what_only_forbids_is_never_dropped() -> None:
     """Dropping it would make matches that are none."""
-    pattern = normal(sw.seq(A, sw.no(B), C))
+    pattern = normal(sw.patterns.seq(A, sw.patterns.no(B), C))
     machine = machine_of(espice("1h"), CountWindows(20, 20), pattern=pattern)
     plain = machine_of(espice("1h"), CountWindows(20, 20), pattern=pattern)
     kinds = np.random.default_rng(1).integers(0, 3, 8_000)
@@ -122,7 +122,7 @@ def test_what_only_forbids_is_never_dropped() -> None:
 
 
 def test_a_match_that_waits_does_not_leave_if_what_forbids_it_was_passed_over() -> None:
-    pattern = normal(sw.seq(A, B, sw.no(C)))
+    pattern = normal(sw.patterns.seq(A, B, sw.patterns.no(C)))
     found = []
     for is_on in (False, True):
         machine = machine_of(espice("1h"), TimeWindows(100, 100), pattern=pattern, most=None)

@@ -47,10 +47,10 @@ class Gaps:
 
 GAPS = {"key": "int64", "gap": "int64"}
 LOW, HIGH = (
-    sw.event("low", where=sw.col("value") < 0.4),
-    sw.event("high", where=sw.col("value") > 0.3),
+    sw.patterns.event("low", where=sw.col("value") < 0.4),
+    sw.patterns.event("high", where=sw.col("value") > 0.3),
 )
-ELSE = sw.event("else", where=sw.col("key") == 1)
+ELSE = sw.patterns.event("else", where=sw.col("key") == 1)
 ONE: dict[str, Callable[[sw.Stream], sw.Stream]] = {
     "filter": lambda s: s.filter(sw.col("value") < 0.5),
     "assign": lambda s: s.assign(twice=sw.col("value") * 2),
@@ -82,12 +82,12 @@ ONE: dict[str, Callable[[sw.Stream], sw.Stream]] = {
         first=sw.col("value") < 0.4, then=sw.col("value") > 0.3, within="8ms", drift="2ms"
     ),
     "pattern, as far as clocks tell": lambda s: s.key_by("line").pattern(
-        sw.seq(LOW, sw.no(ELSE), HIGH), within="8ms", drift="2ms"
+        sw.patterns.seq(LOW, sw.patterns.no(ELSE), HIGH), within="8ms", drift="2ms"
     ),
     "pattern, each row with a bound of its own": lambda s: s.pattern(
-        sw.seq(LOW, sw.all_of(HIGH, ELSE)),
+        sw.patterns.seq(LOW, sw.patterns.all_of(HIGH, ELSE)),
         window=sw.tumbling("12ms"),
-        drift=sw.clock_bound("key", most="4ms", unit="ms"),
+        drift=sw.clocks.clock_bound("key", most="4ms", unit="ms"),
     ),
     "process": lambda s: s.key_by("key").process(Gaps, GAPS, within="8ms"),
     "process by two": lambda s: s.key_by("key", "line").process(Gaps(), GAPS, within="30ms"),

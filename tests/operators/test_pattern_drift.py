@@ -26,8 +26,8 @@ from tests.patterns.drift_spec import DriftSpec, Event
 from tests.support.chance import chance
 from tests.support.examples import a_third, five_times
 
-A, B, C = (sw.event(name, where=sw.col(f"is_{name}")) for name in "abc")
-MORE = sw.event("more", where=sw.col("is_b") & (sw.col("v") > A["v"]))
+A, B, C = (sw.patterns.event(name, where=sw.col(f"is_{name}")) for name in "abc")
+MORE = sw.patterns.event("more", where=sw.col("is_b") & (sw.col("v") > A["v"]))
 SCHEMA = pa.schema(
     {
         **{f"is_{name}": pa.bool_() for name in "abc"},
@@ -35,18 +35,18 @@ SCHEMA = pa.schema(
     }
 )
 PATTERNS = {
-    "two steps": sw.seq(A, B),
-    "what may not come": sw.seq(A, sw.no(C), B),
-    "up to the end": sw.seq(A, B, sw.no(C)),
-    "any order": sw.seq(A, sw.all_of(B, C)),
-    "again": sw.seq(A, sw.repeat(B, 1, 2), sw.no(C), A),
-    "one or the other": sw.either(sw.seq(A, B), sw.seq(C, B)),
-    "earlier events": sw.seq(A, sw.no(C), MORE),
+    "two steps": sw.patterns.seq(A, B),
+    "what may not come": sw.patterns.seq(A, sw.patterns.no(C), B),
+    "up to the end": sw.patterns.seq(A, B, sw.patterns.no(C)),
+    "any order": sw.patterns.seq(A, sw.patterns.all_of(B, C)),
+    "again": sw.patterns.seq(A, sw.patterns.repeat(B, 1, 2), sw.patterns.no(C), A),
+    "one or the other": sw.patterns.either(sw.patterns.seq(A, B), sw.patterns.seq(C, B)),
+    "earlier events": sw.patterns.seq(A, sw.patterns.no(C), MORE),
 }
 SCOPES: dict[str, dict[str, Any]] = {
     "within": {"within": "6ns"},
     "windows": {"window": sw.sliding("6ns", "2ns")},
-    "opened": {"window": sw.opened_by(A, within="7ns")},
+    "opened": {"window": sw.patterns.opened_by(A, within="7ns")},
 }
 
 
@@ -70,7 +70,7 @@ def step_of(build: Any) -> Any:
 
 
 def pattern_step(pattern: sw.Part, **settings: Any) -> PatternStep:
-    given_ = {"id": "id", "drift": sw.clock_bound("off", most="2ns")} | settings
+    given_ = {"id": "id", "drift": sw.clocks.clock_bound("off", most="2ns")} | settings
     step: PatternStep = step_of(lambda rows: rows.pattern(pattern, **given_))
     schema = pa.schema([one for one in step.schema if one.name in WANTED])
     return step.pruned(frozenset(schema.names), keeps_late=False)
@@ -187,7 +187,9 @@ def test_what_leaves_is_as_specified_key_by_key_however_rows_are_cut(
 # -- beside followed_by ---------------------------------------------------------------------
 
 
-@given(rows=streams(), drift=st.sampled_from(["0ns", "2ns", sw.clock_bound("off", most="2ns")]))
+@given(
+    rows=streams(), drift=st.sampled_from(["0ns", "2ns", sw.clocks.clock_bound("off", most="2ns")])
+)
 def test_two_steps_are_those_of_followed_by_and_certain_where_it_is_surely_the_first(
     rows: list[Row], drift: Any
 ) -> None:
@@ -202,7 +204,7 @@ def test_two_steps_are_those_of_followed_by_and_certain_where_it_is_surely_the_f
                 first=sw.col("is_a"), then=sw.col("is_b"), within="6ns", drift=drift
             )
         ),
-        pattern_step(sw.seq(A, B), skip="next", within="6ns", drift=drift),
+        pattern_step(sw.patterns.seq(A, B), skip="next", within="6ns", drift=drift),
     ]
     pairs, found = (left(step, rows, set()) for step in both)
     told = {
@@ -236,7 +238,7 @@ def test_two_steps_are_those_of_followed_by_and_certain_where_it_is_surely_the_f
 @given(rows=streams())
 def test_all_matches_of_two_steps_have_those_of_followed_by_among_them(rows: list[Row]) -> None:
     """As `skip="any"` goes on behind the first that follows; what is certain is so in both."""
-    drift = sw.clock_bound("off", most="2ns")
+    drift = sw.clocks.clock_bound("off", most="2ns")
     pairs = left(
         step_of(
             lambda rows: rows.followed_by(
@@ -246,7 +248,7 @@ def test_all_matches_of_two_steps_have_those_of_followed_by_among_them(rows: lis
         rows,
         set(),
     )
-    found = matches(left(pattern_step(sw.seq(A, B), within="6ns"), rows, set()))
+    found = matches(left(pattern_step(sw.patterns.seq(A, B), within="6ns"), rows, set()))
     got = {tuple(n for _, n in parts): certain for _, _, _, parts, certain in found}
     for one in pairs:
         ids = zip(one.columns["first_id"].tolist(), one.columns["then_id"].tolist(), strict=True)
@@ -262,7 +264,7 @@ def some_rows(*text: str) -> list[Row]:
 
 
 def test_matches_that_are_not_certain_carry_the_mark_beside_those_of_their_rows() -> None:
-    machine = make_operator(pattern_step(sw.seq(A, B), within="6ns", drift="2ns"))
+    machine = make_operator(pattern_step(sw.patterns.seq(A, B), within="6ns", drift="2ns"))
     batch = batch_of(some_rows("a", "", "b", "", "", "b"), 0)
     revised = np.array([REVISED.bit, 0, 0, 0, 0, 0], dtype=np.uint8)
     batch = Batch(batch.event_time_ns, batch.stimulus_time_ns, batch.columns, None, revised)
@@ -275,7 +277,7 @@ def test_matches_that_are_not_certain_carry_the_mark_beside_those_of_their_rows(
 
 @pytest.mark.parametrize("wanted", [["certain"], ["events"], ["key", "b_v"]])
 def test_columns_that_nobody_needs_are_not_made(wanted: list[str]) -> None:
-    step = step_of(lambda rows: rows.pattern(sw.seq(A, B), within="6ns", drift="off"))
+    step = step_of(lambda rows: rows.pattern(sw.patterns.seq(A, B), within="6ns", drift="off"))
     assert step.reads(0, frozenset(), frozenset(wanted)) >= {"off", "is_a", "is_b"}
     machine = make_operator(step.pruned(frozenset(wanted), keeps_late=False))
     batch = batch_of(some_rows("a", "", "b"), 0)
@@ -286,14 +288,14 @@ def test_columns_that_nobody_needs_are_not_made(wanted: list[str]) -> None:
 
 
 def test_a_bound_below_zero_is_an_error_that_names_the_row() -> None:
-    machine = make_operator(pattern_step(sw.seq(A, B), within="6ns"))
+    machine = make_operator(pattern_step(sw.patterns.seq(A, B), within="6ns"))
     batch = batch_of([Row(3, 0, frozenset("a"), 0, -1)], 0)
     with pytest.raises(OperatorError, match=r"(?s)how far .* zero or more.*'off': -1"):
         machine.work(GateRead([batch], [None], 3, 0, 3), 0)
 
 
 def test_rows_are_held_no_longer_than_they_may_be_needed_and_keys_are_forgotten() -> None:
-    machine = make_operator(pattern_step(sw.seq(A, sw.no(C), B), within="6ns"))
+    machine = make_operator(pattern_step(sw.patterns.seq(A, sw.patterns.no(C), B), within="6ns"))
     assert isinstance(machine, PatternMachine)
     most_rows = 0
     for time in range(4_000):
@@ -321,7 +323,11 @@ def test_rows_that_are_let_go_are_in_no_match(pattern: str, scope: str, of: Rand
 @pytest.mark.parametrize("skip", ["any", "next"])
 @pytest.mark.parametrize("scope", sorted(SCOPES))
 def test_the_plan_knows_how_long_rows_are_held(skip: Any, scope: str) -> None:
-    for pattern in (sw.seq(A, B), sw.seq(A, sw.no(C), B), sw.seq(A, B, sw.no(C))):
+    for pattern in (
+        sw.patterns.seq(A, B),
+        sw.patterns.seq(A, sw.patterns.no(C), B),
+        sw.patterns.seq(A, B, sw.patterns.no(C)),
+    ):
         step = pattern_step(pattern, skip=skip, drift="2ns", **SCOPES[scope])
         layout = step.compiled().drift
         assert layout is not None

@@ -26,10 +26,10 @@ def step() -> PatternStep:
         event_time="ts",
         time_unit="ns",
     )
-    low = sw.event("low", of_type="a")
-    high = sw.event("high", of_type=("b", "c"), where=sw.col("price") > low["price"])
-    end = sw.event("end", of_type="c")
-    pattern = sw.seq(low, high, sw.no(end))
+    low = sw.patterns.event("low", of_type="a")
+    high = sw.patterns.event("high", of_type=("b", "c"), where=sw.col("price") > low["price"])
+    end = sw.patterns.event("end", of_type="c")
+    pattern = sw.patterns.seq(low, high, sw.patterns.no(end))
     built = rows.pattern(pattern, type="kind", within=f"{SPAN}ns", id="id")
     made = built.flow.steps[built.name]
     assert isinstance(made, PatternStep)

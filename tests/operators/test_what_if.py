@@ -26,13 +26,13 @@ from slackwater.runtime.shedding.counts import SheddingCounts
 from tests.operators.test_pattern_shedding import leaves, read_of, step_of
 from tests.patterns.worlds import no_condition
 
-A, B, C = (sw.event(name, of_type=kind) for kind, name in enumerate("abc"))
+A, B, C = (sw.patterns.event(name, of_type=kind) for kind, name in enumerate("abc"))
 PATTERNS: dict[str, Seq] = {
-    "a sequence": sw.seq(A, B, C),
-    "any of one kind": sw.seq(A, sw.any_of(2, B, C)),
-    "what must not come": sw.seq(A, sw.no(B), C),
-    "what must not come at the end": sw.seq(A, B, sw.no(C)),
-    "repeated": sw.seq(A, sw.repeat(B, 2), C),
+    "a sequence": sw.patterns.seq(A, B, C),
+    "any of one kind": sw.patterns.seq(A, sw.patterns.any_of(2, B, C)),
+    "what must not come": sw.patterns.seq(A, sw.patterns.no(B), C),
+    "what must not come at the end": sw.patterns.seq(A, B, sw.patterns.no(C)),
+    "repeated": sw.patterns.seq(A, sw.patterns.repeat(B, 2), C),
 }
 
 

@@ -27,14 +27,14 @@ from tests.support.states import canonical, differences
 
 FIG_2_6 = [1, 4, 3, 5, 6, 9, 7, 8, 10, 13]
 POLICIES: list[Any] = [
-    sw.k_slack("3ns"),
-    sw.mp_k_slack(at_most="20ns"),
-    sw.mp_k_slack(at_most="20ns", delay_from="newest"),
-    sw.aq_k_slack(window="10ns", coverage=0.8, at_most="20ns"),
-    sw.aq_k_slack(window="10ns", coverage=0.8, at_most="20ns", late="pass"),
-    sw.aq_k_slack(window="10ns", coverage=sw.error_within(0.1), at_most="20ns"),
-    sw.ldop(window="4ns", factor=1.5, at_most="20ns"),
-    sw.mp_k_slack(at_most="20ns", late="pass"),
+    sw.order.k_slack("3ns"),
+    sw.order.mp_k_slack(at_most="20ns"),
+    sw.order.mp_k_slack(at_most="20ns", delay_from="newest"),
+    sw.order.aq_k_slack(window="10ns", coverage=0.8, at_most="20ns"),
+    sw.order.aq_k_slack(window="10ns", coverage=0.8, at_most="20ns", late="pass"),
+    sw.order.aq_k_slack(window="10ns", coverage=sw.order.error_within(0.1), at_most="20ns"),
+    sw.order.ldop(window="4ns", factor=1.5, at_most="20ns"),
+    sw.order.mp_k_slack(at_most="20ns", late="pass"),
 ]
 rows = st.lists(st.integers(-5, 60), min_size=1, max_size=80).map(
     lambda shifts: [2 * place - shift // 3 for place, shift in enumerate(shifts)]
@@ -43,7 +43,7 @@ cuts = st.lists(st.integers(0, 80), max_size=6)
 
 
 def test_mp_k_slack_releases_the_papers_example_in_its_order() -> None:
-    order = sw.mp_k_slack(late="pass").begin()
+    order = sw.order.mp_k_slack(late="pass").begin()
     out, late, _ = left(order, FIG_2_6)
     assert (out, late) == ([1, 4, 3, 5, 6, 7, 8, 9, 10], [3])
     assert rest(order) == [13]
@@ -51,7 +51,7 @@ def test_mp_k_slack_releases_the_papers_example_in_its_order() -> None:
 
 def test_a_row_that_left_at_once_can_make_one_late_that_the_paper_puts_in_order() -> None:
     # The paper looks at its buffer when 12 comes, and lets 4 and 5 go then.
-    source = machine({"t": [1, 10, 5, 4, 12]}, out_of_order=sw.k_slack("2ns"))
+    source = machine({"t": [1, 10, 5, 4, 12]}, out_of_order=sw.order.k_slack("2ns"))
     assert times(drain(source)) == [1, 5, 10, 12]
     assert source.late_dropped == 1
 
@@ -72,13 +72,13 @@ def test_a_silence_behind_a_late_row_is_a_delay_only_as_the_paper_counts() -> No
 
 
 def test_a_row_far_behind_is_late_and_makes_nobody_wait() -> None:
-    out, late, _ = left(sw.mp_k_slack(at_most="50ns").begin(), [100, 10, 101, 99, 102, 103])
+    out, late, _ = left(sw.order.mp_k_slack(at_most="50ns").begin(), [100, 10, 101, 99, 102, 103])
     assert late == [10, 99]
     assert out == [100, 10, 101, 99]  # 102 waits for 3, as 99 came behind 101 and before 102
 
 
 def test_a_row_that_finds_its_place_is_not_late_however_far_behind_it_is() -> None:
-    order = sw.k_slack("2ns").begin()
+    order = sw.order.k_slack("2ns").begin()
     assert left(order, [1, 10, 5, 12, 3]) == ([1, 5, 10, 3], [3], [START_NS, 1, 5, 10, 10])
     eager = machine({"t": [1, 10, 5, 12, 3]}, out_of_order="sort", disorder_ns=2)
     drain(eager)
@@ -87,7 +87,7 @@ def test_a_row_that_finds_its_place_is_not_late_however_far_behind_it_is() -> No
 
 @given(rows, st.integers(1, 12))
 def test_k_slack_does_what_a_row_at_a_time_would(given_rows: list[int], slack: int) -> None:
-    order = sw.k_slack(f"{slack}ns").begin()
+    order = sw.order.k_slack(f"{slack}ns").begin()
     out, late, _ = left(order, given_rows, cuts=[len(given_rows) // 2])
     assert (out, late) == buffered(given_rows, [slack] * len(given_rows))
 
@@ -96,7 +96,7 @@ def test_k_slack_does_what_a_row_at_a_time_would(given_rows: list[int], slack: i
 def test_mp_k_slack_does_what_a_row_at_a_time_would(
     given_rows: list[int], delay_from: Any, at_most: int
 ) -> None:
-    policy = sw.mp_k_slack(at_most=f"{at_most}ns", delay_from=delay_from)
+    policy = sw.order.mp_k_slack(at_most=f"{at_most}ns", delay_from=delay_from)
     waits = largest_delays(given_rows, at_most=at_most, delay_from=delay_from)
     out, late, _ = left(policy.begin(), given_rows, cuts=[len(given_rows) // 3])
     assert (out, late) == buffered(given_rows, waits)
@@ -176,11 +176,14 @@ def test_a_flow_with_a_buffer_runs_balances_and_says_so(policy: Any) -> None:
 
 def test_what_makes_no_buffer_is_refused() -> None:
     wrong: list[tuple[Callable[[], Any], str]] = [
-        (lambda: sw.k_slack("0s"), "k_slack: slack=0 ns must be more than zero"),
-        (lambda: sw.k_slack("2 parsecs"), "k_slack: slack='2 parsecs'"),
-        (lambda: sw.k_slack("2s", late="lose"), "late='lose' must be 'drop' .* or 'pass'"),  # type: ignore[arg-type]
-        (lambda: sw.mp_k_slack(at_most="0s"), "mp_k_slack: at_most=0 ns must be more"),
-        (lambda: sw.mp_k_slack(delay_from="now"), "delay_from='now' must be 'next' .* 'newest'"),  # type: ignore[arg-type]
+        (lambda: sw.order.k_slack("0s"), "k_slack: slack=0 ns must be more than zero"),
+        (lambda: sw.order.k_slack("2 parsecs"), "k_slack: slack='2 parsecs'"),
+        (lambda: sw.order.k_slack("2s", late="lose"), "late='lose' must be 'drop' .* or 'pass'"),  # type: ignore[arg-type]
+        (lambda: sw.order.mp_k_slack(at_most="0s"), "mp_k_slack: at_most=0 ns must be more"),
+        (
+            lambda: sw.order.mp_k_slack(delay_from="now"),
+            "delay_from='now' must be 'next' .* 'newest'",
+        ),  # type: ignore[arg-type]
         (lambda: aq(coverage=1), "coverage=1 must lie between 0 and 1.*mp_k_slack"),
         (lambda: aq(coverage=0), "coverage=0 must lie"),
         (lambda: aq(quantile=1), "quantile=1 must lie between 0 and 1"),
@@ -190,13 +193,16 @@ def test_what_makes_no_buffer_is_refused() -> None:
         ),
         (lambda: aq(gains=0.5), "gains=0.5 must be two numbers, K_p and K_d"),
         (lambda: aq(coverage="all"), "coverage='all' must lie between 0 and 1"),
-        (lambda: sw.error_within(0), "error_within: error=0 must lie between 0 and 1"),
-        (lambda: sw.error_within(0.1, delta=1), "delta=1 must lie"),
-        (lambda: sw.error_within(0.1, of="max"), "of='max' must be one of 'count', 'sum', 'mean'"),  # type: ignore[arg-type]
-        (lambda: sw.error_within(0.1, spread=-1), "spread=-1 must be zero or more"),
-        (lambda: sw.ldop(window="0s"), "ldop: window=0 ns must be more"),
-        (lambda: sw.ldop(window="1s", factor=-1), "factor=-1 must lie between 0 and 1000"),
-        (lambda: sw.ldop(window="1s", factor="2"), "factor='2' must lie between 0 and 1000"),  # type: ignore[arg-type]
+        (lambda: sw.order.error_within(0), "error_within: error=0 must lie between 0 and 1"),
+        (lambda: sw.order.error_within(0.1, delta=1), "delta=1 must lie"),
+        (
+            lambda: sw.order.error_within(0.1, of="max"),
+            "of='max' must be one of 'count', 'sum', 'mean'",
+        ),  # type: ignore[arg-type]
+        (lambda: sw.order.error_within(0.1, spread=-1), "spread=-1 must be zero or more"),
+        (lambda: sw.order.ldop(window="0s"), "ldop: window=0 ns must be more"),
+        (lambda: sw.order.ldop(window="1s", factor=-1), "factor=-1 must lie between 0 and 1000"),
+        (lambda: sw.order.ldop(window="1s", factor="2"), "factor='2' must lie between 0 and 1000"),  # type: ignore[arg-type]
     ]
     for make, said in wrong:
         with pytest.raises(SettingError, match=said):
@@ -204,7 +210,7 @@ def test_what_makes_no_buffer_is_refused() -> None:
 
 
 def aq(**settings: Any) -> Any:
-    return sw.aq_k_slack(**{"window": "1s", "coverage": 0.9, **settings})
+    return sw.order.aq_k_slack(**{"window": "1s", "coverage": 0.9, **settings})
 
 
 def settled(order: Any) -> Any:

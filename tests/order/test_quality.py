@@ -20,7 +20,9 @@ MS, S = 10**6, 10**9
 
 def test_the_controller_adds_up_what_the_paper_says() -> None:
     """θ_thr = 0.8, gains (0.1, 0.05): err 1 for a fifth more that misses, −1 for none."""
-    policy = sw.aq_k_slack(window="10ns", coverage=0.8, gains=(0.1, 0.05), delay_from="newest")
+    policy = sw.order.aq_k_slack(
+        window="10ns", coverage=0.8, gains=(0.1, 0.05), delay_from="newest"
+    )
     slack, released = Adapting(policy), Released()
     tell(slack, released, [0, 2, 4, 6, 8])  # all in time
     tell(slack, released, [20])  # K = 0, L = 0: the window is looked at
@@ -33,7 +35,7 @@ def test_the_controller_adds_up_what_the_paper_says() -> None:
 
 
 def test_alpha_stays_between_nothing_and_all() -> None:
-    policy = sw.aq_k_slack(window="10ns", coverage=0.9, gains=(0.6, 0), at_most="100ns")
+    policy = sw.order.aq_k_slack(window="10ns", coverage=0.9, gains=(0.6, 0), at_most="100ns")
     slack, released = Adapting(policy), Released()
     found = []
     for start in range(0, 100, 10):
@@ -53,7 +55,7 @@ def test_so_much_of_each_window_comes_in_time_and_rows_wait_less_than_for_all(
     delay_ns = np.where(rng.random(rows) < 0.2, rng.exponential(200 * MS, rows), 0).astype(int)
     times_ns = sent_ns[np.argsort(sent_ns + delay_ns, kind="stable")]
     newest_ns = np.maximum.accumulate(times_ns)
-    slack, released = Adapting(sw.aq_k_slack(window="1s", coverage=1 - allowed)), Released()
+    slack, released = Adapting(sw.order.aq_k_slack(window="1s", coverage=1 - allowed)), Released()
     reached_ns = slack.reached_ns(times_ns, newest_ns, released)
     late = times_ns[1:] < reached_ns[:-1]
     assert late[rows // 4 :].mean() < 1.2 * allowed
@@ -68,7 +70,7 @@ def test_so_much_of_each_window_comes_in_time_and_rows_wait_less_than_for_all(
 def test_a_late_row_that_goes_on_counts_while_its_window_is_open() -> None:
     alphas = []
     for late in ("drop", "pass"):
-        policy = sw.aq_k_slack(window="100ns", coverage=0.9, late=late, delay_from="newest")
+        policy = sw.order.aq_k_slack(window="100ns", coverage=0.9, late=late, delay_from="newest")
         slack, released = Adapting(policy), Released()
         tell(slack, released, [10, 5, 20, 15, 30])
         slack.alpha = 0.0
@@ -101,7 +103,7 @@ def test_coverage_counts_windows_once_and_forgets_them() -> None:
 def test_what_may_miss_follows_from_the_error(
     of: Of, error: float, delta: float, rows: int, spread: float, misses: float
 ) -> None:
-    within = sw.error_within(error, delta=delta, of=of, spread=spread)
+    within = sw.order.error_within(error, delta=delta, of=of, spread=spread)
     assert 1 - within.coverage(rows) == pytest.approx(misses, rel=1e-3)
 
 
@@ -109,7 +111,7 @@ def test_what_may_miss_follows_from_the_error(
 def test_windows_with_just_that_coverage_keep_the_error(of: Of) -> None:
     rng = np.random.default_rng(5)
     values = rng.gamma(4.0, 1.0, 2_000)  # spread 0.5
-    within = sw.error_within(0.02, delta=0.1, of=of, spread=0.5)
+    within = sw.order.error_within(0.02, delta=0.1, of=of, spread=0.5)
     kept = round(within.coverage(len(values)) * len(values))
     whole = values.sum() if of == "sum" else values.mean()
     off = []
@@ -135,7 +137,7 @@ def test_ldop_waits_for_the_window_and_some_mean_delays_of_the_late_rows_in_it()
     """Behind by 10 µs, then 30 µs: LD is 10, 20, and 30 when the first has left the window."""
     times_us = [100, 90, 110, 80, 150, 195, 205]
     times_ns = 1_000 * np.array(times_us)
-    policy = sw.ldop(window="100us", factor=0.5)
+    policy = sw.order.ldop(window="100us", factor=0.5)
     assert isinstance(policy, Ldop)
     newest_ns = np.maximum.accumulate(times_ns)
     found_ns = _Distance(policy)._latency_distance_ns(times_ns, newest_ns)

@@ -118,7 +118,7 @@ def test_what_is_no_policy_is_refused() -> None:
     wrong: list[tuple[Any, str]] = [
         ("sorted", "'sorted' must be 'error', 'sort', 'late' or 'sequence', or a Reorder"),
         (7, "out_of_order=7 is no Reorder: it has no text"),
-        (sw.by_sequence, r"is no Reorder: it is a function: call it, by_sequence\(…\)"),
+        (sw.order.by_sequence, r"is no Reorder: it is a function: call it, by_sequence\(…\)"),
         (Widening, "is no Reorder: .* 'error', 'sort', 'late' or 'sequence', or give an object"),
     ]
     for given, said in wrong:

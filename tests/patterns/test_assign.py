@@ -76,9 +76,9 @@ def test_the_latest_events_that_may_be_together_are_known(
 # -- what a user sees -----------------------------------------------------------------------
 
 
-def words(*order: int, makes: Any = sw.all_of) -> Normal:
+def words(*order: int, makes: Any = sw.patterns.all_of) -> Normal:
     """x is anything, z an event of type z."""
-    x, z = sw.event("x"), sw.event("z", of_type="z")
+    x, z = sw.patterns.event("x"), sw.patterns.event("z", of_type="z")
     return normal_of(makes(*((x, z)[i] for i in order)), step="found")
 
 

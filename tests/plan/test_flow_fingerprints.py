@@ -46,7 +46,9 @@ def window(stream: sw.Stream, flow: sw.Dataflow) -> sw.Stream:
 
 def closing(stream: sw.Stream, flow: sw.Dataflow) -> sw.Stream:
     size = sw.tumbling("1s")
-    return stream.aggregate(by="n", window=size, name="seconds", close=sw.ignore(), c=sw.count())
+    return stream.aggregate(
+        by="n", window=size, name="seconds", close=sw.closing.ignore(), c=sw.count()
+    )
 
 
 def two_replicas(stream: sw.Stream, flow: sw.Dataflow) -> sw.Stream:

@@ -75,7 +75,7 @@ def test_what_cannot_run_can_be_looked_at_and_is_refused_with_the_words_of_its_v
 
 
 def test_the_verdict_goes_by_the_limits_and_by_what_a_hop_costs_there() -> None:
-    near, far = sw.Simulation(2), sw.Simulation(2, link=sw.LinkModel(delay_ns=10**10))
+    near, far = sw.Simulation(2), sw.Simulation(2, link=sw.testing.LinkModel(delay_ns=10**10))
     assert near.plan(flow()).verdict.refusal is None
     assert "10.0 s for the hop" in (far.plan(flow()).verdict.refusal or "")
     assert f"{HOP_NS // 1_000} µs" in (prepare(flow("1us"), ["a", "b"]).verdict.refusal or "")

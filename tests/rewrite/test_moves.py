@@ -54,9 +54,9 @@ def counted(a: sw.Stream, _: sw.Stream, **options: Any) -> sw.Stream:
 
 def matched(a: sw.Stream, _: sw.Stream) -> sw.Stream:
     """A pattern of which `up_x` leaves, and which is given a column of that name."""
-    up = sw.event("up", where=sw.col("x") > 1)
+    up = sw.patterns.event("up", where=sw.col("x") > 1)
     rows = a.assign(up_x=sw.col("x") * 2)
-    return rows.pattern(sw.seq(up), within="1s", by="k", name="step")
+    return rows.pattern(sw.patterns.seq(up), within="1s", by="k", name="step")
 
 
 def doubled(rows: Any) -> Any:

@@ -102,11 +102,13 @@ def test_rows_ahead_of_all_are_counted_until_the_others_have_come_as_far() -> No
     assert frontier.rows_ahead(0) == 3
 
 
-def rows_at(*arrivals_s: int) -> sw.Input:
+def rows_at(*arrivals_s: int) -> sw.connectors.Input:
     return sw.table(pa.table({"ts": [0] * len(arrivals_s), "at": list(arrivals_s)}))
 
 
-def source_of(rows: sw.Input, *, every_ns: int, speed: float | None, **options: Any) -> Any:
+def source_of(
+    rows: sw.connectors.Input, *, every_ns: int, speed: float | None, **options: Any
+) -> Any:
     flow = sw.Dataflow("arrivals")
     stream = flow.source(
         "rows", rows, event_time="ts", arrival="at", time_unit="s", speed=speed, **options

@@ -179,7 +179,7 @@ def test_only_a_ready_only_gate_with_both_sources_beside_it_waits() -> None:
     assert not slot_of(plan_of(rows, rows, idle="1s"))._awaited.gates
     live = plan_of(rows, rows, read=lambda one: JitterInput(one, seed=1))
     assert not slot_of(live)._awaited.gates, "what may be live is not there already"
-    late = plan_of(rows, rows, out_of_order=sw.k_slack("3ms", late="pass"))
+    late = plan_of(rows, rows, out_of_order=sw.order.k_slack("3ms", late="pass"))
     assert not slot_of(late)._awaited.gates, "late is who comes behind a promise"
     plan = plan_of(rows, rows)
     logged = LoggedSlot("a", plan.stages_of("a"), start_ns=0, limits=Limits(log=10))

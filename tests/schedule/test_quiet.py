@@ -211,7 +211,7 @@ def test_polls_do_not_push_out_what_a_slot_was_given_last() -> None:
 def test_no_row_of_a_source_without_arrivals_comes_before_the_start() -> None:
     flow = sw.Dataflow("numbered")
     rows = pa.table({"ts": pa.array([1, 2], pa.int64()), "n": pa.array([1, 2], pa.int64())})
-    order = sw.by_sequence(timeout="1s")
+    order = sw.order.by_sequence(timeout="1s")
     source = flow.source(
         "rows", sw.table(rows), event_time="ts", time_unit="ns", sequence="n", out_of_order=order
     )

@@ -71,7 +71,7 @@ def last_revisions(out: pa.Table) -> dict[tuple[int, int], int]:
 
 @pytest.mark.parametrize("replicas", [1, 2, 4])
 def test_no_more_windows_miss_something_in_any_replica_than_one_budget_lets(replicas: int) -> None:
-    out, report = left(flow_of(sw.probslack(0.1, ordered=False), replicas=replicas))
+    out, report = left(flow_of(sw.closing.probslack(0.1, ordered=False), replicas=replicas))
     found = last_revisions(out)
     short = {start for (key, start), n in EXPECTED.items() if found.get((key, start), 0) < n}
     windows = {start for _, start in EXPECTED}
@@ -87,7 +87,7 @@ def test_the_last_revision_has_every_row_whatever_pace_and_cut(
     replicas: int, speed: float | None, cut: int
 ) -> None:
     options: dict[str, Any] = {"replicas": replicas, "late": "correct", "speed": speed}
-    out, _ = left(flow_of(sw.probslack(0.2, ordered=False), batch_rows=cut, **options))
+    out, _ = left(flow_of(sw.closing.probslack(0.2, ordered=False), batch_rows=cut, **options))
     assert out.num_rows > len(EXPECTED), "some are corrected"
     assert last_revisions(out) == EXPECTED
 
@@ -97,6 +97,6 @@ def test_a_slack_of_the_flow_that_does_not_hold_for_closing_windows_is_said_at_t
     rows = flow.source("rows", sw.table(TABLE), event_time="ts", arrival="at", time_unit="ns")
     with pytest.warns(UserWarning, match=r"slack=.*of the flow is not for it") as said:
         rows.key_by("key").aggregate(
-            window=sw.tumbling("1s"), n=sw.count(), close=sw.probslack(0.1)
+            window=sw.tumbling("1s"), n=sw.count(), close=sw.closing.probslack(0.1)
         )
     assert said[0].filename == __file__

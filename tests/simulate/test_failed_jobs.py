@@ -76,14 +76,14 @@ def fails(
     return str(caught.value), report
 
 
-def chain(sink: sw.Output | None = None) -> sw.Dataflow:
+def chain(sink: sw.connectors.Output | None = None) -> sw.Dataflow:
     """A hundred numbers a second for 20 s; its source, gate and sink have a slot each."""
     flow, numbers = ticking("chain", seconds=20)
     numbers.merge(name="gate").sink("out", sink or sw.collect_sink())
     return flow
 
 
-def ends(seed: int, *faults: Fault, sink: sw.Output | None = None) -> sw.JobReport:
+def ends(seed: int, *faults: Fault, sink: sw.connectors.Output | None = None) -> sw.JobReport:
     """Run the chain till it ends, in whatever way."""
     job = sw.Simulation(nodes=3, seed=seed).submit(chain(sink), placement=CHAIN, faults=faults)
     try:
@@ -274,7 +274,9 @@ def test_a_stop_at_any_moment_publishes_all_there_is_and_is_no_failure(
 ) -> None:
     sink = sw.parquet_sink(tmp_path / "out", rows=1_000)
     stops = UserStops(at_ns=(seed + 1) * 700 * MS)
-    slow = sw.CostModel(per_slice_ns=8 * MS)  # so that the stop comes in the middle of a slice
+    slow = sw.testing.CostModel(
+        per_slice_ns=8 * MS
+    )  # so that the stop comes in the middle of a slice
     host = sw.Simulation(nodes=3, seed=seed, cost=slow)
     job = host.submit(chain(sink), placement=CHAIN, faults=[stops])
     report = job.wait()

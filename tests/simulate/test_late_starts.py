@@ -59,7 +59,7 @@ FIRST, SECOND = events(1), events(2, start_ms=LATE_START, key=1)
 
 @pytest.mark.parametrize("more", [{}, {"speed": 4.0}, {"replicas": 2}], ids=str)
 @pytest.mark.parametrize(
-    "close", [sw.event_driven(), sw.event_driven(type="key")], ids=["", "type"]
+    "close", [sw.closing.event_driven(), sw.closing.event_driven(type="key")], ids=["", "type"]
 )
 def test_event_driven_misses_nothing_of_a_source_that_starts_late(close: Any, more: Any) -> None:
     _, closing = ran(close, FIRST, SECOND, **more)
@@ -68,7 +68,7 @@ def test_event_driven_misses_nothing_of_a_source_that_starts_late(close: Any, mo
 
 
 def test_probslack_keeps_its_budget_and_states_what_it_misses() -> None:
-    rows, closing = ran(sw.probslack(0.05), FIRST, SECOND)
+    rows, closing = ran(sw.closing.probslack(0.05), FIRST, SECOND)
     found = total(closing)
     assert found.windows >= 195
     assert found.missed <= 0.05 * found.windows
@@ -77,12 +77,14 @@ def test_probslack_keeps_its_budget_and_states_what_it_misses() -> None:
 
 
 def test_results_do_not_depend_on_the_pace_or_the_number_of_slots_of_a_late_start() -> None:
-    close = sw.probslack(0.05)
+    close = sw.closing.probslack(0.05)
     whole, _ = ran(close, FIRST, SECOND)
     assert ran(close, FIRST, SECOND, speed=20.0)[0] == whole
 
 
-@pytest.mark.parametrize("close", [sw.event_driven(), sw.probslack(0.05)], ids=["ed", "ps"])
+@pytest.mark.parametrize(
+    "close", [sw.closing.event_driven(), sw.closing.probslack(0.05)], ids=["ed", "ps"]
+)
 def test_a_source_without_a_row_is_not_waited_for_once_it_has_ended(close: Any) -> None:
     alone, _ = ran(close, FIRST, FIRST.slice(0, 0))
     _, closing = ran(close, FIRST, EMPTY)
@@ -92,11 +94,13 @@ def test_a_source_without_a_row_is_not_waited_for_once_it_has_ended(close: Any) 
 
 def test_a_silent_source_with_idle_is_waited_for_no_longer_than_that() -> None:
     late = events(2, start_ms=15_000, key=1)
-    _, closing = ran(sw.event_driven(), FIRST, late, speed=1.0, idle="1s")
+    _, closing = ran(sw.closing.event_driven(), FIRST, late, speed=1.0, idle="1s")
     assert total(closing).windows >= 190
 
 
-@pytest.mark.parametrize("close", [sw.event_driven(), sw.probslack(0.05)], ids=["ed", "ps"])
+@pytest.mark.parametrize(
+    "close", [sw.closing.event_driven(), sw.closing.probslack(0.05)], ids=["ed", "ps"]
+)
 def test_without_arrivals_a_late_start_is_waited_for_by_the_clock(close: Any) -> None:
     """The second source's input is a history of times that begin three seconds later."""
     second = SECOND.filter(pa.compute.greater_equal(SECOND["ts"], LATE_START * MS))

@@ -67,7 +67,7 @@ def test_the_example_of_an_input_hands_over_whole_lines_only(tmp_path: Path) -> 
     second = reader.poll()
     assert isinstance(second, pa.RecordBatch)
     assert second.to_pylist() == [{"ts": 3, "bus": "12", "euros": 3.0}]
-    assert reader.poll() is sw.END_OF_INPUT is reader.poll()
+    assert reader.poll() is sw.connectors.END_OF_INPUT is reader.poll()
     reader.close()
 
 
@@ -132,7 +132,7 @@ def test_a_job_that_never_runs_opens_no_output_of_ones_own() -> None:
 
 def test_what_open_returns_must_be_a_writer() -> None:
     class Forgot(Noting):
-        def open(self, schema: pa.Schema, context: sw.OutputContext) -> Any:
+        def open(self, schema: pa.Schema, context: sw.connectors.OutputContext) -> Any:
             pass
 
     with pytest.raises(SinkError, match=r"Forgot\.open returned a NoneType, which has no write"):

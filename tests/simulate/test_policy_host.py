@@ -45,12 +45,12 @@ def late_table(late_s: float) -> pa.Table:
     return pa.table({"ts": times, "arrival": arrival})
 
 
-def silence() -> sw.Input:
+def silence() -> sw.connectors.Input:
     """Return an input that never has anything and never ends."""
     return SilentInput(sw.table(late_table(0).slice(0, 0)))
 
 
-def plan(late: sw.Input) -> Plan:
+def plan(late: sw.connectors.Input) -> Plan:
     flow = sw.Dataflow("late", deadline="2s")
     inputs = {"on time": sw.table(late_table(0)), "late": late}
     sources = [
@@ -70,7 +70,7 @@ def plan(late: sw.Input) -> Plan:
 
 
 def simulate(
-    policy: SlackPolicy | None, late: sw.Input | None = None, *, seed: int = 0
+    policy: SlackPolicy | None, late: sw.connectors.Input | None = None, *, seed: int = 0
 ) -> tuple[Simulation, list[int]]:
     """Return a run that is over, and the event times that left."""
     out: list[int] = []

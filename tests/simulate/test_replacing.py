@@ -151,7 +151,7 @@ def test_a_flow_that_is_placed_anew_while_anything_goes_wrong_ends_nevertheless(
 # -- as a user has it --------------------------------------------------------------------------
 
 
-def chain(sink: sw.Output | None = None, seconds: int = 2) -> sw.Dataflow:
+def chain(sink: sw.connectors.Output | None = None, seconds: int = 2) -> sw.Dataflow:
     """A hundred numbers a second; its source, gate and sink have a slot each."""
     flow, numbers = ticking("chain", seconds=seconds)
     numbers.merge(name="gate").sink("out", sink or sw.collect_sink())

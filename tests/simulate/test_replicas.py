@@ -118,7 +118,7 @@ def test_what_replicas_promise_makes_no_result_late_that_was_not_late_of_one_joi
 def test_a_slow_replica_slows_the_gate_and_nothing_grows(alone: Any) -> None:
     flow, pairs = paired(replicas=2)
     pairs.sink("out", sw.collect_sink())
-    host = sw.Simulation(nodes=3, cost=sw.CostModel(stages={"pairs.2": 1_000_000.0}))
+    host = sw.Simulation(nodes=3, cost=sw.testing.CostModel(stages={"pairs.2": 1_000_000.0}))
     job = host.submit(
         flow, limits=sw.Limits(credit_rows=50, gate_rows=50, max_slice_rows=20, min_slice_rows=1)
     )
@@ -133,7 +133,9 @@ def test_work_of_a_replica_that_compares_more_takes_longer_in_virtual_time() -> 
     for per_comparison_ns in (0.0, 1e6):
         flow, pairs = paired(replicas=2)
         pairs.sink("out", sw.collect_sink())
-        host = sw.Simulation(nodes=3, cost=sw.CostModel(per_comparison_ns=per_comparison_ns))
+        host = sw.Simulation(
+            nodes=3, cost=sw.testing.CostModel(per_comparison_ns=per_comparison_ns)
+        )
         report = host.submit(flow).wait()
         compared = {s.name: s.comparisons for s in report.stages if s.kind == "join"}
         busy = {s.name: s.service_ns for s in report.stages if s.kind == "join"}

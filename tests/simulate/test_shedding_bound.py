@@ -34,13 +34,13 @@ class Feed:
     def open(self) -> Feed:
         return Feed(self._rows)
 
-    def poll(self) -> pa.RecordBatch | sw.EndOfInput | None:
+    def poll(self) -> pa.RecordBatch | sw.connectors.EndOfInput | None:
         self._asked += 1
         if self._asked % 3 == 0:
             return None
         first, self._next = self._next, self._next + 50
         if first >= self._rows.num_rows:
-            return sw.END_OF_INPUT
+            return sw.connectors.END_OF_INPUT
         return self._rows.slice(first, 50).combine_chunks().to_batches()[0]
 
     def close(self) -> None:
@@ -66,12 +66,12 @@ def flow(
         speed=1.0,
         **({} if held is None else {"disorder": held, "out_of_order": "sort"}),
     )
-    steps = [sw.event(f"e{kind}", of_type=kind) for kind in range(3)]
-    shed = sw.espice(f"{BOUND_MS}ms", f=0.8, drops=drops)
+    steps = [sw.patterns.event(f"e{kind}", of_type=kind) for kind in range(3)]
+    shed = sw.shedding.espice(f"{BOUND_MS}ms", f=0.8, drops=drops)
     events.pattern(
-        sw.seq(*steps),
+        sw.patterns.seq(*steps),
         type="kind",
-        window=sw.count_window(200, every=200 // WINDOWS),
+        window=sw.patterns.count_window(200, every=200 // WINDOWS),
         matches=1,
         shed=shed,
         name="found",
@@ -84,7 +84,7 @@ def ran(delay_ms: int) -> tuple[JobReport, SheddingCounts]:
     host = sw.Simulation(
         nodes=2,
         seed=3,
-        cost=sw.CostModel(per_row_ns=0, per_slice_ns=0, per_comparison_ns=PAIR_NS),
+        cost=sw.testing.CostModel(per_row_ns=0, per_slice_ns=0, per_comparison_ns=PAIR_NS),
         link=LinkModel(delay_ns=delay_ms * MS),
     )
     placement = {"events": "node-1", "found": "node-1", "out": "node-2"}
@@ -120,7 +120,7 @@ def test_events_that_were_held_to_be_put_in_order_are_not_dropped_for_that(
     held: str, drops: Drops
 ) -> None:
     """At a third of what can be done; within the bound, or above it, which is said."""
-    cost = sw.CostModel(per_row_ns=0, per_slice_ns=0, per_comparison_ns=PAIR_NS // 4)
+    cost = sw.testing.CostModel(per_row_ns=0, per_slice_ns=0, per_comparison_ns=PAIR_NS // 4)
     report = sw.Simulation(nodes=1, cost=cost).submit(flow(5_000, held=held, drops=drops)).wait()
     (counts,) = [one.shedding for one in report.stages if one.shedding is not None]
     assert (counts.dropped, counts.passed_over, report.ledger.out > 0) == (0, 0, True)
@@ -130,7 +130,7 @@ def test_events_that_were_held_to_be_put_in_order_are_not_dropped_for_that(
 @pytest.mark.parametrize("is_polled", [False, True])
 def test_overload_is_met_whether_rows_wait_at_the_gate_or_in_a_feed(is_polled: bool) -> None:
     """Half as much again as can be done: a row takes 3 ms, and one comes each 2 ms."""
-    cost = sw.CostModel(per_row_ns=0, per_slice_ns=0, stages={"found": 3 * MS})
+    cost = sw.testing.CostModel(per_row_ns=0, per_slice_ns=0, stages={"found": 3 * MS})
     made = flow(8_000, drops="stretches", is_polled=is_polled)
     report = sw.Simulation(nodes=1, cost=cost).submit(made).wait()
     assert report.ledger.is_balanced
@@ -156,13 +156,13 @@ def test_what_a_gate_held_for_a_late_stream_is_not_dropped_for_that() -> None:
             )
         )
     sides[0].merge(sides[1]).pattern(
-        sw.seq(*[sw.event(f"e{kind}", of_type=kind) for kind in range(3)]),
+        sw.patterns.seq(*[sw.patterns.event(f"e{kind}", of_type=kind) for kind in range(3)]),
         type="kind",
-        window=sw.count_window(200, every=50),
-        shed=sw.espice(f"{BOUND_MS}ms", f=0.8, drops="pairs"),
+        window=sw.patterns.count_window(200, every=50),
+        shed=sw.shedding.espice(f"{BOUND_MS}ms", f=0.8, drops="pairs"),
         name="found",
     ).sink("out", sw.collect_sink())
-    cost = sw.CostModel(per_row_ns=1_000, per_slice_ns=0)
+    cost = sw.testing.CostModel(per_row_ns=1_000, per_slice_ns=0)
     report = sw.Simulation(nodes=1, cost=cost).submit(made).wait()
     (counts,) = [one.shedding for one in report.stages if one.shedding is not None]
     assert counts.dropped == 0

@@ -41,12 +41,14 @@ def flow(feature: Expr | None) -> sw.Dataflow:
         }
     )
     made = sw.Dataflow("features")
-    hot = [sw.event(f"e{kind}", of_type=kind, where=sw.col("heat") > 8) for kind in range(2)]
+    hot = [
+        sw.patterns.event(f"e{kind}", of_type=kind, where=sw.col("heat") > 8) for kind in range(2)
+    ]
     made.source("events", sw.table(table), event_time="ts", time_unit="ns", speed=1.0).pattern(
-        sw.seq(*hot),
+        sw.patterns.seq(*hot),
         type="kind",
-        window=sw.count_window(40, every=40 // WINDOWS),
-        shed=sw.espice("400ms", drops="pairs", feature=feature),
+        window=sw.patterns.count_window(40, every=40 // WINDOWS),
+        shed=sw.shedding.espice("400ms", drops="pairs", feature=feature),
         name="found",
     ).select("events", name="told").sink("out", sw.collect_sink())
     return made
@@ -55,7 +57,7 @@ def flow(feature: Expr | None) -> sw.Dataflow:
 @cache
 def ran(name: str, pair_ns: int = PAIR_NS) -> tuple[JobReport, SheddingCounts, int]:
     """Run it with one of the features; return the report, what was shed, and matches."""
-    cost = sw.CostModel(per_row_ns=0, per_slice_ns=0, per_comparison_ns=pair_ns)
+    cost = sw.testing.CostModel(per_row_ns=0, per_slice_ns=0, per_comparison_ns=pair_ns)
     report = sw.Simulation(nodes=1, cost=cost, seed=3).submit(flow(FEATURES[name])).wait()
     assert report.ledger.is_balanced
     (counts,) = [one.shedding for one in report.stages if one.shedding is not None]

@@ -19,7 +19,7 @@ from tests.support.own_inputs import Feed
 TIMES = pa.table({"ts": pa.array([k * NS_PER_SECOND for k in range(20)], pa.int64())})
 
 
-def paced(events: sw.Input, **options: float) -> sw.Dataflow:
+def paced(events: sw.connectors.Input, **options: float) -> sw.Dataflow:
     flow = sw.Dataflow("paced")
     flow.source("events", events, event_time="ts", speed=options.get("speed", 1.0)).sink(
         "out", sw.collect_sink()
@@ -36,8 +36,8 @@ def test_a_paced_replay_takes_its_time_in_virtual_time() -> None:
 def test_latency_is_work_and_distance_and_nothing_else() -> None:
     host = sw.Simulation(
         nodes=2,
-        cost=sw.CostModel(per_slice_ns=1_000_000, per_row_ns=0),
-        link=sw.LinkModel(delay_ns=5_000_000),
+        cost=sw.testing.CostModel(per_slice_ns=1_000_000, per_row_ns=0),
+        link=sw.testing.LinkModel(delay_ns=5_000_000),
     )
     report = host.submit(paced(sw.table(TIMES)), placement={"out": "node-2"}).wait()
     # A slice at the source, the link, a slice at the sink.
@@ -47,7 +47,10 @@ def test_latency_is_work_and_distance_and_nothing_else() -> None:
 def test_one_seed_gives_one_run() -> None:
     def once(seed: int) -> object:
         host = sw.Simulation(
-            nodes=2, seed=seed, cost=sw.CostModel(jitter=5), link=sw.LinkModel(jitter_ns=10**7)
+            nodes=2,
+            seed=seed,
+            cost=sw.testing.CostModel(jitter=5),
+            link=sw.testing.LinkModel(jitter_ns=10**7),
         )
         return host.submit(paced(sw.table(TIMES))).wait().to_json()
 
@@ -66,9 +69,9 @@ def test_a_run_that_cannot_go_on_says_who_waits_for_whom() -> None:
 
 def test_costs_and_delays_cannot_be_negative() -> None:
     with pytest.raises(SettingError):
-        sw.CostModel(jitter=-1)
+        sw.testing.CostModel(jitter=-1)
     with pytest.raises(SettingError):
-        sw.LinkModel(delay_ns=-1)
+        sw.testing.LinkModel(delay_ns=-1)
 
 
 def test_what_is_told_of_a_step_is_told_of_its_replicas() -> None:
@@ -76,7 +79,7 @@ def test_what_is_told_of_a_step_is_told_of_its_replicas() -> None:
     rows = pa.table({"ts": range(1_000), "key": [n % 8 for n in range(1_000)]})
     source = flow.source("rows", sw.table(rows), event_time="ts", time_unit="ms")
     source.dedupe("key", within="1s", replicas=2, name="once").sink("out", sw.collect_sink())
-    cost = sw.CostModel(per_slice_ns=0, per_row_ns=0, stages={"once": 1_000_000})
+    cost = sw.testing.CostModel(per_slice_ns=0, per_row_ns=0, stages={"once": 1_000_000})
     report = sw.Simulation(nodes=1, cost=cost).submit(flow).wait()
     took_ns = sum(one.service_ns for one in report.stages if one.kind == "dedupe")
     assert took_ns == pytest.approx(1_000 * 1_000_000, rel=0.01)

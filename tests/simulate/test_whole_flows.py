@@ -145,7 +145,7 @@ def test_sliding_aggregates_equal_the_offline_ones_and_each_other(events: pa.Tab
 
 
 def test_a_slow_sink_slows_the_source_and_nothing_grows(city: Any, jams: Any) -> None:
-    host = sw.Simulation(nodes=3, cost=sw.CostModel(stages={"congestion": 40_000.0}))
+    host = sw.Simulation(nodes=3, cost=sw.testing.CostModel(stages={"congestion": 40_000.0}))
     job = host.submit(
         congestion(city), limits=sw.Limits(credit_rows=500, gate_rows=500, max_slice_rows=100)
     )

@@ -70,7 +70,9 @@ def test_times_that_a_step_makes_have_the_time_zone_of_its_sources(
     flow, stream = flow_over(*[pa.array([0, 1], pa.timestamp("ms", tz=zone)) for zone in zones])
     windows = counted(stream.select("key"), "1m")
     once_more = counted(windows, "1h")
-    matches = stream.pattern(sw.seq(sw.event("a"), sw.event("b")), window=sw.tumbling("1m"))
+    matches = stream.pattern(
+        sw.patterns.seq(sw.patterns.event("a"), sw.patterns.event("b")), window=sw.tumbling("1m")
+    )
     made = pa.timestamp("ns", tz=expected)
     for one in (windows, once_more, matches):
         assert one.schema.field("window_start").type == made

@@ -19,8 +19,8 @@ from slackwater.runtime.model import LATEST_NS, LONGEST_NS
 from slackwater.runtime.model.state import restore, save
 from tests.support.sources import drain, machine, next_due_ns, times
 
-BY = sw.clock_columns("off", unit="ns")
-WITHIN = sw.clock_columns("off", "bound", unit="ns")
+BY = sw.clocks.clock_columns("off", unit="ns")
+WITHIN = sw.clocks.clock_columns("off", "bound", unit="ns")
 
 
 def ints(*values: int) -> pa.Array:
@@ -36,7 +36,7 @@ def test_event_time_is_the_clocks_time_and_its_offset() -> None:
 
 @pytest.mark.parametrize(("unit", "scale"), [("ns", 1), ("us", 10**3), ("ms", 10**6), ("s", 10**9)])
 def test_offset_and_bound_have_a_unit_of_their_own(unit: Any, scale: int) -> None:
-    clock = sw.clock_columns("off", "bound", unit=unit)
+    clock = sw.clocks.clock_columns("off", "bound", unit=unit)
     source = machine({"t": [10], "off": [-3], "bound": [2]}, clock=clock, time_unit="us")
     assert times(drain(source)) == [10_000 - 3 * scale]
     assert source.clock_told["largest_bound_ns"] == 2 * scale
@@ -124,7 +124,7 @@ def test_phones_whose_clocks_were_wrong_by_half_a_minute_have_the_servers_time()
     data = {"t": right_ms - offset_ms, "off": offset_ms, "w": table["device"]}
     source = machine(
         pa.table(data),
-        clock=sw.clock_columns("off", unit="ms"),
+        clock=sw.clocks.clock_columns("off", unit="ms"),
         time_unit="ms",
         out_of_order="late",
         disorder_ns=3_600 * 10**9,
@@ -217,8 +217,8 @@ def test_settings_that_name_no_columns_are_refused() -> None:
     with pytest.raises(SettingError, match=r"source 's': clock='off' names no columns; write"):
         flow.source("s", sw.table({"t": [1]}), event_time="t", clock="off")  # type: ignore[arg-type]
     with pytest.raises(SettingError, match="unit='min' must be"):
-        sw.clock_columns("off", unit="min")  # type: ignore[arg-type]
-    unnamed = sw.clock_columns(3, unit="ms")  # type: ignore[arg-type]
+        sw.clocks.clock_columns("off", unit="min")  # type: ignore[arg-type]
+    unnamed = sw.clocks.clock_columns(3, unit="ms")  # type: ignore[arg-type]
     with pytest.raises(SchemaError, match="clock column 3 is no column's name; write it as text"):
         flow.source("s", sw.table({"t": [1]}), event_time="t", clock=unnamed)
 

@@ -48,9 +48,9 @@ IN_ORDER: dict[str, dict[str, Any]] = {
         "out_of_order": "late",
         "disorder_ns": 4,
     },
-    "clock": {"clock": sw.clock_columns("o", unit="ns"), "out_of_order": "late"},
+    "clock": {"clock": sw.clocks.clock_columns("o", unit="ns"), "out_of_order": "late"},
     "clock, promise": {
-        "clock": sw.clock_columns("o", unit="ns"),
+        "clock": sw.clocks.clock_columns("o", unit="ns"),
         "promise": sw.col("p"),
         "out_of_order": "late",
     },
@@ -178,7 +178,7 @@ def test_a_gate_with_a_slack_of_its_own_is_told_and_one_for_windows_in_time_is_n
         one = flow.source("s", sw.table(rows(7).sort_by("t")), event_time="t", arrival="a")
         two = flow.source("u", sw.table(rows(8).sort_by("t")), event_time="t", arrival="a")
         both = flow.merge(one, two, name="both", **merge)
-        close = None if merge else sw.probslack(miss=0.1)
+        close = None if merge else sw.closing.probslack(miss=0.1)
         windows = both.aggregate(by="w", window=sw.tumbling("9ns"), n=sw.count(), close=close)
         windows.sink("n", sw.collect_sink())
         return flow.explain()

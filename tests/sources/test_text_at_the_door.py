@@ -48,8 +48,8 @@ def test_damaged_text_is_refused_by_source_column_and_row(
         bad = pa.DictionaryArray.from_arrays(pa.array([0, 1], pa.int8()), bad)
     block = pa.record_batch({"t": pa.array([1, 2]), "name": bad})
     with pytest.raises(SchemaError, match=r"source 's', input rows 0 to 1: column 'name' is"):
-        run(sw.blocks([block]), "name")
-    run(sw.blocks([block]))  # no step reads it
+        run(sw.connectors.blocks([block]), "name")
+    run(sw.connectors.blocks([block]))  # no step reads it
 
 
 @pytest.mark.parametrize("damaged", [NO_UTF8, OUTSIDE, BACK], ids=["bytes", "outside", "back"])
@@ -70,7 +70,7 @@ def test_damaged_text_of_a_live_input_is_refused(
             last = None if options else 4
             first = pa.record_batch({"t": times([1, 2]), "x": [1.0, None], "name": ["a", "b"]})
             second = {"t": times([3, last]), "x": [1.0, None], "name": text(*damaged)}
-            return sw.blocks([first, pa.record_batch(second)]).open()
+            return sw.connectors.blocks([first, pa.record_batch(second)]).open()
 
     with pytest.raises(SchemaError, match="source 's', input rows 2 to 3: column 'name' is"):
         run(Live(), "name", **options)

@@ -128,10 +128,10 @@ def ordered_otherwise(
         options.pop(one, None)
     late: Any = "drop" if waits else chance.choice(["drop", "pass"])
     k_slacks = (
-        sw.k_slack("60ms", late=late),
-        sw.mp_k_slack(late=late),
-        sw.aq_k_slack(window="100ms", coverage=0.9, late=late),
-        sw.ldop(window="50ms", late=late),
+        sw.order.k_slack("60ms", late=late),
+        sw.order.mp_k_slack(late=late),
+        sw.order.aq_k_slack(window="100ms", coverage=0.9, late=late),
+        sw.order.ldop(window="50ms", late=late),
     )
     if chance.random() < 0.5:
         options["out_of_order"] = chance.choice(k_slacks)
@@ -139,7 +139,7 @@ def ordered_otherwise(
     if has_writers := chance.random() < 0.5:
         options["writer"] = "writer"
     options["sequence"] = "number"
-    options["out_of_order"] = sw.by_sequence(
+    options["out_of_order"] = sw.order.by_sequence(
         timeout=chance.choice(["40ms", "300ms"]),
         late=late,
         restart=chance.choice(["first", "added"]),
@@ -161,7 +161,7 @@ def off_by_a_clock(data: pa.Table, options: dict[str, Any], chance: Random) -> p
     rng = np.random.default_rng(chance.randrange(2**32))
     off = rng.integers(-50, 50) + rng.integers(0, 3, len(data))
     bound = None if chance.random() < 0.5 else "bound"
-    options["clock"] = sw.clock_columns("off", bound, unit="ms")
+    options["clock"] = sw.clocks.clock_columns("off", bound, unit="ms")
     for name in ("ts", "known"):
         at = data.schema.get_field_index(name)
         data = data.set_column(at, name, pa.array(data[name].to_numpy() - off * MS))
@@ -173,21 +173,24 @@ def any_pattern(rows: sw.Stream, chance: Random, apart: Random) -> sw.Stream:
 
     `apart` draws whether clocks may be off.
     """
-    small = sw.event("small", where=sw.col("value") < 0.4)
-    great = sw.event("great", where=sw.col("value") > small["value"] + 0.2)
-    other = sw.event("other", of_type=chance.choice(["t1", ("t2", "t3")]))
+    small = sw.patterns.event("small", where=sw.col("value") < 0.4)
+    great = sw.patterns.event("great", where=sw.col("value") > small["value"] + 0.2)
+    other = sw.patterns.event("other", of_type=chance.choice(["t1", ("t2", "t3")]))
     scope: dict[str, Any] = chance.choice(
         [
             {"within": "80ms"},
             {"within": 12},
-            {"window": sw.opened_by(small, within="120ms"), "matches": 1},
+            {"window": sw.patterns.opened_by(small, within="120ms"), "matches": 1},
             {"window": sw.sliding("100ms", "40ms")},
-            {"window": sw.count_window(20, every=5)},
+            {"window": sw.patterns.count_window(20, every=5)},
         ]
     )
-    parts: list[Any] = [small, chance.choice([great, sw.repeat(other, 1, 2), sw.any_of(1, other)])]
+    parts: list[Any] = [
+        small,
+        chance.choice([great, sw.patterns.repeat(other, 1, 2), sw.patterns.any_of(1, other)]),
+    ]
     if chance.random() < 0.3 and scope.get("within") != 12 and "matches" in scope:
-        parts.append(sw.no(other))
+        parts.append(sw.patterns.no(other))
     keys = chance.choice([("key",), ("key", "text")])
     leaves: dict[str, Any] = {
         "selection": chance.choice(["first", "last", "each"]),
@@ -201,7 +204,7 @@ def any_pattern(rows: sw.Stream, chance: Random, apart: Random) -> sw.Stream:
         leaves = {"drift": drift, "skip": apart.choice(["any", "next"]) if takes_one else "any"}
         scope.pop("matches", None)
     return rows.key_by(*keys).pattern(
-        sw.seq(*parts), type="text", replicas=replicas, name="found", **leaves, **scope
+        sw.patterns.seq(*parts), type="text", replicas=replicas, name="found", **leaves, **scope
     )
 
 
@@ -209,7 +212,7 @@ def any_drift(chance: Random) -> Any:
     """Draw `drift=`: mostly none; a length; a column that all streams have."""
     if chance.random() < 0.7:
         return None
-    return chance.choice(["4ms", sw.clock_bound("key", most="1500us", unit="ms")])
+    return chance.choice(["4ms", sw.clocks.clock_bound("key", most="1500us", unit="ms")])
 
 
 def any_flow(seed: int) -> Plan:  # noqa: PLR0912, PLR0915 - a branch for each thing that is drawn
@@ -319,10 +322,10 @@ def any_closing(chance: Random) -> Any:
     kind = chance.choice([None, "text"])
     return chance.choice(
         [
-            sw.probslack(0.3, first_rows=4, ordered=False, type=kind),
-            sw.event_driven(type=kind),
-            sw.mean_delay(),
-            sw.ignore(),
+            sw.closing.probslack(0.3, first_rows=4, ordered=False, type=kind),
+            sw.closing.event_driven(type=kind),
+            sw.closing.mean_delay(),
+            sw.closing.ignore(),
             EndAndAWhile(50 * MS),
         ]
     )

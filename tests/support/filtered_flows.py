@@ -38,8 +38,8 @@ def results_of(flow: sw.Dataflow, seed: int) -> dict[str, bytes]:
     job = sw.Simulation(
         int(rng.integers(1, 4)),
         seed=seed,
-        cost=sw.CostModel(jitter=3.0),
-        link=sw.LinkModel(jitter_ns=int(rng.choice([0, 10**6]))),
+        cost=sw.testing.CostModel(jitter=3.0),
+        link=sw.testing.LinkModel(jitter_ns=int(rng.choice([0, 10**6]))),
     ).submit(
         flow, limits=sw.Limits(fuse=bool(rng.random() < 0.7), max_slice_rows=50, min_slice_rows=7)
     )
@@ -112,9 +112,13 @@ def _step(rng: np.random.Generator, stream: sw.Stream, streams: list[sw.Stream])
 def _matched(rng: np.random.Generator, stream: sw.Stream, number: int) -> sw.Stream:
     """Return matches of a pattern: of two events, some with none in between."""
     first, then = (
-        sw.event(f"{name}{number}", where=_predicate(rng, stream)) for name in ("a", "b")
+        sw.patterns.event(f"{name}{number}", where=_predicate(rng, stream)) for name in ("a", "b")
     )
-    sequence = sw.seq(first, then) if rng.random() < 0.6 else sw.seq(first, sw.no(then), then)
+    sequence = (
+        sw.patterns.seq(first, then)
+        if rng.random() < 0.6
+        else sw.patterns.seq(first, sw.patterns.no(then), then)
+    )
     return stream.pattern(sequence, within="1s", by="k")
 
 

@@ -80,8 +80,8 @@ def simulated(
     host = sw.Simulation(
         nodes=nodes,
         seed=seed,
-        cost=sw.CostModel(jitter=3.0),
-        link=sw.LinkModel(jitter_ns=20 * MS),
+        cost=sw.testing.CostModel(jitter=3.0),
+        link=sw.testing.LinkModel(jitter_ns=20 * MS),
     )
     job = host.submit(flow, **options)
     return job, job.wait()
@@ -125,6 +125,6 @@ def late_pair(
     return flow
 
 
-def _until(over: Path | None, rows: pa.Table) -> sw.Input:
+def _until(over: Path | None, rows: pa.Table) -> sw.connectors.Input:
     whole = sw.table(rows)
     return whole if over is None else ToldInput(whole, str(over))

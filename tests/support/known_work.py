@@ -36,7 +36,7 @@ def times(count: int, every_ns: int = MS) -> pa.Table:
 
 
 def working(
-    work: Callable[[Any], Any], table: pa.Table, out: sw.Output | None = None
+    work: Callable[[Any], Any], table: pa.Table, out: sw.connectors.Output | None = None
 ) -> sw.Dataflow:
     """A source, a merge that lets all go at once, work, and a sink."""
     flow = sw.Dataflow("works", deadline="5s")

@@ -46,7 +46,7 @@ def numbered_flow(rows: pa.Table, *, speed: float | None, merge: bool) -> sw.Dat
         speed=speed,
         writer="device",
         sequence="number",
-        out_of_order=sw.by_sequence(
+        out_of_order=sw.order.by_sequence(
             timeout="80ms", restart="added", wraps=32, merge=merge, silent="1s"
         ),
     )
@@ -69,8 +69,8 @@ def all_parts_flow(rows: pa.Table, *, speed: float) -> sw.Dataflow:
     rows = rows.set_column(rows.schema.get_field_index("made"), "made", shifted)
     flow = sw.Dataflow("all-parts")
     read: dict[str, Any] = {"event_time": "made", "arrival": "came", "speed": speed}
-    clock = sw.clock_columns("off", "bound", unit="ns")
-    order = sw.by_sequence(timeout="80ms", restart="added", wraps=32, merge=True, silent="1s")
+    clock = sw.clocks.clock_columns("off", "bound", unit="ns")
+    order = sw.order.by_sequence(timeout="80ms", restart="added", wraps=32, merge=True, silent="1s")
     numbered = flow.source(
         "numbered",
         sw.table(rows),
@@ -81,7 +81,7 @@ def all_parts_flow(rows: pa.Table, *, speed: float) -> sw.Dataflow:
         **read,
     )
     sorted_ = flow.source(
-        "sorted", sw.table(rows), clock=clock, out_of_order=sw.mp_k_slack(), **read
+        "sorted", sw.table(rows), clock=clock, out_of_order=sw.order.mp_k_slack(), **read
     )
     counts = numbered.aggregate(
         by="device", window=sw.tumbling("100ms"), drift="bound", n=sw.count()
@@ -91,7 +91,7 @@ def all_parts_flow(rows: pa.Table, *, speed: float) -> sw.Dataflow:
     pairs.select("device", "certain").sink("pairs", sw.collect_sink())
     closing = flow.merge(numbered, sorted_).aggregate(
         window=sw.sliding("200ms", "50ms"),
-        close=sw.probslack(0.2, first_rows=20, ordered=False),
+        close=sw.closing.probslack(0.2, first_rows=20, ordered=False),
         n=sw.count(),
     )
     closing.sink("closing", sw.collect_sink())

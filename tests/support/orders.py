@@ -6,11 +6,11 @@ import slackwater as sw
 from benchmarks.mace.orders import FifoOrder, LongestQueue, RoundRobin
 
 ORDERS = (
-    sw.StimulusOrder(),
+    sw.schedule.StimulusOrder(),
     FifoOrder(),
     RoundRobin(),
     LongestQueue(),
-    sw.Priorities({"pairs": 2, "pairs.gate": 1, "pairs-out": -1}),
-    sw.CoarseStimulus("20ms", LongestQueue()),
-    sw.CoarseStimulus("5ms", FifoOrder()),
+    sw.schedule.Priorities({"pairs": 2, "pairs.gate": 1, "pairs-out": -1}),
+    sw.schedule.CoarseStimulus("20ms", LongestQueue()),
+    sw.schedule.CoarseStimulus("5ms", FifoOrder()),
 )

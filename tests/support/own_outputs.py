@@ -22,7 +22,7 @@ class Noting:
         self.note("describe")
         return "notes of my own"
 
-    def open(self, schema: pa.Schema, context: sw.OutputContext) -> NotingWriter:
+    def open(self, schema: pa.Schema, context: sw.connectors.OutputContext) -> NotingWriter:
         self.note("open", (schema.names, context.sink))
         return NotingWriter(self)
 
@@ -57,7 +57,7 @@ class Prints:
     def describe(self) -> str:
         return "what I print"
 
-    def open(self, schema: pa.Schema, context: sw.OutputContext) -> PrintsWriter:
+    def open(self, schema: pa.Schema, context: sw.connectors.OutputContext) -> PrintsWriter:
         print("opened for", context.sink, schema.names)  # noqa: T201 - what the test is about
         return PrintsWriter()
 

@@ -113,7 +113,9 @@ def test_a_slack_is_set_keeps_the_deadline_and_is_reported(
     flow = late_pair("late", lag_ms=6_000, over=over, deadline="3s")
     job = cluster.submit(flow, tuning=sw.Tuning(policy="500ms"))
 
-    def look(report: sw.JobReport) -> None:  # it is told while the job runs, or there is no end
+    def look(
+        report: sw.JobReport,
+    ) -> None:  # it is told while the job runs, or there is no end
         if report.tuning is not None and has_seen_enough(report.tuning):
             over.touch()
 

@@ -61,7 +61,7 @@ def free_cpus() -> float:
     return float(ray.available_resources().get("CPU", 0.0))
 
 
-def counting(name: str, **sinks: sw.Output) -> sw.Dataflow:
+def counting(name: str, **sinks: sw.connectors.Output) -> sw.Dataflow:
     flow, numbers = ticking(name)
     gate = numbers.merge(name="gate")
     for sink, spec in sinks.items():

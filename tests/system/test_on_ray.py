@@ -110,7 +110,7 @@ def copies(city: tuple[pa.Table, pa.Table], *, seeds: Iterable[int | None]) -> s
     """Several runs in one: a copy for each seed, whose readers stutter in a way of its own."""
     flow = sw.Dataflow("copies")
     for n, seed in enumerate(seeds):
-        inputs: list[sw.Input] = [sw.table(rows) for rows in city]
+        inputs: list[sw.connectors.Input] = [sw.table(rows) for rows in city]
         if seed is not None:
             inputs = [JitterInput(given, 2 * seed + side) for side, given in enumerate(inputs)]
         buses, loops = (
@@ -331,7 +331,7 @@ def test_windows_that_close_in_time_are_the_same_to_the_letter(cluster: sw.Clust
 
     def flow() -> sw.Dataflow:
         return closing_flow(
-            speed=20.0, replicas=2, close=sw.probslack(0.2, first_rows=8, ordered=False)
+            speed=20.0, replicas=2, close=sw.closing.probslack(0.2, first_rows=8, ordered=False)
         )
 
     table, report = run(cluster, flow(), "out")
@@ -345,7 +345,7 @@ def test_the_last_revision_of_each_window_is_the_same_on_ray(cluster: sw.Cluster
     """How often a window is corrected depends on when rows come; what it comes to does not."""
 
     def flow() -> sw.Dataflow:
-        close = sw.probslack(0.4, first_rows=8, ordered=False)
+        close = sw.closing.probslack(0.4, first_rows=8, ordered=False)
         return closing_flow(speed=20.0, replicas=2, late="correct", close=close)
 
     def last(table: pa.Table) -> dict[Any, int]:

@@ -32,7 +32,7 @@ def trades(rows: int, seed: int) -> pa.Table:
     )
 
 
-IDLE = sw.espice("1h")
+IDLE = sw.shedding.espice("1h")
 """Nothing is ever shed."""
 
 
@@ -48,26 +48,26 @@ def pattern_flow(rows: pa.Table, shed: Espice | None = IDLE) -> sw.Dataflow:
         disorder="150ms",
         speed=4.0,
     )
-    low = sw.event("low", of_type="a")
-    high = sw.event("high", of_type=("b", "c"), where=sw.col("price") > low["price"])
-    end = sw.event("end", of_type="c")
+    low = sw.patterns.event("low", of_type="a")
+    high = sw.patterns.event("high", of_type=("b", "c"), where=sw.col("price") > low["price"])
+    end = sw.patterns.event("end", of_type="c")
     keyed = source.key_by("key")
     keyed.pattern(
-        sw.seq(low, high, sw.no(end)),
+        sw.patterns.seq(low, high, sw.patterns.no(end)),
         type="kind",
         within="300ms",
         id="id",
         replicas=2,
     ).sink("rises", sw.collect_sink())
     keyed.pattern(
-        sw.seq(low, sw.any_of(2, end, sw.event("b", of_type="b"))),
+        sw.patterns.seq(low, sw.patterns.any_of(2, end, sw.patterns.event("b", of_type="b"))),
         type="kind",
-        window=sw.opened_by(low, events=9),
+        window=sw.patterns.opened_by(low, events=9),
         matches=1,
         id="id",
     ).sink("pairs", sw.collect_sink())
     keyed.pattern(
-        sw.seq(low, end),
+        sw.patterns.seq(low, end),
         type="kind",
         window=sw.sliding("200ms", "100ms"),
         matches=1,
@@ -102,9 +102,13 @@ def overload_flow(rows: pa.Table, shed: Espice) -> sw.Dataflow:
     source = flow.source(
         "events", sw.table(rows, batch_rows=2_000), event_time="ts", time_unit="ns", speed=1.0
     )
-    steps = [sw.event(f"e{kind}", of_type=kind) for kind in range(6)]
+    steps = [sw.patterns.event(f"e{kind}", of_type=kind) for kind in range(6)]
     source.pattern(
-        sw.seq(*steps), type="kind", window=sw.opened_by(steps[0], events=50), matches=1, shed=shed
+        sw.patterns.seq(*steps),
+        type="kind",
+        window=sw.patterns.opened_by(steps[0], events=50),
+        matches=1,
+        shed=shed,
     ).sink("found", sw.collect_sink())
     return flow
 
@@ -115,7 +119,7 @@ def test_what_is_shed_is_in_the_ledger_and_in_the_report(cluster: sw.Cluster) ->
     at = np.arange(count) % 50
     kinds = np.where(at < 12, at // 2, np.random.default_rng(1).integers(0, 6, count))
     rows = pa.table({"ts": np.arange(count) * 500, "kind": kinds})  # 2 M events a second
-    job = cluster.submit(overload_flow(rows, sw.random_shedding("200ms")))
+    job = cluster.submit(overload_flow(rows, sw.shedding.random_shedding("200ms")))
     report = job.wait(timeout=120)
     assert report.ledger.is_balanced
     (stage,) = [one for one in report.stages if one.shedding is not None]

@@ -54,13 +54,13 @@ def test_events_of_two_hosts_have_the_servers_time_within_their_bounds(
 ) -> None:
     key = str(tmp_path / "key")
     new_key(key)
-    clock = sw.clock_columns("clock_offset_ns", "clock_bound_ns", unit="ns")
+    clock = sw.clocks.clock_columns("clock_offset_ns", "clock_bound_ns", unit="ns")
     flow = sw.Dataflow("source-clocks")
-    with sw.TimeServer(key, clock_ns=lambda: time.time_ns() + HOUR) as server:
+    with sw.clocks.TimeServer(key, clock_ns=lambda: time.time_ns() + HOUR) as server:
         sources = [
             flow.source(
                 name,
-                sw.synced(StampedInput(), server=server.endpoint, key=key),
+                sw.clocks.synced(StampedInput(), server=server.endpoint, key=key),
                 event_time="t",
                 time_unit="ns",
                 clock=clock,
@@ -73,7 +73,7 @@ def test_events_of_two_hosts_have_the_servers_time_within_their_bounds(
         merged.sink("out", sw.collect_sink())
         counts = merged.aggregate(
             window=sw.tumbling("10s"),
-            drift=sw.clock_bound("clock_bound_ns", most="4s"),
+            drift=sw.clocks.clock_bound("clock_bound_ns", most="4s"),
             n=sw.count(),
         )
         counts.sink("counts", sw.collect_sink())

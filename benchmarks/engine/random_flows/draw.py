@@ -32,7 +32,7 @@ class DrawnFlow:
     settings: dict[str, Any] = field(default_factory=dict)
     limits: sw.Limits = field(default_factory=sw.Limits)
 
-    def simulated(self) -> sw.SimulatedJob:
+    def simulated(self) -> sw.testing.SimulatedJob:
         """Return a run of it in the simulator, to be waited for."""
         return sw.Simulation(**self.settings).submit(self.flow, limits=self.limits)
 
@@ -78,8 +78,8 @@ def _settings(rng: np.random.Generator) -> dict[str, Any]:
     return {
         "nodes": int(rng.integers(1, 5)),
         "seed": int(rng.integers(1 << 30)),
-        "link": sw.LinkModel(jitter_ns=int(one_of(rng, [0, 10**5, 10**8]))),
-        "cost": sw.CostModel(jitter=float(one_of(rng, [0, 1, 20]))),
+        "link": sw.testing.LinkModel(jitter_ns=int(one_of(rng, [0, 10**5, 10**8]))),
+        "cost": sw.testing.CostModel(jitter=float(one_of(rng, [0, 1, 20]))),
     }
 
 

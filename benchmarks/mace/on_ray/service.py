@@ -182,6 +182,8 @@ class WorkStep(Arriving, EachRowStep):
 class WorkMachine:
     """Takes the time of each batch."""
 
+    row_tests = None
+
     def __init__(self, step: WorkStep) -> None:
         self._work = step.work
 

@@ -32,7 +32,7 @@ class Ahead(TypedDict, total=False):
 _KINDS: Mapping[str, tuple[tuple[type, ...], str]] = {
     "placement": ((Mapping,), '{stage: slot or node}, such as {"pairs": "node-2"}'),
     "limits": ((Limits,), "sw.Limits(…)"),
-    "link": ((LinkModel,), "sw.LinkModel(delay_ns=…, bytes_per_s=…)"),
+    "link": ((LinkModel,), "sw.testing.LinkModel(delay_ns=…, bytes_per_s=…)"),
     "costs": ((Mapping,), '{stage: what a row of it takes}, such as {"pairs": "2ms"}'),
     "history": ((str, PathLike), "the folder that jobs have kept samples in"),
     "speed": ((Real,), "a number above 0, such as 1"),

@@ -48,7 +48,8 @@ def close_of(
     if isinstance(policy, type) or not callable(getattr(policy, "begin", None)):
         raise TypeMismatch(
             f"step {step!r}: close={policy!r} says of no window when it closes; write "
-            "sw.probslack(miss=0.1), sw.event_driven(), sw.mean_delay() or sw.ignore()"
+            "sw.closing.probslack(miss=0.1), sw.closing.event_driven(), sw.closing.mean_delay() "
+            "or sw.closing.ignore()"
         )
     kind = getattr(policy, "type", None)
     if kind is not None:

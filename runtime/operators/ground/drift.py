@@ -91,7 +91,7 @@ class Drift:
 
 @dataclass(frozen=True)
 class ClockBound:
-    """A column with each event's own bound, and the most that may be in it: `sw.clock_bound`."""
+    """Column with each event's own bound, and the most that may be in it; see `clock_bound`."""
 
     column: str
     most: Duration

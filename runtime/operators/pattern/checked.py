@@ -76,7 +76,7 @@ def scope_of(
     if window is not None:
         raise SettingError(
             f"step {step!r}: window={window!r} is none; write sw.tumbling(…), sw.sliding(…), "
-            "sw.count_window(…) or sw.opened_by(…)"
+            "sw.patterns.count_window(…) or sw.patterns.opened_by(…)"
         )
     if isinstance(within, int) and not isinstance(within, bool):
         return Within(events=whole_events(f"step {step!r}: within", within))

@@ -105,6 +105,6 @@ def _span(scope: Within | WindowRule, *, step: str) -> tuple[int, str]:
         raise SettingError(
             f"step {step!r}: drift= does not go with scopes of a number of events: which events "
             "are in one depends on their order, which clocks do not tell; give a time, such as "
-            'within="5s", sw.sliding(…) or sw.opened_by(A, within="15s")'
+            'within="5s", sw.sliding(…) or sw.patterns.opened_by(A, within="15s")'
         )
     return scope.span_ns, "within="

@@ -2,7 +2,7 @@
 
 ```
 rows ──▶ code of the type ──▶ known[0]     the column of type=; without one, what the row fits
-     ──▶ code of the feature ▶ known[1]    of sw.espice(feature=…); not there without one
+     ──▶ code of the feature ▶ known[1]    of sw.shedding.espice(feature=…); not there without one
 ```
 """
 

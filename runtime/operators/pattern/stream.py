@@ -77,10 +77,12 @@ class Patterning(AnyStream):
         name, its id].
 
         Args:
-            pattern: `sw.seq(A, sw.any_of(2, B, C))` and the like; see docs/patterns.md.
+            pattern: `seq(A, any_of(2, B, C))` of `sw.patterns`, and the like; see
+                docs/patterns.md.
             type: the column that `of_type=` is about.
-            window: what a match lies in: `sw.sliding("15s", "1s")`, `sw.count_window(2_000)`,
-                `sw.opened_by(A, within="15s")`. A match in several windows leaves of each.
+            window: what a match lies in: `sw.sliding("15s", "1s")`; of `sw.patterns`
+                `count_window(2_000)`, `opened_by(A, within="15s")`. A match in several windows
+                leaves of each.
             within: in place of windows, how far apart the first and the last event of a match may
                 be: "5s", or a number of events of the key.
             skip: "any": events between two of a match are skipped, whatever they are; "next": no
@@ -99,8 +101,8 @@ class Patterning(AnyStream):
                 of `within` or of a window. Each match leaves that there is for some true times,
                 with a column `certain`: whether it is one for all of them. Those that are not
                 certain are marked `uncertain`, too, and sinks count them.
-            shed: what is dropped when the latency is at risk: `sw.espice(latency="1s")`. Needs
-                `window=`. `sw.espice("1s", feature=sw.col("change") > 0)`: by that besides.
+            shed: what is dropped when the latency is at risk: `sw.shedding.espice(latency="1s")`.
+                Needs `window=`. With `feature=sw.col("change") > 0`: by that besides.
             slack: how long its gate waits; AS_FLOW: as the flow says. A row that comes late is in
                 no match: it is counted, and `.late()` has it.
             replicas: how many work on it, each on the rows of its keys.
@@ -117,7 +119,8 @@ class Patterning(AnyStream):
         checks.key_types(self.schema, keys, step=name)
         if not isinstance(pattern, Part):
             raise FlowError(
-                f"step {name!r}: {pattern!r} is no pattern; write sw.seq(sw.event('A', where=…), …)"
+                f"step {name!r}: {pattern!r} is no pattern; write "
+                "sw.patterns.seq(sw.patterns.event('A', where=…), …)"
             )
         opener = window.event if isinstance(window, OpenedBy) else None
         normal = normal_of(pattern, step=name, opener=opener)
@@ -172,12 +175,13 @@ class Patterning(AnyStream):
 def _check_shed(shed: object, scope: object, *, step: str) -> None:
     if not isinstance(shed, Espice):
         raise SettingError(
-            f'step {step!r}: shed={shed!r} is no way to shed; write sw.espice(latency="1s")'
+            f"step {step!r}: shed={shed!r} is no way to shed; write "
+            'sw.shedding.espice(latency="1s")'
         )
     if isinstance(scope, Within):
         raise SettingError(
             f"step {step!r}: shed= drops events of windows, and within= has none; give window= in "
-            "place of it, such as sw.opened_by(A, within=…)"
+            "place of it, such as sw.patterns.opened_by(A, within=…)"
         )
 
 

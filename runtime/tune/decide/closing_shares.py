@@ -122,5 +122,5 @@ def _unbounded(stage: Stage, plan: Plan) -> str:
         )
     return (
         f"windows of {stage.origin!r} close {close.policy.text}, however long that takes: the "
-        f"deadline of {deadline} bounds only sw.probslack(…)"
+        f"deadline of {deadline} bounds only sw.closing.probslack(…)"
     )

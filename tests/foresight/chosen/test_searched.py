@@ -157,7 +157,7 @@ def test_a_flow_with_gates_that_falls_far_behind_is_told_as_such() -> None:
 
 
 def test_rows_of_replicas_behind_a_gate_go_over_links() -> None:
-    link = sw.LinkModel(bytes_per_s=1e5)
+    link = sw.testing.LinkModel(bytes_per_s=1e5)
     made = sw.Simulation(3, link=link).predict(joined(slack="1s", replicas=2), 400)
     assert made.gates is not None
     assert made.estimate.worst_s < 1.6
@@ -184,7 +184,7 @@ def test_long_ways_are_no_backlog_and_need_no_relief(
     known: tuple[sw.Dataflow, FlowSample],
 ) -> None:
     flow, sample = known
-    far = sw.LinkModel(delay_ns=200 * MS)
+    far = sw.testing.LinkModel(delay_ns=200 * MS)
     made = sw.Simulation(3, link=far).predict(
         flow, 10, sample=sample, placement={"out-a": "node-1", "gate-a": "node-2"}
     )

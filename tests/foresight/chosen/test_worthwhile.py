@@ -111,8 +111,9 @@ def test_a_move_is_weighed_with_the_links_that_its_rows_would_cross() -> None:
     apart = HERE | {"two": "node-3", "out": "node-3"}
     clock = WorkClock(6 * MS)
     sample = sample_flow(two_steps(clock), clock_ns=clock)
-    thin = sw.LinkModel(
-        delay_ns=0, between={("node-2", "node-3"): sw.LinkModel(delay_ns=0, bytes_per_s=10 * 24)}
+    thin = sw.testing.LinkModel(
+        delay_ns=0,
+        between={("node-2", "node-3"): sw.testing.LinkModel(delay_ns=0, bytes_per_s=10 * 24)},
     )
     ask = partial(host.predict, flow, RATE, sample=sample, placement=apart)
     assert moves_from_here(ask())

@@ -73,7 +73,7 @@ def test_a_join_in_a_burst_has_as_many_more_pairs_as_a_sample_of_all_rows_says(
 def test_a_live_source_is_not_read_and_a_history_will_do(tmp_path: Path) -> None:
     """What a sample took of it would be missing from the run; samples of the last job are kept."""
 
-    def live(name: str, feed: sw.Input) -> sw.Dataflow:
+    def live(name: str, feed: sw.connectors.Input) -> sw.Dataflow:
         flow = sw.Dataflow(name, deadline="5s")
         rows = flow.source("feed", feed, event_time="ts", speed=1)
         rows.merge(name="gate").sink("out", sw.collect_sink())
@@ -101,5 +101,5 @@ class Unread:
     def schema(self) -> pa.Schema:
         return self.columns
 
-    def open(self) -> sw.SourceReader:
+    def open(self) -> sw.connectors.SourceReader:
         raise AssertionError("it is live")

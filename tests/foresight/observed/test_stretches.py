@@ -139,8 +139,10 @@ def test_patterns_and_steps_one_after_the_other_are_looked_back_over_in_whole() 
     rows = flow.source("numbers", sw.table(times(10_000)), event_time="ts")
     some = rows.dedupe(on="n", within="150ms").dedupe(on="n", within="150ms", name="again")
     some.sink("out", sw.collect_sink())
-    a, b = (sw.event(name, where=sw.col("n") % 500 == n) for name, n in (("a", 0), ("b", 499)))
-    within = rows.pattern(sw.seq(a, b), within="600ms", name="pairs")
+    a, b = (
+        sw.patterns.event(name, where=sw.col("n") % 500 == n) for name, n in (("a", 0), ("b", 499))
+    )
+    within = rows.pattern(sw.patterns.seq(a, b), within="600ms", name="pairs")
     within.sink("pairs-out", sw.collect_sink())
     sample = sample_flow(flow)
     assert sample.stretches == 1

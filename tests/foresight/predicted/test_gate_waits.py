@@ -442,9 +442,9 @@ def out_of_order(held: str, *, gated: bool) -> sw.Dataflow:
     )
     flow = sw.Dataflow("held")
     words = (
-        {"out_of_order": sw.by_sequence(timeout="2s"), "sequence": "n", "writer": "device"}
+        {"out_of_order": sw.order.by_sequence(timeout="2s"), "sequence": "n", "writer": "device"}
         if held == "numbers"
-        else {"out_of_order": sw.k_slack("1s")}
+        else {"out_of_order": sw.order.k_slack("1s")}
     )
     a = flow.source("a", sw.table(table), event_time="ts", arrival="came", speed=1, **words)
     if gated:

@@ -337,7 +337,7 @@ def test_a_simulation_of_more_slots_than_can_be_planned_is_refused(nodes: int, c
         ({"speed": "a"}, "speed='a' is none: give a number above 0"),
         ({"placement": {"out": 5}}, "placement= has 'out': 5, which is no stage and its slot"),
         ({"placement": "node-1"}, "placement='node-1' is none: give {stage"),
-        ({"link": 5}, "link=5 is none: give sw.LinkModel"),
+        ({"link": 5}, "link=5 is none: give sw.testing.LinkModel"),
         ({"costs": "s"}, "costs='s' is none: give {stage"),
         ({"history": 5}, "history=5 is none: give the folder"),
         ({"limits": 5}, "limits=5 is none: give sw.Limits"),

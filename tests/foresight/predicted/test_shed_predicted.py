@@ -44,12 +44,12 @@ def shedding(
     table = sw.table(pa.table(columns))
     events = made.source("events", table, event_time="ts", time_unit="ns", speed=1.0, **order)
     events.pattern(
-        sw.seq(*[sw.event(f"e{kind}", of_type=kind) for kind in range(3)]),
+        sw.patterns.seq(*[sw.patterns.event(f"e{kind}", of_type=kind) for kind in range(3)]),
         by="key" if keys > 1 else (),
         type="kind",
-        window=sw.count_window(200, every=200 // WINDOWS),
+        window=sw.patterns.count_window(200, every=200 // WINDOWS),
         matches=1,
-        shed=sw.espice(f"{BOUND_S}s", f=0.8, drops=drops),
+        shed=sw.shedding.espice(f"{BOUND_S}s", f=0.8, drops=drops),
         replicas=replicas,
         name="found",
     ).sink("out", sw.collect_sink())
@@ -197,10 +197,10 @@ def test_a_gate_that_holds_rows_for_longer_than_the_bound_is_named() -> None:
             )
         )
     sides[0].merge(sides[1]).pattern(
-        sw.seq(*[sw.event(f"e{kind}", of_type=kind) for kind in range(3)]),
+        sw.patterns.seq(*[sw.patterns.event(f"e{kind}", of_type=kind) for kind in range(3)]),
         type="kind",
-        window=sw.count_window(200, every=50),
-        shed=sw.espice("400ms", drops="pairs"),
+        window=sw.patterns.count_window(200, every=50),
+        shed=sw.shedding.espice("400ms", drops="pairs"),
         name="found",
     ).sink("out", sw.collect_sink())
     cost = CostModel(per_row_ns=1_000, per_slice_ns=0)

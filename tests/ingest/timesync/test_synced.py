@@ -20,7 +20,7 @@ from slackwater.runtime.sources import END_OF_INPUT
 
 MS, SECOND, HOUR = 10**6, 10**9, 3_600 * 10**9
 ROWS = {"t": [1_000, 2_000, 3_000]}
-BY = sw.clock_columns("clock_offset_ns", "clock_bound_ns", unit="ns")
+BY = sw.clocks.clock_columns("clock_offset_ns", "clock_bound_ns", unit="ns")
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from tests.simulate.test_closing_flows import closing_flow
 
 
 def test_misses_are_told_against_the_promise_in_text_and_json() -> None:
-    flow = closing_flow(close=sw.probslack(0.3, first_rows=8, ordered=False))
+    flow = closing_flow(close=sw.closing.probslack(0.3, first_rows=8, ordered=False))
     report = sw.Simulation(nodes=1).submit(flow).wait()
     (closing,) = [stage.closing for stage in report.stages if stage.closing is not None]
     assert closing.promised == 0.3

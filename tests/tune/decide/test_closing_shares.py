@@ -57,7 +57,7 @@ def prepared(flow: sw.Dataflow) -> tuple[Plan, Any]:
 
 
 def test_without_a_gate_a_window_may_wait_for_all_that_is_not_kept_back() -> None:
-    plan, policy = prepared(flow_of(sw.probslack(0.1)))
+    plan, policy = prepared(flow_of(sw.closing.probslack(0.1)))
     assert isinstance(policy, ProbSlack)
     assert policy.at_most_ns is not None
     # 2.5 % are kept back, and a twentieth is for the next word of how far arrivals are.
@@ -68,19 +68,21 @@ def test_without_a_gate_a_window_may_wait_for_all_that_is_not_kept_back() -> Non
 
 @pytest.mark.parametrize("gates", [1, 2])
 def test_gates_behind_it_have_like_shares(gates: int) -> None:
-    alone = prepared(flow_of(sw.probslack(0.1)))[1].at_most_ns
-    shared = prepared(flow_of(sw.probslack(0.1), gates=gates))[1].at_most_ns
+    alone = prepared(flow_of(sw.closing.probslack(0.1)))[1].at_most_ns
+    shared = prepared(flow_of(sw.closing.probslack(0.1), gates=gates))[1].at_most_ns
     assert shared == pytest.approx(alone / (gates + 1), rel=0.01)
 
 
 def test_arrivals_that_go_faster_than_the_clock_may_go_further() -> None:
-    slow, fast = (prepared(flow_of(sw.probslack(0.1), speed=s))[1].at_most_ns for s in (1.0, 4.0))
+    slow, fast = (
+        prepared(flow_of(sw.closing.probslack(0.1), speed=s))[1].at_most_ns for s in (1.0, 4.0)
+    )
     # But for what is kept for the next word: a tenth of a slide there, a twentieth of a share.
     assert 4 * slow <= fast <= 4 * slow * 1.05
 
 
 def test_a_lower_bound_of_ones_own_stays_and_types_are_no_matter() -> None:
-    _, policy = prepared(flow_of(sw.probslack(0.1, at_most="50ms", type="key")))
+    _, policy = prepared(flow_of(sw.closing.probslack(0.1, at_most="50ms", type="key")))
     assert (policy.type, policy.policy.at_most_ns) == ("key", 50 * MS)
 
 
@@ -90,7 +92,7 @@ def test_a_window_leaves_within_a_deadline_far_shorter_than_a_slide_though_no_ro
     stream = flow.source(
         "rows", sw.table(rows), event_time="ts", arrival="at", time_unit="s", speed=1.0
     )
-    stream.aggregate(window=sw.tumbling("10s"), n=sw.count(), close=sw.probslack(0.1)).sink(
+    stream.aggregate(window=sw.tumbling("10s"), n=sw.count(), close=sw.closing.probslack(0.1)).sink(
         "out", sw.collect_sink()
     )
     with sw.Simulation(nodes=1) as nodes:
@@ -100,16 +102,16 @@ def test_a_window_leaves_within_a_deadline_far_shorter_than_a_slide_though_no_ro
 
 
 def test_what_a_deadline_cannot_bound_is_said() -> None:
-    plan, policy = prepared(flow_of(sw.event_driven()))
-    assert policy == sw.event_driven()
+    plan, policy = prepared(flow_of(sw.closing.event_driven()))
+    assert policy == sw.closing.event_driven()
     assert "however long that takes" in plan.verdict.notes[0]
-    plan, _ = prepared(flow_of(sw.probslack(0.1), speed=None))
+    plan, _ = prepared(flow_of(sw.closing.probslack(0.1), speed=None))
     assert any("not replayed at one speed" in note for note in plan.verdict.notes)
-    assert prepared(flow_of(sw.probslack(0.1), deadline=None))[0].verdict.notes == ()
+    assert prepared(flow_of(sw.closing.probslack(0.1), deadline=None))[0].verdict.notes == ()
 
 
 def test_windows_keep_their_share_and_the_tuner_counts_what_they_wait() -> None:
-    flow = flow_of(sw.probslack(0.01, ordered=False, first_rows=64), gates=1)
+    flow = flow_of(sw.closing.probslack(0.01, ordered=False, first_rows=64), gates=1)
     with sw.Simulation(nodes=1) as nodes:
         job = nodes.submit(flow)
         report = job.wait()

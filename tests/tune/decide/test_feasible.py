@@ -91,6 +91,6 @@ def test_both_hosts_refuse_at_submit_by_what_a_hop_costs_there() -> None:
     flow = sw.Dataflow("far", deadline="1ms")
     rows = [flow.source(name, sw.table(ROWS), event_time="ts") for name in "ab"]
     rows[0].merge(rows[1], name="gate").sink("out", sw.collect_sink())
-    far = sw.Simulation(3, link=sw.LinkModel(delay_ns=3_000_000))
+    far = sw.Simulation(3, link=sw.testing.LinkModel(delay_ns=3_000_000))
     with pytest.raises(FlowError, match=r"3\.00 ms for the hop"):
         far.submit(flow)

@@ -49,10 +49,12 @@ def test_at_half_a_second_the_simulator_samples_decides_and_reports_twice_as_oft
         def __init__(self, graph: FlowGraph) -> None:
             assert graph.interval_ns in (S, S // 2)
 
-        def begin(self) -> list[sw.Command]:
-            return [sw.SetRelease("gate", sw.ReleaseRule.slack(S // 2))]
+        def begin(self) -> list[sw.tuning.Command]:
+            return [sw.tuning.SetRelease("gate", sw.tuning.ReleaseRule.slack(S // 2))]
 
-        def decide(self, second: int, samples: dict[str, sw.StageSample]) -> list[sw.Command]:
+        def decide(
+            self, second: int, samples: dict[str, sw.tuning.StageSample]
+        ) -> list[sw.tuning.Command]:
             shown.append((second, {one.interval_ns for one in samples.values()}))
             return []
 

@@ -36,7 +36,7 @@ def experiment() -> Experiment:
     """A wave of late buses over a sink that cannot keep up; every second counts."""
     like = zipf.experiment(SECONDS)
 
-    def build(seed: int, sink: sw.Output) -> sw.Dataflow:
+    def build(seed: int, sink: sw.connectors.Output) -> sw.Dataflow:
         rng = np.random.default_rng(seed)
         times_ns = late_city.times(SECONDS)
         return late_city.congestion(

@@ -1,0 +1,23 @@
+"""Custom inputs and outputs (docs/extending.md)."""
+
+from slackwater.ingest import blocks
+from slackwater.runtime.sinks import Output, OutputContext, SinkWriter
+from slackwater.runtime.sources.spec import (
+    END_OF_INPUT,
+    EndOfInput,
+    Input,
+    SourceReader,
+    SourceSpec,
+)
+
+__all__ = [
+    "END_OF_INPUT",
+    "EndOfInput",
+    "Input",
+    "Output",
+    "OutputContext",
+    "SinkWriter",
+    "SourceReader",
+    "SourceSpec",
+    "blocks",
+]

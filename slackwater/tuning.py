@@ -1,0 +1,16 @@
+"""Rules of gates, and what a custom policy is shown and returns (docs/custom-policy.md)."""
+
+from slackwater.runtime.control import Command, FlowGraph, SetRelease, Warn
+from slackwater.runtime.measure.samples import StageSample
+from slackwater.runtime.model import ON_ARRIVAL, READY_ONLY, ReleaseRule
+
+__all__ = [
+    "ON_ARRIVAL",
+    "READY_ONLY",
+    "Command",
+    "FlowGraph",
+    "ReleaseRule",
+    "SetRelease",
+    "StageSample",
+    "Warn",
+]
