@@ -1,4 +1,4 @@
-"""The front door has the names that most flows need; the others are in its modules.
+"""The front door has the names of most flows; its modules have the others.
 
 | module | names |
 | --- | --- |
