@@ -1,7 +1,7 @@
-"""Which windows have closed, when, and which are known to have missed a row.
+"""Account of closed windows: when each closed, and whether it missed a row.
 
-A window counts if a row of it had come when it closed, or if it missed one later: those without a
-row would flatter a share. They are counted apart.
+A window counts if it had a row when it closed, or if it missed one later. Windows without a row
+would lower the share of misses, so they are counted apart.
 """
 
 from __future__ import annotations
@@ -15,14 +15,15 @@ from slackwater.runtime.model.state import Fields
 
 
 class Account:
-    """The windows of one run.
+    """Closed windows of one run.
 
     Attributes:
-        open: the first window that is open; None before any row.
+        open: the first open window; None if no row has come.
         first: the first window that counts.
-        windows, early, missed: how many count; closed before it was sure; missed a row. Windows
-            before the first count once they miss one: they closed with it, and no row was there.
-        empty: how many closed without a row, and have missed none.
+        windows, early, missed: counted windows: all, those closed before it was sure, those that
+            missed a row. A window before the first counts once it misses a row: it closed with the
+            first, and had no row.
+        empty: windows that closed without a row, and have missed none.
     """
 
     STATE = Fields(
@@ -48,18 +49,18 @@ class Account:
         self.windows = self.early = self.missed = self.empty = self._slack_ns = 0
         self._missing = Ranges()
         self._leapt = Ranges()  # windows that closed without a row
-        self._taken = Ranges()  # of these, those that missed one, and so count
-        self._leapt_early = Ranges()  # of all that closed without a row, those not sure by then
+        self._taken = Ranges()  # the part of them that missed a row, and so counts
+        self._leapt_early = Ranges()  # the part of `_leapt` that was not sure when it closed
         self._taken_early = Ranges()
-        self._closed: list[tuple[Int64Array, Int64Array, FloatArray]] = []  # not yet told
+        self._closed: list[tuple[Int64Array, Int64Array, FloatArray]] = []  # to report
 
     def begin(self, window: int) -> None:
-        """Take a window as the first."""
+        """Start the account at a window."""
         self.open = self.first = window
 
     @property
     def closed_ns(self) -> int:
-        """The end of the last window that has closed; START_NS: of none."""
+        """End of the last window that has closed; START_NS before any."""
         if self.open is None or self.open == self.first:
             return START_NS
         return self._windows.end_ns(self.open - 1)
@@ -67,7 +68,7 @@ class Account:
     def close(
         self, windows: Int64Array, at_ns: Int64Array, chances: FloatArray, *, early: int = 0
     ) -> None:
-        """Note windows that count as closed: all of shape (windows,), ascending."""
+        """Note windows that count as closed: all arrays of shape (windows,), ascending."""
         self._closed.append((windows, at_ns, chances))
         self.windows += len(windows)
         self.early += early
@@ -80,7 +81,7 @@ class Account:
             self._leapt_early.add(first, last)
 
     def leap_between(self, windows: Int64Array, first: int, last: int) -> None:
-        """Note of the windows first … last all but these, ascending, as closed without a row."""
+        """Note all windows of first … last but these, ascending, as closed without a row."""
         begins = np.concatenate([[first], windows + 1])
         ends = np.concatenate([windows - 1, [last]])
         self.empty += self._leapt.add_all(*merged(begins, ends))
@@ -88,7 +89,7 @@ class Account:
     def miss(self, first: int, last: int) -> int:
         """Note that closed windows have missed a row; return how many are new.
 
-        Those before the first have closed once that has.
+        Windows before the first closed together with it.
         """
         new_before = self._missing.add(first, min(last, self.first - 1))
         self.windows += new_before
@@ -96,16 +97,16 @@ class Account:
         new = self._missing.add(first, last)
         if new and self._leapt:
             for low, high in self._leapt.within(first, last):
-                taken = self._taken.add(low, high)
-                self.windows += taken
-                self.empty -= taken
+                now_counted = self._taken.add(low, high)
+                self.windows += now_counted
+                self.empty -= now_counted
             for low, high in self._leapt_early.within(first, last):
                 self.early += self._taken_early.add(low, high)
         self.missed += new_before + new
         return new_before + new
 
     def miss_all(self, firsts: Int64Array, lasts: Int64Array) -> int:
-        """Note the same of ranges of windows, ascending, that do not touch."""
+        """Note missed rows of ranges of windows, ascending, that do not touch."""
         if not self._leapt and len(firsts) and firsts[0] >= self.first:
             new = self._missing.add_all(firsts, lasts)
             self.missed += new
@@ -113,7 +114,7 @@ class Account:
         return sum(map(self.miss, firsts.tolist(), lasts.tolist()))
 
     def closings(self) -> ClosedWindows:
-        """Return what has closed since this was asked last."""
+        """Return the windows that have closed since the last call."""
         if not self._closed:
             nothing = np.empty(0, dtype=np.int64)
             return ClosedWindows(nothing, nothing, np.empty(0))
@@ -124,7 +125,7 @@ class Account:
         return ClosedWindows(self._windows.ends_ns(windows), at_ns, chances)
 
     def counts(self, promised: float | None) -> ClosingCounts:
-        """Return what it has come to."""
+        """Return the counts so far."""
         return ClosingCounts(
             self.windows, self.early, self.missed, self._slack_ns, promised, self.empty
         )

@@ -1,4 +1,4 @@
-"""The budget of a policy: of windows that may miss something, or of slack.
+"""Budget of a policy: windows that may miss a row, or slack.
 
 ```
 closed   1 2 3 4 5 6 7 8 9 …        early while (missed + pending + 1) / windows ≤ δ
@@ -22,22 +22,22 @@ GUARDS: tuple[GuardWord, ...] = ("strict", "known", "listed", "none")
 
 
 class Budget:
-    """What has been spent, and whether one more window may close early.
+    """Counts of closed windows, which say whether the next one may close early.
 
     Args:
-        share: δ; None where slack is bounded instead: then any window may.
-        guard: "strict": what is pending counts as missed, so the share is never above δ where
-            events of a type come in order. "known": only what is known to have missed. "listed":
-            as Listing 3 has it, one window may go above. "none": no guard.
-        slack_ns: Δ, the mean slack that is not to be passed; None: no matter.
+        share: δ; None if slack is bounded instead: then any window may close early.
+        guard: "strict": pending windows count as missed, so the share is never above δ where
+            events of a type come in order. "known": only windows known to have missed a row count.
+            "listed": as in Listing 3, one window may exceed the share. "none": no guard.
+        slack_ns: Δ, the largest mean slack; None if slack is unbounded.
 
     Attributes:
-        windows, missed, pending: how many have closed and count; have missed something; may have.
-        slack_sum_ns: the slack of them all; only counted where it is bounded.
-        early, denied: how many closed early; how many would have, but for the budget.
+        windows, missed, pending: counted windows that have closed; have missed a row; may have.
+        slack_sum_ns: the sum of their slack; only counted if slack is bounded.
+        early, denied: windows that closed early; windows that the budget kept from it.
 
     Source: [probslack] §3.1, the guarding mechanism, Listing 3, lines 5-9; Problem 3.3. Differs:
-    (ME + 1)/k, not ME/(k − 1); and what is pending.
+    (ME + 1)/k, not ME/(k − 1); and pending windows.
     """
 
     STATE = Fields("windows", "missed", "pending", "slack_sum_ns", "early", "denied")
@@ -60,7 +60,7 @@ class Budget:
         return self.missed < self._share * max(self.windows, 1)
 
     def allows_all(self, more: int) -> bool:
-        """Return whether so many more may be missed, and it would still allow and not be spent."""
+        """Return whether `more` windows may miss a row and the budget still allows another."""
         if self._share is None:
             return False
         if self._guard == "none":
@@ -70,10 +70,10 @@ class Budget:
     def has_room(
         self, *, missed: Int64Array, pending: Int64Array, windows: Int64Array
     ) -> BoolArray:
-        """Return where it would allow one more and not be spent, whatever the guard.
+        """Return where the budget allows another window under any guard, and is not spent.
 
         Args:
-            missed: shape (n,), how many more windows had missed something, at most.
+            missed: shape (n,), how many more windows had missed a row, at most.
             pending: shape (n,), how many were pending, at most.
             windows: shape (n,), how many more had closed, at least.
         """
@@ -86,27 +86,26 @@ class Budget:
 
     @property
     def is_spent(self) -> bool:
-        """Whether as many windows are known to have missed something as may: it renews the fit."""
+        """Whether as many windows missed a row as may: then the fit is renewed."""
         if self._share is None or self._guard == "none":
             return False
         return self.missed >= self._share * self.windows > 0
 
     @property
-    def is_almost_spent(self) -> bool:
-        """Whether it may be spent soon."""
+    def is_almost_spent(self) -> bool:  # noqa: D102 - its name says it
         if self._share is None or self._guard == "none":
             return False
         return self.missed >= 0.9 * self._share * self.windows > 0
 
     @property
     def is_overdrawn(self) -> bool:
-        """Whether the mean slack is above its bound: windows then close as soon as they may."""
+        """Whether the mean slack exceeds its bound, so that windows close at once."""
         return self.slack_ns is not None and self.slack_sum_ns > self.slack_ns * self.windows
 
     def longest_slack_ns(self, slide_ns: int) -> int:
-        """Return the longest slack of the next window that keeps the mean; with a bound on slack.
+        """Return the longest slack of the next window that keeps the mean slack.
 
-        While it waits those behind it wait too. With B spared so far, and m more windows that end
+        While it waits, younger windows wait too. With B saved so far, and m more windows that end
         meanwhile, each at its turn: t − end <= Δ + B/(m + 1) + m·slide/2, for every m.
         """
         assert self.slack_ns is not None

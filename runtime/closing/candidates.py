@@ -1,15 +1,15 @@
-"""When windows may close: for each window the times at which every type lets it go.
+"""Candidates: for each window the times at which every type releases it.
 
 ```
 type 0   e1 ------------- e2 ------------------ e3 (past the end)
-lets go        [~~~~~~~~~~)       [~~~~~~~~~~~~~~~~~~~~~~~~
+releases       [~~~~~~~~~~)       [~~~~~~~~~~~~~~~~~~~~~~~~
 type 1       f1 ---------------------- f2 (past the end)
-lets go                [~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~
+releases               [~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~
 may close              [~~)       [~~~~~~~~~~~~~~~~~~~~~~~~   sure from e3 on
 ```
-A span is the time from one event of a type to its next. In it the type lets a window go while β is
-where the chance is small enough for its α, now and then; for good, once an event past its end has
-come.
+A span is the time from one event of a type to its next. Within it the type releases a window
+wherever β makes the chance small enough for its α, which may be several times. It releases the
+window for good once an event past the window's end has come.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ NONE = np.empty(0, dtype=np.int64)
 
 @dataclass(frozen=True)
 class Candidates:
-    """What may close when.
+    """Windows that may close, with their times.
 
     Attributes:
         at_ns, window, until_ns: shape (candidates,): the window may close early at ticks in
             [at, until); ordered by time, then by window.
-        sure_at_ns, sure_open: shape (steps,): from this tick on it is sure that all windows
-            before `open` are complete; ascending.
+        sure_at_ns, sure_open: shape (steps,): from this tick on all windows before `open` are known
+            to be complete; ascending.
     """
 
     at_ns: Int64Array
@@ -45,15 +45,15 @@ class Candidates:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """Which windows are asked for, and by which clock.
+class Scope:
+    """Windows to decide, and their clock.
 
     Attributes:
-        pending: the first of which it is not sure yet that it is complete, up to `first`.
-        first: the first that is open.
-        last: the last that is asked for, inclusive.
+        pending: the first window that is not known to be complete, at most `first`.
+        first: the first open window.
+        last: the last window to decide, inclusive.
         tick_ns: the resolution of the clock.
-        lead_ns: a window closes after its end less this: f, or as good as nothing.
+        lead_ns: a window closes after its end less this: f, or 1 ns.
     """
 
     pending: int
@@ -64,21 +64,21 @@ class Asked:
 
 
 def candidates_of(
-    spans: Spans, lines: Lines, windows: WindowEnds, asked: Asked, *, types: int
+    spans: Spans, lines: Lines, windows: WindowEnds, scope: Scope, *, types: int
 ) -> Candidates:
     """Return when windows may close.
 
     Args:
-        spans: of all types.
-        lines: of all types; none of a type: it lets go only when it is sure.
-        windows: which there are.
-        asked: which of them are asked for.
-        types: how many types there are.
+        spans: spans of all types.
+        lines: lines of all types; a type without one releases a window only when it is sure.
+        windows: the windows of the aggregate.
+        scope: the windows to decide, and their clock.
+        types: the number of types.
 
-    Source: [probslack] Listing 1 and line 8, 10 and 11 of Listing 3, for all ticks at once.
+    Source: [probslack] Listing 1 and lines 8, 10 and 11 of Listing 3, for all ticks at once.
     """
-    pending, first, last = asked.pending, asked.first, asked.last
-    window, at_ns, until_ns = _let_go(spans, lines, windows, asked)
+    pending, first, last = scope.pending, scope.first, scope.last
+    window, at_ns, until_ns = _let_go(spans, lines, windows, scope)
     if types == 1:
         sure_open = np.minimum(windows.firsts_after(spans.newest_ns), last + 1)
         before = np.maximum(np.concatenate([[pending], sure_open[:-1]]), pending)
@@ -112,13 +112,13 @@ def _let_go(
     spans: Spans,
     lines: Lines,
     windows: WindowEnds,
-    asked: Asked,
+    scope: Scope,
 ) -> tuple[Int64Array, Int64Array, Int64Array]:
-    """Return (window, from, until) where a type lets go before it is sure; ticks in [from, until).
+    """Return (window, from, until) where a type releases it before it is sure.
 
-    Those of a type and window may be several.
+    Ticks are in [from, until); a type and window may have several.
     """
-    first, last, tick_ns, lead_ns = asked.first, asked.last, asked.tick_ns, asked.lead_ns
+    first, last, tick_ns, lead_ns = scope.first, scope.last, scope.tick_ns, scope.lead_ns
     low = np.maximum(windows.firsts_after(spans.newest_ns), first)
     high = np.minimum((spans.end_ns - 1 + lead_ns - windows.size_ns) // windows.slide_ns, last)
     counts = np.where(spans.end_ns > spans.begin_ns, np.maximum(high - low + 1, 0), 0)
@@ -137,9 +137,9 @@ def _let_go(
 def _passed(
     spans: Spans, windows: WindowEnds, *, first: int, last: int
 ) -> tuple[Int64Array, Int64Array]:
-    """Return (span, window) where a type has first had an event past the end of the window.
+    """Return (span, window) of each type's first event past the end of the window.
 
-    Spans that begin where all end are left out: more rows may come at that tick.
+    Spans that begin where all end are omitted: more rows may come at that tick.
     """
     after = windows.firsts_after(spans.newest_ns)
     before = np.concatenate([[first], after[:-1]])
@@ -152,7 +152,7 @@ def _passed(
 def _all_passed(
     window: Int64Array, at_ns: Int64Array, *, types: int, first: int, last: int
 ) -> tuple[Int64Array, Int64Array]:
-    """Return the steps (tick, first window that is not sure) at which all types have passed."""
+    """Return the steps (tick, first window not sure) at which all types have passed."""
     count = np.bincount(window - first, minlength=last - first + 1)
     latest = np.zeros(last - first + 1, dtype=np.int64)
     whole = count == types
@@ -169,7 +169,7 @@ def _all_passed(
 def _all_let_go(
     window: Int64Array, at_ns: Int64Array, change: Int64Array, *, types: int, end_ns: int
 ) -> tuple[Int64Array, Int64Array, Int64Array]:
-    """Return (from, window, until) where as many types let go as there are."""
+    """Return (from, window, until) where all types release the window."""
     order = np.lexsort((at_ns, window))
     window, at_ns, sums = window[order], at_ns[order], np.cumsum(change[order])
     if not len(window):

@@ -1,4 +1,4 @@
-"""First rows of windows: windows without a row are counted apart.
+"""First rows of windows: a window without a row is counted apart.
 
 ```
 rows, as they came   0: windows 3 4     1: 4 5     2: 9     3: 7 (out of order)
@@ -16,14 +16,14 @@ from slackwater.runtime.model import Int64Array
 from slackwater.runtime.model.state import Fields
 
 BEFORE = -1
-"""The first row came before these."""
+"""Index of a first row that came before the given rows."""
 
 
 class FirstRows:
-    """The windows that have had a row, of those that are open.
+    """Open windows that have had a row.
 
     Args:
-        windows: which there are.
+        windows: the windows of the aggregate.
     """
 
     STATE = Fields("_known")
@@ -33,17 +33,17 @@ class FirstRows:
         self._known = Ranges()
 
     def add(self, event_time_ns: Int64Array, *, open_from: int) -> None:
-        """Take rows, of which those of older windows say nothing."""
+        """Add rows; their windows before `open_from` are ignored."""
         low = np.maximum(self._windows.firsts_after(event_time_ns), open_from)
         self._known.add_all(*merged(low, self._windows.lasts_begun(event_time_ns)))
 
     def among(
         self, event_time_ns: Int64Array, first: int, last: int
     ) -> tuple[Int64Array, Int64Array]:
-        """Return the windows first … last with a row, these rows included, and which was the first.
+        """Return the windows of first … last with a row, and each one's first row.
 
         Returns:
-            Both of shape (windows,), ascending; BEFORE: the row came before these.
+            Both of shape (windows,), ascending; BEFORE: the first row came before these.
         """
         low = np.maximum(self._windows.firsts_after(event_time_ns), first)
         high = np.minimum(self._windows.lasts_begun(event_time_ns), last)
@@ -52,28 +52,28 @@ class FirstRows:
             np.concatenate([before[:, 0], low]), np.concatenate([before[:, 1], high])
         )
         _, windows = unfolded(begins, ends - begins + 1)
-        found = _first_of(
+        first_row = _first_of(
             windows.searchsorted(low), windows.searchsorted(high, side="right") - 1, len(windows)
         )
         starts, stops = windows.searchsorted(before[:, 0]), windows.searchsorted(before[:, 1]) + 1
         for start, stop in zip(starts.tolist(), stops.tolist(), strict=True):
-            found[start:stop] = BEFORE
-        return windows, found
+            first_row[start:stop] = BEFORE
+        return windows, first_row
 
 
 def _first_of(low: Int64Array, high: Int64Array, places: int) -> Int64Array:
     """Return the first row over each place; row i is over low[i] … high[i]."""
-    found = np.full(places, len(low))
+    first_row = np.full(places, len(low))
     if not len(low):
-        return found
+        return first_row
     before = np.concatenate([[-1], np.maximum.accumulate(high)[:-1]])
     new = np.maximum(low, before + 1)
     row, place = unfolded(new, np.maximum(high - new + 1, 0))
-    found[place] = row
-    # What newer rows have leapt over, one that came out of order may be in.
-    holes = np.concatenate([[0], np.cumsum(found == len(low))])
+    first_row[place] = row
+    # A row out of order may lie in places that newer rows have skipped.
+    holes = np.concatenate([[0], np.cumsum(first_row == len(low))])
     back = np.flatnonzero((low <= before) & (low <= high))
     back = back[holes[high[back] + 1] > holes[low[back]]]
     row, place = unfolded(low[back], high[back] - low[back] + 1)
-    np.minimum.at(found, place, back[row])
-    return found
+    np.minimum.at(first_row, place, back[row])
+    return first_row

@@ -1,4 +1,4 @@
-"""From rows to histograms: what is counted, over which rows, and when it is counted anew.
+"""Fitting: which rows an estimate uses, and when it is renewed.
 
 ```
 rows       0 ........ T ........ 2T ........ 3T
@@ -23,23 +23,24 @@ from slackwater.runtime.model import Int64Array
 from slackwater.runtime.model.state import Fields
 
 NO_GAP = -1
-"""The gap of the first event of a type."""
+"""Gap of the first event of a type."""
 LEAST = 32
-"""With fewer events of its own a type is not known: it is sure once an event says so."""
+"""Fewest events of an estimate: with fewer, only an event past a window's end makes it sure."""
 _MOST_RARE = 256
-"""More types than that without enough rows in a fit share the histograms of their last rows."""
-_LONGEST_OF = 16  # fits: what is late for longer than all rows of one may not be for those of more
-_RENEWED = 20  # once the budget is spent, estimates may be renewed after a 20th of T
+"""Most types whose last rows get histograms each: with more such types they share them."""
+_LONGEST_OF = 16  # fits of which the longest need counts: a single fit may miss a rare delay
+_RENEWED = 20  # once the budget is spent, estimates may be renewed after T/20 rows
 
 
 @dataclass(frozen=True)
 class FitSettings:
-    """When histograms are made.
+    """Settings of the estimates.
 
     Attributes:
-        rows: T, of how many rows histograms are made, over all types.
-        first: after how many rows the first are; `rows` for [probslack] as it is.
-        sliding: whether of the last T rows, often; else of each T rows, once.
+        rows: T, the number of rows of an estimate, over all types.
+        first: the number of rows of the first estimate; `rows` for [probslack] as it is.
+        sliding: whether estimates use the last T rows and are renewed often; else each T rows,
+            once.
         together: whether all types share histograms.
         tick_ns: the resolution of clocks.
         at_most_ns, conditional: see `Histograms`.
@@ -59,11 +60,11 @@ Sample = tuple[Int64Array, Int64Array, Int64Array]
 
 
 class Fitting:
-    """The rows that estimates are made of, and when. What is made of them is `_make`.
+    """Rows of the estimates, and when they are due; a subclass estimates in `_make`.
 
-    Source: [probslack] Listing 4. Differs: histograms are made of the rows at once when they are
-    due, which costs a sort, and no look-up for each row; a budget that is spent renews them after
-    T/20 rows (Listing 3, line 9, says after T timepoints: with the paper's rates, the same).
+    Source: [probslack] Listing 4. Differs: histograms are made of all rows at once when they are
+    due, which costs a sort, and no look-up for each row. A spent budget renews them after T/20 rows
+    (Listing 3, line 9, says after T timepoints: with the paper's rates, the same).
     """
 
     STATE = Fields("_kept", "rows", "_full", "_added")
@@ -75,19 +76,19 @@ class Fitting:
         self.rows = 0  # since the last reset
         self._added = 0  # since the beginning
         self._before = 0  # the same, before rows were added last
-        self._full = False  # whether T rows have been there once
+        self._full = False  # whether a fit of T rows has been made
         self._twentieth = max(settings.rows // _RENEWED, 1)
         self.renewable_from = self._twentieth
 
     def _make(self, sample: Sample) -> None:
-        """Make estimates of rows; at least one."""
+        """Estimate from rows, at least one."""
         raise NotImplementedError
 
     def rows_till_due(self, *, marked: bool) -> int:
-        """Return how many rows are to be added before `fit_if_due` may do something: > 0.
+        """Return after how many more rows `fit_if_due` may act: > 0.
 
         Args:
-            marked: whether each T/20 is waited for, or only the first.
+            marked: whether each T/20 counts, or only the first.
         """
         twentieth = self._twentieth
         mark = (self.rows // twentieth + 1) * twentieth if marked else twentieth
@@ -99,32 +100,30 @@ class Fitting:
         return min(mark for mark in marks if mark > self.rows) - self.rows
 
     def _early_mark(self, rows: int) -> int:
-        """Return the first of FIRST, 2·FIRST, … that is at least so many."""
         mark = self._settings.first
         while mark < rows:
             mark *= 2
         return mark
 
     def add(self, sample: Sample, first: int, last: int) -> None:
-        """Take rows `first` … `last` − 1 of a sample: till something is due, or a few more."""
+        """Add rows [first, last) of a sample: until a fit is due, or more."""
         self._before = self.rows
         if last > first:
-            types, one, two = sample
-            self._kept.append((types[first:last], one[first:last], two[first:last]))
+            part = slice(first, last)
+            self._kept.append((sample[0][part], sample[1][part], sample[2][part]))
             self.rows += last - first
             self._added += last - first
 
     def _passed(self, every: int) -> bool:
-        """Return whether the rows added last have made another so many full."""
         return self.rows // every > self._before // every
 
     @property
     def is_marked(self) -> bool:
-        """Whether the rows added last have made another T/20 full."""
+        """Whether the rows added last completed another T/20."""
         return self._passed(self._twentieth)
 
     def fit_if_due(self, *, spent: bool) -> bool:
-        """Estimate anew if the rows added last made it due; return whether they did.
+        """Fit again if the rows added last made it due; return whether they did.
 
         Args:
             spent: whether the budget is spent.
@@ -148,7 +147,7 @@ class Fitting:
         return False
 
     def renew(self) -> bool:
-        """Estimate anew from what has come of late, the budget being spent; return True."""
+        """Fit again from the latest rows, since the budget is spent; return True."""
         self._fit(self.renewable_from if self._settings.sliding else self.rows)
         self._reset()
         self._full = True
@@ -167,11 +166,11 @@ class Fitting:
 
 
 class HistogramFitting(Fitting):
-    """Histograms of g and d, of each type. The sample is (types, g, d).
+    """Histograms of g and d, by type. The sample is (types, g, d).
 
-    Source: [probslack] Listing 4. Differs: a type with few rows in a fit has those of its own that
-    came before; with too few of these, and given that nothing came, it has none and is waited for.
-    One without a row among T counts as gone, and has those few.
+    Source: [probslack] Listing 4. Differs: a type with few rows in a fit uses its own earlier rows
+    too. With too few of these, a conditional chance has no histogram, and the type is waited for. A
+    type without a row among T counts as gone, and uses those few.
     """
 
     STATE = Fitting.STATE + Fields(
@@ -186,7 +185,7 @@ class HistogramFitting(Fitting):
         self._tables: Tables | None = None
 
     def lines(self, types: int, bound: float) -> Lines:
-        """Return the poly-lines of so many types, for a bound of the chance of each."""
+        """Return the poly-lines of `types` types, for a bound of the chance of each."""
         of_type = np.full(types, 0 if self.histograms and self._shares else -1)
         of_type[: len(self._of_type)] = self._of_type
         if self._tables is None and self.histograms:
@@ -202,33 +201,33 @@ class HistogramFitting(Fitting):
         self._of_type = np.full(len(places), 0 if self._shares or len(places) == 1 else -1)
         if self._settings.together or len(places) == 1:
             return
-        for one, mine in enumerate(places):
+        for kind, mine in enumerate(places):
             if len(mine) >= LEAST:
-                self._of_type[one] = len(self.histograms)
+                self._of_type[kind] = len(self.histograms)
                 self.histograms.append(self._of(gaps[mine], delays[mine]))
         if not self._shares:
             self._make_of_few(gaps)
 
     @property
     def _shares(self) -> bool:
-        """Whether a type of which little is known has the histograms of all."""
+        # Then a type with too few rows of its own uses the histograms of all types.
         return self._settings.together or not self._settings.conditional
 
     def _make_of_few(self, all_gaps: Int64Array) -> None:
-        """Make the histograms of types with few rows in the fit, of the last of each."""
+        """Make histograms of types with few rows in the fit, of each type's last rows."""
         few = [
-            one
-            for one in np.flatnonzero(self._of_type < 0).tolist()
-            if len(self._own.of(one)[1]) >= LEAST
-            or self._own.silent(one, self._added) >= self._settings.rows
+            kind
+            for kind in np.flatnonzero(self._of_type < 0).tolist()
+            if len(self._own.of(kind)[1]) >= LEAST
+            or self._own.silent(kind, self._added) >= self._settings.rows
         ]
-        groups = [[one] for one in few] if len(few) <= _MOST_RARE else [few]
+        groups = [[kind] for kind in few] if len(few) <= _MOST_RARE else [few]
         for group in groups:
-            kept = [self._own.of(one) for one in group]
-            gaps = np.concatenate([one[0] for one in kept])
+            kept = [self._own.of(kind) for kind in group]
+            gaps = np.concatenate([of_kind[0] for of_kind in kept])
             if not (gaps != NO_GAP).any():
                 gaps = all_gaps
-            delays = np.concatenate([one[1] for one in kept])
+            delays = np.concatenate([of_kind[1] for of_kind in kept])
             self._of_type[group] = len(self.histograms)
             self.histograms.append(self._of(gaps, delays))
 
@@ -243,16 +242,16 @@ class HistogramFitting(Fitting):
 
 
 class NeedsFitting(Fitting):
-    """How late the last comes, of all types together. The sample is (types, event time, tick)."""
+    """Needs of all types together. The sample is (types, event time, tick)."""
 
     STATE = Fitting.STATE + Fields("needs", "_longest", elements={"needs": Needs})
 
     def __init__(self, settings: FitSettings) -> None:
         super().__init__(settings)
         self.needs: Needs | None = None
-        # The rows that came while the budget was spent may be a moment's: too few to tell.
+        # A spent budget renews nothing here: its few rows may all be of one moment.
         self.renewable_from = 2**62
-        self._longest: list[int] = []  # of the last fits
+        self._longest: list[int] = []  # longest needs of the last fits
 
     def _make(self, sample: Sample) -> None:
         self.needs = Needs.of(sample[1], sample[2], at_most_ns=self._settings.at_most_ns)

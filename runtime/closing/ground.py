@@ -1,4 +1,4 @@
-"""What runs of all policies share: ticks, rows still to be seen, how far windows had closed.
+"""Ground of all runs: ticks, waiting rows, windows closed before each row.
 
 A row is seen from the tick on that its arrival falls into; a policy decides at a tick with all rows
 that have come by then.
@@ -23,11 +23,11 @@ NOTHING = np.empty(0, dtype=np.int64)
 
 @dataclass(frozen=True)
 class Seen:
-    """Rows in the order in which they came. All of shape (rows,).
+    """Rows in the order in which they came. All arrays have shape (rows,).
 
     Attributes:
         types: the type of each.
-        event_time_ns: when it happened.
+        event_time_ns: its event time.
         tick_ns: the first tick at which it has come, never decreasing.
     """
 
@@ -43,7 +43,7 @@ class Seen:
 
 
 def seen_of(types: Any, event_time_ns: Any, tick_ns: Any) -> Seen:
-    """Return rows of anything that is like an array of whole numbers."""
+    """Return rows made of any array-likes of whole numbers."""
     return Seen(
         np.asarray(types, dtype=np.int64),
         np.asarray(event_time_ns, dtype=np.int64),
@@ -62,25 +62,25 @@ def _joined(first: Seen, second: Seen) -> Seen:
 
 
 def _refuse_far(times_ns: Int64Array, *, what: str) -> None:
-    """Check that times leave room for the arithmetic of windows in 64 bits.
+    """Refuse times that leave no room for the arithmetic of windows in 64 bits.
 
     Raises:
-        SchemaError: one lies outside the years 1824 to 2116.
+        SchemaError: a time lies outside the years 1824 to 2116.
     """
     if times_ns.min() < EARLIEST_NS or times_ns.max() > LATEST_NS:
         raise SchemaError(
-            f"windows that close in time: there is an {what} time outside the years 1824 to "
-            "2116; most often its unit is another one, or it stands for 'never': drop such rows"
+            f"an aggregate with close= got an {what} time outside the years 1824 to 2116; most "
+            "often its unit is wrong, or it stands for 'never': set time_unit=, or drop such rows"
         )
 
 
 class GroundRun:
-    """The part of a `ClosingRun` that does not depend on the policy, which is `_decide`.
+    """Base of a `ClosingRun`; a subclass decides in `_decide`.
 
     Args:
-        windows: which there are.
+        windows: the windows of the aggregate.
         tick_ns: the resolution of the clock, ρ.
-        promised: the share of windows that may miss something.
+        promised: the share of windows that may miss a row; None if none is promised.
     """
 
     STATE = Fields(
@@ -98,35 +98,30 @@ class GroundRun:
         self._tick_ns = tick_ns
         self._promised = promised
         self._account = Account(windows)
-        self._frontier_ns = START_NS  # all ticks before it are decided
+        self._frontier_ns = START_NS  # all ticks before this time are decided
         self._waiting = seen_of([], [], [])  # rows that have come since
-        self._newest_ns = START_NS  # of all rows seen by a decision
+        self._newest_ns = START_NS  # newest event time of all rows that were decided with
         self._ended = self._is_held = False
         self._steps: list[tuple[Int64Array, Int64Array]] = []  # (tick, first open from then on)
 
     def _decide(self, rows: Seen, until_ns: int) -> None:
-        """Close what closes at the ticks from the frontier on, before `until_ns`.
+        """Close windows at the ticks from the frontier on, before `until_ns`.
 
-        What is closed goes to the account and, in order, to the steps.
+        Closed windows are noted in the account and, in order, in the steps.
 
         Args:
-            rows: that come into view at these ticks.
+            rows: the rows that are seen from these ticks on.
             until_ns: a time, on a tick or not.
         """
         raise NotImplementedError
 
     def _next_tick_ns(self) -> int | None:
-        """Return the tick at which a window closes if no row comes; None: at none."""
+        """Return the tick of the next closing without further rows; None if none follows."""
         raise NotImplementedError
 
-    def observe(
+    def observe(  # noqa: D102 - see ClosingRun
         self, types: Int64Array, event_time_ns: Int64Array, arrival_ns: Int64Array
     ) -> Int64Array:
-        """Take rows, see `ClosingRun`.
-
-        Raises:
-            SchemaError: a time lies outside the years 1824 to 2116.
-        """
         if not len(types):
             return NOTHING
         _refuse_far(event_time_ns, what="event")
@@ -142,21 +137,18 @@ class GroundRun:
         opens = np.concatenate([opens for _, opens in self._steps])
         self._steps.clear()
         closed = np.concatenate([[closed_ns], self._windows.ends_ns(opens - 1)])
-        taken: Int64Array = closed[np.searchsorted(at_ns, arrival_ns, side="left")]
-        return taken
+        closed_by_then: Int64Array = closed[np.searchsorted(at_ns, arrival_ns, side="left")]
+        return closed_by_then
 
-    def hold(self, is_held: bool) -> None:
-        """Close nothing for being complete, see `ClosingRun`."""
+    def hold(self, is_held: bool) -> None:  # noqa: D102 - see ClosingRun
         self._is_held = is_held
 
-    def pass_time(self, now_ns: int) -> int:
-        """Let time pass, see `ClosingRun`."""
+    def pass_time(self, now_ns: int) -> int:  # noqa: D102 - see ClosingRun
         self._advance(now_ns)
         self._steps.clear()
         return END_NS if self._ended else self._account.closed_ns
 
-    def next_ns(self) -> int | None:
-        """Return when something may close, see `ClosingRun`."""
+    def next_ns(self) -> int | None:  # noqa: D102 - see ClosingRun
         if len(self._waiting):
             return int(self._waiting.tick_ns[0]) + 1  # rows that no tick has seen yet
         if self._account.open is None or self._ended:
@@ -164,20 +156,17 @@ class GroundRun:
         tick_ns = self._next_tick_ns()
         return None if tick_ns is None else tick_ns + 1
 
-    def finish(self) -> int:
-        """Close all, see `ClosingRun`. Windows that only the end closes are not told of."""
+    def finish(self) -> int:  # noqa: D102 - see ClosingRun
         if len(self._waiting):
             self._advance(int(self._waiting.tick_ns[-1]) + 1)
         self._steps.clear()
         self._ended = True
         return END_NS
 
-    def closings(self) -> ClosedWindows:
-        """Return what has closed since, see `ClosingRun`."""
+    def closings(self) -> ClosedWindows:  # noqa: D102 - see ClosingRun
         return self._account.closings()
 
-    def counts(self) -> ClosingCounts:
-        """Return what it has come to, see `ClosingRun`."""
+    def counts(self) -> ClosingCounts:  # noqa: D102 - see ClosingRun
         return self._account.counts(self._promised)
 
     def _advance(self, until_ns: int) -> None:
@@ -197,5 +186,4 @@ class GroundRun:
         self._frontier_ns = until_ns
 
     def _last_tick_ns(self, before_ns: int) -> int:
-        """Return the last tick before a time."""
         return (before_ns - 1) // self._tick_ns * self._tick_ns

@@ -1,4 +1,4 @@
-"""What may happen in a stretch of time, in its order: what `Settling` goes through."""
+"""Possible happenings in a stretch of time, in the order in which `Settling` takes them."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from slackwater.runtime.closing.windows import WindowEnds
 from slackwater.runtime.model import END_NS, START_NS, BoolArray, Int64Array
 
 LATE, EARLY, FORCED = range(3)
-"""What happens at one tick, in this order."""
+"""Kinds of happenings, in the order in which they count at one tick."""
 
 
 @dataclass(frozen=True)
 class Forced:
-    """When windows close whatever the budget says; both of shape (forced,), ascending."""
+    """Ticks at which windows close whatever the budget; both of shape (forced,), ascending."""
 
     at_ns: Int64Array
     window: Int64Array
@@ -25,12 +25,13 @@ class Forced:
 
 @dataclass(frozen=True)
 class Sure:
-    """When it is sure that windows are complete.
+    """Ticks from which windows are known to be complete.
 
     Attributes:
-        step_ns, step_open: shape (steps,): from this tick on all before window `open` are.
-        at_ns: shape (windows,), from the first that is looked at on: when each is.
-        counts: shape (windows,), whether a row of it had come by then.
+        step_ns, step_open: shape (steps,): from this tick on all windows before `open` are
+            complete.
+        at_ns: shape (windows,), the tick of each window, from the first open one on.
+        counts: shape (windows,), whether it had a row by then.
     """
 
     step_ns: Int64Array
@@ -41,33 +42,33 @@ class Sure:
 
 @dataclass(frozen=True)
 class Happenings:
-    """All but what is sure, in order of time. All of shape (happenings,).
+    """Happenings in order of time, save those that make windows sure. Shape (happenings,).
 
     Attributes:
-        tick_ns: when.
-        kind: LATE: a row is behind the windows `one` … `two`, if they have closed. EARLY: window
-            `one` may close, until `two`, a tick. FORCED: window `one` closes.
-        sure_open: the first window that is not sure by then; of a row that is late: before it.
+        tick_ns: the tick of each.
+        kind: LATE: a row is late for the windows `window` … `limit`, if they have closed. EARLY:
+            `window` may close until the tick `limit`. FORCED: `window` closes.
+        sure_open: the first window that is not sure by then; for a late row: not sure before it.
     """
 
     tick_ns: Int64Array
     kind: Int64Array
-    one: Int64Array
-    two: Int64Array
+    window: Int64Array
+    limit: Int64Array
     sure_open: Int64Array
 
 
 @dataclass(frozen=True)
 class Stretch:
-    """The rows that come in a stretch of time, and what is looked at in it.
+    """Rows of a stretch of time, and the windows that are decided in it.
 
     Attributes:
-        rows: that come.
-        rowed, rowed_ns: shape (windows,), the windows that have a row by the end of it, ascending,
-            and the tick at which the first was there.
+        rows: the rows that come.
+        rowed, rowed_ns: shape (windows,), the windows that have a row by the end of the stretch,
+            ascending, and the tick of each one's first row.
         now_ns, end_ns: ticks in [now, end) are decided.
-        pending: the first window of which it is not sure yet that it is complete.
-        first, last: the windows that are looked at; `first` is the first open one.
+        pending: the first window that is not known to be complete.
+        first, last: the windows that are decided; `first` is the first open one.
     """
 
     rows: Seen
@@ -80,22 +81,22 @@ class Stretch:
     last: int
 
     def have_row(self, windows: Int64Array, tick_ns: Int64Array) -> BoolArray:
-        """Return whether windows had a row by ticks; both of shape (n,)."""
+        """Return whether windows had a row by given ticks; both of shape (n,)."""
         if not len(self.rowed):
             return np.zeros(len(windows), dtype=np.bool_)
         place = np.minimum(np.searchsorted(self.rowed, windows), len(self.rowed) - 1)
-        found: BoolArray = (self.rowed[place] == windows) & (self.rowed_ns[place] <= tick_ns)
-        return found
+        have: BoolArray = (self.rowed[place] == windows) & (self.rowed_ns[place] <= tick_ns)
+        return have
 
     def tick_of_row(self, row: int) -> int:
-        """Return when a row comes; of one before the stretch or behind it: long ago, or never."""
+        """Return the tick of a row: START_NS before the stretch, END_NS after it."""
         if not 0 <= row < len(self.rows):
             return START_NS if row < 0 else END_NS
         return int(self.rows.tick_ns[row])
 
 
 def sure_of(stretch: Stretch, candidates: Candidates) -> Sure:
-    """Return when windows are sure."""
+    """Return the ticks from which windows are sure."""
     step_ns, step_open = candidates.sure_at_ns, candidates.sure_open
     if not len(step_ns):
         none = np.empty(0, dtype=np.int64)
@@ -113,14 +114,15 @@ def happenings_of(
     *,
     forced_slack_ns: int | None,
 ) -> Happenings:
-    """Return what may happen.
+    """Return the possible happenings of a stretch.
 
     Args:
-        stretch: where.
+        stretch: the stretch of time.
         candidates: when windows may close.
-        forced: when they must.
-        windows: which there are.
-        forced_slack_ns: what a budget of slack forces is no earlier behind an end than that.
+        forced: when windows must close.
+        windows: the windows of the aggregate.
+        forced_slack_ns: a budget of slack forces no window earlier than this after its end; None if
+            no slack is bounded.
     """
     rows = stretch.rows
     late, low, high = _perhaps_late(
@@ -129,15 +131,15 @@ def happenings_of(
     early, must = len(candidates.at_ns), len(forced.at_ns)
     tick_ns = np.concatenate([rows.tick_ns[late], candidates.at_ns, forced.at_ns])
     kind = np.repeat([LATE, EARLY, FORCED], [len(late), early, must])
-    one = np.concatenate([low, candidates.window, forced.window])
-    two = np.concatenate([high, candidates.until_ns, forced.window])
+    window = np.concatenate([low, candidates.window, forced.window])
+    limit = np.concatenate([high, candidates.until_ns, forced.window])
     if len(late) or must:
-        order = np.lexsort((one, kind, tick_ns))
-        tick_ns, kind, one, two = tick_ns[order], kind[order], one[order], two[order]
+        order = np.lexsort((window, kind, tick_ns))
+        tick_ns, kind, window, limit = tick_ns[order], kind[order], window[order], limit[order]
     opens = np.concatenate([[stretch.pending], candidates.sure_open])
-    # On whole ticks, "before this tick" is "by the nanosecond before it".
+    # A late row counts before a tick's sure windows: on whole ticks, by the nanosecond before it.
     step = np.searchsorted(candidates.sure_at_ns, tick_ns - (kind == LATE), side="right")
-    return Happenings(tick_ns, kind, one, two, opens[step])
+    return Happenings(tick_ns, kind, window, limit, opens[step])
 
 
 def _perhaps_late(
@@ -148,7 +150,7 @@ def _perhaps_late(
     *,
     forced_slack_ns: int | None,
 ) -> tuple[Int64Array, Int64Array, Int64Array]:
-    """Return rows that are late if all closes that may, and the first and last window of each."""
+    """Return rows that may be late, each with its first and last window."""
     rows = stretch.rows
     low = windows.firsts_after(rows.event_time_ns)
     high = windows.lasts_begun(rows.event_time_ns)
@@ -169,13 +171,13 @@ def _perhaps_late(
 
 @dataclass(frozen=True)
 class Settled:
-    """What came of a stretch of time.
+    """Result of a stretch of time.
 
     Attributes:
-        windows, at_ns: shape (closed,), those that count, ascending, and when they closed.
-        is_early: shape (closed,), whether it was not sure.
-        step_ns, step_open: shape (steps,), from which tick on which window is the first open one.
-        broken_ns: the tick at which it stopped: the rest has to be looked at anew; None: nowhere.
+        windows, at_ns: shape (closed,), the counted windows, ascending, and when they closed.
+        is_early: shape (closed,), whether it closed before it was sure.
+        step_ns, step_open: shape (steps,), the first open window from each tick on.
+        broken_ns: the tick after which the rest has to be decided again; None if all is decided.
     """
 
     windows: Int64Array

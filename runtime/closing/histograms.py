@@ -1,7 +1,7 @@
-"""What is known of a type's events: histograms of g and d, and the chance that one is missing.
+"""Histograms of a type's g and d, and the chance that an event is missing.
 
-g is the time from one event of a type to the next, at their source; d is what an event takes from
-its source to us. Both are whole ticks of the clock, so nothing is lost by counting them.
+g is the time from one event of a type to the next, at their source; d is the time that an event
+takes from its source to us. Both are whole ticks of the clock, so counting them is exact.
 
 ```
 e_l, the last that came          next event e                     t, now
@@ -9,8 +9,8 @@ e_l, the last that came          next event e                     t, now
  |------------- α = end − e_l ------------)  in the window if g < α
  |------------- β = t − e_l --------------------------------------|  still to come if g + d > β
 ```
-When it is asked, e has not come. So the chance is P[g < α, g + d > β] / P[g + d > β]: it may rise
-with β, and a window for which it is small enough now may have to wait again a moment later.
+At t, e has not come. So the chance is P[g < α, g + d > β] / P[g + d > β]: it may rise with β, and a
+window with a small enough chance now may have to wait again a moment later.
 """
 
 from __future__ import annotations
@@ -23,33 +23,33 @@ from slackwater.runtime.closing.policy import FloatArray
 from slackwater.runtime.model import Int64Array
 
 MOST_VALUES = 256
-"""Distinct values of g that are kept; beyond, neighbours share a bin, to the safe side."""
-_FEWEST_CELLS = 64  # of β, however many classes of α there are
-_DELAYS = 64  # of these quantiles coarse cells are made
+"""Most bins of g: with more distinct values neighbours share a bin, to the safe side."""
+_FEWEST_CELLS = 64  # cells of β, however many classes of α
+_DELAYS = 64  # quantiles of d that coarse cells are made of
 _LEAST_TAIL = 1e-4
 _FAR_NS = 2**60  # 36 years: longer gaps and delays count as that, so that sums fit in 64 bits
 ROUNDING = 1e-9
-"""Sums of shares are off by less."""
+"""Largest rounding error of sums of shares."""
 
 
 @dataclass(frozen=True, eq=False)
 class Histograms:
-    """The two histograms of one type, or of several together, at one time.
+    """Histograms of g and d, of one type or of several together, at one time.
 
     Attributes:
-        low_ns: shape (bins,), ascending, the least of each bin of g.
+        low_ns: shape (bins,), ascending, the least value of each bin of g.
         high_ns: shape (bins,), the greatest.
         shares: shape (bins,), pdf_g.
         delays_ns: shape (values,), ascending, the values of d.
         tail: shape (values + 1,), P[d > x] by the index of x.
-        unforeseen: the chance that the next wait is longer than all that are known.
+        unforeseen: the chance that the next wait is longer than all known ones.
         tick_ns: see `of`.
         at_most_ns: see `of`.
         conditional: see `of`.
 
     Source: [probslack] §3.1, *on-line fitting of g and d*, with the counts of Listing 4. Above
-    MOST_VALUES distinct g, a bin's lowest decides whether an event is in the window, and its
-    highest when it comes, so that a chance is never too small.
+    MOST_VALUES distinct g, a bin's lowest value decides whether an event is in the window, and its
+    highest when the event comes, so that a chance is never too small.
     """
 
     low_ns: Int64Array
@@ -76,12 +76,12 @@ class Histograms:
 
         Args:
             gaps_ns: g, shape (events,), at least one; negative ones count as 0.
-            delays_ns: d, shape (events,), at least one; negative ones are as good as others.
+            delays_ns: d, shape (events,), at least one; they may be negative.
             tick_ns: the resolution of both.
-            at_most_ns: windows close so long after their end at the latest: what comes later is
-                missed in any case, and nothing to wait for. None: without end.
-            conditional: whether it counts that the next event has not come. False: P_miss as
-                [probslack] prints it, for its experiments.
+            at_most_ns: the largest slack of a window: later events are missed in any case. None if
+                slack is unbounded.
+            conditional: whether the chance counts that the next event has not come. False: P_miss
+                as [probslack] prints it, for its experiments.
         """
         low_ns, counts = np.unique(np.clip(gaps_ns, 0, _FAR_NS), return_counts=True)
         high_ns = low_ns
@@ -101,19 +101,19 @@ class Histograms:
 
     @property
     def entries(self) -> int:
-        """How many entries both histograms have, as counted in [probslack] Table 1."""
+        """Number of entries of both histograms, as counted in [probslack] Table 1."""
         return len(self.low_ns) + len(self.delays_ns)
 
     def classes(self, alpha_ns: Int64Array) -> Int64Array:
-        """Return for each α how many bins of g are under it: all α of a class are alike."""
-        found: Int64Array = np.searchsorted(self.low_ns, alpha_ns, side="left")
-        return found
+        """Return the class of each α: the number of bins of g below it."""
+        classes: Int64Array = np.searchsorted(self.low_ns, alpha_ns, side="left")
+        return classes
 
     def cells_ns(self, most: int) -> Int64Array:
-        """Return where the cells of β begin: each chance holds for a cell; ascending.
+        """Return where the cells of β begin, ascending: a chance holds for a whole cell.
 
-        Each tick has a cell of its own, as far as `most` cells of all classes allow. Else cells
-        are as likely as each other, and those of the last, unlikely β are thinner still.
+        Each tick has its own cell, if `most` cells of all classes suffice. Otherwise cells are
+        equally likely, and those of the last, unlikely β are thinner still.
         """
         low, high = self._range_ticks()
         most = max(most // (len(self.low_ns) + 1), _FEWEST_CELLS)
@@ -131,15 +131,15 @@ class Histograms:
         return np.unique(np.concatenate([[low, high], np.clip(ticks, low, high)])) * self.tick_ns
 
     def _range_ticks(self) -> tuple[int, int]:
-        """Return the ticks of β up to which all is still to come, and from which on nothing is."""
+        # Up to β = low all is still to come, from high on nothing is.
         low = (self.low_ns[0] + self.delays_ns[0]) // self.tick_ns - 1
         high = -(-(self.high_ns[-1] + self.delays_ns[-1]) // self.tick_ns)
         return int(low), int(high)
 
     def chances(self, cells_ns: Int64Array) -> FloatArray:
-        """Return the chance that a window misses something if it closes in each cell of β.
+        """Return the chance that a window closed in a cell of β misses a row.
 
-        Where a cell has several ticks, it is the most that the chance may be there.
+        Where a cell has several ticks, it is the largest chance there.
 
         Args:
             cells_ns: shape (cells,), where each begins.
@@ -148,13 +148,13 @@ class Histograms:
             Shape (classes of α, cells).
 
         Source: [probslack] §3.1, *P_miss efficient computation*: the sum over g of
-        pdf_g(g) · (1 − cdf_d(β − g)). Differs: windows end before their end, so g < α; and it is
-        divided by P[g + d > β], for nothing has come.
+        pdf_g(g) · (1 − cdf_d(β − g)). Differs: a window ends before its end, so g < α; and the sum
+        is divided by P[g + d > β], since no event has come.
         """
         return self._given_nothing_came(self._coming(cells_ns), cells_ns)
 
     def stated(self, chances: FloatArray) -> FloatArray:
-        """Return `chances` as they are told: after the longest wait known it is 1/(n + 1), not 0.
+        """Return `chances` as reported: 1/(n + 1) after the longest known wait, not 0.
 
         That is the chance that a wait is longer than those of n other events. It holds no window
         open: a type that has gone will not come.
@@ -163,25 +163,26 @@ class Histograms:
         return chances
 
     def waits(self, cells_ns: Int64Array, chances: FloatArray) -> FloatArray:
-        """Return the chance that waiting longer spares a miss: what a bound is held against.
+        """Return the chance that waiting longer spares a miss, for comparison with a bound.
 
-        It is `chances`, less what comes too late anyway: [probslack] §3.3, Eq. 8. Differs: Eq. 8
-        counts what comes before t + mal, here before end + mal, after which no window waits.
+        It is `chances`, less that of rows that come too late in any case: [probslack] §3.3, Eq. 8.
+        Differs: Eq. 8 counts rows that come before t + mal; here they come before end + mal, after
+        which no window waits.
         """
         if self.at_most_ns is None:
             return chances
         coming = self._later(cells_ns[:, None] - self.high_ns)  # (cells, bins)
-        found = np.zeros((len(self.low_ns) + 1, len(cells_ns)))
-        # The greatest α of each class: the least that comes too late anyway.
+        coming_in_time = np.zeros((len(self.low_ns) + 1, len(cells_ns)))
+        # The greatest α of each class, so that the fewest rows count as too late.
         alpha_ns = np.append(self.low_ns, 2**61)
-        for of in range(1, len(found)):
+        for of in range(1, len(coming_in_time)):
             too_late = self._later(alpha_ns[of] + self.at_most_ns - self.high_ns[:of])
             in_time = np.maximum(coming[:, :of] - too_late, 0.0) * self.shares[:of]
-            found[of] = in_time.cumsum(axis=1)[:, -1]
-        return self._given_nothing_came(found, cells_ns)
+            coming_in_time[of] = in_time.cumsum(axis=1)[:, -1]
+        return self._given_nothing_came(coming_in_time, cells_ns)
 
     def _coming(self, cells_ns: Int64Array) -> FloatArray:
-        """Return P[g < α, g + d > β] of each class and cell."""
+        # P[g < α, g + d > β] of each class and cell.
         coming = self._later(cells_ns[:, None] - self.high_ns)  # (cells, bins)
         added = (coming * self.shares).cumsum(axis=1)
         return np.vstack([np.zeros(len(cells_ns)), added.T])
@@ -190,15 +191,14 @@ class Histograms:
         if not self.conditional:
             return coming
         lasts_ns = np.append(cells_ns[1:] - self.tick_ns, cells_ns[-1:])
-        # Of a bin its lowest g, of a cell its last β: the least that this may be.
+        # A bin's lowest g and a cell's last β make the divisor as small as it may be.
         later = self._later(lasts_ns[:, None] - self.low_ns)
         nothing = (later * self.shares).cumsum(axis=1)[:, -1]
         with np.errstate(divide="ignore", invalid="ignore"):
-            found = np.minimum(coming / nothing, 1.0)
-        return np.where(coming > 0, found, 0.0)
+            chances = np.minimum(coming / nothing, 1.0)
+        return np.where(coming > 0, chances, 0.0)
 
     def _later(self, than_ns: Int64Array) -> FloatArray:
-        """Return P[d > x] of each x; any shape."""
         index = np.searchsorted(self.delays_ns, than_ns, side="right")
-        later: FloatArray = self.tail[index]
+        later: FloatArray = self.tail[index]  # P[d > x]
         return later

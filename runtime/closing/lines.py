@@ -1,4 +1,4 @@
-"""When each type lets a window go, and at which chance: asked for many types at once."""
+"""Poly-lines: when each type releases a window, and at which chance."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from slackwater.runtime.closing.spans import Spans, spans_at
 from slackwater.runtime.closing.tables import Tables
 from slackwater.runtime.model import Int64Array
 
-_PAIRS_AT_ONCE = 1 << 20  # of a window and a type
+_PAIRS_AT_ONCE = 1 << 20  # pairs of a window and a type
 
 
 class Lines:
     """Estimates of all types, for one bound.
 
     Args:
-        tables: of all lines; None: nothing is known yet.
-        bound: what the chance may be, above 0.
-        of_type: shape (types,), which line each type has; below 0: none yet.
+        tables: tables of all lines; None if there are no estimates yet.
+        bound: the largest chance allowed, above 0.
+        of_type: shape (types,), the line of each type; below 0: no line yet.
     """
 
     def __init__(self, tables: Tables | None, bound: float, of_type: Int64Array) -> None:
@@ -28,7 +28,7 @@ class Lines:
 
     @property
     def entries(self) -> int:
-        """How many entries the poly-lines have. Source: [probslack] Table 1."""
+        """Number of entries of the poly-lines. Source: [probslack] Table 1."""
         if self._tables is None or self._let_go is None:
             return 0
         return self._tables.edges(self._let_go)
@@ -36,7 +36,7 @@ class Lines:
     def ranges(
         self, types: Int64Array, alpha_ns: Int64Array
     ) -> tuple[Int64Array, Int64Array, Int64Array]:
-        """Return the ranges of β in which types let windows go; see `Tables.ranges`."""
+        """Return the ranges of β in which types release windows; see `Tables.ranges`."""
         which = self._of_type[types]
         known = np.flatnonzero(which >= 0)
         if self._tables is None or self._let_go is None or not len(known):
@@ -45,11 +45,11 @@ class Lines:
         return known[index], from_ns, until_ns
 
     def chances(self, spans: Spans, ends_ns: Int64Array, at_ns: Int64Array) -> FloatArray:
-        """Return the chance that windows that close now miss something: 1 − Π (1 − P_c).
+        """Return the chance that each window misses a row: 1 − Π (1 − P_c).
 
         Args:
-            spans: that the ticks lie in.
-            ends_ns: shape (windows,), of the windows.
+            spans: the spans that contain the ticks.
+            ends_ns: shape (windows,), the ends of the windows.
             at_ns: shape (windows,), the ticks at which they close.
 
         Returns:
@@ -76,10 +76,10 @@ class Lines:
         missing = np.zeros(len(type_of))
         missing[open_still] = np.nan
         if self._tables is not None:
-            told = np.flatnonzero(which >= 0)
-            missing[open_still[told]] = self._tables.chance(
-                which[told], alpha_ns[told], beta_ns[told]
+            known = np.flatnonzero(which >= 0)
+            missing[open_still[known]] = self._tables.chance(
+                which[known], alpha_ns[known], beta_ns[known]
             )
-        # Multiplied one by one: it must not depend on how many are asked for together.
+        # Multiplied one by one: a chance must not depend on how many are computed together.
         complete: FloatArray = np.cumprod(1.0 - missing.reshape(types, -1), axis=0)[-1]
         return complete

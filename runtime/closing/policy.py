@@ -1,19 +1,19 @@
-"""When a window of event time closes: the interface of the policies, and what they tell.
+"""Policies that close windows of event time: their interface, and what they report.
 
-A policy, a `Closing`, is frozen and travels in the plan. What it knows while an aggregate runs is
-in the `ClosingRun` that it begins. That one is told of rows in the order of their arrival, and of
-time that passes without one; it says how far windows have closed.
+A policy, a `Closing`, is frozen and travels in the plan. It begins a `ClosingRun`, which holds its
+state while an aggregate runs. The run is given rows in the order of their arrival, and times up to
+which no row came; it returns how far windows have closed.
 
 ```
-arrival     1   2   3   4   5   6   7     what comes at one time is seen before it decides there
+arrival     1   2   3   4   5   6   7     rows of one time are seen before a decision at that time
 row of      2   1       4       3
 closed      -   -   -   2   2   2   4     before each time: windows that end by then
                             ^ the row of 3 is in time for the window that ends at 4
 ```
 
-Decisions fall on whole ticks of the clock, as in [probslack] §2 (timepoints). What is closed at a
-tick holds for rows that arrive after it. So the same rows give the same closings, however they are
-cut into calls.
+Decisions fall on whole ticks of the clock, as in [probslack] §2 (timepoints). A window that closes
+at a tick is closed for rows that arrive after it. So the same rows give the same closings, however
+they are cut into calls.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ FloatArray = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class ClosedWindows:
-    """Windows that have closed, oldest first. Those that had no row so far are left out.
+    """Windows that have closed, oldest first, without those that had no row so far.
 
     Attributes:
         end_ns: shape (windows,), the end of each.
         closed_at_ns: shape (windows,), when it closed, in the time of arrivals.
-        chance_missing: shape (windows,), how likely it was that something was still to come;
-            0 where the policy was sure, NaN where it makes no estimate.
+        chance_missing: shape (windows,), the chance that a row was still to come; 0 where the
+            policy was sure, NaN where it makes no estimate.
     """
 
     end_ns: Int64Array
@@ -48,14 +48,14 @@ class ClosedWindows:
 
 @dataclass(frozen=True)
 class ClosingCounts:
-    """What closing has come to so far.
+    """Counts of closed windows so far.
 
     Attributes:
-        windows: that have closed and had a row, when they closed or later.
-        early: of these, closed before the policy was sure.
-        missed: of these, known to have missed at least one row.
-        slack_ns: sum over windows of when they closed less their end; may be negative.
-        promised: the share of windows that may miss something; None: none is promised.
+        windows: windows that have closed and had a row, when they closed or later.
+        early: the part that closed before the policy was sure.
+        missed: the part that is known to have missed at least one row.
+        slack_ns: sum over windows of the closing time less the end; may be negative.
+        promised: the share of windows that may miss a row; None if none is promised.
         empty: windows that have closed and had no row: in none of the other counts.
     """
 
@@ -68,22 +68,22 @@ class ClosingCounts:
 
     @property
     def missed_share(self) -> float:
-        """The share of windows that missed something: MER, [probslack] Eq. 1; 0 of none."""
+        """Share of windows that missed a row: MER, [probslack] Eq. 1; 0 without windows."""
         return self.missed / self.windows if self.windows else 0.0
 
     @property
     def mean_slack_ns(self) -> float:
-        """The mean slack: SL, [probslack] Eq. 2, by window; 0 of none."""
+        """Mean slack of a window: SL, [probslack] Eq. 2; 0 without windows."""
         return self.slack_ns / self.windows if self.windows else 0.0
 
     @property
     def means(self) -> dict[str, float]:
-        """{name: value} of what follows from the others."""
+        """{name: value} of the figures that follow from the counts."""
         return {"missed_share": self.missed_share, "mean_slack_ns": self.mean_slack_ns}
 
 
 class ClosingRun(Protocol):
-    """What one aggregate, or one of its replicas, knows of closing. It looks at no clock.
+    """State of closing in an aggregate or a replica. It reads no clock.
 
     Its class declares its state in STATE, or has `snapshot()` and `restore(state)`; see
     `runtime/model/state.py`.
@@ -102,53 +102,60 @@ class ClosingRun(Protocol):
         Returns:
             Shape (rows,), never decreasing: all windows that end at or before this time had
             closed just before the row came; START_NS: none.
+
+        Raises:
+            SchemaError: a time lies outside the years 1824 to 2116.
         """
         ...
 
     def hold(self, is_held: bool) -> None:
-        """Close nothing for being complete, while a source of the plan has not been heard yet.
+        """Close no window for being complete while a source of the plan is unheard.
 
-        It holds from the time passed by now on. What closes whatever comes still does.
+        It holds from the time passed by now on. Windows that close whatever comes still close.
         """
         ...
 
     def pass_time(self, now_ns: int) -> int:
-        """No row came before `now_ns` but those observed; return how far windows have closed."""
+        """Pass time up to `now_ns`; return how far windows have closed.
+
+        No row came before `now_ns` but those observed.
+        """
         ...
 
     def next_ns(self) -> int | None:
-        """Return a time to be passed before which no window closes if nothing comes; None: none."""
+        """Return a time before which no row means no closing; None if none follows."""
         ...
 
     def closings(self) -> ClosedWindows:
-        """Return the windows that have closed since this was asked last."""
+        """Return the windows that have closed since the last call."""
         ...
 
     def counts(self) -> ClosingCounts:
-        """Return what closing has come to so far."""
+        """Return the counts so far."""
         ...
 
     def finish(self) -> int:
-        """The end of input: everything closes. Returns END_NS.
+        """Close all windows at the end of input; return END_NS.
 
-        What only the end closes is neither in the counts nor among `closings`: it was no decision,
-        and nothing can be missing. (One event that is years ahead would make it no end of windows.)
+        Windows that only the end closes are neither counted nor among `closings`: it was no
+        decision, and no row can be missing. (One event that is years ahead would make it an endless
+        number of windows.)
         """
         ...
 
 
 class Closing(Protocol):
-    """When windows close. Frozen; must pickle."""
+    """Policy that closes windows. Frozen; must pickle."""
 
     @property
     def text(self) -> str:
-        """How `explain` says it."""
+        """Text of the policy in `explain`."""
         ...
 
     def part(self, of: int) -> Closing:
-        """Return what each of so many replicas runs, that together they keep what it promises."""
+        """Return the policy of each of `of` replicas, which together keep its promise."""
         ...
 
     def begin(self, windows: WindowEnds) -> ClosingRun:
-        """Return what closes these windows, from now on."""
+        """Return a run that closes these windows."""
         ...

@@ -1,4 +1,4 @@
-"""ProbSlack: what it is told, and what runs by it."""
+"""ProbSlack: its settings, and the run that they begin."""
 
 from __future__ import annotations
 
@@ -14,12 +14,11 @@ __all__ = ["ProbSlack"]
 
 @dataclass(frozen=True)
 class ProbSlack(Settings):
-    """Windows that close when the chance is small enough that something is still to come."""
+    """Policy that closes a window when a further row is unlikely enough."""
 
-    def part(self, of: int) -> ProbSlack:
-        """Return one with its share of the budget: a window misses if it does in any replica."""
+    def part(self, of: int) -> ProbSlack:  # noqa: D102 - see Closing
+        # A window misses a row if it does in any replica, so each has a share of the budget.
         return self if self.miss is None else replace(self, miss=self.miss / of)
 
-    def begin(self, windows: WindowEnds) -> ClosingRun:
-        """Return what closes these windows."""
+    def begin(self, windows: WindowEnds) -> ClosingRun:  # noqa: D102 - see Closing
         return ProbSlackRun(windows, self)

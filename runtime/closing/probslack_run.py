@@ -1,8 +1,8 @@
-"""ProbSlack as it runs: rows in, closings out, decided for many rows and windows at once.
+"""ProbSlack's run: rows in, closings out, decided for many rows and windows at once.
 
-Between two rows that change what is known (a fit that is due, a new type) all that depends on rows
-alone is computed for whole arrays: when each window may close, when it is sure, which rows may be
-late. What depends on what was missed before, the budget, goes over these in `Settling`.
+Estimates change with a fit that is due, or with a new type. Between two such rows, all that depends
+on rows alone is computed for whole arrays: when each window may close, when it is sure, which rows
+may be late. The budget depends on rows missed before, so `Settling` takes these results in order.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 
 from slackwater.runtime.closing.aim import Aim
 from slackwater.runtime.closing.budget import Budget
-from slackwater.runtime.closing.candidates import Asked, Candidates, candidates_of
+from slackwater.runtime.closing.candidates import Candidates, Scope, candidates_of
 from slackwater.runtime.closing.disorder import candidates_in_disorder
 from slackwater.runtime.closing.first_rows import FirstRows
 from slackwater.runtime.closing.fitting import HistogramFitting, NeedsFitting
@@ -30,21 +30,21 @@ from slackwater.runtime.model import END_NS, START_NS, Int64Array
 from slackwater.runtime.model.state import Fields, restore, save
 
 MOST_OPEN = 16_384
-"""So many windows are looked at together."""
+"""Most windows decided together."""
 MOST_ROWS, LEAST_ROWS = 8_192, 2048
-"""So many rows are looked at together; the few where estimates may change before."""
+"""Most rows decided together; the fewer where the budget is almost spent."""
 LEAST_BEHIND, SHARE_BEHIND = 8, 0.01
-"""Events behind a newer one of their type, and their share of all: more are no order."""
+"""Events older than the newest of their type, and their share of all: above both is disorder."""
 FAR_NS = 2**62
-"""After any time that is asked for; a window may be added to it."""
+"""A time after all others; it may have a window's length added."""
 
 
 class ProbSlackRun(GroundRun):
-    """ProbSlack over the windows of one aggregate.
+    """Run of ProbSlack over the windows of one aggregate.
 
     Args:
-        windows: which there are.
-        policy: its settings.
+        windows: the windows of the aggregate.
+        policy: the settings.
 
     Source: [probslack] Listings 1, 3, 4 and 5, for all ticks of a call at once.
     """
@@ -68,8 +68,8 @@ class ProbSlackRun(GroundRun):
         self._knowledge: _InOrder | _InDisorder = (
             _InDisorder(policy, windows) if policy.ordered is False else _InOrder(policy, windows)
         )
-        self._is_watched = policy.ordered is None  # whether it is in order is still to be seen
-        self._rows = self._behind = 0  # of these, and of them behind a newer one of their type
+        self._is_watched = policy.ordered is None  # until disorder is seen
+        self._rows = self._behind = 0  # rows watched; those older than the newest of their type
         self._budget = Budget(policy.miss, policy.guard, slack_ns=policy.slack_ns)
         # A window closes after its end less this.
         self._lead_ns = windows.slide_ns if policy.early else 1
@@ -79,7 +79,7 @@ class ProbSlackRun(GroundRun):
         self._aim = Aim(policy.miss, policy.scale, policy.slack_ns, slide_ns=windows.slide_ns)
         self._newest_of = NOTHING  # (types,), event time
         self._rowed = FirstRows(windows)
-        self._now_ns = START_NS  # all ticks before it are decided
+        self._now_ns = START_NS  # all ticks before this time are decided
 
     def _decide(self, rows: Seen, until_ns: int) -> None:
         if self._now_ns == START_NS:
@@ -94,7 +94,7 @@ class ProbSlackRun(GroundRun):
         self._decide_known(rows, until_ns)
 
     def _mixed_at(self, rows: Seen) -> int | None:
-        """Return the tick from which on events are seen to come in no order; None: not in these."""
+        """Return the first tick that shows disorder within a type; None if none does."""
         newest_ns = tracked_of(rows, self._newest_of, self._tick_ns).newest_ns
         is_behind = rows.event_time_ns < newest_ns
         behind = self._behind + np.cumsum(is_behind)
@@ -108,7 +108,7 @@ class ProbSlackRun(GroundRun):
         newest_ns = np.maximum.accumulate(np.concatenate([[self._newest_ns], rows.event_time_ns]))
         fitting = self._knowledge.fitting
         sample = self._knowledge.sample(rows, tracked)
-        begin = fitted = 0  # rows that have been seen, and those that estimates count
+        begin = fitted = 0  # rows that have been decided, and rows that the fitting has
         while True:
             due = fitted + fitting.rows_till_due(marked=self._aim.is_fitted) - 1
             stop = self._next_stop(rows, begin, due)
@@ -137,7 +137,7 @@ class ProbSlackRun(GroundRun):
                 continue
             if stop == len(rows):
                 return
-            # What changes at a tick holds for it: it counts all rows that come at it.
+            # A change at a tick holds for that tick, so it counts all rows that come then.
             together = int(np.searchsorted(rows.tick_ns, end_ns, side="right"))
             new_types = int(rows.types[stop:together].max()) + 1 - len(self._newest_of)
             if new_types > 0:
@@ -152,7 +152,7 @@ class ProbSlackRun(GroundRun):
                 self._learn()
 
     def _leap(self, tick_ns: int, *, newest_before_ns: int) -> None:
-        """Close at once the many windows without a row that one event far ahead makes sure."""
+        """Close the many windows without a row before an event far ahead."""
         first = self._account.open
         assert first is not None
         begun = self._windows.last_begun(newest_before_ns)
@@ -164,12 +164,12 @@ class ProbSlackRun(GroundRun):
             self._steps.append((np.array([tick_ns]), np.array([after])))
 
     def _next_stop(self, rows: Seen, begin: int, due: int) -> int:
-        """Return the row before which to stop: the first of a tick, or one behind all.
+        """Return the row before which to stop: the first of a tick, or the end.
 
-        It is the next of a type that has had none, or what estimates wait for; or what is as far
-        as should be looked at together.
+        The stop is at the first row of a new type, at the row that makes a fit due, or at the most
+        rows and windows that are decided together.
         """
-        # What is computed ahead is in vain where a budget that is spent breaks off.
+        # A spent budget breaks off and discards the rest, so little is computed ahead.
         most = LEAST_ROWS if self._budget.is_almost_spent else MOST_ROWS
         far_ns = min(self._now_ns + MOST_OPEN // 4 * self._windows.slide_ns, END_NS)
         ticks = rows.tick_ns[begin : begin + most + 1]
@@ -187,7 +187,6 @@ class ProbSlackRun(GroundRun):
         return int(np.searchsorted(rows.tick_ns, rows.tick_ns[stop], side="right"))
 
     def _learn(self) -> None:
-        """Take up what is known by now, for the types that there are."""
         types = len(self._newest_of)
         self._knowledge.learn(types, self._aim.of_each(types) if types else 0.0)
 
@@ -199,7 +198,7 @@ class ProbSlackRun(GroundRun):
         *,
         renewable: int,
     ) -> int | None:
-        """Close what closes before `end_ns`; return the tick at which it broke off, if it did."""
+        """Close windows before `end_ns`; return the tick at which it broke off, or None."""
         open_now = self._account.open
         assert open_now is not None
         if not len(self._newest_of) or (end_ns <= self._now_ns and not len(rows)):
@@ -214,10 +213,10 @@ class ProbSlackRun(GroundRun):
             now_ns=self._now_ns,
             end_ns=end_ns,
         )
-        asked = Asked(pending, open_now, last, self._tick_ns, self._lead_ns)
-        candidates = self._candidates(spans, asked, end_ns)
+        scope = Scope(pending, open_now, last, self._tick_ns, self._lead_ns)
+        candidates = self._candidates(spans, scope, end_ns)
         rowed, first_row = self._rowed.among(rows.event_time_ns, open_now, last)
-        ticks = np.append(rows.tick_ns, START_NS)  # of a row that came before: long ago
+        ticks = np.append(rows.tick_ns, START_NS)  # BEFORE indexes the last: long ago
         stretch = Stretch(
             rows,
             rowed,
@@ -251,13 +250,13 @@ class ProbSlackRun(GroundRun):
             self._account.close(settled.windows, settled.at_ns, chances, early=len(early))
         return settled.broken_ns
 
-    def _candidates(self, spans: Spans, asked: Asked, end_ns: int) -> Candidates:
-        if self._is_held:  # a source of which nothing is known may have anything to send
+    def _candidates(self, spans: Spans, scope: Scope, end_ns: int) -> Candidates:
+        if self._is_held:  # an unheard source may still send rows of any time
             return Candidates(NOTHING, NOTHING, NOTHING, NOTHING, NOTHING)
-        return self._knowledge.candidates(spans, asked, now_ns=self._now_ns, end_ns=end_ns)
+        return self._knowledge.candidates(spans, scope, now_ns=self._now_ns, end_ns=end_ns)
 
     def _least_forced_ns(self) -> int | None:
-        """Return what a bound on slack waits for at least; None: there is none."""
+        """Return the least slack that a bound on slack waits for; None if unbounded."""
         bounded = self._policy.slack_ns is not None
         may_be_over = bounded and (self._budget.is_overdrawn or not self._budget.windows)
         return -self._lead_ns if may_be_over else self._policy.slack_ns
@@ -284,20 +283,20 @@ class ProbSlackRun(GroundRun):
             now_ns=self._now_ns,
             end_ns=FAR_NS,
         )
-        # When one that has closed is known to be complete, the budget may allow the next.
+        # Once a closed window is known to be complete, the budget may allow the next.
         pending = min(self._settling.sure_open, first)
-        asked = Asked(pending, first, first, self._tick_ns, self._lead_ns)
-        found = self._candidates(spans, asked, FAR_NS)
-        ticks = self._forced(first, first, FAR_NS).at_ns.tolist() + found.sure_at_ns.tolist()
+        scope = Scope(pending, first, first, self._tick_ns, self._lead_ns)
+        candidates = self._candidates(spans, scope, FAR_NS)
+        ticks = self._forced(first, first, FAR_NS).at_ns.tolist() + candidates.sure_at_ns.tolist()
         if self._budget.allows():
-            ticks += found.at_ns.tolist()
+            ticks += candidates.at_ns.tolist()
         if self._policy.slack_ns is not None:
             ticks.append(self._settling.due_by_slack_ns(first))
         return max(min(ticks), self._now_ns) if ticks else None
 
     @property
     def entries(self) -> tuple[int, int]:
-        """How many entries estimates have now, and poly-lines so far. Source: Table 1."""
+        """Entries of the estimates now, and of the poly-lines so far. Source: Table 1."""
         return self._knowledge.entries
 
     @property
@@ -311,12 +310,12 @@ class ProbSlackRun(GroundRun):
         restore(self._knowledge.fitting, state)
 
     def after_restore(self) -> None:
-        """Take up what was known."""
+        """Compute the poly-lines from the restored fit."""
         self._learn()
 
 
 class _InOrder:
-    """Asks each type for its next event: events of a type come in order."""
+    """Estimates for types whose events come in order: the chance of each type's next event."""
 
     chance_when_sure = 0.0
 
@@ -327,29 +326,29 @@ class _InOrder:
 
     @property
     def entries(self) -> tuple[int, int]:
-        kept = sum(one.entries for one in self.fitting.histograms)
+        kept = sum(histograms.entries for histograms in self.fitting.histograms)
         return kept, self._lines.entries
 
     def sample(self, rows: Seen, tracked: Tracked) -> tuple[Int64Array, Int64Array, Int64Array]:
         return rows.types, tracked.gap_ns, tracked.delay_ns
 
     def learn(self, types: int, bound: float) -> None:
-        """Draw the poly-lines anew: for so many types, each with that chance."""
+        """Compute the poly-lines of `types` types, each with that bound of its chance."""
         if types:
             self._lines = self.fitting.lines(types, bound)
 
-    def candidates(self, spans: Spans, asked: Asked, *, now_ns: int, end_ns: int) -> Candidates:
+    def candidates(self, spans: Spans, scope: Scope, *, now_ns: int, end_ns: int) -> Candidates:
         del now_ns, end_ns
         types = int(spans.types[-1]) + 1
-        return candidates_of(spans, self._lines, self._windows, asked, types=types)
+        return candidates_of(spans, self._lines, self._windows, scope, types=types)
 
     def chances(self, spans: Spans, windows: Int64Array, at_ns: Int64Array) -> FloatArray:
-        """Return 1 − Π (1 − P) over types, of windows that closed at these ticks; (windows,)."""
+        """Return 1 − Π (1 − P) over types for each window; shape (windows,)."""
         return self._lines.chances(spans, self._windows.ends_ns(windows), at_ns)
 
 
 class _InDisorder:
-    """Asks for any event at all: they come in any order."""
+    """Estimates for events in any order: the chance that any event is still to come."""
 
     def __init__(self, policy: Settings, windows: WindowEnds) -> None:
         self._windows = windows
@@ -363,7 +362,7 @@ class _InDisorder:
 
     @property
     def chance_when_sure(self) -> float:
-        """The chance after the longest delay that is known."""
+        """Chance that a row comes after the longest known delay."""
         return 0.0 if self.fitting.needs is None else self.fitting.needs.unforeseen
 
     def sample(self, rows: Seen, tracked: Tracked) -> tuple[Int64Array, Int64Array, Int64Array]:
@@ -371,17 +370,17 @@ class _InDisorder:
         return rows.types, rows.event_time_ns, rows.tick_ns
 
     def learn(self, types: int, bound: float) -> None:
-        """Take up a bound: of all types together."""
+        """Set the bound of all types together from the bound of each."""
         self._bound = 1.0 - (1.0 - bound) ** types
 
-    def candidates(self, spans: Spans, asked: Asked, *, now_ns: int, end_ns: int) -> Candidates:
+    def candidates(self, spans: Spans, scope: Scope, *, now_ns: int, end_ns: int) -> Candidates:
         del spans
         return candidates_in_disorder(
-            self.fitting.needs, self._bound, self._windows, asked, now_ns=now_ns, end_ns=end_ns
+            self.fitting.needs, self._bound, self._windows, scope, now_ns=now_ns, end_ns=end_ns
         )
 
     def chances(self, spans: Spans, windows: Int64Array, at_ns: Int64Array) -> FloatArray:
-        """Return the chance of each of these windows that closed at these ticks."""
+        """Return the chance of a miss of each window that closed at its tick."""
         del spans
         if self.fitting.needs is None:
             return np.full(len(windows), np.nan)

@@ -1,4 +1,4 @@
-"""ProbSlack's settings: how much may be missed, or waited, and what estimates are made of."""
+"""Settings of ProbSlack: how many misses or how much slack, and which rows estimates use."""
 
 from __future__ import annotations
 
@@ -17,35 +17,35 @@ FIRST_ROWS = 128
 
 @dataclass(frozen=True)
 class Settings:
-    """A window closes when the chance that something is still to come is small enough.
+    """Settings of ProbSlack, which closes a window when a further row is unlikely enough.
 
     Attributes:
-        miss: δ, the share of windows that may miss something; None where slack is bounded.
-        slack_ns: Δ, the mean slack that is not to be passed; None where misses are bounded.
-        at_most_ns: the slack that no window may pass; None: none.
+        miss: δ, the share of windows that may miss a row; None if slack is bounded.
+        slack_ns: Δ, the largest mean slack; None if misses are bounded.
+        at_most_ns: the largest slack of a window; None if unbounded.
         scale: ε, in (0, 1]: the chance is held under ε·δ. None: fitted, so that the share of
-            windows that miss something comes near δ (`Aim`); the guard stands behind it.
+            windows that miss a row is near δ (`Aim`); the guard keeps it below.
         guard: see `Budget`.
-        ordered: whether events of a type come in order. Else it is asked for any event, not for
-            the next of each type. None: they do until more than one in a hundred of them is seen
-            to come behind a newer one of its type, and from then on they do not.
-        early: whether a window may close before its end, though not before that of the one
-            before; else at its end at the earliest.
-        fit_rows: T, of how many rows estimates are made.
-        first_rows: after how many the first is, at most T; T for [probslack] as it is.
-        sliding: whether estimates are of the last T rows, renewed often; else of each T in turn.
+        ordered: whether events of a type come in order. If False, the chance is that of any event,
+            not of the next of each type. None: they count as ordered until more than one in a
+            hundred comes after a newer one of its type, and from then on as disordered.
+        early: whether a window may close before its end, though not before the end of the window
+            before it; else at its end at the earliest.
+        fit_rows: T, the number of rows of an estimate.
+        first_rows: the number of rows of the first estimate, at most T; T for [probslack] as it is.
+        sliding: whether estimates use the last T rows and are renewed often; else each T in turn.
         together: whether all types share histograms.
-        conditional: whether the chance counts that nothing has come until it is asked for. False:
-            P_miss as the paper prints it, for its experiments.
+        conditional: whether the chance counts that no row has come so far. False: P_miss as the
+            paper prints it, for its experiments.
         tick_ns: ρ, the resolution of clocks.
 
     Raises:
-        SettingError: one is out of its range.
+        SettingError: a setting is out of its range.
 
     Source: [probslack] §3.1; §3.3 for `at_most_ns` and `slack_ns`. Differs: with several types
-    each has the chance 1 − (1 − εδ)^(1/types), so that the chance that any of them misses
-    something, 1 − Π (1 − P), is at most εδ; the paper says that each is treated separately, and
-    with δ for each a window might miss something with the chance 1 − (1 − δ)^types.
+    each has the chance 1 − (1 − εδ)^(1/types), so that the chance that any type misses a row,
+    1 − Π (1 − P), is at most εδ. The paper says that each type is treated separately; with δ for
+    each, a window might miss a row with the chance 1 − (1 − δ)^types.
     """
 
     miss: float | None = 0.1
@@ -66,27 +66,38 @@ class Settings:
         refuse_no_tick(self.tick_ns)
         if (self.miss is None) == (self.slack_ns is None):
             raise SettingError(
-                "probslack bounds either misses or slack: give miss=0.1, or slack='20ms'"
+                "probslack bounds either misses or slack; give miss=0.1, or slack='20ms'"
             )
         if self.miss is not None and not (_is_number(self.miss) and 0 < self.miss < 1):
             raise SettingError(
-                f"miss={self.miss!r} must be a share of windows above 0 and below 1; for none at "
-                "all write event_driven(), and to wait for nothing ignore()"
+                f"probslack: miss={self.miss!r} must be a share of windows above 0 and below 1; to "
+                "miss nothing write event_driven(), to wait for nothing ignore()"
             )
         if self.scale is not None and not (_is_number(self.scale) and 0 < self.scale <= 1):
-            raise SettingError(f"scale={self.scale!r} must be above 0 and at most 1, or None")
+            raise SettingError(
+                f"probslack: scale={self.scale!r} must be above 0 and at most 1; or None, to fit it"
+            )
         if self.guard not in GUARDS:
-            raise SettingError(f"guard={self.guard!r} must be one of {', '.join(GUARDS)}")
+            raise SettingError(
+                f"probslack: guard={self.guard!r} must be one of {', '.join(GUARDS)}"
+            )
         for what, length_ns in (("slack", self.slack_ns), ("at_most", self.at_most_ns)):
             if length_ns is not None and length_ns < 0:
-                raise SettingError(f"{what}={length_ns} ns must be zero or more")
-        for what, rows in (("fit_rows", self.fit_rows), ("first_rows", self.first_rows)):
+                raise SettingError(
+                    f"probslack: {what}={length_ns} ns must be zero or more; write it like '20ms'"
+                )
+        for what, rows, usual in (
+            ("fit_rows", self.fit_rows, FIT_ROWS),
+            ("first_rows", self.first_rows, FIRST_ROWS),
+        ):
             if not isinstance(rows, int) or isinstance(rows, bool) or rows <= 0:
-                raise SettingError(f"{what}={rows!r} must be a whole number, more than zero")
+                raise SettingError(
+                    f"probslack: {what}={rows!r} must be a whole number, more than zero; omit it "
+                    f"for {usual}"
+                )
 
     @property
-    def text(self) -> str:
-        """How `explain` says it."""
+    def text(self) -> str:  # noqa: D102 - see Closing
         if self.slack_ns is not None:
             text = f"as late as a mean slack of {format_ns(self.slack_ns)} allows"
         else:
@@ -98,7 +109,7 @@ class Settings:
 
     @property
     def fit_settings(self) -> FitSettings:
-        """When estimates are made."""
+        """Settings of the estimates."""
         return FitSettings(
             rows=self.fit_rows,
             first=min(self.first_rows, self.fit_rows),

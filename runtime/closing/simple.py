@@ -1,4 +1,4 @@
-"""The policies that estimate no chance: ignore, event-driven, mean delay ([probslack] §2, §4.1)."""
+"""Policies that estimate no chance: ignore, event-driven, mean delay ([probslack] §2, §4.1)."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ from slackwater.runtime.model import START_NS, Int64Array, format_ns
 from slackwater.runtime.model.state import Fields
 
 TICK_NS = 1_000_000
-"""The resolution of clocks unless said otherwise: 1 ms, as in [probslack] §3.1."""
+"""Default resolution of clocks: 1 ms, as in [probslack] §3.1."""
 
 
 def refuse_no_tick(tick_ns: int) -> None:
-    """Refuse a resolution that is none.
+    """Refuse a resolution of clocks that is not positive.
 
     Raises:
         SettingError: it is not positive.
     """
     if tick_ns <= 0:
-        raise SettingError(f"tick={tick_ns} ns must be more than zero; leave it away for 1 ms")
+        raise SettingError(f"tick={tick_ns} ns must be more than zero; omit it for 1 ms")
 
 
 @dataclass(frozen=True)
 class EventDriven:
-    """A window closes once each type has had an event at or after its end.
+    """Policy that closes a window once each type has an event after its end.
 
-    Sure, where events of a type come in order; else say how far they may be out. A type that has
-    fallen silent holds all windows open.
+    It is sure where events of a type come in order; else `disorder_ns` bounds their disorder. A
+    type that has fallen silent holds all windows open.
 
     Raises:
         SettingError: a length of time is out of range.
@@ -48,31 +48,31 @@ class EventDriven:
     def __post_init__(self) -> None:
         refuse_no_tick(self.tick_ns)
         if self.disorder_ns < 0:
-            raise SettingError(f"disorder={self.disorder_ns} ns must be zero or more")
+            raise SettingError(
+                f"event_driven: disorder={self.disorder_ns} ns must be zero or more; write it like "
+                "'30s'"
+            )
 
     @property
-    def text(self) -> str:
-        """How `explain` says it."""
+    def text(self) -> str:  # noqa: D102 - see Closing
         if not self.disorder_ns:
             return "once each type has an event past its end"
         return f"once each type has an event {format_ns(self.disorder_ns)} past its end"
 
-    def part(self, of: int) -> EventDriven:
-        """Return it: it promises nothing of a share."""
-        del of
+    def part(self, of: int) -> EventDriven:  # noqa: D102 - see Closing
+        del of  # it promises no share of windows, so there is nothing to split
         return self
 
-    def begin(self, windows: WindowEnds) -> ClosingRun:
-        """Return what closes these windows."""
+    def begin(self, windows: WindowEnds) -> ClosingRun:  # noqa: D102 - see Closing
         return _EventDrivenRun(windows, self)
 
 
 @dataclass(frozen=True)
 class ByTime:
-    """A window closes so long after its end by the clock of arrivals, whatever has come.
+    """Policy that closes a window a slack after its end, by arrivals.
 
     Args:
-        slack_ns: how long, u; None: the mean delay of the rows so far.
+        slack_ns: u, the time after the end; None for the mean delay of the rows so far.
 
     Raises:
         SettingError: a length of time is out of range.
@@ -86,27 +86,26 @@ class ByTime:
     def __post_init__(self) -> None:
         refuse_no_tick(self.tick_ns)
         if self.slack_ns is not None and self.slack_ns < 0:
-            raise SettingError(f"a slack of {self.slack_ns} ns must be zero or more")
+            raise SettingError(
+                f"mean_delay: slack={self.slack_ns} ns must be zero or more; write it like '5s'"
+            )
 
     @property
-    def text(self) -> str:
-        """How `explain` says it."""
+    def text(self) -> str:  # noqa: D102 - see Closing
         if self.slack_ns is None:
             return "the mean delay after its end"
         return f"{format_ns(self.slack_ns)} after its end" if self.slack_ns else "at its end"
 
-    def part(self, of: int) -> ByTime:
-        """Return it: it promises nothing of a share."""
-        del of
+    def part(self, of: int) -> ByTime:  # noqa: D102 - see Closing
+        del of  # it promises no share of windows, so there is nothing to split
         return self
 
-    def begin(self, windows: WindowEnds) -> ClosingRun:
-        """Return what closes these windows."""
+    def begin(self, windows: WindowEnds) -> ClosingRun:  # noqa: D102 - see Closing
         return _ByTimeRun(windows, self)
 
 
 class _SimpleRun(GroundRun):
-    """Decides for all spans between two rows at once: neither depends on what was missed."""
+    """Run that decides all spans between rows at once: no decision depends on missed rows."""
 
     STATE = GroundRun.STATE + Fields("_rowed")
 
@@ -120,7 +119,7 @@ class _SimpleRun(GroundRun):
         Args:
             opens: shape (rows + 1,), the first open window at the end of each span.
             at_ns: (windows, their spans) -> the ticks at which they close.
-            rows: that begin the spans but the first.
+            rows: the rows that begin all spans but the first.
         """
         before = np.maximum.accumulate(np.concatenate([[self._account.open], opens]))
         first, after = before[:-1], before[1:]
@@ -128,7 +127,7 @@ class _SimpleRun(GroundRun):
             rows.event_time_ns, int(first[0]), int(after[-1]) - 1
         )
         spans = after.searchsorted(windows, side="right")
-        counted = first_row < spans  # by then a row of it had come
+        counted = first_row < spans  # windows that had a row when they closed
         windows, spans = windows[counted], spans[counted]
         self._account.leap_between(windows, int(first[0]), int(after[-1]) - 1)
         closed_at_ns = at_ns(windows, spans)
@@ -143,17 +142,17 @@ class _SimpleRun(GroundRun):
         self._rowed.add(rows.event_time_ns, open_from=self._account.open)
 
     def _miss_rows(self, opens: Int64Array, rows: Seen) -> None:
-        """Note what rows missed; `opens` is (rows,), the first open window when each came."""
+        """Note the windows that rows missed; `opens` is each row's first open window, (rows,)."""
         low = self._windows.firsts_after(rows.event_time_ns)
         high = np.minimum(opens - 1, self._windows.lasts_begun(rows.event_time_ns))
-        high[opens == self._account.first] = START_NS  # none had closed
+        high[opens == self._account.first] = START_NS  # no window had closed
         self._account.miss_all(*merged(low, high))
 
     _sure = False
 
 
 class _EventDrivenRun(_SimpleRun):
-    """Windows close with rows, never between them."""
+    """Run whose windows close with rows, never between them."""
 
     STATE = _SimpleRun.STATE + Fields("_newest_of")
 
@@ -174,7 +173,7 @@ class _EventDrivenRun(_SimpleRun):
             self._windows.firsts_after(np.maximum(least, START_NS // 2) - self._disorder_ns),
             self._account.first,
         )
-        # What comes at one tick is seen before it closes: the last row of a tick closes for it.
+        # All rows of a tick are seen before windows close at it, so its last row decides.
         last = np.concatenate([begun[1:] != begun[:-1], [True]])
         opens = np.where(last & ~np.bool_(self._is_held), opens, self._account.first)
         ticks = np.concatenate([[self._frontier_ns], begun])
@@ -189,14 +188,14 @@ class _EventDrivenRun(_SimpleRun):
 
 
 class _ByTimeRun(_SimpleRun):
-    """Windows close between rows; the slack is that of the rows so far."""
+    """Run whose windows close between rows, after the slack of the rows so far."""
 
     STATE = _SimpleRun.STATE + Fields("_delays_ns", "_rows")
 
     def __init__(self, windows: WindowEnds, policy: ByTime) -> None:
         super().__init__(windows, tick_ns=policy.tick_ns)
         self._slack_of = policy.slack_ns
-        self._delays_ns = 0.0  # the sum; whole numbers might not fit in 64 bits
+        self._delays_ns = 0.0  # the sum, which may exceed 64 bits as a whole number
         self._rows = 0
 
     def _decide(self, rows: Seen, until_ns: int) -> None:
@@ -222,7 +221,8 @@ class _ByTimeRun(_SimpleRun):
         if self._slack_of is not None:
             return np.full(len(rows) + 1, self._slack_of, dtype=np.int64)
         delays_ns = rows.tick_ns - rows.event_time_ns
-        sums = np.cumsum(np.concatenate([[self._delays_ns], delays_ns]))  # one by one: no cut shows
+        # Added one by one: the sum must not depend on how rows are cut into calls.
+        sums = np.cumsum(np.concatenate([[self._delays_ns], delays_ns]))
         counts = self._rows + np.arange(len(rows) + 1)
         self._delays_ns, self._rows = float(sums[-1]), int(counts[-1])
         means: Int64Array = np.floor(sums / np.maximum(counts, 1)).astype(np.int64)
@@ -242,11 +242,12 @@ def least_newest(rows: Seen, newest_of: Int64Array) -> tuple[Int64Array, Int64Ar
     """Return the least, over types, of the newest event time of each, after each row.
 
     Args:
-        rows: the next ones.
-        newest_of: shape (types,), the newest of each type before them.
+        rows: the next rows.
+        newest_of: shape (types,), the newest event time of each type before them.
 
     Returns:
-        Shape (rows,), over the types that have come by then; and (types,), the newest after all.
+        Shape (rows,), over the types that have come by then; and (types,), the newest after all
+        rows.
     """
     types = max(len(newest_of), int(rows.types.max(initial=-1)) + 1)
     newest = np.full(types, START_NS)
@@ -255,11 +256,11 @@ def least_newest(rows: Seen, newest_of: Int64Array) -> tuple[Int64Array, Int64Ar
         after = np.maximum(np.maximum.accumulate(rows.event_time_ns), newest[0])
         return after, after[-1:].copy()
     least = np.full(len(rows), 2**63 - 1)
-    for one in range(types):
-        mine = np.where(rows.types == one, rows.event_time_ns, START_NS)
-        after = np.maximum(np.maximum.accumulate(mine), newest[one])
+    for kind in range(types):
+        mine = np.where(rows.types == kind, rows.event_time_ns, START_NS)
+        after = np.maximum(np.maximum.accumulate(mine), newest[kind])
         least = np.where(after > START_NS, np.minimum(least, after), least)
-        newest[one] = after[-1]
+        newest[kind] = after[-1]
     return least, newest
 
 

@@ -1,4 +1,4 @@
-"""Spans: the times from one event of a type to its next."""
+"""Spans: times from one event of a type to the next."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from slackwater.runtime.closing.ground import Seen
 from slackwater.runtime.model import START_NS, Int64Array
 
 _LONG_AGO_NS = START_NS // 2
-"""Before any event time; a window may be taken off it."""
+"""A time before any event time; it may have a window's length subtracted."""
 
 
 @dataclass(frozen=True)
 class Spans:
-    """Spans of all types, those of a type together and in order. All of shape (spans,).
+    """Spans of all types, ordered by type and time. All arrays have shape (spans,).
 
     Attributes:
-        types: of each.
-        newest_ns: the newest event time of the type in it.
-        known_ns: the same on a tick, at or before it: e_l.gts as histograms know it.
-        begin_ns, end_ns: ticks in [begin, end) are in it; the begin is on a tick.
-        is_first: whether it is the first of its type, which goes on from before.
+        types: the type of each.
+        newest_ns: the newest event time of the type during the span.
+        known_ns: the same, rounded down to a tick: e_l.gts as histograms know it.
+        begin_ns, end_ns: the span has the ticks in [begin, end); the begin is on a tick.
+        is_first: whether the span is the first of its type, which began earlier.
     """
 
     types: Int64Array
@@ -45,12 +45,13 @@ def spans_of(
     """Return the spans of all types from `now_ns` to `end_ns`.
 
     Args:
-        rows: that come in that time.
-        newest_ns: shape (rows,), the newest event time of the type of each, itself included.
-        newest_of: shape (types,), that of each type before them; START_NS: none has come.
+        rows: the rows that come in that time.
+        newest_ns: shape (rows,), the newest event time of each row's type, the row included.
+        newest_of: shape (types,), the newest event time of each type before the rows; START_NS if
+            none has come.
         tick_ns: the resolution of the clock.
         now_ns: a time, on a tick or not.
-        end_ns: likewise, behind it.
+        end_ns: a later time, on a tick or not.
     """
     count = len(newest_of)
     now_ns = -(-now_ns // tick_ns) * tick_ns
@@ -67,12 +68,12 @@ def spans_of(
 
 
 def spans_at(spans: Spans, types: Int64Array, at_ns: Int64Array) -> Int64Array:
-    """Return which span of a type each tick lies in.
+    """Return the span of a type that contains each tick.
 
     Args:
-        spans: of all types, from number 0 on, each with at least one span.
+        spans: spans of all types, from number 0 on, each type with at least one.
         types: shape (n,).
-        at_ns: shape (n,), none before the first span of its type.
+        at_ns: shape (n,), no tick before the first span of its type.
 
     Returns:
         Shape (n,), indices of spans.
@@ -83,5 +84,5 @@ def spans_at(spans: Spans, types: Int64Array, at_ns: Int64Array) -> Int64Array:
     begins_ns, rank = np.unique(spans.begin_ns, return_inverse=True)
     base = len(begins_ns) + 1  # one line of numbers for all types, in order
     wanted = types * base + np.searchsorted(begins_ns, at_ns, side="right")
-    found: Int64Array = np.searchsorted(spans.types * base + rank, wanted) - 1
-    return found
+    indices: Int64Array = np.searchsorted(spans.types * base + rank, wanted) - 1
+    return indices

@@ -1,10 +1,10 @@
-"""The chances of several types in one array: all classes of α, all cells of β, asked in one step.
+"""Tables of chances: all types, classes of α and cells of β, in one array.
 
 ```
 line 0   class 0  [β: low … high]      line 1   class 0  [β: low … high]
          class 1  [.. .. .. .. .]               class 1  [.. .. .. .. .]
          …                                      …
-let go, by a bound:  ###......###                    # small enough: two ranges of β
+released, by a bound: ###......###                   # small enough: two ranges of β
 ```
 """
 
@@ -20,13 +20,13 @@ from slackwater.runtime.closing.windows import unfolded
 from slackwater.runtime.model import Int64Array
 
 MOST_CELLS, MOST_OF_ONE, FEWEST_OF_ONE = 1 << 20, 1 << 16, 1 << 12
-"""Cells of all lines together, and of one: what is beyond makes cells of β longer."""
+"""Most cells of all lines together, and most and fewest of one: above, cells of β are longer."""
 NEVER_NS, FOR_EVER_NS = -(2**62), 2**62
 """Before and after every β."""
 
 
 class LetGo(NamedTuple):
-    """The ranges of β in which each class of α may close; those of a class ascending.
+    """Ranges of β in which each class of α may close, ascending.
 
     Attributes:
         first: shape (rows + 1,), the first range of each class of each line.
@@ -40,50 +40,51 @@ class LetGo(NamedTuple):
 
 
 class Tables:
-    """The chances of all lines together.
+    """Chances of all lines together.
 
     Args:
         lines: the histograms of each, at least one; all with one tick.
 
-    Source: [probslack] §3.1, *P_miss caching*: the whole area of Fig. 4 for each type, and the
-    poly-lines of any bound read off it in one step, where Listing 5 goes along it.
+    Source: [probslack] §3.1, *P_miss caching*: the whole area of Fig. 4 for each type. The
+    poly-lines of any bound are read off in one step, where Listing 5 follows the edge.
     """
 
     def __init__(self, lines: list[Histograms]) -> None:
         most = max(min(MOST_CELLS // len(lines), MOST_OF_ONE), FEWEST_OF_ONE)
-        cells = [one.cells_ns(most) for one in lines]
-        sizes = np.array([len(one) for one in cells])
+        cells = [line.cells_ns(most) for line in lines]
+        sizes = np.array([len(of_line) for of_line in cells])
         self._lines = lines
         self._cells_ns = np.concatenate(cells)
         self._first_cell = np.cumsum(sizes) - sizes  # (lines,)
-        rows = np.array([len(one.low_ns) + 1 for one in lines])
+        rows = np.array([len(line.low_ns) + 1 for line in lines])
         self._first_row = np.cumsum(rows) - rows  # (lines,)
         self._line_of_row = np.repeat(np.arange(len(lines)), rows)
         self._row_start = np.cumsum(sizes.repeat(rows)) - sizes.repeat(rows)  # (rows,)
-        chances = [one.chances(at) for one, at in zip(lines, cells, strict=True)]
-        waits = [one.waits(at, told) for one, at, told in zip(lines, cells, chances, strict=True)]
-        self._waits: FloatArray = np.concatenate([one.ravel() for one in waits])
-        stated = [one.stated(told).ravel() for one, told in zip(lines, chances, strict=True)]
+        chances = [line.chances(at) for line, at in zip(lines, cells, strict=True)]
+        waits = [
+            line.waits(at, chance) for line, at, chance in zip(lines, cells, chances, strict=True)
+        ]
+        self._waits: FloatArray = np.concatenate([wait.ravel() for wait in waits])
+        stated = [line.stated(chance).ravel() for line, chance in zip(lines, chances, strict=True)]
         self._chances: FloatArray = np.concatenate(stated)
-        self._alphas = _Ranks(np.concatenate([one.low_ns for one in lines]), rows - 1)
+        self._alphas = _Ranks(np.concatenate([line.low_ns for line in lines]), rows - 1)
         self._betas = _Ranks(self._cells_ns, sizes)
 
     def _rows(self, which: Int64Array, alpha_ns: Int64Array) -> Int64Array:
-        """Return the class of each α in its line, by its number among all."""
         rows: Int64Array = self._first_row[which] + self._alphas.below(which, alpha_ns)
         return rows
 
     def chance(self, which: Int64Array, alpha_ns: Int64Array, beta_ns: Int64Array) -> FloatArray:
         """Return the chance of each α and β in its line; all of shape (n,)."""
         cell = np.maximum(self._betas.below(which, beta_ns + 1) - 1, 0)
-        found: FloatArray = self._chances[self._row_start[self._rows(which, alpha_ns)] + cell]
-        return found
+        chances: FloatArray = self._chances[self._row_start[self._rows(which, alpha_ns)] + cell]
+        return chances
 
     def let_go(self, bound: float) -> LetGo:
-        """Return where the chance is at most `bound`, above 0.
+        """Return the ranges in which the chance is at most `bound`, above 0.
 
         Source: the grey area of [probslack] Fig. 4, of which Listing 5 keeps the edge: for each α
-        the ranges of β outside of it. One range where the chance falls with β.
+        the ranges of β outside it. One range if the chance falls with β.
         """
         good = self._waits <= bound + ROUNDING
         is_first = np.zeros(len(good), dtype=np.bool_)
@@ -91,7 +92,7 @@ class Tables:
         begins = np.flatnonzero(good & (is_first | ~np.append(True, good[:-1])))
         ends = np.flatnonzero(good & np.append(is_first[1:] | ~good[1:], True))
         row = np.searchsorted(self._row_start, begins, side="right") - 1
-        # The cell of a place in a row: the rows of a line have the same cells.
+        # All rows of a line have the same cells, so this shift turns a place into a cell.
         shift = self._first_cell[self._line_of_row[row]] - self._row_start[row]
         from_ns = np.where(is_first[begins], NEVER_NS, self._cells_ns[begins + shift])
         is_last = np.append(is_first[1:], True)[ends]
@@ -106,12 +107,12 @@ class Tables:
         """Return the ranges of β in which each α of a line may close.
 
         Args:
-            let_go: where.
+            let_go: the ranges of all classes.
             which: shape (n,), lines.
             alpha_ns: shape (n,).
 
         Returns:
-            All of shape (ranges,): the index of its α, from and until which β; those of an α
+            All of shape (ranges,): the index of its α, the first β and the end; those of an α
             ascending.
         """
         rows = self._rows(which, alpha_ns)
@@ -119,7 +120,7 @@ class Tables:
         return index, let_go.from_ns[number], let_go.until_ns[number]
 
     def edges(self, let_go: LetGo) -> int:
-        """Return how many different ranges there are, of each line, that do not begin at once."""
+        """Return the number of distinct ranges, over all lines, that do not begin at once."""
         rows = np.repeat(np.arange(len(self._row_start)), np.diff(let_go.first))
         columns = (self._line_of_row[rows], let_go.from_ns, let_go.until_ns)
         later = np.stack(columns, axis=1)[let_go.from_ns > NEVER_NS]
@@ -127,11 +128,11 @@ class Tables:
 
 
 class _Ranks:
-    """How many values of a line are below one: of many lines in one step.
+    """Ranks of values in many lines, computed in one step.
 
     Args:
-        values: of each line, ascending; those of a line after those of the line before.
-        sizes: shape (lines,), how many each has.
+        values: the values of each line, ascending; a line follows the line before.
+        sizes: shape (lines,), the number of values of each.
     """
 
     def __init__(self, values: Int64Array, sizes: Int64Array) -> None:
@@ -141,9 +142,9 @@ class _Ranks:
         self._first = np.cumsum(sizes) - sizes
 
     def below(self, which: Int64Array, values: Int64Array) -> Int64Array:
-        """Return how many values of each line are below each; all of shape (n,)."""
+        """Return how many values of its line are below each value; all of shape (n,)."""
         rank = np.searchsorted(self._distinct, values, side="left")
         if len(self._first) == 1:
             return rank
-        found: Int64Array = np.searchsorted(self._keys, which * self._base + rank)
-        return found - self._first[which]
+        places: Int64Array = np.searchsorted(self._keys, which * self._base + rank)
+        return places - self._first[which]

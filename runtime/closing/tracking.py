@@ -1,4 +1,4 @@
-"""What rows change of their types: the newest event time, g and d of each row."""
+"""Tracking of types: the newest event time, g and d after each row."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from slackwater.runtime.model import START_NS, Int64Array
 
 @dataclass(frozen=True)
 class Tracked:
-    """What each row changes of its type. All of shape (rows,).
+    """Changes that rows make to their types. All arrays have shape (rows,).
 
     Attributes:
         newest_ns: the newest event time of its type, the row included.
@@ -27,11 +27,12 @@ class Tracked:
 
 
 def tracked_of(rows: Seen, newest_of: Int64Array, tick_ns: int) -> Tracked:
-    """Return what rows change.
+    """Return the changes that rows make to their types.
 
     Args:
-        rows: the next ones.
-        newest_of: shape (types,), the newest event time of each type before; of others, none.
+        rows: the next rows.
+        newest_of: shape (types,), the newest event time of each type before them; further types
+            have none.
         tick_ns: the resolution of g and d.
     """
     types = max(len(newest_of), int(rows.types.max(initial=-1)) + 1)
@@ -63,10 +64,10 @@ def latest_of(newest_of: Int64Array, types: Int64Array, newest_ns: Int64Array) -
     Args:
         newest_of: shape (types,), before them.
         types: shape (rows,).
-        newest_ns: shape (rows,), the newest of the type of each, itself included.
+        newest_ns: shape (rows,), the newest event time of each row's type, the row included.
     """
     if not len(types):
         return newest_of
     after = newest_of.copy()
-    after[types] = newest_ns  # of several for one type the last stays, which is the newest
+    after[types] = newest_ns  # a type's last row is written last, and is its newest
     return after

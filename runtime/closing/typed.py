@@ -1,4 +1,4 @@
-"""A policy whose types of rows a column tells apart."""
+"""Policy whose types of rows are the values of a column."""
 
 from __future__ import annotations
 
@@ -10,25 +10,22 @@ from slackwater.runtime.closing.windows import WindowEnds
 
 @dataclass(frozen=True)
 class Typed:
-    """Another policy, to be told the values of a column as types.
+    """Policy that takes the values of a column as types.
 
     Attributes:
-        policy: which.
-        type: the column, of whole numbers or text; who asks the policy numbers its values.
+        policy: the policy for these types.
+        type: the column, of whole numbers or text; the caller of the policy numbers its values.
     """
 
     policy: Closing
     type: str
 
     @property
-    def text(self) -> str:
-        """How `explain` says it."""
+    def text(self) -> str:  # noqa: D102 - see Closing
         return self.policy.text
 
-    def part(self, of: int) -> Typed:
-        """Return what each of so many replicas runs."""
+    def part(self, of: int) -> Typed:  # noqa: D102 - see Closing
         return Typed(self.policy.part(of), self.type)
 
-    def begin(self, windows: WindowEnds) -> ClosingRun:
-        """Return what closes these windows."""
+    def begin(self, windows: WindowEnds) -> ClosingRun:  # noqa: D102 - see Closing
         return self.policy.begin(windows)

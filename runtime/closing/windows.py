@@ -1,4 +1,4 @@
-"""Which windows there are, and sets of them as ranges of their numbers.
+"""Windows by number, and sets of windows as ranges of numbers.
 
 ```
 size 3, slide 2      window k is [k·slide, k·slide + size)
@@ -21,9 +21,9 @@ from slackwater.runtime.model.state import Fields
 
 @dataclass(frozen=True)
 class WindowEnds:
-    """The windows [k·slide, k·slide + size), for all whole k, in ns of event time.
+    """Windows [k·slide, k·slide + size), for all whole k, in ns of event time.
 
-    A slide above the size leaves holes: rows there are in no window.
+    A slide above the size leaves holes: rows in a hole are in no window.
 
     Raises:
         SettingError: a length is not positive.
@@ -36,7 +36,7 @@ class WindowEnds:
         if self.size_ns <= 0 or self.slide_ns <= 0:
             raise SettingError(
                 f"windows of size {self.size_ns} ns and slide {self.slide_ns} ns: both must be "
-                "more than zero"
+                "more than zero; write them like '1s'"
             )
 
     def end_ns(self, window: int) -> int:
@@ -49,7 +49,7 @@ class WindowEnds:
         return ends
 
     def first_after(self, event_time_ns: int) -> int:
-        """Return the first window that ends after a time: all before it end by then."""
+        """Return the first window that ends after a time: all windows before it have ended."""
         return (event_time_ns - self.size_ns) // self.slide_ns + 1
 
     def firsts_after(self, event_time_ns: Int64Array) -> Int64Array:
@@ -68,11 +68,11 @@ class WindowEnds:
 
 
 def merged(firsts: Int64Array, lasts: Int64Array) -> tuple[Int64Array, Int64Array]:
-    """Return the union of ranges as ranges that do not touch, ascending; empty ones are left out.
+    """Return the union of ranges as ascending ranges that do not touch, without empty ones.
 
     Args:
-        firsts: shape (ranges,), of each.
-        lasts: shape (ranges,), of each, inclusive.
+        firsts: shape (ranges,), the first number of each.
+        lasts: shape (ranges,), the last number of each, inclusive.
     """
     there = firsts <= lasts
     if not there.all():
@@ -88,7 +88,15 @@ def merged(firsts: Int64Array, lasts: Int64Array) -> tuple[Int64Array, Int64Arra
 
 
 def unfolded(low: Int64Array, counts: Int64Array) -> tuple[Int64Array, Int64Array]:
-    """Return for ranges that begin at `low` the range and the number of each that is in one."""
+    """Return the numbers in ranges, each with the index of its range.
+
+    Args:
+        low: shape (ranges,), the first number of each.
+        counts: shape (ranges,), how many numbers each has.
+
+    Returns:
+        Both of shape (numbers,): the index of the range, and the number.
+    """
     index = np.repeat(np.arange(len(low)), counts)
     begins = np.cumsum(counts) - counts
     numbers: Int64Array = np.arange(len(index)) + (low - begins)[index]
@@ -96,41 +104,41 @@ def unfolded(low: Int64Array, counts: Int64Array) -> tuple[Int64Array, Int64Arra
 
 
 def exact_sum(values: Int64Array) -> int:
-    """Return the sum of whole numbers, which may not fit in 64 bits; of fewer than 2³¹."""
+    """Return the sum of fewer than 2³¹ whole numbers, which may exceed 64 bits."""
     return (int((values >> 32).sum()) << 32) + int((values & 0xFFFF_FFFF).sum())
 
 
 MOST_RANGES = 65_536
-"""More than that, and the older half is forgotten."""
+"""Most ranges of a set: with more the older half is forgotten."""
 
 
 class Ranges:
-    """A set of whole numbers, kept as ranges that do not touch: small where they lie together.
+    """Set of whole numbers, kept as ranges that do not touch.
 
-    It is bounded: the least numbers are forgotten first.
+    It is small where numbers lie together. It is bounded: the least numbers are forgotten first.
     """
 
     STATE = Fields("_firsts", "_lasts")
 
     def __init__(self) -> None:
         self._firsts: list[int] = []
-        self._lasts: list[int] = []  # of each range, inclusive
+        self._lasts: list[int] = []  # inclusive
 
     def __bool__(self) -> bool:
         return bool(self._firsts)
 
     def add(self, first: int, last: int) -> int:
-        """Add first … last; return how many of them are new."""
+        """Add first … last; return how many are new."""
         if last < first:
             return 0
-        if not self._lasts or first > self._lasts[-1] + 1:  # as mostly
+        if not self._lasts or first > self._lasts[-1] + 1:  # the usual case
             self._append(first, last)
             return last - first + 1
         if first >= self._firsts[-1]:
             new = max(0, last - self._lasts[-1])
             self._lasts[-1] += new
             return new
-        begin = bisect_left(self._lasts, first - 1)  # the first range that these touch
+        begin = bisect_left(self._lasts, first - 1)  # the first range that first … last touches
         stop = bisect_right(self._firsts, last + 1)
         new = last - first + 1
         if begin < stop:
@@ -143,7 +151,7 @@ class Ranges:
         return new
 
     def add_all(self, firsts: Int64Array, lasts: Int64Array) -> int:
-        """Add ranges, ascending, that do not touch; return how many numbers are new."""
+        """Add ascending ranges that do not touch; return how many numbers are new."""
         new = at = 0
         while at < len(firsts) and self._lasts and firsts[at] <= self._lasts[-1] + 1:
             new += self.add(int(firsts[at]), int(lasts[at]))
@@ -163,7 +171,7 @@ class Ranges:
             del self._firsts[: -MOST_RANGES // 2], self._lasts[: -MOST_RANGES // 2]
 
     def within(self, first: int, last: int) -> list[tuple[int, int]]:
-        """Return the parts of it in first … last, each as its first and last number."""
+        """Return the ranges within first … last, each as its first and last number."""
         begin = bisect_left(self._lasts, first)
         stop = bisect_right(self._firsts, last)
         return [

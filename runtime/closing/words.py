@@ -1,4 +1,4 @@
-"""What a user writes behind `close=`: lengths of time in words, the rest as it is."""
+"""Functions that users write after `close=`; lengths of time are words."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ DEFAULT_MISS = 0.1
 
 
 def ignore(*, tick: Duration = "1ms") -> Closing:
-    """Close a window at its end by the clock of arrivals: whatever comes later is late.
+    """Close a window at its end by the clock of arrivals: later rows are late.
 
     Args:
         tick: the resolution of clocks.
@@ -34,13 +34,14 @@ def event_driven(
     type: str | None = None,  # noqa: A002
     tick: Duration = "1ms",
 ) -> Closing:
-    """Close a window once each type of event has had one past its end: nothing is missed.
+    """Close a window once each type has an event past its end.
 
-    That holds where events of a type come in order. A type that falls silent holds windows open.
+    No row is missed where events of a type come in order. A type that falls silent holds windows
+    open.
 
     Args:
-        disorder: how far events of a type may be out of order: it waits for one that much later.
-        type: the column that tells types of events apart; left away: those of a source are one.
+        disorder: how far events of a type may be out of order; a window waits that much longer.
+        type: the column with the type of each event; if omitted, a source is one type.
         tick: the resolution of clocks.
 
     Raises:
@@ -56,10 +57,10 @@ def event_driven(
 
 
 def mean_delay(slack: Duration | None = None, *, tick: Duration = "1ms") -> Closing:
-    """Close a window so long after its end, by the clock of arrivals.
+    """Close a window a fixed time after its end, by the clock of arrivals.
 
     Args:
-        slack: how long; left away: the mean delay of all rows so far.
+        slack: that time; if omitted, the mean delay of all rows so far.
         tick: the resolution of clocks.
 
     Raises:
@@ -78,34 +79,35 @@ def probslack(
     *,
     slack: Duration | None = None,
     at_most: Duration | None = None,
-    type: str | None = None,  # noqa: A002 - as one says it
+    type: str | None = None,  # noqa: A002 - the users' word
     tick: Duration = "1ms",
     **settings: Any,
 ) -> Closing:
-    """Close a window when the chance that something is still to come is small enough.
+    """Close a window when a further row is unlikely enough.
 
     Args:
-        miss: the share of windows that may miss something, above 0 and below 1; 0.1 unless slack
-            is bounded.
-        slack: the mean slack that is not to be passed, instead: as little as may be is missed.
-        at_most: the slack that no window may pass; what that costs in misses is counted.
-        type: the column that tells types of events apart, each with delays and rates of its own;
-            left away: those of a source are of one type.
-        tick: the resolution of clocks: times are counted in these.
+        miss: the share of windows that may miss a row, above 0 and below 1; 0.1 unless slack is
+            bounded.
+        slack: instead of `miss`, the largest mean slack: as few rows are missed as it allows.
+        at_most: the largest slack of a window; the rows that this misses are counted.
+        type: the column with the type of each event, each type with its own delays and rates; if
+            omitted, a source is one type.
+        tick: the resolution of clocks: times are counted in ticks.
         settings: `ordered=True` or `False`, where it is known whether events of a type come in
-            order: else it is found out; `fit_rows`, `first_rows`, `sliding`, `together`: what
-            estimates are made of; `scale`, `guard`: how careful it is; `early=False`: no window
+            order: else ProbSlack finds out; `fit_rows`, `first_rows`, `sliding`, `together`: the
+            rows of an estimate; `scale`, `guard`: how careful it is; `early=False`: no window
             closes before its end. See `ProbSlack`.
 
     Raises:
-        SettingError: one is out of its range, or there is none of that name.
+        SettingError: a setting is out of its range, or no setting has that name.
 
     Source: [probslack] §3.
     """
     wrong = sorted(settings.keys() - _SETTINGS)
     if wrong:
         raise SettingError(
-            f"probslack has no setting {wrong[0]!r}; there are {', '.join(sorted(_SETTINGS))}"
+            f"probslack has no setting {wrong[0]!r}; its settings are "
+            f"{', '.join(sorted(_SETTINGS))}"
         )
     if miss is None and slack is None:
         miss = DEFAULT_MISS

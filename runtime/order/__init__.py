@@ -1,4 +1,4 @@
-"""How a source's rows are put in order: the policies, and what they hold."""
+"""Policies that put a source's rows in order, and the buffers that hold rows."""
 
 from slackwater.runtime.order.aq_k_slack import aq_k_slack
 from slackwater.runtime.order.coverage import error_within

@@ -1,4 +1,4 @@
-"""AQ-K-slack: MP-K-slack's K times a share α, which a controller keeps as small as quality allows.
+"""AQ-K-slack: α times the K of MP-K-slack, with α as small as quality allows.
 
 ```
 rows ─▶ K, the largest delay ─▶ wait α·K ─▶ rows in order
@@ -6,9 +6,9 @@ rows ─▶ K, the largest delay ─▶ wait α·K ─▶ rows in order
                                   └── Δα = K_p err + K_d Δerr,  err = θ_thr − θ
 ```
 
-A controller's step comes with the first row whose event time enters another window. It looks at the
-windows that have been whole for L by then: L is the q-quantile of the delays of late arrivals, so
-that most of what falls into them has come.
+The controller steps at the first row whose event time enters another window. It examines the
+windows that ended at least L ago: L is the q-quantile of the delays of late arrivals, so that most
+of a window's rows have come by then.
 
 Source: [thesis] §2.3.3, Eq. 2.2, 2.3, Fig. 2.7, 2.8.
 """
@@ -34,7 +34,7 @@ from slackwater.runtime.order.buffer import (
 )
 from slackwater.runtime.order.coverage import Coverage, ErrorWithin
 from slackwater.runtime.order.delays import Delays
-from slackwater.runtime.order.largest_delay import DelayFrom, LargestDelay, before, behind_rows
+from slackwater.runtime.order.largest_delay import DelayFrom, LargestDelay, before, delayed_rows
 from slackwater.runtime.order.reorder import Reordering
 from slackwater.runtime.order.settings import is_number
 
@@ -49,31 +49,31 @@ def aq_k_slack(
     delay_from: DelayFrom = "next",
     late: Late = "drop",
 ) -> AqKSlack:
-    """Return the policy that steers the share of rows in order to about a wanted mean.
+    """Return the policy that steers the mean share of rows in order.
 
-    It keeps no bound: of single windows about half have less, more where delays change or have a
-    long tail, and the nearer `coverage` is to 1 the farther the mean is below it.
+    It keeps no bound. About half of the single windows have less, more where delays change or have
+    a long tail, and the nearer `coverage` is to 1 the farther the mean is below it.
 
     Args:
         window: the length of the windows whose coverage counts, such as "1s".
         coverage: θ_thr, the share of a window's rows that is to come in time, as a mean over
-            windows, 0 < coverage < 1; or `error_within(0.01)`, how far its result may be off.
+            windows, 0 < coverage < 1; or `error_within(0.01)`, the error allowed in its result.
         gains: K_p and K_d, both times 1 − θ_thr. So with (0.05, …) α loses 0.05 with a window that
-            misses nothing, and gains 0.05 for each time that what misses is the allowed share
-            once more.
+            misses nothing, and gains 0.05 for each time that the missing share exceeds the allowed
+            share by the allowed share.
         quantile: q, 0 < q < 1.
-        at_most: a row further behind the newest than this is taken for a wrong clock.
+        at_most: a row more than this older than the newest counts as a wrong clock.
         delay_from: as in `mp_k_slack`.
-        late: what becomes of rows behind what was released: "drop", and a late row counts in no
-            window; or "pass", and it counts where its window is not closed yet.
+        late: rows older than a released one: "drop", and a late row counts in no window; or "pass",
+            and it counts if its window is still open.
 
     Raises:
         SettingError: a setting is out of range.
 
-    Source: [thesis] §2.3.3. Differs: gains are given by the share that may miss, since with
-    θ_thr = 0.999 err is between −0.001 and 0.999, and one pair of gains would have to be found by
-    hand for each θ_thr, as the thesis does. An error counts up to where K_p alone takes α from 0
-    to 1: a larger one would make K_d take away all that, when it has passed.
+    Source: [thesis] §2.3.3. Differs: gains are given by the share that may miss. With θ_thr = 0.999
+    err is between −0.001 and 0.999, so gains would have to be found by hand for each θ_thr, as the
+    thesis does. An error counts up to where K_p alone takes α from 0 to 1: K_d would undo a larger
+    one as soon as it has passed.
     """
     return AqKSlack(
         window_ns=duration_ns(window, what="aq_k_slack: window"),
@@ -88,7 +88,7 @@ def aq_k_slack(
 
 @dataclass(frozen=True, kw_only=True)
 class AqKSlack(Buffer):
-    """Rows are held for a share of the largest delay seen, as small as quality allows.
+    """Policy that holds rows for a share of the largest delay seen, steered by quality.
 
     Its settings are those of `aq_k_slack`.
     """
@@ -108,27 +108,27 @@ class AqKSlack(Buffer):
         coverage, quantile = self.coverage, self.quantile
         if not isinstance(coverage, ErrorWithin) and not (is_number(coverage) and 0 < coverage < 1):
             raise SettingError(
-                f"{who}: coverage={coverage!r} must lie between 0 and 1, both left out; "
-                "mp_k_slack() waits for all"
+                f"{who}: coverage={coverage!r} must lie between 0 and 1, both excluded; "
+                "mp_k_slack() waits for all rows"
             )
         if not (is_number(quantile) and 0 < quantile < 1):
             raise SettingError(
-                f"{who}: quantile={quantile!r} must lie between 0 and 1, both left out"
+                f"{who}: quantile={quantile!r} must lie between 0 and 1, both excluded; write "
+                "0.99, say"
             )
         if not _are_gains(self.gains):
             raise SettingError(
-                f"{who}: gains={self.gains!r} must be two numbers, K_p and K_d: (more than zero, "
-                "zero or more), such as (0.05, 0.005)"
+                f"{who}: gains={self.gains!r} must be two numbers, K_p and K_d (more than zero, "
+                "zero or more); write (0.05, 0.005), say"
             )
 
     def needed(self, rows: int) -> float:
-        """Return θ_thr of a window with so many rows."""
+        """Return θ_thr of a window with `rows` rows."""
         coverage = self.coverage
         return coverage.coverage(rows) if isinstance(coverage, ErrorWithin) else coverage
 
     @property
-    def text(self) -> str:
-        """How `explain` says it."""
+    def text(self) -> str:  # noqa: D102 - see Reorder
         coverage = self.coverage
         wanted = (
             coverage.text if isinstance(coverage, ErrorWithin) else f"a share of {coverage:.6g}"
@@ -136,22 +136,20 @@ class AqKSlack(Buffer):
         return self._said(f"AQ-K-slack: {wanted} of each {format_ns(self.window_ns)} in time")
 
     @property
-    def longest_ns(self) -> int:
-        """What it may come to."""
+    def longest_ns(self) -> int:  # noqa: D102 - see Reorder
         return self.at_most_ns
 
-    def begin(self) -> Reordering:
-        """Hold rows for as long as MP-K-slack, to begin with."""
+    def begin(self) -> Reordering:  # noqa: D102 - see Reorder
         return Buffering(Adapting(self))
 
 
-def _are_gains(given: Any) -> bool:
-    is_pair = isinstance(given, tuple | list) and len(given) == 2
-    return is_pair and all(map(is_number, given)) and given[0] > 0 and given[1] >= 0
+def _are_gains(value: Any) -> bool:
+    is_pair = isinstance(value, tuple | list) and len(value) == 2
+    return is_pair and all(map(is_number, value)) and value[0] > 0 and value[1] >= 0
 
 
 class Adapting:
-    """The slack α·K, as it goes.
+    """Slack α·K, with α steered by the coverage of windows.
 
     Attributes:
         alpha: α, from 0 to 1.
@@ -165,17 +163,17 @@ class Adapting:
         self._delays = Delays()
         self._coverage = Coverage(settings.window_ns)
         self._newest_window = START_NS
-        self._error = 0.0  # of the window before, by the share that may miss
+        self._error = 0.0  # of the previous window, in multiples of the share that may miss
         self.alpha = 1.0
 
-    def reached_ns(
+    def reached_ns(  # noqa: D102 - see Slack
         self, event_time_ns: Int64Array, newest_ns: Int64Array, released: Released
     ) -> Int64Array:
-        """Return the newest event time released, as `Slack` says; α changes at windows only."""
         k_ns = self._largest.extend(event_time_ns, newest_ns)
         windows = newest_ns // self._settings.window_ns
         steps = np.flatnonzero(windows > before(windows, self._newest_window)).tolist()
         self._newest_window = int(windows[-1])
+        # α changes only where a row enters another window.
         reached = []
         rows = len(newest_ns)
         at_steps = set(steps)
@@ -191,7 +189,7 @@ class Adapting:
         return np.concatenate(reached)
 
     def _control(self, newest_ns: int, k_ns: int) -> None:
-        """Look at the windows whose result left L ago, and change α. Source: Eq. 2.3."""
+        """Change α by the windows whose result left L ago. Source: Eq. 2.3."""
         settings = self._settings
         later_ns = self._delays.quantile_ns(settings.quantile)
         left_ns = newest_ns - later_ns - int(self.alpha * k_ns)
@@ -206,12 +204,11 @@ class Adapting:
     def _count(
         self, event_time_ns: Int64Array, newest_ns: Int64Array, before_ns: Int64Array
     ) -> None:
-        """Count rows by window, and delays."""
         settings = self._settings
         in_time = event_time_ns >= before_ns
-        if settings.passes_late:  # it still counts if its window has not closed
+        if settings.passes_late:  # a late row counts while its window is open
             ends_ns = (event_time_ns // settings.window_ns + 1) * settings.window_ns
             in_time |= ends_ns > before_ns
         self._coverage.add(event_time_ns, in_time)
-        behind = behind_rows(event_time_ns, newest_ns, settings.at_most_ns)
-        self._delays.add(newest_ns[behind] - event_time_ns[behind])
+        delayed = delayed_rows(event_time_ns, newest_ns, settings.at_most_ns)
+        self._delays.add(newest_ns[delayed] - event_time_ns[delayed])

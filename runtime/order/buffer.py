@@ -1,19 +1,19 @@
-"""What all K-slack buffers have in common: rows wait until the newest is far enough ahead of them.
+"""K-slack buffers: rows wait until the newest is far enough ahead.
 
-How far is the policy's matter, and may differ from row to row. What is promised is what was
-released, and not newest − K: a row that finds no younger one released before it is in its place,
-however far behind the newest it comes.
+How far depends on the policy, and may differ from row to row. The promise is the newest event time
+released, not newest − K: a row is in its place unless a younger one was released before it, however
+much older than the newest it is.
 
 ```
 event time      1   10   5   12  3       K = 2
 newest − K     -1    8   8   10  10
-released        -    1   5   10  -       5 is behind 8, and still leaves in its place
+released        -    1   5   10  -       5 is older than 8, and still leaves in its place
 promised        -    1   5   10  10
 late?           -    -   -    -  yes
 ```
 
-Source: [thesis] §2.3.1, Eq. 2.1. Differs: a late row that is passed on leaves at once, and not with
-the next row that moves the newest: nothing is gained by its waiting.
+Source: [thesis] §2.3.1, Eq. 2.1. Differs: a late row that is passed on leaves at once, not with the
+next row that moves the newest: a wait would gain nothing.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Late = Literal["drop", "pass"]
 
 
 class Slack(Protocol):
-    """How long the rows of one source wait: the part in which K-slack buffers differ.
+    """Slack of the rows of one source: the part in which K-slack buffers differ.
 
     Its class declares its state, as that of a `Reordering` does.
     """
@@ -39,21 +39,22 @@ class Slack(Protocol):
     def reached_ns(
         self, event_time_ns: Int64Array, newest_ns: Int64Array, released: Released
     ) -> Int64Array:
-        """Return the newest event time released when each row has been taken, shape (rows,).
+        """Return the newest event time released once each row is taken, shape (rows,).
 
         Args:
             event_time_ns: shape (rows,), rows > 0, the next of the input.
             newest_ns: shape (rows,), the newest event time up to each row.
-            released: to be told how far rows may leave; each row once, in order.
+            released: its `extend` takes the threshold up to which rows may leave; each row once, in
+                order.
         """
         ...
 
 
 class Released:
-    """Which rows have left by when, if a row leaves as soon as a threshold has reached it.
+    """Event times released so far: a row leaves as soon as a threshold reaches it.
 
-    It knows event times only, ahead of the rows themselves: what a source promises is said of a
-    block before its rows are handed on.
+    It has event times only, ahead of the rows themselves: a source promises for a whole block
+    before it hands the rows on.
     """
 
     STATE = Fields("_threshold_ns", "_reached_ns", "_waiting")
@@ -65,16 +66,16 @@ class Released:
 
     @property
     def reached_ns(self) -> int:
-        """The newest event time released so far; START_NS: nothing was."""
+        """Newest event time released so far; START_NS before any."""
         return self._reached_ns
 
     def extend(self, event_time_ns: Int64Array, threshold_ns: Int64Array) -> Int64Array:
-        """Return the newest event time released by each row's coming, shape (rows,).
+        """Return the newest event time released once each row has come, shape (rows,).
 
         Args:
             event_time_ns: shape (rows,).
-            threshold_ns: shape (rows,), up to where rows may leave, this one included. Where it
-                runs back, what has left has left.
+            threshold_ns: shape (rows,), up to which rows may leave, inclusive. Where it runs back,
+                rows that have left stay released.
         """
         rows = len(event_time_ns)
         if rows == 0:
@@ -83,7 +84,7 @@ class Released:
         np.maximum(threshold_ns, self._threshold_ns, out=threshold_ns)
         self._threshold_ns = int(threshold_ns[-1])
         reached_ns = np.full(rows, self._reached_ns, dtype=np.int64)
-        # By the row at whose coming each may leave; the last to write is the newest of them.
+        # At the row whose threshold releases each; the last write is the newest event time.
         if (waited := self._waiting.release(self._threshold_ns)) is not None:
             reached_ns[threshold_ns.searchsorted(waited.event_time_ns)] = waited.event_time_ns
         leaves = np.maximum(threshold_ns.searchsorted(event_time_ns), np.arange(rows))
@@ -99,7 +100,7 @@ class Released:
 
 
 class Buffering:
-    """A `Reordering` that holds rows for as long as its slack says."""
+    """Reordering that holds rows for as long as its slack says."""
 
     STATE = Fields("_slack", "_released", "_held")
 
@@ -108,25 +109,25 @@ class Buffering:
         self._released = Released()
         self._held = SortBuffer()
 
-    def promised_ns(self, event_time_ns: Int64Array, newest_ns: Int64Array) -> Int64Array:
-        """Return what was released: nothing older is in its place behind it."""
+    def promised_ns(  # noqa: D102 - see Reordering
+        self, event_time_ns: Int64Array, newest_ns: Int64Array
+    ) -> Int64Array:
+        # Not newest − K: only a row older than a released one is out of its place.
         return self._slack.reached_ns(event_time_ns, newest_ns, self._released)
 
-    def put(self, rows: Batch, promised_ns: int) -> Batch | None:
-        """Hold rows; return those up to the promise, in order."""
+    def put(self, rows: Batch, promised_ns: int) -> Batch | None:  # noqa: D102 - see Reordering
         self._held.add(rows)
         return self._held.release(promised_ns)
 
-    def rest(self) -> Batch | None:
-        """Return what is held."""
+    def rest(self) -> Batch | None:  # noqa: D102 - see Reordering
         return self._held.release()
 
 
 class Buffer:
-    """What the policies of K-slack buffers say alike. Those are frozen, and have these settings.
+    """Base of the policies of K-slack buffers, which are frozen.
 
     Attributes:
-        late: a late row is dropped, or passed on out of order; counted either way.
+        late: whether a late row is dropped, or passed on out of order; counted either way.
     """
 
     late: Late
@@ -134,13 +135,11 @@ class Buffer:
     sorts = True
 
     @property
-    def may_mix(self) -> bool:
-        """Where late rows go on, they do so out of order."""
+    def may_mix(self) -> bool:  # noqa: D102 - see Reorder
         return self.late == "pass"
 
     @property
-    def passes_late(self) -> bool:
-        """Whether late rows go on."""
+    def passes_late(self) -> bool:  # noqa: D102 - see Reorder
         return self.late == "pass"
 
     def _said(self, what: str) -> str:
@@ -148,7 +147,7 @@ class Buffer:
 
 
 def check_buffer(who: str, *, late: str, **lengths_ns: int) -> None:
-    """Check what all policies of buffers are given.
+    """Check the settings that all policies of buffers have.
 
     Args:
         who: the policy, for errors.
@@ -156,11 +155,11 @@ def check_buffer(who: str, *, late: str, **lengths_ns: int) -> None:
         lengths_ns: {setting: its length}, each more than zero.
 
     Raises:
-        SettingError: one is out of range.
+        SettingError: a setting is out of range.
     """
     if late not in ("drop", "pass"):
         raise SettingError(
-            f"{who}: late={late!r} must be 'drop' (late rows are left out, and counted) or 'pass' "
+            f"{who}: late={late!r} must be 'drop' (late rows are omitted, and counted) or 'pass' "
             "(they go on out of order, and are counted)"
         )
     for name, length_ns in lengths_ns.items():
@@ -172,10 +171,10 @@ def check_buffer(who: str, *, late: str, **lengths_ns: int) -> None:
 
 
 def check_delay_from(who: str, delay_from: str) -> None:
-    """Check from when a delay is counted.
+    """Check the word for where a delay is measured from.
 
     Raises:
-        SettingError: no such word.
+        SettingError: the word is unknown.
     """
     if delay_from not in ("next", "newest"):
         raise SettingError(

@@ -12,10 +12,9 @@ _BINS = 64 * _STEPS
 
 
 class Delays:
-    """How often each delay came, by its size; a quantile is at most a sixteenth too large.
+    """Histogram of delays; a quantile is at most a sixteenth too large.
 
-    It takes 8 KiB, however many there are. Which bin a delay falls into is worked out exactly, so
-    all hosts agree.
+    It takes 8 KiB, however many delays there are. Bins are computed exactly, so all hosts agree.
     """
 
     STATE = Fields("_counts")
@@ -24,18 +23,18 @@ class Delays:
         self._counts = np.zeros(_BINS, dtype=np.int64)
 
     def add(self, delay_ns: Int64Array) -> None:
-        """Count these, shape (rows,), each > 0."""
+        """Count delays, shape (rows,), each > 0."""
         if len(delay_ns):
             part, doublings = np.frexp(delay_ns.astype(np.float64))  # part in [1/2, 1)
             bins = (doublings - 1) * _STEPS + ((part - 0.5) * (2 * _STEPS)).astype(np.int64)
             self._counts += np.bincount(bins, minlength=_BINS)
 
     def quantile_ns(self, q: float) -> int:
-        """Return a delay that a share q of them does not pass; 0 without any. 0 < q < 1."""
+        """Return the q-quantile of the delays, 0 < q < 1; 0 without any."""
         total = int(self._counts.sum())
         if total == 0:
             return 0
         upto = np.cumsum(self._counts)
-        found = int(upto.searchsorted(q * total))
-        doublings, step = divmod(min(found, _BINS - 1), _STEPS)
+        place = int(upto.searchsorted(q * total))
+        doublings, step = divmod(min(place, _BINS - 1), _STEPS)
         return ((1 << doublings) * (_STEPS + step + 1)) // _STEPS

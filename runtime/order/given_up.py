@@ -1,4 +1,4 @@
-"""Which numbers of a writer were given up: so a late row is told from one that came twice."""
+"""Numbers of a writer that were given up, to tell late rows from duplicates."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from bisect import bisect_right
 from slackwater.runtime.model.state import Fields
 
 MOST_GAPS = 4_096
-"""Of one writer, so many gaps are remembered; what lies behind the oldest of them is not known."""
+"""Most gaps remembered of a writer: of lower numbers it is unknown whether they were given up."""
 
 
 class GivenUp:
-    """Runs of numbers that were given up and have not come since, the oldest forgotten first.
+    """Runs of numbers given up that have not come since, the oldest forgotten first.
 
     Attributes:
-        forgotten: the highest number of a gap that is no longer remembered; None: none is.
+        forgotten: the highest number of a gap that is no longer remembered; None if all are.
     """
 
     STATE = Fields("_firsts", "_gaps", "forgotten")
@@ -27,7 +27,7 @@ class GivenUp:
         self.forgotten: int | None = None
 
     def add(self, first: int, last: int, *, opened_ns: int) -> None:
-        """Remember the numbers from first to last, missing since then."""
+        """Add the numbers from `first` to `last`, missing since `opened_ns`."""
         place = bisect_right(self._firsts, first)
         self._firsts.insert(place, first)
         self._gaps.insert(place, (last, opened_ns))
@@ -36,7 +36,7 @@ class GivenUp:
             self.forgotten, _ = self._gaps.pop(0)
 
     def take(self, number: int) -> int | None:
-        """Return since when it was missing, and forget it; None: it was not given up."""
+        """Return since when a number was missing, and forget it; None if not given up."""
         place = bisect_right(self._firsts, number) - 1
         if place < 0 or self._gaps[place][0] < number:
             return None
@@ -48,5 +48,5 @@ class GivenUp:
         return opened_ns
 
     def is_forgotten(self, number: int) -> bool:
-        """Whether it lies so far back that nobody knows."""
+        """Whether a number is too old to be remembered."""
         return self.forgotten is not None and number <= self.forgotten

@@ -1,4 +1,4 @@
-"""K-slack and MP-K-slack: rows wait for a time that is given, or for the largest delay seen.
+"""K-slack and MP-K-slack: rows wait for a given time, or for the largest delay seen.
 
 ```
 event time   1   4   3   5   6   9   7   8   10  13      [thesis] Fig. 2.6
@@ -7,9 +7,9 @@ K            0   0   0   2   2   2   2   2   3   3       of MP-K-slack
 leaves       1   4   3   -   -  5 6  7   -   -  8 9 10   3 is late; 13 leaves at the end
 ```
 
-Fig. 2.6 releases 3 with 5 and 7 with 10, since its buffer is looked at only when the newest moves.
-Ours lets a row go as soon as it may. That can make a row late which waits in the paper: of 1, 10,
-5, 4, 12 with K = 2, 5 leaves when it comes, and 4 is late; the paper lets 4 and 5 go at 12.
+Fig. 2.6 releases 3 with 5 and 7 with 10, since its buffer is examined only when the newest moves.
+Ours releases a row as soon as it may. That can make a row late that waits in the paper: of 1, 10,
+5, 4, 12 with K = 2, 5 leaves when it comes, and 4 is late; the paper releases 4 and 5 at 12.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ HOUR = "1h"
 
 
 def k_slack(slack: Duration, *, late: Late = "drop") -> KSlack:
-    """Return the policy that holds each row until the newest is `slack` ahead of it.
+    """Return the policy that holds each row until the newest is `slack` ahead.
 
     Args:
         slack: of event time, such as "2s".
-        late: what becomes of rows behind what was released: "drop" or "pass", counted either way.
+        late: rows older than a released one: "drop" or "pass", counted either way.
 
     Raises:
-        SettingError: no length of time, zero, or no such word.
+        SettingError: the slack is not a length of time above zero, or a word is unknown.
 
     Source: [thesis] §2.3.1.
     """
@@ -50,17 +50,17 @@ def k_slack(slack: Duration, *, late: Late = "drop") -> KSlack:
 def mp_k_slack(
     *, at_most: Duration = HOUR, delay_from: DelayFrom = "next", late: Late = "drop"
 ) -> MpKSlack:
-    """Return the policy that holds each row for as long as any row was behind so far.
+    """Return the policy that holds each row for the largest delay so far.
 
     Args:
-        at_most: a row further behind the newest than this is taken for a wrong clock, and does
-            not make the others wait.
-        delay_from: a row's delay counts from the "next" row that moves the newest, as in the
+        at_most: a row more than this older than the newest counts as a wrong clock, and does not
+            make the others wait.
+        delay_from: a row's delay is measured from the "next" row that moves the newest, as in the
             paper, or from the "newest" when it came: then a silence of the source is no delay.
-        late: what becomes of rows behind what was released: "drop" or "pass", counted either way.
+        late: rows older than a released one: "drop" or "pass", counted either way.
 
     Raises:
-        SettingError: no length of time, zero, or no such word.
+        SettingError: `at_most` is not a length of time above zero, or a word is unknown.
 
     Source: [thesis] §2.3.2. Differs: `at_most`, and "newest".
     """
@@ -70,10 +70,10 @@ def mp_k_slack(
 
 @dataclass(frozen=True)
 class KSlack(Buffer):
-    """Rows are held until the newest is `slack_ns` ahead of them. Settings are those of `k_slack`.
+    """Policy that holds rows until the newest is `slack_ns` ahead. See `k_slack`.
 
     Raises:
-        SettingError: `slack_ns` is below 1, or there is no such word.
+        SettingError: `slack_ns` is below 1, or a word is unknown.
     """
 
     slack_ns: int
@@ -83,26 +83,23 @@ class KSlack(Buffer):
         check_buffer("k_slack", late=self.late, slack=self.slack_ns)
 
     @property
-    def text(self) -> str:
-        """How `explain` says it."""
+    def text(self) -> str:  # noqa: D102 - see Reorder
         return self._said(f"K-slack of {format_ns(self.slack_ns)}")
 
     @property
-    def longest_ns(self) -> int:
-        """Its slack."""
+    def longest_ns(self) -> int:  # noqa: D102 - see Reorder
         return self.slack_ns
 
-    def begin(self) -> Reordering:
-        """Hold rows from now on."""
+    def begin(self) -> Reordering:  # noqa: D102 - see Reorder
         return Buffering(_Fixed(self.slack_ns))
 
 
 @dataclass(frozen=True)
 class MpKSlack(Buffer):
-    """Rows are held for the largest delay seen so far. Settings are those of `mp_k_slack`.
+    """Policy that holds rows for the largest delay seen so far. See `mp_k_slack`.
 
     Raises:
-        SettingError: `at_most_ns` is below 1, or there is no such word.
+        SettingError: `at_most_ns` is below 1, or a word is unknown.
     """
 
     at_most_ns: int
@@ -114,19 +111,16 @@ class MpKSlack(Buffer):
         check_delay_from("mp_k_slack", self.delay_from)
 
     @property
-    def text(self) -> str:
-        """How `explain` says it."""
+    def text(self) -> str:  # noqa: D102 - see Reorder
         return self._said(
-            f"MP-K-slack: as far as any row was behind, within {format_ns(self.at_most_ns)}"
+            f"MP-K-slack: the largest delay so far, at most {format_ns(self.at_most_ns)}"
         )
 
     @property
-    def longest_ns(self) -> int:
-        """What it may come to."""
+    def longest_ns(self) -> int:  # noqa: D102 - see Reorder
         return self.at_most_ns
 
-    def begin(self) -> Reordering:
-        """Hold nothing until a row was behind."""
+    def begin(self) -> Reordering:  # noqa: D102 - see Reorder
         return Buffering(_Largest(LargestDelay(self.at_most_ns, self.delay_from)))
 
 

@@ -1,4 +1,4 @@
-"""The largest delay seen so far, as MP-K-slack keeps it."""
+"""Largest delay seen so far, as MP-K-slack keeps it."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from slackwater.runtime.model import START_NS, Int64Array
 from slackwater.runtime.model.state import Fields
 
 DelayFrom = Literal["next", "newest"]
-"""What a row's delay is measured from: the next row that moves the newest, as [thesis] does, or the
-newest when it came."""
+"""Start of a row's delay: the next row that moves the newest, as in [thesis], or the newest when
+the row came."""
 
 
 class LargestDelay:
-    """K of MP-K-slack: the largest delay of any row, and known when the newest moves next.
+    """K of MP-K-slack: the largest delay of any row, updated when the newest moves.
 
     Args:
-        at_most_ns: a row further behind the newest than this does not count: its clock is wrong.
-        delay_from: see `DelayFrom`. With "next" a silence behind a late row counts as delay; it is
-            cut at `at_most_ns`.
+        at_most_ns: a row more than this older than the newest does not count: its clock is wrong.
+        delay_from: see `DelayFrom`. With "next" a silence after a late row counts as delay, up to
+            `at_most_ns`.
 
-    Source: [thesis] §2.3.2, action (1). Differs: the bound; and a row of the newest's very time is
-    not behind, so it has no delay.
+    Source: [thesis] §2.3.2, action (1). Differs: the bound; and a row with exactly the newest's
+    event time has no delay.
     """
 
     STATE = Fields("_k_ns", "_newest_ns", "_pending_ns")
@@ -49,15 +49,15 @@ class LargestDelay:
             first = int(moved[0])
             k_ns[first] = max(self._k_ns, self._delay_ns(self._pending_ns, int(newest_ns[first])))
             self._pending_ns = None
-        behind = behind_rows(event_time_ns, newest_ns, self._at_most_ns)
-        if len(behind):
-            place = moved.searchsorted(behind)
-            counted = behind[: int(place.searchsorted(len(moved)))]
+        delayed = delayed_rows(event_time_ns, newest_ns, self._at_most_ns)
+        if len(delayed):
+            place = moved.searchsorted(delayed)
+            counted = delayed[: int(place.searchsorted(len(moved)))]
             at = moved[place[: len(counted)]]
             from_ns = newest_ns[counted if self._delay_from == "newest" else at]
             delay_ns = np.minimum(from_ns - event_time_ns[counted], self._at_most_ns)
             np.maximum.at(k_ns, at, delay_ns)
-            self._remember(behind[len(counted) :], event_time_ns, newest_ns)
+            self._remember(delayed[len(counted) :], event_time_ns, newest_ns)
         k_ns = np.maximum.accumulate(k_ns)
         self._k_ns = int(k_ns[-1])
         return k_ns
@@ -68,7 +68,7 @@ class LargestDelay:
         return min(newest_ns - pending_ns, self._at_most_ns)
 
     def _remember(self, rows: Int64Array, event_time_ns: Int64Array, newest_ns: Int64Array) -> None:
-        """Keep what is needed of rows that wait for the newest to move."""
+        """Keep the oldest time, or largest delay, of rows before the newest moves."""
         if not len(rows):
             return
         known_ns = [] if self._pending_ns is None else [self._pending_ns]
@@ -79,15 +79,15 @@ class LargestDelay:
 
 
 def before(values: Int64Array, first: int) -> Int64Array:
-    """Return the value ahead of each, shape (rows,); ahead of the first stands `first`."""
+    """Return the value before each, shape (rows,); `first` comes before the first."""
     ahead = np.empty_like(values)
     ahead[0] = first
     ahead[1:] = values[:-1]
     return ahead
 
 
-def behind_rows(event_time_ns: Int64Array, newest_ns: Int64Array, at_most_ns: int) -> Int64Array:
-    """Return the positions of rows behind the newest, by no more than this, ascending."""
+def delayed_rows(event_time_ns: Int64Array, newest_ns: Int64Array, at_most_ns: int) -> Int64Array:
+    """Return the positions of rows older than the newest by at most `at_most_ns`, ascending."""
     delay_ns = newest_ns - event_time_ns
     rows: Int64Array = np.flatnonzero((delay_ns > 0) & (delay_ns <= at_most_ns))
     return rows

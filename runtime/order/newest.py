@@ -1,4 +1,4 @@
-"""The newest event time before each row, over all rows or those of its writer."""
+"""Newest event time before each row, over all rows or over its writer's rows."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _FAR_BACK = 8
 def running_max(values: Int64Array, before: int) -> Int64Array:
     """Return the largest value so far at each position, shape (rows,), `before` included.
 
-    It may be `values` itself: treat both as frozen.
+    The result may be `values` itself: treat both as frozen.
     """
     if len(values) <= _FEW_ROWS:
         running: Int64Array = np.maximum.accumulate(values)
@@ -26,11 +26,13 @@ def running_max(values: Int64Array, before: int) -> Int64Array:
 
 
 def _running_max_of_many(values: Int64Array) -> Int64Array:
-    """Return the same, `before` apart. NumPy's accumulate takes 3 ns a row, a pass here 0.3.
+    """Return the largest value so far, by few passes over all rows.
+
+    NumPy's accumulate takes 3 ns a row, a pass here 0.3.
 
     ```
-    values         5 3 4 1 7      each row looks 1 back, then 2, 4, …: few passes will do where
-    1 back         5 5 4 4 7      rows that are behind stand alone, as in most streams they do
+    values         5 3 4 1 7      each row looks 1 back, then 2, 4, …: few passes are enough where
+    1 back         5 5 4 4 7      late rows stand alone, as they do in most streams
     2 back         5 5 5 5 7
     ```
     """
@@ -47,15 +49,15 @@ def _running_max_of_many(values: Int64Array) -> Int64Array:
 def newest_before(
     writers: Int64Array, event_time_ns: Int64Array, newest_ns: Int64Array
 ) -> Int64Array:
-    """Return each row's newest earlier event of the same writer, and remember these rows.
+    """Return each row's newest earlier event of the same writer, and note these rows.
 
     Args:
         writers: shape (rows,), numbers.
         event_time_ns: shape (rows,).
-        newest_ns: shape (writers,), the newest event of each so far; it is brought up to date.
+        newest_ns: shape (writers,), the newest event of each so far; it is updated in place.
 
     Returns:
-        Shape (rows,); what `newest_ns` has for a writer's first row.
+        Shape (rows,); the value in `newest_ns` for a writer's first row.
     """
     if len(writers) == 0:
         return event_time_ns
@@ -68,9 +70,9 @@ def newest_before(
     before = np.empty_like(times)
     before[1:] = times[:-1]
     before[starts] = newest_ns[writer[starts]]
-    # One row earlier is the newest only while a writer is in order; redo the others.
-    behind = np.flatnonzero(times < before)
-    for group in np.unique(np.searchsorted(starts, behind, side="right") - 1):
+    # The row before is the newest only while a writer is in order; redo the other writers.
+    late = np.flatnonzero(times < before)
+    for group in np.unique(np.searchsorted(starts, late, side="right") - 1):
         start, stop = starts[group], stops[group]
         before[start + 1 : stop] = times[start : stop - 1]
         before[start:stop] = np.maximum.accumulate(before[start:stop])

@@ -1,4 +1,4 @@
-"""The policies that there are, by the words that users write, and what is one."""
+"""Policies of order, by the words that users write, and the check of custom ones."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ OURS = (
     AqKSlack,
     Ldop,
 )
-"""Those that call no code of the user's."""
+"""Policies that call no code of the user."""
 
 _WITHIN: dict[str, Callable[[int], Reorder]] = {
     "error": OrderedOrRefused,
     "late": AsTheyCome,
     "sort": SortedWithin,
 }
-_ASKED = ("text", "refuses", "sorts", "may_mix", "passes_late", "longest_ns", "begin")
+_MEMBERS = ("text", "refuses", "sorts", "may_mix", "passes_late", "longest_ns", "begin")
 
 
 def reorder_of(out_of_order: OrderWord | Reorder, disorder_ns: int) -> Reorder:
@@ -42,15 +42,15 @@ def reorder_of(out_of_order: OrderWord | Reorder, disorder_ns: int) -> Reorder:
 
     Args:
         out_of_order: a word for one of ours, or a policy.
-        disorder_ns: how far rows may be out; 0: not said.
+        disorder_ns: how far rows may be out of order; 0 if not set.
 
     Raises:
-        SettingError: it is none; or it has a disorder, and is a policy that has its own.
+        SettingError: `out_of_order` is neither; or a policy with its own bound also got a disorder.
     """
     if isinstance(out_of_order, str) and out_of_order in _WITHIN:
         return _WITHIN[out_of_order](disorder_ns)
     if out_of_order == "sequence":
-        found: Reorder = by_sequence()
+        policy: Reorder = by_sequence()
     elif isinstance(out_of_order, str):
         raise SettingError(
             f"out_of_order={out_of_order!r} must be 'error', 'sort', 'late' or 'sequence', or a "
@@ -58,17 +58,17 @@ def reorder_of(out_of_order: OrderWord | Reorder, disorder_ns: int) -> Reorder:
         )
     else:
         _refuse_no_reorder(out_of_order)
-        found = out_of_order
+        policy = out_of_order
     if disorder_ns:
         raise SettingError(
             f"disorder= is for out_of_order='error', 'sort' and 'late'; {out_of_order!r} has its "
-            "own bound: leave disorder away"
+            "own bound; omit disorder"
         )
-    return found
+    return policy
 
 
 def _refuse_no_reorder(given: Any) -> None:
-    missing = [name for name in _ASKED if not hasattr(given, name)]
+    missing = [name for name in _MEMBERS if not hasattr(given, name)]
     if missing or isinstance(given, type):
         what = f"it has no {missing[0]}" if missing else "it is a class: make one"
         if isinstance(given, FunctionType):

@@ -1,11 +1,11 @@
-"""What a source does with rows that come out of order: a policy, one of ours or any other.
+"""Policies for rows out of order in a source: their interface, and the simple ones.
 
-The policy, a `Reorder`, is frozen, and travels in the plan. What it knows while a source runs is
-in the `Reordering` that it begins. Beside it stands what every source does: rows behind its promise
-are late, and a promise never runs back.
+A policy, a `Reorder`, is frozen and travels in the plan. It begins a `Reordering`, which holds its
+state while a source runs. Two rules hold for every source: rows older than its promise are late,
+and a promise never runs back.
 
 ```
-event time   3   5   4   9   6   8    within 2, or more behind than that:
+event time   3   5   4   9   6   8    at most 2 older than the newest, or more:
 newest       3   5   5   9   9   9    refused   as they come   sorted
 promised     1   3   3   7   7   7
 late?        -   -   -   -   yes -    error     dropped        dropped
@@ -35,123 +35,119 @@ __all__ = [
 
 
 class Reordering(Protocol):
-    """The rows of one source being put in order. What it does may not depend on any clock.
+    """State of one source whose rows are put in order. It depends on no clock.
 
     Its class declares its state in STATE, or has `snapshot()` and `restore(state)`; see
     `runtime/model/state.py`.
     """
 
     def promised_ns(self, event_time_ns: Int64Array, newest_ns: Int64Array) -> Int64Array:
-        """Return what is promised from each row on: nothing older comes behind it.
+        """Return the promise from each row on: no older row follows.
 
-        It may run back; the source then keeps to what it has promised before.
+        The promise may run back; the source then keeps its earlier one.
 
         Args:
             event_time_ns: shape (rows,), rows > 0, the next of the input.
             newest_ns: shape (rows,), the newest event time of the input up to each row.
 
         Returns:
-            Shape (rows,), int64; START_NS for nothing.
+            Shape (rows,), int64; START_NS where nothing is promised.
         """
         ...
 
     def put(self, rows: Batch, promised_ns: int) -> Batch | None:
-        """Take rows, and return those that may leave now; None: none.
+        """Take rows, and return those that may leave now; None if none may.
 
-        None of them is late, unless the policy passes late rows on: then these are among them, and
-        leave at once, being older than what is promised.
+        No row is late, unless the policy passes late rows on: then these include late rows, which
+        leave at once, being older than the promise.
 
         Args:
-            rows: behind all that were put before; their stimulus times are their arrivals.
-            promised_ns: what the source has promised, these rows included. No row that is
-                older may be kept; of those that may stay, any.
+            rows: rows after all earlier ones; their stimulus times are their arrivals.
+            promised_ns: the source's promise, these rows included. No older row may be kept; the
+                others may be.
         """
         ...
 
     def rest(self) -> Batch | None:
-        """Return what is held, at the end of the input; None: nothing."""
+        """Return the rows held at the end of the input; None without any."""
         ...
 
 
 class Reorder(Protocol):
-    """A way to treat rows that are out of order. Frozen; must pickle."""
+    """Policy for rows that are out of order. Frozen; must pickle."""
 
     @property
     def text(self) -> str:
-        """How `explain` says it."""
+        """Text of the policy in `explain`."""
         ...
 
     @property
     def refuses(self) -> bool:
-        """Whether a row behind the promise ends the job. Otherwise it is dropped, and counted."""
+        """Whether a row older than the promise ends the job; else it is late."""
         ...
 
     @property
     def sorts(self) -> bool:
-        """Whether rows leave in the order of their event times, whoever wrote them."""
+        """Whether rows leave in the order of their event times, over all writers."""
         ...
 
     @property
     def may_mix(self) -> bool:
-        """Whether rows may leave in another order than that, and no error says so."""
+        """Whether rows may leave in another order, without an error."""
         ...
 
     @property
     def passes_late(self) -> bool:
-        """Whether a row behind the promise goes on, counted, rather than being dropped."""
+        """Whether a row older than the promise goes on, counted; else it is dropped."""
         ...
 
     @property
     def longest_ns(self) -> int:
-        """How far a row may be behind the newest without being late, at most, in event time.
+        """Most time by which a row may be older than the newest without being late.
 
         Zero: a source of several writers, each in order, promises nothing by itself.
         """
         ...
 
     def begin(self) -> Reordering:
-        """Return what puts the rows of one source in order."""
+        """Return a reordering for the rows of one source."""
         ...
 
 
 class _Within:
-    """What ours have in common: how far a row may be out is a setting of theirs."""
+    """Base of our policies that are set by a disorder."""
 
     disorder_ns: int
     passes_late = False
 
     @property
     def longest_ns(self) -> int:
-        """As far as it may be out."""
         return self.disorder_ns
 
     def begin(self) -> Reordering:
-        """Hold nothing."""
         return _Passing(self.disorder_ns)
 
 
 @dataclass(frozen=True)
 class OrderedOrRefused(_Within):
-    """A row that is further behind the newest than `disorder_ns` ends the job."""
+    """Policy that ends the job at a row more than `disorder_ns` older than the newest."""
 
     disorder_ns: int = 0
     refuses = True
     sorts = False
 
     @property
-    def may_mix(self) -> bool:
-        """Within what is no error, yes."""
+    def may_mix(self) -> bool:  # noqa: D102 - see Reorder
         return self.disorder_ns > 0
 
     @property
-    def text(self) -> str:
-        """How `explain` says it."""
+    def text(self) -> str:  # noqa: D102 - see Reorder
         return "in order, or an error"
 
 
 @dataclass(frozen=True)
 class AsTheyCome(_Within):
-    """A row that is further behind the newest than `disorder_ns` is late; others leave at once."""
+    """Policy that passes rows on as they come; late beyond `disorder_ns`."""
 
     disorder_ns: int = 0
     refuses = False
@@ -159,14 +155,13 @@ class AsTheyCome(_Within):
     may_mix = True
 
     @property
-    def text(self) -> str:
-        """How `explain` says it."""
-        return f"late behind {format_ns(self.disorder_ns)}"
+    def text(self) -> str:  # noqa: D102 - see Reorder
+        return f"late if more than {format_ns(self.disorder_ns)} older than the newest"
 
 
 @dataclass(frozen=True)
 class SortedWithin(_Within):
-    """Rows are held until the newest is `disorder_ns` ahead of them, and leave in order.
+    """Policy that holds rows until the newest is `disorder_ns` ahead, and sorts them.
 
     Raises:
         SettingError: `disorder_ns` is zero.
@@ -179,23 +174,24 @@ class SortedWithin(_Within):
 
     def __post_init__(self) -> None:
         if self.disorder_ns == 0:
-            raise SettingError("out_of_order='sort' needs disorder='…', how far events may be out")
+            raise SettingError(
+                "out_of_order='sort' needs disorder=, how far events may be out of order; write "
+                "disorder='2s', say"
+            )
 
     @property
-    def text(self) -> str:
-        """How `explain` says it."""
+    def text(self) -> str:  # noqa: D102 - see Reorder
         return f"sorted within {format_ns(self.disorder_ns)}"
 
-    def begin(self) -> Reordering:
-        """Hold rows from now on."""
+    def begin(self) -> Reordering:  # noqa: D102 - see Reorder
         return _Sorting(self.disorder_ns)
 
 
 class _Passing:
-    """Nothing is held.
+    """Reordering that holds no row.
 
     Attributes:
-        holds_nothing: so, for good; what a policy does not say is that it may hold rows.
+        holds_nothing: True here. A custom policy without it may hold rows.
     """
 
     STATE = Fields()
@@ -212,8 +208,8 @@ class _Passing:
         earliest_ns = START_NS + self._disorder_ns
         if newest_ns.item(0) < earliest_ns:  # the newest never runs back
             newest_ns = np.maximum(newest_ns, earliest_ns)
-        behind_ns: Int64Array = newest_ns - self._disorder_ns
-        return behind_ns
+        promised: Int64Array = newest_ns - self._disorder_ns
+        return promised
 
     def put(self, rows: Batch, promised_ns: int) -> Batch | None:
         del promised_ns
@@ -224,7 +220,7 @@ class _Passing:
 
 
 class _Sorting(_Passing):
-    """Rows are held for as long as an older one may come."""
+    """Reordering that holds a row while an older one may come."""
 
     STATE = Fields("_held")
 

@@ -1,6 +1,6 @@
-"""Order by sequence number: the settings of `out_of_order="sequence"`.
+"""Order by sequence number: settings of `out_of_order="sequence"`.
 
-What one writer's numbers mean is in `sequence_writer.py`, all writers of a source together are in
+The numbers of one writer are read in `sequence_writer.py`; all writers of a source are together in
 `sequence_order.py`.
 """
 
@@ -15,41 +15,40 @@ from slackwater.runtime.order.reorder import AsTheyCome, Reordering
 from slackwater.runtime.order.settings import is_number, is_whole
 
 FARTHEST = 1_000_000
-"""A number further ahead than this is not waited for: it begins a new numbering."""
+"""Default of `farthest`: a number further ahead starts a new numbering."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class BySequence:
-    """Rows of each writer leave in the order of their numbers. Source: [thesis] §3.2.1, §3.2.2.
+    """Policy by which each writer's rows leave in order of their numbers.
 
     Attributes:
-        timeout_ns: t_latency-th: the longest that a missing number is waited for, and that a
-            silent writer is.
-        alpha: how much the old value weighs in the average time between events, Eq. 3.2.
-        beta: how much it does in the average wait of events held, Eq. 3.7.
-        late: what to do with a row whose number was given up, or that is older than what was
-            promised: "drop" or "pass", which lets it go at once. Either way it is counted.
-        restart: when the wait for a missing number starts. "added": again with each row that is
-            put behind it, for the timeout as it is then; `timeout_ns` in all. "first": when the
-            first row comes that is behind it. Where events come densely the timeout is then as
-            short as the time between them, and nearly every gap is given up.
-        wraps: bits of the number, where it begins again at 0: 32 for 2**32 − 1, 0. None: it
+        timeout_ns: t_latency-th: the longest wait for a missing number, and for a silent writer.
+        alpha: the weight of the old value in the average time between events, Eq. 3.2.
+        beta: the weight of the old value in the average wait of held events, Eq. 3.7.
+        late: what happens to a row whose number was given up, or that is older than the promise:
+            "drop", or "pass": it leaves at once. It is counted either way.
+        restart: when the wait for a missing number starts. "added": again with each row held after
+            the gap, for the timeout at that moment; `timeout_ns` in all. "first": when the first
+            row after the gap comes. Where events come densely the timeout is then as short as the
+            time between them, and nearly every gap is given up.
+        wraps: the bits of the number, if it starts again at 0: 32 for 2**32 − 1, 0. None if it
             does not.
-        first: the number that each writer begins with, and begins again with. None: whatever
-            comes first.
+        first: the number that each writer starts with, and starts again with. None for any.
         merge: whether the source itself puts its writers' rows in one order of event time.
-        silent_ns: how long a writer is waited for that says nothing. None: as long as its missing
-            numbers, Eq. 3.11.
-        learns_from_late: whether a row that came too late counts as one that was waited for as
-            long, so that the next is. The thesis learns only from waits that were long enough.
-        farthest: a number that is further ahead begins a new numbering. With `wraps` a number
-            that seems to be ahead by half of all, or more, is one that has been passed.
-        least_ns: the shortest that a missing number is waited for, whatever Eq. 3.11 says. The
-            thesis has none; without it a pause in the arrivals, longer than those of late, ends
-            the wait (docs/benchmarks/order.md).
+        silent_ns: the longest wait for a silent writer. None: as for missing numbers, Eq. 3.11.
+        learns_from_late: whether the wait that a late row needed counts as a wait, so that the next
+            timeout is longer. The thesis learns only from waits that were long enough.
+        farthest: a number further ahead starts a new numbering. With `wraps` a number that seems
+            to be ahead by half of all numbers, or more, has been passed.
+        least_ns: the shortest wait for a missing number, whatever Eq. 3.11 says. The thesis has
+            none; without it a pause in the arrivals, longer than recent ones, ends the wait
+            (docs/benchmarks/order.md).
 
     Raises:
         SettingError: a weight, a word, `wraps`, `first` or `farthest` is out of its range.
+
+    Source: [thesis] §3.2.1, §3.2.2.
     """
 
     timeout_ns: int
@@ -70,8 +69,8 @@ class BySequence:
         for name, weight in (("alpha", self.alpha), ("beta", self.beta)):
             if not (is_number(weight) and 0 <= weight < 1):
                 raise SettingError(
-                    f"by_sequence: {name}={weight!r} must be at least 0 and below 1: so much the "
-                    "old value weighs in the average; the thesis has 0.6"
+                    f"by_sequence: {name}={weight!r} must be at least 0 and below 1, the weight of "
+                    "the old value in the average; the thesis has 0.6"
                 )
         for name, word, words in (
             ("late", self.late, ("drop", "pass")),
@@ -88,79 +87,74 @@ class BySequence:
         if self.least_ns > self.timeout_ns:
             raise SettingError(
                 f"by_sequence: least={format_ns(self.least_ns)} must be at most "
-                f"timeout={format_ns(self.timeout_ns)}, the longest that a number is waited for"
+                f"timeout={format_ns(self.timeout_ns)}, the longest wait for a number; raise "
+                "timeout or lower least"
             )
 
     def _check_numbers(self) -> None:
         if self.wraps is not None and not (is_whole(self.wraps) and 2 <= self.wraps <= 62):
             raise SettingError(
-                f"by_sequence: wraps={self.wraps!r} must be the bits of the number, 2 to 62 (32, "
-                "say), or None if it never begins again"
+                f"by_sequence: wraps={self.wraps!r} must be the bits of the number, 2 to 62; write "
+                "32, say, or None if it never starts again"
             )
         first, most = self.first, self.numbers
         if first is not None and not (is_whole(first) and 0 <= first < most):
             raise SettingError(
                 f"by_sequence: first={first!r} is no number that a writer can have: a whole one, "
-                f"from 0 to below {most:,}; or None for whatever comes first"
+                f"from 0 to below {most:,}; write None for whatever comes first"
             )
         if not (is_whole(self.farthest) and self.farthest >= 1):
             raise SettingError(
-                f"by_sequence: farthest={self.farthest!r} must be a whole number, 1 or more: so "
-                "far ahead a number may be and still be waited for"
+                f"by_sequence: farthest={self.farthest!r} must be a whole number, 1 or more, how "
+                f"far ahead a number may be; omit it for {FARTHEST:,}"
             )
 
     @property
     def numbers(self) -> int:
-        """How many numbers there are."""
+        """Count of distinct numbers."""
         return 1 << (63 if self.wraps is None else self.wraps)
 
     @property
     def reach(self) -> int:
-        """How far ahead a number may be: `farthest`, or as far as ahead is told from passed."""
+        """Most that a number may be ahead: `farthest`, or below half of all."""
         return min(self.farthest, self.numbers // 2 - 1)
 
     def unwrapped(self, number: int, highest: int) -> int:
-        """Return a number of the column as it goes on: the nearest to the highest so far.
+        """Return a number of the column, continued past its wraps: the nearest to `highest`.
 
-        Source: serial number arithmetic, RFC 1982; of half of all either way, the passed one.
+        Source: serial number arithmetic, RFC 1982; at half of all either way, the passed one.
         """
         half = self.numbers // 2
         return highest + (number - highest + half) % self.numbers - half
 
     def told(self, number: int) -> int:
-        """Return a number as its column has it; inside it goes on where that begins again."""
+        """Return a continued number as its column has it."""
         return number if self.wraps is None else number % self.numbers
 
     @property
-    def sorts(self) -> bool:
-        """Whether rows leave in the order of their event times."""
+    def sorts(self) -> bool:  # noqa: D102 - see Reorder
         return self.merge and not self.passes_late
 
     @property
-    def may_mix(self) -> bool:
-        """Whether rows of one writer may leave behind newer ones of it."""
+    def may_mix(self) -> bool:  # noqa: D102 - see Reorder
         return self.passes_late
 
     @property
-    def passes_late(self) -> bool:
-        """Whether late rows go on."""
+    def passes_late(self) -> bool:  # noqa: D102 - see Reorder
         return self.late == "pass"
 
     @property
-    def longest_ns(self) -> int:
-        """As long as a row may wait."""
+    def longest_ns(self) -> int:  # noqa: D102 - see Reorder
         return self.timeout_ns
 
     @property
-    def text(self) -> str:
-        """How `explain` says it."""
+    def text(self) -> str:  # noqa: D102 - see Reorder
         words = f"by sequence number, gaps given up after {format_ns(self.timeout_ns)} at most"
         late = "passed on" if self.passes_late else "dropped"
         return f"{words}, late ones {late}" + (", writers merged" if self.merge else "")
 
-    def begin(self) -> Reordering:
-        """Hold nothing: the rows have been put in order by their numbers (`sequence_order.py`)."""
-        return AsTheyCome().begin()
+    def begin(self) -> Reordering:  # noqa: D102 - see Reorder
+        return AsTheyCome().begin()  # the numbers have put the rows in order (`sequence_order.py`)
 
 
 def by_sequence(  # noqa: PLR0913 - a word for each setting
@@ -181,8 +175,8 @@ def by_sequence(  # noqa: PLR0913 - a word for each setting
     """Return `out_of_order=` of a source whose rows are numbered by `sequence=`.
 
     Args:
-        timeout: the longest that a missing number is waited for. 500 ms unless told, as in the
-            thesis' experiments (Query 5.3).
+        timeout: the longest wait for a missing number. By default 500 ms, as in the thesis'
+            experiments (Query 5.3).
         alpha: as in `BySequence`; so are all others.
         beta: the same.
         late: the same.
@@ -196,7 +190,7 @@ def by_sequence(  # noqa: PLR0913 - a word for each setting
         least: its `least_ns`, as a length of time.
 
     Raises:
-        SettingError: one is out of its range.
+        SettingError: a setting is out of its range.
 
     Source: [thesis] §3.2.1, §3.2.2; α, β, the timeout and what to do with late rows are parameters
     4 to 7 of its §4. The others are ours.

@@ -1,4 +1,4 @@
-"""A `Numbering` takes a `Piece` of the rows, and tells their `Fates`."""
+"""Fates of numbered rows: a `Numbering` takes a `Piece` and notes its `Fates`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from slackwater.runtime.model import Int64Array
 
 @dataclass(slots=True)
 class Piece:
-    """Some rows of the input, by writer, and in the order of their coming within each.
+    """Rows of the input, by writer, and in the order of their coming within each.
 
     Attributes:
         rows: shape (rows,), the place of each in the order of its coming.
@@ -18,7 +18,7 @@ class Piece:
         event_ns: shape (rows,), event times.
         before_ns: shape (rows,), the newest event time of its writer before each.
         newest_at: shape (rows,), the last position up to each whose event was the newest of its
-            writer; it may be of the writer before; -1: none.
+            writer; it may belong to the writer before; −1 if there is no such row.
     """
 
     rows: Int64Array
@@ -32,18 +32,18 @@ class Piece:
 
 @dataclass(slots=True)
 class Fates:
-    """Fates of the rows of a piece, and when: at a row of it, or, below zero, at a moment.
+    """Fates of a piece's rows, by place: a row, or, below zero, a moment.
 
     Attributes:
-        released: (ids, one place for all of them or one for each), in the order of leaving.
+        released: (ids, one place for all of them or a place for each), in the order of leaving.
         moments: (when a wait ended, its writer); place −1 − n is the n-th of these.
-        late: (place, id) of each row whose number had been given up or lay behind the first.
-        unknown: places of rows behind all that is remembered.
+        late: (place, id) of each row whose number had been given up or was below the first.
+        unknown: places of rows with numbers below all remembered ones.
         duplicates: places of rows whose number had come before.
         given_up: (place, how many numbers).
-        renumbered: places of rows with which a new numbering began.
-        silent_ns: shape (rows,), by place: when its writer is silent if nothing follows; None: not
-            wanted.
+        renumbered: places of rows that started a new numbering.
+        silent_ns: shape (rows,), by place: when the row's writer is silent if nothing follows; None
+            if the source has one writer.
     """
 
     released: list[tuple[Int64Array, Int64Array | int]] = field(default_factory=list)
@@ -56,6 +56,6 @@ class Fates:
     silent_ns: Int64Array | None = None
 
     def moment(self, ended_ns: int, writer: int) -> int:
-        """Add the moment at which a wait ended, and return its place."""
+        """Add the moment at which a wait ended; return its place."""
         self.moments.append((ended_ns, writer))
         return -len(self.moments)

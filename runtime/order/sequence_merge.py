@@ -1,9 +1,9 @@
-"""The writers of one source put in one order of event time, behind the order of each.
+"""Merge of one source's writers, each in order, into one order of event time.
 
 ```
 promised   5    9    9    12
 came       5    11   9    10      9 is as old as may be, 10 was promised away: late no, yes
-leaves     5         9    11 …    once nothing older can come
+leaves     5         9    11 …    once no older row can come
 ```
 """
 
@@ -18,26 +18,26 @@ from slackwater.runtime.order.steps import StepTally
 
 
 class SequenceMerge:
-    """Holds rows until their source has promised nothing older.
+    """Merge that holds rows until their source has promised no older one.
 
     Source: the synchronizing component of [thesis] §3.2.2. Differs: it waits for all writers that
     are not silent at once, by their promises, rather than for one after the other.
 
     Args:
-        passes_late: whether rows that are older than what was promised leave at once; otherwise
-            they are left out. Both are counted.
+        passes_late: whether rows older than the promise leave at once; else they are dropped. Both
+            are counted.
     """
 
     STATE = Fields("_held", "_writers")
 
     def __init__(self, *, passes_late: bool) -> None:
         self._passes_late = passes_late
-        self._held: Batch | None = None  # in the order of their coming
+        self._held: Batch | None = None  # in the order in which rows came
         self._writers = np.empty(0, dtype=np.int64)
 
     @property
     def rows(self) -> int:
-        """How many are held."""
+        """Number of rows held."""
         return len(self._writers)
 
     def merged(
@@ -49,14 +49,14 @@ class SequenceMerge:
         *,
         is_end: bool,
     ) -> Leaving:
-        """Return what may leave by now, at the step that lets it.
+        """Return the rows that may leave by now, each at the step that releases it.
 
         Args:
-            leaving: in the order of each writer.
-            promised_ns: shape (steps,), from each step on.
-            before_ns: what was promised before.
-            tally: where late rows are counted.
-            is_end: nothing will follow: all leave.
+            leaving: rows in the order of each writer.
+            promised_ns: shape (steps,), the promise from each step on.
+            before_ns: the promise before.
+            tally: the counts, for late rows.
+            is_end: whether no row will follow: then all leave.
         """
         floor_ns = np.append(before_ns, promised_ns)[leaving.at]
         leaving.count_late(leaving.batch.event_time_ns < floor_ns, tally, passes=self._passes_late)
@@ -73,7 +73,7 @@ class SequenceMerge:
         steps = len(promised_ns)
         if is_end:
             leaves_at = np.minimum(leaves_at, steps - 1)
-        order = np.lexsort((batch.event_time_ns, leaves_at))  # stable: ties as they came
+        order = np.lexsort((batch.event_time_ns, leaves_at))  # stable: ties in order of arrival
         gone = order[: leaves_at[order].searchsorted(steps)]
         stays = np.ones(len(at), dtype=np.bool_)
         stays[gone] = False

@@ -1,11 +1,11 @@
-"""All numbered writers of one source: rows as they came in, rows as they leave out.
+"""Order of all numbered writers of one source: rows in, steps out.
 
 ```
 rows by writer ─▶ Numbering each ─▶ what leaves when ─▶ steps ─▶ what is promised ─▶ (merged)
    runs of numbers     gaps            in time order    Silence: the least over writers
 ```
 
-What is done depends on rows and arrivals alone, never on how they are cut.
+The result depends on rows and arrivals alone, never on how they are cut into calls.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ class NumberedRows:
 
     Attributes:
         batch: the rows.
-        writers: numbers of the writers, from 0; None: there is one.
-        number: of each in its writer's sequence.
+        writers: numbers of the writers, from 0; None if there is one.
+        number: the number of each in its writer's sequence.
         clock_ns: the newest arrival up to each.
         before_ns: the newest event time of its writer before each.
     """
@@ -56,11 +56,11 @@ class NumberedRows:
 
 
 class SequenceOrder:
-    """Puts the rows of each writer in the order of their numbers.
+    """Order of the rows of each writer by their numbers.
 
     Source: [thesis] §3.2.1 for each writer, §3.2.2 for all of them. Differs: rows of several
-    writers leave as they are in order within each, and the gate behind puts writers together,
-    unless `merge` has it done here.
+    writers leave in the order of each writer, and the next gate merges writers, unless `merge`
+    does it here.
 
     Args:
         policy: the settings.
@@ -90,12 +90,13 @@ class SequenceOrder:
         self._merge = SequenceMerge(passes_late=policy.passes_late) if policy.merge else None
 
     def extend(self, rows: NumberedRows | Batch, *, until_ns: int, is_end: bool = False) -> Steps:
-        """Take rows, and return what leaves as arrivals come up to `until_ns`.
+        """Take rows; return the rows that leave as arrivals come up to `until_ns`.
 
         Args:
-            rows: behind all that came before; or an empty batch, if time has passed and none came.
-            until_ns: the newest arrival; waits that end before have ended.
-            is_end: nothing will follow: what is held leaves.
+            rows: rows after all earlier ones; or an empty batch, if time has passed and no row
+                came.
+            until_ns: the newest arrival; waits that end before it have ended.
+            is_end: whether no row will follow: then all rows held leave.
         """
         if isinstance(rows, Batch):
             none = np.empty(0, dtype=np.int64)
@@ -107,31 +108,31 @@ class SequenceOrder:
             self._silence.make_room(len(self._writers))
             fates.silent_ns = np.zeros(len(rows.number), dtype=np.int64)
         for writer, number, start, stop in runs:
-            one = self._writers[writer]
-            one.take(number, start, stop, piece, fates)
-            if one.due_ns is not None:
+            numbering = self._writers[writer]
+            numbering.take(number, start, stop, piece, fates)
+            if numbering.due_ns is not None:
                 self._has_gap.add(writer)
         for writer in sorted(self._has_gap):
             self._writers[writer].pass_time(until_ns, fates)
         if is_end:
-            at = fates.moment(until_ns, _NOBODY)
+            at = fates.moment(until_ns, _NO_WRITER)
             for writer in sorted(self._has_gap):
                 self._writers[writer].finish(at, fates)
-        self._has_gap = {one for one in self._has_gap if self._writers[one].due_ns is not None}
+        self._has_gap = {n for n in self._has_gap if self._writers[n].due_ns is not None}
         ends = None
         if self._silence is not None and fates.silent_ns is not None:
             silent_ns = fates.silent_ns[piece.rows]
             ends = self._silence.ends(writers, piece.clock_ns, silent_ns, until_ns)
-        silences = None if ends is None else (ends.ended_ns, ends.who)
+        silences = None if ends is None else (ends.ended_ns, ends.writers)
         line = StepLine(rows.clock_ns, fates.moments, silences)
         spoken = (writers, line.of_row[piece.rows])
         return self._steps(rows, fates, line, spoken, ends, is_end=is_end)
 
     def due_ns(self) -> int | None:
-        """Return up to when arrivals may come and no wait ends; None: for ever."""
-        due = [self._writers[one].due_ns for one in self._has_gap]
-        silent = None if self._silence is None else self._silence.next_ns()
-        return min([one for one in (*due, silent) if one is not None], default=None)
+        """Return the last arrival at which no wait has ended; None if no wait ends."""
+        dues_ns = [self._writers[writer].due_ns for writer in self._has_gap]
+        silent_ns = None if self._silence is None else self._silence.next_ns()
+        return min([due_ns for due_ns in (*dues_ns, silent_ns) if due_ns is not None], default=None)
 
     @property
     def rows_held(self) -> int:
@@ -140,7 +141,7 @@ class SequenceOrder:
 
     def after_restore(self) -> None:
         """Find the writers with a gap."""
-        self._has_gap = {n for n, one in enumerate(self._writers) if one.due_ns is not None}
+        self._has_gap = {n for n, writer in enumerate(self._writers) if writer.due_ns is not None}
 
     def _new_numbering(self, writer: int) -> Numbering:
         return Numbering(writer, self._policy)
@@ -152,7 +153,7 @@ class SequenceOrder:
     ) -> tuple[Piece, Int64Array, list[tuple[int, int, int, int]]]:
         """Return the rows by writer, each row's writer, and runs of consecutive numbers.
 
-        A run is (writer, its first number as the column has it, start, stop).
+        A run is (writer, its first number as in the column, start, stop).
         """
         count = len(rows.number)
         ids = np.arange(self._next_id, self._next_id + count)
@@ -183,7 +184,7 @@ class SequenceOrder:
         starts = is_run.nonzero()[0]
         stops = np.append(starts[1:], count)
         columns = (writers[starts], number[starts], starts, stops)
-        return piece, writers, list(zip(*(one.tolist() for one in columns), strict=True))
+        return piece, writers, list(zip(*(column.tolist() for column in columns), strict=True))
 
     # -- rows out -----------------------------------------------------------------------
 
@@ -210,7 +211,7 @@ class SequenceOrder:
             if self._policy.passes_late:
                 fates.released += [(np.array([row]), at) for at, row in fates.late]
         first_id = self._next_id - len(rows.number)
-        leaving = self._pool.taken(rows.batch, rows.writers, first_id, fates, line)
+        leaving = self._pool.take(rows.batch, rows.writers, first_id, fates, line)
         if self._policy.passes_late and fates.late:
             leaving.is_late = np.isin(leaving.ids, [row for _, row in fates.late])
         newest_ns = self._keep_in_time(leaving, tally)
@@ -230,7 +231,7 @@ class SequenceOrder:
         return Steps(leaving.batch, line.time_ns, line.row_of, leaves, promised_ns, tally.totals())
 
     def _keep_in_time(self, leaving: Leaving, tally: StepTally) -> Int64Array:
-        """Leave out, or count, what is older than its writer's rows that have left.
+        """Drop, or count, rows older than those of their writer that have left.
 
         Returns:
             Shape (rows,), the newest event time of its writer that has left, with each row.
@@ -247,4 +248,4 @@ class SequenceOrder:
         return np.maximum(before_ns, leaving.batch.event_time_ns)
 
 
-_NOBODY = -1
+_NO_WRITER = -1

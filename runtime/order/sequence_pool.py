@@ -1,4 +1,4 @@
-"""Rows that wait for a number, and those that leave: taken out in the order of steps."""
+"""Pool of rows that wait for a number, and rows that leave it."""
 
 from __future__ import annotations
 
@@ -19,11 +19,12 @@ class Leaving:
 
     Attributes:
         batch: the rows.
-        ids: which they are.
-        writers: of each its writer's number.
-        at: at which step.
-        is_late: those that are counted as late; None: none.
-        kept: of the rows that there were before `count_late` those that are still here.
+        ids: the number of each row of the input.
+        writers: the number of its writer.
+        at: the step at which it leaves.
+        is_late: whether it is counted as late; None if no row is.
+        kept: indices of the rows that the last `count_late` kept, among those before it; None if it
+            kept all.
     """
 
     batch: Batch
@@ -34,7 +35,7 @@ class Leaving:
     kept: Int64Array | None = None
 
     def count_late(self, late: BoolArray, tally: StepTally, *, passes: bool) -> None:
-        """Count rows as late that are not yet, and leave them out unless they are to be passed."""
+        """Count rows as late that are not yet counted, and drop them unless `passes`."""
         if self.is_late is not None:
             late = late & ~self.is_late
         if not late.any():
@@ -49,7 +50,7 @@ class Leaving:
 
 
 class Pool:
-    """The rows that wait for a number. All that came together is copied once a piece, if any is."""
+    """Rows that wait for a number; if any does, they are copied once a piece."""
 
     STATE = Fields("_held", "_ids", "_writers")
 
@@ -60,19 +61,19 @@ class Pool:
 
     @property
     def rows(self) -> int:
-        """How many wait."""
+        """Number of rows that wait."""
         return len(self._ids)
 
-    def taken(
+    def take(
         self, batch: Batch, writers: Int64Array | None, first_id: int, fates: Fates, line: StepLine
     ) -> Leaving:
         """Return the rows that leave; keep those that wait.
 
         Args:
             batch: rows that have come.
-            writers: shape (rows,), of each its writer's number; None: 0.
-            first_id: of the first of them; the others follow.
-            fates: what became of them, and of those that waited.
+            writers: shape (rows,), the number of each one's writer; None if all are 0.
+            first_id: the id of the first of them; the others follow.
+            fates: the fates of these rows and of those that waited.
             line: the steps.
         """
         rows, held = len(batch), len(self._ids)
@@ -101,9 +102,9 @@ def _in_time(fates: Fates, line: StepLine) -> tuple[Int64Array, Int64Array]:
     """Return (ids of rows that leave, at which step), in the order of leaving."""
     if not fates.released:
         return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
-    ids = np.concatenate([one for one, _ in fates.released])
+    ids = np.concatenate([part for part, _ in fates.released])
     places = np.concatenate(
-        [np.full(len(one), at) if isinstance(at, int) else at for one, at in fates.released]
+        [np.full(len(part), at) if isinstance(at, int) else at for part, at in fates.released]
     )
     at = line.steps(places)
     if bool((at[1:] >= at[:-1]).all()):

@@ -1,4 +1,4 @@
-"""What several numbered writers promise together: the least that was released of those that speak.
+"""Promise of several numbered writers: the least released event time of those not silent.
 
 ```
 clock      0    10   20   30   31   40     b's timeout is 15
@@ -22,30 +22,31 @@ from slackwater.runtime.progress.frontier_of_rows import Told, frontier_of_rows
 
 @dataclass(frozen=True, slots=True)
 class Ends:
-    """Whose silence was too long, in a piece of the input.
+    """Ends of writers' waits in a piece of the input: who fell silent, and when.
 
     Attributes:
-        ended_ns: when, of those that spoke before, then of those that spoke in it; `who`, likewise.
-        was_silent: shape (writers,), who was before.
-        fallen: those of the writers that had spoken before the piece.
-        within: the rows, by writer, behind which one fell silent.
+        ended_ns: when, first of `fallen`, then of `within`.
+        writers: the writer of each.
+        was_silent: shape (writers,), whether a writer was silent before the piece.
+        fallen: writers that spoke before the piece and fell silent in it.
+        within: rows, by writer, after which the writer fell silent.
     """
 
     ended_ns: Int64Array
-    who: Int64Array
+    writers: Int64Array
     was_silent: BoolArray
     fallen: Int64Array
     within: Int64Array
 
 
 class Silence:
-    """Who is silent when. Source: [thesis] §3.2.2, the flag of a source that has timed out.
+    """Silence of writers. Source: [thesis] §3.2.2, the flag of a timed-out source.
 
-    Differs: of writers that have not been heard of nobody knows; they are waited for until
-    `longest_ns` behind the first arrival.
+    Differs: nothing is known of writers that have not been heard; the source waits for them until
+    `longest_ns` after the first arrival.
 
     Args:
-        longest_ns: the longest that anybody is waited for.
+        longest_ns: the longest wait for a writer.
 
     Attributes:
         released_ns: shape (writers,), the newest event time released of each.
@@ -61,7 +62,7 @@ class Silence:
         self._is_silent = np.empty(0, dtype=np.bool_)
 
     def make_room(self, writers: int) -> None:
-        """Know so many writers."""
+        """Make room for `writers` writers."""
         new = writers - len(self.released_ns)
         if new > 0:
             never = np.full(new, START_NS, dtype=np.int64)
@@ -76,13 +77,13 @@ class Silence:
         silent_ns: Int64Array,
         until_ns: int,
     ) -> Ends:
-        """Return when writers were silent for too long, before `until_ns`, and remember who is.
+        """Return the writers that fell silent before `until_ns`, and note who is silent.
 
         Args:
             writers: shape (rows,), in the order by writer, and of coming within each.
             clock_ns: shape (rows,), the newest arrival up to each row.
-            silent_ns: shape (rows,), when its writer is silent if nothing follows it.
-            until_ns: how far arrivals have come.
+            silent_ns: shape (rows,), when its writer is silent if nothing follows the row.
+            until_ns: the newest arrival.
         """
         if self._first_ns is None and len(clock_ns):
             self._first_ns = int(clock_ns.min())
@@ -90,18 +91,18 @@ class Silence:
         is_first = np.append(True, is_last[:-1])[: len(writers)]
         next_ns = np.where(is_last, until_ns, np.append(clock_ns[1:], 0)[: len(writers)])
         within = (silent_ns < next_ns).nonzero()[0]
-        # Those that spoke in earlier pieces, up to their first row in this one.
+        # Writers that spoke in earlier pieces, up to their first row in this piece.
         first_ns = np.full(len(self._silent_ns), until_ns, dtype=np.int64)
         first_ns[writers[is_first]] = clock_ns[is_first]
         was_silent = self._is_silent.copy()
         fallen = (~was_silent & (self._silent_ns < first_ns)).nonzero()[0]
         ended_ns = np.concatenate((self._silent_ns[fallen], silent_ns[within]))
-        who = np.concatenate((fallen, writers[within]))
+        fell = np.concatenate((fallen, writers[within]))
         spoke = writers[is_last]
         self._is_silent[fallen] = True
         self._is_silent[spoke] = silent_ns[is_last] < until_ns
         self._silent_ns[spoke] = silent_ns[is_last]
-        return Ends(ended_ns, who, was_silent, fallen, within)
+        return Ends(ended_ns, fell, was_silent, fallen, within)
 
     def least_ns(
         self,
@@ -110,16 +111,16 @@ class Silence:
         ends: Ends,
         line: StepLine,
     ) -> Int64Array:
-        """Return the least over the writers that are not silent, at each step, and remember it.
+        """Return the least event time over writers not silent, at each step, and note it.
 
         Args:
-            spoken: (writer, step) of each row read, as `ends` was given them.
-            left: (writer, step, newest event time of its writer up to there) of each that left.
-            ends: what `ends` returned.
+            spoken: (writer, step) of each row read, as given to `ends`.
+            left: (writer, step, newest event time of its writer up to there) of each row that left.
+            ends: the result of `ends`.
             line: the steps.
 
         Returns:
-            Shape (steps,); START_NS where nobody speaks.
+            Shape (steps,); START_NS where all writers are silent.
         """
         steps, known = len(line.time_ns), len(self.released_ns)
         rows, leaving, fallen = len(spoken[0]), len(left[0]), len(ends.fallen)
@@ -137,14 +138,14 @@ class Silence:
         if self._first_ns is not None:
             unknown_ns = self._first_ns + self._longest_ns
             unknown_until = int(line.time_ns.searchsorted(unknown_ns, side="right"))
-        told = Told(writer, step, value, speaks_until, is_value, is_spoken)
+        heard = Told(writer, step, value, speaks_until, is_value, is_spoken)
         promised_ns, self.released_ns = frontier_of_rows(
-            told, steps=steps, unknown_until=unknown_until
+            heard, steps=steps, unknown_until=unknown_until
         )
         promised_ns[promised_ns == END_NS] = START_NS
         return promised_ns
 
     def next_ns(self) -> int | None:
-        """Return when the next writer is silent if nothing comes; None: none is waited for."""
-        waited = self._silent_ns[~self._is_silent]
-        return int(waited.min()) if len(waited) else None
+        """Return when the next writer falls silent if nothing comes; None if none is awaited."""
+        awaited_ns = self._silent_ns[~self._is_silent]
+        return int(awaited_ns.min()) if len(awaited_ns) else None

@@ -1,4 +1,4 @@
-"""The numbers of one writer: what is expected, what waits behind a gap, what was given up.
+"""Numbering of one writer: the expected number, held rows, numbers given up.
 
 ```
 came       1  2  4  5  6  3        7  9  …        12 ms later
@@ -6,8 +6,8 @@ expected   1  2  3        3        7  8           8 is given up
 leaves     1  2           3 4 5 6  7              9
 ```
 
-Rows come here as runs of consecutive numbers, so rows in order cost nothing each but what the
-timeout learns from them.
+Rows come here as runs of consecutive numbers, so the only cost of a row in order is that the
+timeout learns from it.
 """
 
 from __future__ import annotations
@@ -34,22 +34,22 @@ class _Held:
 
     first: int
     last: int
-    opened_ns: int  # when the first row came that was behind this gap
+    opened_ns: int  # when the first row after this gap came
     deadline_ns: int
     ids: list[Int64Array]
     came_ns: list[Int64Array]
 
 
 class Numbering:
-    """One writer. Source: [thesis] §3.2.1, Fig. 4.2.
+    """Numbering of one writer. Source: [thesis] §3.2.1, Fig. 4.2.
 
     Args:
-        writer: its number.
+        writer: the writer's number.
         policy: the settings.
 
     Attributes:
-        due_ns: when the first gap is given up, if nothing comes up to then; None: there is none.
-        expected: the next number; None: no row has come.
+        due_ns: when the first gap is given up if nothing comes up to then; None without a gap.
+        expected: the next number; None before any row.
     """
 
     STATE = Fields(
@@ -91,18 +91,18 @@ class Numbering:
         self.due_ns: int | None = None
         self.expected: int | None = None
         self._first = 0
-        self._began_ns = START_NS  # event time of the row with which the numbering began anew
+        self._began_ns = START_NS  # event time of the row that started a new numbering
         self._before: int | None = None  # the highest number of the numbering before
-        self._highest: int | None = None  # the highest that has come of this one
-        self._older: int | None = None  # up to here numbers are of events older than the newest
+        self._highest: int | None = None  # the highest number of this numbering so far
+        self._older: int | None = None  # numbers up to this are of events older than the newest
         self._held: list[_Held] = []  # by number
         self._given_up = GivenUp()
-        self._timer_ns = START_NS  # when it ends that each row put behind a gap starts again
+        self._timer_ns = START_NS  # end of the timer that each row held after a gap restarts
 
     def take(self, number: int, start: int, stop: int, piece: Piece, fates: Fates) -> None:
         """Take rows [start, stop) of a piece, whose numbers are consecutive.
 
-        The first is as its column has it: where that begins again is seen here, row by row.
+        The first number is as in the column: where numbers start again is decided here, row by row.
         """
         clock = piece.clock
         while start < stop:
@@ -118,21 +118,21 @@ class Numbering:
             elif number > self.expected:
                 end = self._ahead(number, start, stop, piece, fates)
                 number, start = number + end - start, end
-            elif self._is_anew(number, start, piece):
-                self._begin_anew(number, start, piece, fates)
+            elif self._starts_numbering(number, start, piece):
+                self._renumber(number, start, piece, fates)
             else:
-                self._behind(number, start, piece, fates)
+                self._take_passed(number, start, piece, fates)
                 number, start = number + 1, start + 1
 
     def pass_time(self, now_ns: int, fates: Fates) -> None:
-        """Give up the gaps whose wait has ended before now, and release what waited for them."""
+        """Give up gaps whose wait has ended before now, and release the rows after them."""
         while self.due_ns is not None and self.due_ns < now_ns:
             ended_ns = self.due_ns
             self._give_up(fates.moment(ended_ns, self.writer), fates)
             self._look_at_gap(ended_ns)
 
     def finish(self, at: int, fates: Fates) -> None:
-        """Nothing will follow: give up every gap."""
+        """Give up every gap at the end of the input."""
         while self._held:
             self._give_up(at, fates)
         self.due_ns = None
@@ -140,7 +140,7 @@ class Numbering:
     # -- rows that leave ----------------------------------------------------------------
 
     def _in_order(self, number: int, start: int, stop: int, piece: Piece, fates: Fates) -> int:
-        """Release rows from the expected number on; return the position behind the last."""
+        """Release rows from the expected number on; return the position after the last."""
         clock = piece.clock
         if self._held and self.due_ns is not None:
             stop = min(stop, start + self._held[0].first - number)
@@ -162,7 +162,7 @@ class Numbering:
         return stop
 
     def _fill(self, at: int, now_ns: int, fates: Fates) -> None:
-        """The gap is closed: release what waited for it."""
+        """Release the rows that waited for a gap that is now closed."""
         freed = self._held.pop(0)
         self.timeout.waited((now_ns - np.concatenate(freed.came_ns)).tolist())
         fates.released += [(ids, at) for ids in freed.ids]
@@ -180,20 +180,20 @@ class Numbering:
     # -- rows that wait -----------------------------------------------------------------
 
     def _ahead(self, number: int, start: int, stop: int, piece: Piece, fates: Fates) -> int:
-        """Hold rows whose number is behind a gap; return the position behind the last."""
+        """Hold rows whose number is after a gap; return the position after the last."""
         held, policy = self._held, self._policy
         assert self.expected is not None, "a row has come"
         highest = self._top
         if number > highest and self._is_of_before(number, highest, piece.event_ns.item(start)):
-            self._is_late(start, piece, fates)
+            self._note_late(start, piece, fates)
             return start + 1
         if number - highest > policy.reach:
-            self._begin_anew(number, start, piece, fates)
+            self._renumber(number, start, piece, fates)
             return start
-        place = bisect_right(held, number, key=lambda one: one.first)
+        place = bisect_right(held, number, key=lambda waiting: waiting.first)
         if place and number <= held[place - 1].last:
-            if self._is_anew(number, start, piece):
-                self._begin_anew(number, start, piece, fates)
+            if self._starts_numbering(number, start, piece):
+                self._renumber(number, start, piece, fates)
                 return start
             fates.duplicates.append(int(piece.rows[start]))
             self._spoke(piece.rows[start : start + 1], piece.clock_ns[start : start + 1], fates)
@@ -243,7 +243,7 @@ class Numbering:
             held.insert(place, added)
 
     def _look_at_gap(self, now_ns: int) -> None:
-        """Say when the first gap is given up: not before now."""
+        """Set when the first gap is given up: not before now."""
         if not self._held:
             self.due_ns = None
             return
@@ -253,41 +253,42 @@ class Numbering:
             due_ns = min(self._timer_ns, first.opened_ns + self._policy.timeout_ns)
         self.due_ns = max(due_ns, now_ns)
 
-    # -- rows behind --------------------------------------------------------------------
+    # -- rows with a passed number ------------------------------------------------------
 
-    def _behind(self, number: int, start: int, piece: Piece, fates: Fates) -> None:
-        """Say what a row is whose number has been passed."""
+    def _take_passed(self, number: int, start: int, piece: Piece, fates: Fates) -> None:
+        """Note whether a row with a passed number is late, a duplicate or unknown."""
         if piece.event_ns[start] < self._began_ns:  # of the numbering before
-            self._is_late(start, piece, fates)
+            self._note_late(start, piece, fates)
             return
         opened_ns = self._given_up.take(number)
         if opened_ns is not None:
             if self._policy.learns_from_late:
                 self.timeout.waited([piece.clock[start] - opened_ns])
-            self._is_late(start, piece, fates)
+            self._note_late(start, piece, fates)
         elif number < self._first:
-            # Before the first that came: those between are missing just as well.
+            # Below the first number that came: the numbers between are missing, too.
             if number + 1 < self._first:
                 last = self._first - 1
                 self._given_up.add(number + 1, last, opened_ns=piece.clock[start])
             self._first = number
-            self._is_late(start, piece, fates)
+            self._note_late(start, piece, fates)
         else:
             known = fates.unknown if self._given_up.is_forgotten(number) else fates.duplicates
             known.append(int(piece.rows[start]))
             self._spoke(piece.rows[start : start + 1], piece.clock_ns[start : start + 1], fates)
 
-    def _is_late(self, start: int, piece: Piece, fates: Fates) -> None:
+    def _note_late(self, start: int, piece: Piece, fates: Fates) -> None:
         fates.late.append((int(piece.rows[start]), int(piece.ids[start])))
         self._spoke(piece.rows[start : start + 1], piece.clock_ns[start : start + 1], fates)
 
     # -- a numbering begins -------------------------------------------------------------
 
-    def _is_anew(self, number: int, start: int, piece: Piece) -> bool:
-        """Whether a number that was passed is of a new numbering: its event is the newest of all.
+    def _starts_numbering(self, number: int, start: int, piece: Piece) -> bool:
+        """Whether a passed number starts a new numbering: its event is the newest.
 
-        A row that is late, or comes twice, happened before others that have come. One of the very
-        time of the newest, by a coarse clock, did so if that number's events are older.
+        A row that is late, or comes twice, happened before others that have come. By a coarse clock
+        its event may have exactly the newest time; then it is an old row if that number's events
+        are older.
         """
         event_ns, newest_ns = piece.event_ns.item(start), piece.before_ns.item(start)
         if event_ns == newest_ns:
@@ -295,14 +296,14 @@ class Numbering:
         return event_ns > newest_ns
 
     def _is_of_before(self, number: int, highest: int, event_ns: int) -> bool:
-        """Whether a number ahead is of the numbering before: this one had not got so far."""
+        """Whether a number ahead is of the numbering before the current one."""
         if event_ns != self._began_ns or self._before is None:
             return event_ns < self._began_ns
-        # By a coarse clock it may be of either, and is of the one that it is nearer to.
+        # By a coarse clock it may be of either numbering; the nearer one is chosen.
         return abs(number - self._before) < min(number, self._before) - highest
 
     def _came(self, number: int, start: int, stop: int, piece: Piece) -> None:
-        """Remember the highest number, and up to which all are of events older than the newest."""
+        """Note the highest number, and the highest whose events are older than the newest."""
         at, highest = piece.newest_at[stop - 1], self._highest
         if at > start:
             self._older = number + at - start - 1
@@ -313,11 +314,10 @@ class Numbering:
 
     @property
     def _top(self) -> int:
-        """The highest number that is expected or held."""
         assert self.expected is not None, "a row has come"
         return self._held[-1].last if self._held else self.expected - 1
 
-    def _begin_anew(self, number: int, start: int, piece: Piece, fates: Fates) -> None:
+    def _renumber(self, number: int, start: int, piece: Piece, fates: Fates) -> None:
         at = int(piece.rows[start])
         self.finish(at, fates)
         fates.renumbered.append(at)
@@ -337,7 +337,7 @@ class Numbering:
     # -- silence ------------------------------------------------------------------------
 
     def _spoke(self, rows: Int64Array, clock_ns: Int64Array, fates: Fates) -> None:
-        """Say when it is silent if nothing follows: not while a gap may still be filled."""
+        """Set when the writer is silent: not while it may fill a gap."""
         if fates.silent_ns is None or not len(rows):
             return
         until_ns = clock_ns + self._silence_ns(np.int64(self.timeout.timeout_ns))
@@ -351,7 +351,7 @@ class Numbering:
 
 
 def _until_pause(clock_ns: Int64Array, timeout_ns: int, most_ns: int) -> int:
-    """Return how many of these arrivals come before the timer ends that each of them restarts."""
+    # Each arrival restarts the timer: count those that come before it ends.
     ends_ns = np.minimum(clock_ns[:-1] + timeout_ns, most_ns)
     pauses = (clock_ns[1:] > ends_ns).nonzero()[0]
     return int(pauses[0]) + 1 if len(pauses) else len(clock_ns)

@@ -1,4 +1,4 @@
-"""Whether a setting is a number at all: what is none is refused like one that is out of range."""
+"""Checks of a setting's type: a wrong type is refused like a wrong value."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from numbers import Integral, Real
 from typing import Any
 
 
-def is_number(given: Any) -> bool:
-    """Return whether it is a number, of any size."""
-    return isinstance(given, Real) and not isinstance(given, bool)
+def is_number(value: Any) -> bool:
+    """Return whether a value is a number, of any size."""
+    return isinstance(value, Real) and not isinstance(value, bool)
 
 
-def is_whole(given: Any) -> bool:
-    """Return whether it is a whole number, of any size."""
-    return isinstance(given, Integral) and not isinstance(given, bool)
+def is_whole(value: Any) -> bool:
+    """Return whether a value is a whole number, of any size."""
+    return isinstance(value, Integral) and not isinstance(value, bool)

@@ -1,4 +1,4 @@
-"""Rows held back until nothing older can come: sorting within a bounded disorder."""
+"""Sort buffer: rows held until no older row can come, for a bounded disorder."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from slackwater.runtime.model.state import Fields
 
 
 class SortBuffer:
-    """Holds rows; releases them in order of event time, ties in order of arrival.
+    """Buffer that releases rows in order of event time, ties in order of arrival.
 
-    The rows lie in sorted runs, oldest arrivals first, each run at least twice as long as
-    the one behind it when that one was added: so there are few runs, and a row is copied a
-    logarithmic number of times however small the pieces it comes in.
+    The rows lie in sorted runs, oldest arrivals first. When a run is added, the run before it is at
+    least twice as long. So runs are few, and a row is copied a logarithmic number of times, however
+    small the pieces of the input.
     """
 
     STATE = Fields("_runs")
@@ -26,14 +26,14 @@ class SortBuffer:
 
     @property
     def first_ns(self) -> int | None:
-        """The oldest event time held; None: nothing is."""
+        """Oldest event time held; None if no row is held."""
         return min((int(run.event_time_ns[0]) for run in self._runs), default=None)
 
     def add(self, batch: Batch) -> None:
-        """Hold these rows, which arrived behind all the others."""
+        """Hold these rows, which arrived after all others."""
         if len(batch) == 0:
             return
-        # Put together before they are sorted: once, and ties stay in the order of arrival.
+        # Concatenated first, so that runs are sorted once and ties stay in the order of arrival.
         rows, parts = len(batch), [batch]
         while self._runs and len(self._runs[-1]) < 2 * rows:
             parts.append(self._runs.pop())
@@ -41,7 +41,7 @@ class SortBuffer:
         self._runs.append(_sorted(concat_batches(parts[::-1])))
 
     def release(self, until_ns: int = END_NS) -> Batch | None:
-        """Return the rows with event_time_ns <= until_ns, in order; None when there are none."""
+        """Return the rows with event_time_ns <= until_ns, in order; None if there are none."""
         released, held = [], []
         for run in self._runs:
             cut = int(run.event_time_ns.searchsorted(until_ns, side="right"))

@@ -1,4 +1,4 @@
-"""What a reordering that holds by time has made of some rows: steps, at which rows leave.
+"""Steps of a reordering that holds rows by time: the moments at which rows leave.
 
 ```
 clock      10   20   30        36   40       a step for each row read, and for each wait that ends
@@ -25,21 +25,21 @@ DUPLICATE, GIVEN_UP, LATE, LATE_DROPPED, RENUMBERED = (
     "renumbered",
 )
 COUNTED = (DUPLICATE, GIVEN_UP, LATE, LATE_DROPPED, RENUMBERED)
-"""What is counted: rows whose number had come before; numbers that were given up; late rows that
-went on, and that did not; how often a writer's numbers began anew."""
+"""Words for counts: rows with a number that had come before; numbers given up; late rows passed on;
+late rows dropped; new numberings of a writer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """Steps in the order of time; every array has shape (steps,) unless it says otherwise.
+    """Steps in order of time; arrays have shape (steps,) unless they say otherwise.
 
     Attributes:
         batch: rows that leave, in the order of leaving.
-        time_ns: when each step is, by the arrivals; never back.
-        row_of: the row of this piece that was read last, −1 before the first.
+        time_ns: the time of each step, by the arrivals, never decreasing.
+        row_of: the last row of this piece that was read, −1 before the first.
         leaves: shape (steps + 1,): at step n rows leaves[n] to leaves[n + 1] of the batch leave.
-        promised_ns: from each step on nothing older leaves, but what is late.
-        counts: {one of COUNTED: how many up to each step}; what there is none of is left out.
+        promised_ns: from each step on no older row leaves, except late rows.
+        counts: {one of COUNTED: how many up to each step}, without those that are zero throughout.
     """
 
     batch: Batch
@@ -54,14 +54,14 @@ class Steps:
 
 
 class StepTally:
-    """Counts of steps, collected before they are summed up."""
+    """Counts by step, collected before they are summed."""
 
     def __init__(self, steps: int) -> None:
         self._steps = steps
         self._added: dict[str, Int64Array] = {}
 
     def add(self, word: str, steps: Any, amounts: Any = None) -> None:
-        """Count one, or so many, at each of these steps."""
+        """Count at each of these steps, once or by `amounts`."""
         at = np.asarray(steps, dtype=np.int64)
         if not len(at):
             return

@@ -1,4 +1,4 @@
-"""How long a missing number of one writer is waited for: learnt from its arrivals and its waits.
+"""Timeout of a missing number of one writer, learnt from its arrivals and waits.
 
 ```
 arrivals   0   10   20   36     α = 0.6
@@ -19,7 +19,7 @@ from slackwater.runtime.model.state import Fields
 
 
 class Timeout:
-    """The timeout of one writer, Eq. 3.11: the larger of two estimates, at most `longest_ns`.
+    """Timeout of one writer, Eq. 3.11: the larger of two estimates, at most `longest_ns`.
 
     Source: [thesis] §3.2.1, Eq. 3.1-3.11. Read so: each average is renewed first, and its
     deviation is taken from the renewed one, in the order in which the equations stand. Differs:
@@ -28,9 +28,9 @@ class Timeout:
 
     Args:
         longest_ns: t_latency-th, > 0.
-        alpha: how much the old value weighs in t_inter, 0 <= alpha < 1.
+        alpha: the weight of the old value in t_inter, 0 <= alpha < 1.
         beta: the same for t_buffer.
-        least_ns: never less than this, if it is below `longest_ns`; not in the thesis.
+        least_ns: the shortest timeout, if it is below `longest_ns`; not in the thesis.
     """
 
     STATE = Fields("_last_ns", "_avg", "_dev", "_held_avg", "_held_dev")
@@ -58,12 +58,12 @@ class Timeout:
 
     @property
     def inter_ns(self) -> float | None:
-        """t_inter, Eq. 3.1; None: fewer than two events came in order."""
+        """t_inter, Eq. 3.1; None if fewer than two events came in order."""
         return None if self._avg is None else self._avg + 2 * (self._dev or 0.0)
 
     @property
     def buffer_ns(self) -> float:
-        """t_buffer, Eq. 3.6; zero until an event has waited for one that came."""
+        """t_buffer, Eq. 3.6; zero until an event has waited for a missing one."""
         return (self._held_avg or 0.0) + 2 * (self._held_dev or 0.0)
 
     @property
@@ -75,11 +75,11 @@ class Timeout:
         return int(min(self._most, max(inter_ns, self.buffer_ns, self._least)))
 
     def came_in_order(self, arrival_ns: Sequence[int]) -> None:
-        """Count events that had the number expected, by their arrivals: Eq. 3.2-3.5."""
+        """Count events with the expected number, by their arrivals: Eq. 3.2-3.5."""
         self._follow(arrival_ns, None)
 
     def came_in_order_each(self, arrival_ns: Sequence[int]) -> Int64Array:
-        """Do so, and return the timeout after each of them, shape (events,)."""
+        """Count such events; return the timeout after each, shape (events,)."""
         inter: list[float] = []
         self._follow(arrival_ns, inter)
         either = np.maximum(np.array(inter), max(self.buffer_ns, self._least))
@@ -87,7 +87,7 @@ class Timeout:
         return after
 
     def waited(self, delays_ns: Sequence[int]) -> None:
-        """Count how long events were held until the one before them came: Eq. 3.7-3.10."""
+        """Count waits of events for the event before them: Eq. 3.7-3.10."""
         beta, fresh = self._beta, 1 - self._beta
         for delay_ns in delays_ns:
             if self._held_avg is None:
@@ -99,8 +99,8 @@ class Timeout:
             self._held_dev = off_ns if known is None else beta * known + off_ns * fresh
 
     def _follow(self, arrival_ns: Sequence[int], inter: list[float] | None) -> None:
-        # One event after the other, for the result may not depend on how they are cut: this is
-        # all that a row in order costs in Python, about a tenth of a microsecond.
+        # Event by event, since the result must not depend on how events are cut into calls. It is
+        # the only Python that runs for a row in order, and takes about a tenth of a microsecond.
         if not arrival_ns:
             return
         alpha, fresh = self._alpha, 1 - self._alpha
