@@ -203,7 +203,7 @@ def test_a_killed_worker_fails_the_job_by_name_and_stops_the_rest(
     for sink in sinks.values():
         assert sink.published is not None
         assert sink.rows == sink.published + sink.waiting
-        note = f"{sink.published:,} rows of this job were published, and {sink.waiting:,} behind"
+        note = f"{sink.published:,} rows of this job were published, and {sink.waiting:,} after"
         assert any(note in one for one in job.report().notes)
     with pytest.raises(WorkerDied):
         job.wait()
