@@ -17,6 +17,6 @@ from slackwater.runtime.operators.ground.contract import (
     Result,
     Stateless,
 )
-from slackwater.runtime.operators.ground.late_rows import LateRows
+from slackwater.runtime.operators.ground.late_rows import LateRows, Missed
 
 __all__ = ["Entry", "LateRows", "Missed", "Operator", "PlainOperator", "Result", "Stateless"]
