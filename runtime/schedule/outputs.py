@@ -21,6 +21,8 @@ class StageOutputs:
     def __init__(self, outputs: Sequence[Channel], *, start_ns: int) -> None:
         # (channel, names of its columns, its place in what follows)
         self._outputs = [(c, c.schema.names, at) for at, c in enumerate(outputs)]
+        self._places = {channel.name: at for at, channel in enumerate(outputs)}
+        self._need_promises = [at for at, channel in enumerate(outputs) if channel.needs_promises]
         self.tells_arrivals = any(channel.tells_arrivals for channel in outputs)
         self._sent_ns = [start_ns] * len(outputs)
         self._told_ns = [START_NS] * len(outputs)  # promised on it
@@ -88,12 +90,8 @@ class StageOutputs:
         """Return until when channels need only promises that were asked for."""
         if self.tells_arrivals:
             return START_NS
-        ends = [
-            self._sent_ns[at] + self._gap_ns[at]
-            for channel, _, at in self._outputs
-            if channel.needs_promises
-        ]
-        return min(ends, default=END_NS)
+        sent_ns, gap_ns = self._sent_ns, self._gap_ns
+        return min([sent_ns[at] + gap_ns[at] for at in self._need_promises], default=END_NS)
 
     # -- promises that are asked for ----------------------------------------------------
 
@@ -103,17 +101,19 @@ class StageOutputs:
         Returns:
             What has been promised and not said there, if it is as much already.
         """
-        self._only_from(self._place(channel), promise_ns)
+        self._only_from(self._places[channel], promise_ns)
         return self.unsaid(channel) if promise_ns <= self._promise_ns else None
 
     def _only_from(self, at: int, promise_ns: int) -> None:
-        self._asked_ns[at], self._gap_ns[at] = promise_ns, IDLE_PROMISE_NS
+        self._asked_ns[at] = promise_ns
         self._least_asked_ns = min(self._asked_ns.values())
-        self._silent_until_ns = self._until_ns()
+        if self._gap_ns[at] != IDLE_PROMISE_NS:
+            self._gap_ns[at] = IDLE_PROMISE_NS
+            self._silent_until_ns = self._until_ns()
 
     def ask_no_more(self, channel: str) -> Message | None:
         """Send promises as planned again; return a promise that was not sent."""
-        at = self._place(channel)
+        at = self._places[channel]
         del self._asked_ns[at]
         self._gap_ns[at] = self._outputs[at][0].promise_gap_ns
         self._least_asked_ns = min(self._asked_ns.values(), default=END_NS)
@@ -127,14 +127,11 @@ class StageOutputs:
 
     def unsaid(self, channel: str) -> Message | None:
         """Return the promise of a channel that was not sent, which now is."""
-        at = self._place(channel)
+        at = self._places[channel]
         if self._told_ns[at] == self._promise_ns:
             return None
         self._told_ns[at] = self._promise_ns
         return Message(None, self._promise_ns, self._promise_stimulus_ns)
-
-    def _place(self, name: str) -> int:
-        return next(at for channel, _, at in self._outputs if channel.name == name)
 
     def after_restore(self) -> None:
         """Derive when channels need only promises that were asked for."""
