@@ -127,7 +127,7 @@ class Tuning:
     Attributes:
         policy: "sltuner" ([ssg] §5.2); or, to compare, "even split", "last second, by the clock",
             "trend-following", "steady trend", "decaying maximum", "slowly decaying maximum",
-            "max timestamp", "tcp", "k-slack", "ready-only", or a slack, such as "500ms", for a
+            "largest delay", "aimd", "fixed wait", "ready-only", or a slack, such as "500ms", for a
             static one; "calibration" draws slacks, for a history to begin with. Or a custom policy:
             an object with `begin()` and `decide(second, samples)`, of which each job gets a copy,
             or a function (or a class) that makes one from the flow's graph; see docs/deadlines.md.

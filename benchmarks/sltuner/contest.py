@@ -21,7 +21,7 @@ from benchmarks.sltuner.floor.clairvoyant import clairvoyant
 from benchmarks.sltuner.panels import draw
 from benchmarks.sltuner.rival_policies import HELD_SPLIT, LAST_SPLIT
 
-SPLIT, NEWEST = "even split", "max timestamp"
+SPLIT, NEWEST = "even split", "largest delay"
 HELD = (HELD_SPLIT, "trend-following", "decaying maximum")
 """Rules that split the deadline by the clock, and expect something of the rest of the path."""
 ALSO_HELD = ("slowly decaying maximum", "steady trend", "last second, by the clock")
@@ -34,7 +34,7 @@ class Contest:
 
     Attributes:
         low: a static slack that loses order.
-        high: one that must break the deadline, as must "max timestamp", or the test is none; None:
+        high: one that must break the deadline, as must "largest delay", or the test is none; None:
             neither must.
         also: rivals of this contest alone.
         quick_also: rivals that a quick run has too; it has one round of the clairvoyant search.
@@ -53,7 +53,7 @@ class Contest:
         breaking = [NEWEST] if self.high is None else [self.high, NEWEST]
         if is_quick:
             return [SPLIT, *HELD, *self.quick_also, *breaking]
-        others = [LAST_SPLIT, self.low, *breaking, "tcp", "k-slack", *self.also]
+        others = [LAST_SPLIT, self.low, *breaking, "aimd", "fixed wait", *self.also]
         return [SPLIT, *HELD, *ALSO_HELD, *others]
 
     def hold(

@@ -24,10 +24,10 @@ from slackwater.runtime.schedule import Slice
 from slackwater.runtime.simulate import CostModel, LinkModel, Simulation
 from slackwater.runtime.tune import Paths, SetRelease, SlackPolicy, measured_ns
 from slackwater.runtime.tune.decide.policies import (
+    Aimd,
     Calibration,
     EvenSplit,
     StaticSlack,
-    TcpAdaptation,
 )
 from tests.support.endless import SilentInput
 from tests.support.rules import release
@@ -109,7 +109,7 @@ def latency_s(one: Simulation) -> dict[int, float]:
 
 def test_one_seed_gives_one_run_with_the_same_samples_and_settings() -> None:
     def once(seed: int) -> tuple[list[StageSample], list[tuple[int, SetRelease]], list[int]]:
-        one, out = simulate(TcpAdaptation(PATHS, start_ns=NS_PER_SECOND), seed=seed)
+        one, out = simulate(Aimd(PATHS, start_ns=NS_PER_SECOND), seed=seed)
         return one.samples, one.settings, out
 
     first = once(1)

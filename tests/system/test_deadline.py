@@ -271,7 +271,7 @@ def test_a_job_that_is_stopped_takes_its_tuner_with_it(cluster: sw.Cluster) -> N
 
 def test_a_wrong_tuning_is_refused_before_any_actor_is_started(cluster: sw.Cluster) -> None:
     flow = late_pair("late", seconds=1, deadline="1s")
-    for wrong in (sw.Tuning(policy="slack"), {"policy": "tcp"}):
+    for wrong in (sw.Tuning(policy="slack"), {"policy": "aimd"}):
         with pytest.raises(SettingError, match=r"flow .late.|policy=.slack."):
             cluster.submit(flow, tuning=wrong)  # type: ignore[arg-type]
     assert tuners() == []

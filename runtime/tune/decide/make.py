@@ -13,10 +13,10 @@ from slackwater.runtime.model import NS_PER_SECOND, READY_ONLY, ReleaseRule
 from slackwater.runtime.plan.slack import rule_of
 from slackwater.runtime.tune.decide.policies import (
     SPLITS,
+    Aimd,
     Calibration,
-    MaxTimestamp,
+    LargestDelay,
     StaticSlack,
-    TcpAdaptation,
     kept_back_ns,
     make_split,
 )
@@ -55,9 +55,9 @@ def make_policy(
     named: dict[str, Callable[[], SlackPolicy]] = {
         "sltuner": partial(_sltuner, paths, deadline_ns, tuning, history),
         **{name: partial(split, name) for name in SPLITS},
-        "max timestamp": lambda: MaxTimestamp(paths),
-        "tcp": lambda: TcpAdaptation(paths, start_ns=deadline_ns // 2),
-        "k-slack": lambda: StaticSlack(paths, ReleaseRule.in_full(deadline_ns - margin_ns)),
+        "largest delay": lambda: LargestDelay(paths),
+        "aimd": lambda: Aimd(paths, start_ns=deadline_ns // 2),
+        "fixed wait": lambda: StaticSlack(paths, ReleaseRule.in_full(deadline_ns - margin_ns)),
         "ready-only": lambda: StaticSlack(paths, READY_ONLY),
         "calibration": lambda: Calibration(
             paths, most_ns=deadline_ns, interval_ns=interval_ns, seed=tuning.seed

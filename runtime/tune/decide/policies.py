@@ -59,15 +59,16 @@ class StaticSlack:
         return []
 
 
-class MaxTimestamp:
+class LargestDelay:
     """Policy whose slack is the largest skew seen, max_ts − merge_ts.
 
     The skew is that at the end of a second.
 
-    Source: [ssg] §6, after C. Mutschler and M. Philippsen (IPDPS 2013), K of K-slack.
+    Source: "max timestamp" of [ssg] §6, after C. Mutschler and M. Philippsen (IPDPS 2013); the K
+    of K-slack.
     """
 
-    name = "max timestamp"
+    name = "largest delay"
 
     def __init__(self, paths: Paths) -> None:
         self._largest_ns = dict.fromkeys(paths.tuned, 0)
@@ -88,10 +89,12 @@ class MaxTimestamp:
         return changed
 
 
-class TcpAdaptation:
-    """Policy that halves the slack when latency grew, and adds a second when it fell.
+class Aimd:
+    """Policy of additive increase and multiplicative decrease.
 
-    Source: [ssg] §6, after C. Mutschler and M. Philippsen (DEBS 2013).
+    It adds a second to the slack when latency fell, and halves it when latency grew.
+
+    Source: "TCP adaptation" of [ssg] §6, after C. Mutschler and M. Philippsen (DEBS 2013).
 
     Args:
         paths: of the flow.
@@ -99,7 +102,7 @@ class TcpAdaptation:
         step_ns: the step that is added; 1,000 ms in the paper.
     """
 
-    name = "TCP adaptation"
+    name = "aimd"
 
     def __init__(self, paths: Paths, *, start_ns: int, step_ns: int = NS_PER_SECOND) -> None:
         self._paths, self._step_ns = paths, step_ns

@@ -16,7 +16,7 @@ from tests.support.flows import late_pair, ticking
     ("deadline", "tuning", "claim"),
     [
         (None, sw.Tuning(), "flow 'late' has no deadline, and tuning= says how one is kept"),
-        ("1s", {"policy": "tcp"}, "tuning={'policy': 'tcp'} is a dict; write tuning=sw.Tuning("),
+        ("1s", {"policy": "aimd"}, "tuning={'policy': 'aimd'} is a dict; write tuning=sw.Tuning("),
         ("1s", sw.Tuning(policy="sltuna"), "policy='sltuna' is none of 'sltuner'"),
         ("1s", sw.Tuning(policy="-1s"), "policy='-1s' is none of"),
     ],

@@ -8,11 +8,11 @@ from slackwater.runtime.measure.samples import StageSample
 from slackwater.runtime.model import NS_PER_SECOND
 from slackwater.runtime.tune import Paths, SetRelease, SlackPolicy
 from slackwater.runtime.tune.decide.policies import (
+    Aimd,
     Calibration,
     EvenSplit,
-    MaxTimestamp,
+    LargestDelay,
     StaticSlack,
-    TcpAdaptation,
     kept_back_ns,
     make_split,
     the_last,
@@ -49,7 +49,7 @@ def test_static_sets_its_slack_once(slack_ns: int | None, name: str) -> None:
 
 
 def test_max_timestamp_follows_the_largest_skew_of_each_gate_and_never_falls() -> None:
-    policy = MaxTimestamp(PATHS)
+    policy = LargestDelay(PATHS)
     assert slacks(policy.begin()) == {"one": 0, "two": 0}
     assert decide(policy, 0, sample("one", newest_ns=9, frontier_ns=4)) == {"one": 5}
     assert decide(policy, 1, sample("one", newest_ns=20, frontier_ns=19)) == {}
@@ -58,7 +58,7 @@ def test_max_timestamp_follows_the_largest_skew_of_each_gate_and_never_falls() -
 
 
 def test_tcp_halves_when_latency_grows_and_adds_a_second_when_it_falls() -> None:
-    policy = TcpAdaptation(PATHS, start_ns=3 * S)
+    policy = Aimd(PATHS, start_ns=3 * S)
     assert slacks(policy.begin()) == {"one": 3 * S, "two": 3 * S}
     series = [
         (4 * S, None),  # nothing to compare with
@@ -74,7 +74,7 @@ def test_tcp_halves_when_latency_grows_and_adds_a_second_when_it_falls() -> None
 
 
 def test_tcp_does_not_take_a_second_without_work_for_a_fast_one() -> None:
-    policy = TcpAdaptation(PATHS, start_ns=4 * S)
+    policy = Aimd(PATHS, start_ns=4 * S)
     decide(policy, 0, sample("one", latency_ns=5))
     assert decide(policy, 1, sample("one", rows=0)) == {}
     assert decide(policy, 2) == {}
@@ -82,7 +82,7 @@ def test_tcp_does_not_take_a_second_without_work_for_a_fast_one() -> None:
 
 
 def test_tcp_looks_at_the_whole_path() -> None:
-    policy = TcpAdaptation(PATHS, start_ns=4 * S)
+    policy = Aimd(PATHS, start_ns=4 * S)
     decide(policy, 0, sample("one", latency_ns=5), sample("out", comm_ns=5))
     assert decide(policy, 1, sample("one", latency_ns=6), sample("out", comm_ns=4)) == {}
     assert decide(policy, 2, sample("one", latency_ns=6), sample("out", comm_ns=5))["one"] == 2 * S
