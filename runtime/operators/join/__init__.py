@@ -3,7 +3,7 @@
 | page | what it has |
 | --- | --- |
 | `step.py`, `schema.py`, `stream.py` | what a user writes, and what it is to the flow |
-| `machine.py`, `one_row.py`, `late.py` | rows in, pairs out |
+| `machine.py`, `late.py` | rows in, pairs out |
 | `uncertain.py` | the same, where clocks may be off |
 | `state.py`, `rows.py`, `columns.py`, `index.py` | the rows that wait for partners |
 """
