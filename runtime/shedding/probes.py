@@ -52,13 +52,13 @@ class Block(NamedTuple):
 
     Attributes:
         number: of the stride.
-        first, behind: [first, behind) of all rows.
+        first, end: [first, end) of all rows.
         stands_for: so many windows each.
     """
 
     number: int
     first: int
-    behind: int
+    end: int
     stands_for: float
 
 
@@ -128,17 +128,17 @@ class Probes:
         """Begin the first stride with a row."""
         self._end = row
 
-    def blocks(self, first: int, behind: int) -> list[Block]:
+    def blocks(self, first: int, end: int) -> list[Block]:
         """Return the blocks that have rows of a range; ranges follow each other.
 
         Args:
             first: of all rows.
-            behind: the row after the last.
+            end: the row after the last.
         """
-        while self._end < behind:
+        while self._end < end:
             self._blocks.append(self._next())
-        self._blocks = [one for one in self._blocks if one.behind > first]
-        return [one for one in self._blocks if one.first < behind]
+        self._blocks = [one for one in self._blocks if one.end > first]
+        return [one for one in self._blocks if one.first < end]
 
     def _next(self) -> Block:
         span = max(self._span, _LEAST_SPAN)

@@ -83,7 +83,7 @@ class Failing:
     [
         ("on_rows", r"step 'own': .*KeyError.*\n(.*\n)*.*nothing of the kind(.*\n)*first"),
         ("on_time", r"step 'own': .*ValueError: out of time\n(.*\n)*key '\d' at event_time_ns="),
-        ("far", r"step 'own': Failing has set due_ns=\d+; .*within= behind the last row"),
+        ("far", r"step 'own': Failing has set due_ns=\d+; .*within= after the last row"),
         ("dict", r"step 'own': Failing.on_rows returned a dict; it must return a list of rows"),
         ("names", r"step 'own': what its function returned lacks bus and has besides a"),
     ],

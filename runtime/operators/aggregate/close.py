@@ -1,4 +1,4 @@
-"""What `close=` of an aggregate means: checked where it is written."""
+"""Checks of `close=` of an aggregate, where a user writes it."""
 
 from __future__ import annotations
 
@@ -63,10 +63,10 @@ def close_of(
 
 
 def refuse_drift(drift: Drift | None, *, step: str) -> None:
-    """Check that windows that close in time do not allow for clocks as well.
+    """Check that an aggregate has not both `close=` and `drift=`.
 
     Raises:
-        SettingError: they do.
+        SettingError: it has both.
     """
     if drift is not None:
         raise SettingError(
@@ -76,7 +76,7 @@ def refuse_drift(drift: Drift | None, *, step: str) -> None:
 
 
 def no_slack(slack: Slack, *, step: str) -> Release:
-    """Return the rule of a gate in front of windows that close in time.
+    """Return the rule of a gate before windows that close in time.
 
     Raises:
         SettingError: a slack was written.

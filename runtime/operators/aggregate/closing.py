@@ -1,4 +1,4 @@
-"""Windows that close in time: rows by their arrivals, as far as these have come, and a policy."""
+"""Windows close in time: rows come by arrival, and a policy closes windows."""
 
 from __future__ import annotations
 
@@ -25,16 +25,17 @@ from slackwater.runtime.operators.ground.keys import KeyIndex
 
 
 def closer_of(step: AggregateStep) -> Closer:
-    """Return what closes the windows of a step."""
+    """Return the closer of a step's windows."""
     return ByWatermark() if step.close is None else ByPolicy(step)
 
 
 class ByPolicy:
-    """Puts rows in the order of their arrivals, as far as these have come, and asks a policy.
+    """ByPolicy sorts rows by their arrivals, and asks a policy when windows close.
 
-    Ties go by the source's number, then by the row's place in its input: so how the rows came here
-    does not show. By the clock, where nobody tells of arrivals, a row has arrived when its stimulus
-    reached us, and none comes before the time that has passed.
+    Ties are broken by the source's number, then by the row's place in its input: so the way of a
+    row
+    to this operator does not show. By the clock, where sources tell no arrivals, a row's arrival is
+    its stimulus time, and no row arrives before the time that has passed.
     """
 
     STATE = Fields(
@@ -61,9 +62,9 @@ class ByPolicy:
         self._windows = WindowEnds(step.window.size_ns, step.window.slide_ns)
         self.run = self._policy.begin(self._windows)
         self._types = KeyIndex(1)
-        self._held: list[Batch] = []  # rows that may not be looked at yet
+        self._held: list[Batch] = []  # rows whose turn has not come
         self.rows_held = 0
-        self._passed_ns = START_NS  # all that arrived before has been looked at
+        self._passed_ns = START_NS  # all rows that arrived before have been worked on
         self._closed_ns = START_NS
         self.waited_ns = 0
         self._has_begun = False  # a policy hears of time once there are windows
@@ -72,12 +73,11 @@ class ByPolicy:
         self._is_held = True
         self.run.hold(True)
         self._final_ns = START_NS
-        self._ends: list[Int64Array] = []  # of the windows that have closed lately
+        self._ends: list[Int64Array] = []  # ends of the windows that closed lately
         self._chances: list[npt.NDArray[np.float64]] = []
-        self._left_ns = END_NS  # windows that end behind it were left to the end of the input
+        self._left_ns = END_NS  # later ends: windows left to the end of the input
 
-    def segments(self, released: GateRead, now_ns: int) -> Iterator[Segment]:
-        """Yield the rows whose turn it is, cut where windows close; then as far as time is."""
+    def segments(self, released: GateRead, now_ns: int) -> Iterator[Segment]:  # noqa: D102 - see Closer
         is_end = released.watermark_ns == END_NS
         told, stimulus_ns = self._told(released, now_ns)
         self._hear_sources(released)
@@ -131,9 +131,11 @@ class ByPolicy:
         return np.concatenate(told)
 
     def _hear_sources(self, released: GateRead) -> None:
-        """Find out since when each source that the plan names has been heard, or is idle.
+        """Find out since when each source of the plan has been heard, or is idle.
 
-        Nothing is told of arrivals before that, nor looked at; by the clock its promise says it.
+        No arrivals count before that, and no rows are worked on. By the clock, the source's promise
+        says
+        it.
         """
         if self._since_ns < END_NS:
             return
@@ -144,7 +146,7 @@ class ByPolicy:
             self._since_ns = self._passed_ns
 
     def _release(self) -> None:
-        """Let windows close from when the last source was heard."""
+        """Allow windows to close from the moment when the last source was heard."""
         if not self._is_held:
             return
         if self._has_begun:
@@ -192,7 +194,6 @@ class ByPolicy:
         return own
 
     def _arrival_ns(self, rows: Batch) -> Int64Array:
-        """Return when rows arrived: none before what has been looked at."""
         return np.maximum(self._own_arrivals(rows), self._passed_ns)
 
     def _order(self, rows: Batch) -> Int64Array:
@@ -202,7 +203,6 @@ class ByPolicy:
         return np.lexsort((rows.arrivals[:, 1], arrival_ns))
 
     def _types_of(self, rows: Batch) -> Int64Array:
-        """Return the type of each row, numbered in the order of their first rows."""
         if self._close.type is not None:
             return self._types.codes([rows.columns[self._close.type]], len(rows))
         if rows.arrivals is None:
@@ -210,7 +210,7 @@ class ByPolicy:
         return self._types.codes([rows.arrivals[:, 1] >> PLACE_BITS], len(rows))
 
     def _forget_final(self) -> None:
-        """Forget of windows what was told: all, or those that can be corrected no more."""
+        """Forget the closings of windows: all, or those of windows that are final."""
         if not self._corrects:
             self._ends, self._chances = [], []
         elif self._ends:
@@ -227,18 +227,15 @@ class ByPolicy:
                 waited_ns = int((closed.closed_at_ns - closed.end_ns).max() / speed)
                 self.waited_ns = max(self.waited_ns, waited_ns)
 
-    def sure_ns(self, frontier_ns: int) -> int:
-        """Return the end that has closed; where windows are corrected, what is final."""
+    def sure_ns(self, frontier_ns: int) -> int:  # noqa: D102 - see Closer
         del frontier_ns
         return min(self._closed_ns, self._final_ns) if self._corrects else self._closed_ns
 
-    def due_ns(self) -> int | None:
-        """Return when the policy closes a window if no row comes."""
+    def due_ns(self) -> int | None:  # noqa: D102 - see Closer
         due_ns = self.run.next_ns()
         return None if due_ns is None else max(due_ns, self._passed_ns + 1)
 
-    def chances(self, ends_ns: Int64Array) -> npt.NDArray[np.float64]:
-        """Return the chances of windows that have closed: with this read, or to be corrected."""
+    def chances(self, ends_ns: Int64Array) -> npt.NDArray[np.float64]:  # noqa: D102 - see Closer
         known = np.concatenate([*self._ends, np.empty(0, np.int64)])
         chances = np.concatenate([*self._chances, np.empty(0)])
         order = known.argsort(kind="stable")
@@ -251,16 +248,13 @@ class ByPolicy:
         found[ends_ns > self._left_ns] = 0.0
         return found
 
-    def counts(self) -> ClosingCounts:
-        """Return what it has come to."""
+    def counts(self) -> ClosingCounts:  # noqa: D102 - see Closer
         return self.run.counts()
 
-    def after_restore(self) -> None:
-        """Count the rows held."""
+    def after_restore(self) -> None:  # noqa: D102
         self.rows_held = sum(map(len, self._held))
 
 
 def _runs(closed_ns: Int64Array) -> Iterator[tuple[int, int]]:
-    """Yield (start, stop) of the runs of equal values."""
     starts = [0, *(np.flatnonzero(closed_ns[1:] != closed_ns[:-1]) + 1).tolist()]
     yield from zip(starts, [*starts[1:], len(closed_ns)], strict=True)

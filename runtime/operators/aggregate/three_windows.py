@@ -1,4 +1,4 @@
-"""An aggregate that allows for clocks: each window as it is, and moved either way by the bound.
+"""`drift=` of an aggregate: each window as it is, and moved by the bound.
 
 ```
               t − b       t        t + b               t + w − b     t + w    t + w + b
@@ -45,7 +45,7 @@ from slackwater.runtime.operators.ground.late_rows import LateRows
 from slackwater.runtime.operators.ground.user_code import row_of
 
 _TURNS = (1, 0, -1)
-"""Of the bound, for the low, the middle and the high window: how an event's time is moved."""
+"""An event's time moves by so many bounds for the low, the middle and the high window."""
 Three = Sequence[npt.NDArray[Any]]
 
 
@@ -60,12 +60,13 @@ def aggregate_machine(
 class ThreeWindows(AggregateMachine):
     """The machine of an `AggregateStep` with `drift`.
 
-    A row leaves for each key and window of which at least one of the three had events. A late row
-    counts in those of the three that are open for it; it is dropped if none is, and has missed
-    something if one is not.
+    A result leaves for each key and window of which at least one of the three had events. A late
+    row
+    counts in those of the three that are open for it; it is dropped if none is open, and has missed
+    a window if one is closed.
 
     Costs: three states for each cell, so three times the work and memory of `accumulators.py`;
-    cells are looked up once for rows that are in the same pane whichever way they are moved.
+    cells are looked up once for rows whose pane is the same whichever way they are moved.
 
     Attributes:
         bounds_cut: rows so far whose own bound was more than the most.
@@ -81,12 +82,11 @@ class ThreeWindows(AggregateMachine):
         self._three = [_Window(accumulators_of(self._plain)) for _ in _TURNS]
         self._accumulators = self._three[1].accumulators
         self._all = [*self._own, *chain.from_iterable(window.all for window in self._three)]
-        # What a row is in latest, when it has been moved ahead, holds it for longest.
+        # A row is held for the last window that it is in: the one that it is moved ahead to.
         self._held = self._three[0].rows
         self.bounds_cut = 0
 
-    def work(self, released: GateRead, now_ns: int) -> Result:
-        """Take rows, late ones first; return the results of the windows that close."""
+    def work(self, released: GateRead, now_ns: int) -> Result:  # noqa: D102 - see Operator
         wait_ns = self._drift.most_ns
         made = super().work(
             replace(
@@ -107,7 +107,7 @@ class ThreeWindows(AggregateMachine):
         return {**super().counts(), **self._drift.counts(self.bounds_cut)}
 
     def _count(self, batch: Batch, late: list[Int64Array]) -> None:
-        """Count rows in their cells, of each of the three; see there."""
+        """Count rows in their cells, of each of the three windows."""
         bounds, cut = self._drift.bounds_ns(batch, step=self._step.name)
         self.bounds_cut += cut
         times = [batch.event_time_ns + turn * bounds for turn in _TURNS]
@@ -137,9 +137,9 @@ class ThreeWindows(AggregateMachine):
     def _cells_of(
         self, batch: Batch, panes: Sequence[Int64Array], there: Sequence[BoolArray] | None
     ) -> list[Int64Array]:
-        """Return the cells of the rows in each of the three; of those that are `there`.
+        """Return the cells of rows in each of the three windows, if `there`.
 
-        New cells get their numbers row by row, so that how rows were cut cannot show.
+        New cells get their numbers row by row, so that the cuts of reads cannot show.
         """
         codes = self._keys.codes([batch.columns[name] for name in self._step.keys], len(batch))
         keys = max(1, len(self._keys))
@@ -157,13 +157,13 @@ class ThreeWindows(AggregateMachine):
     def _miss(
         self, batch: Batch, times: Int64Array, panes: Int64Array, *, is_dropped: BoolArray
     ) -> None:
-        """Account for rows of which at least the high window had closed.
+        """Count rows for which at least the high window had closed.
 
         Args:
-            batch: what has come.
-            times: shape (rows,), as they count for that window.
-            panes: shape (rows,), likewise.
-            is_dropped: shape (rows,): all three had closed.
+            batch: the rows that came.
+            times: shape (rows,), their times in that window.
+            panes: shape (rows,), their panes in that window.
+            is_dropped: shape (rows,): all three windows had closed.
         """
         self._missed.dropped += int(np.count_nonzero(is_dropped))
         if self._step.keeps_late:
@@ -175,7 +175,7 @@ class ThreeWindows(AggregateMachine):
             self._missed.add([LateRows(0, rows, late_by_ns, is_dropped.take(missed))])
 
     def _aggregated(self, pairs: Pairs, rows: Int64Array) -> Columns:
-        """Return what each of the three comes to, their mean, the least and the greatest."""
+        """Return the aggregates of the three windows, their mean, the least and the greatest."""
         del rows  # of all three together
         counts = [window.rows.combined(pairs) for window in self._three]
         states = [window.states(pairs) for window in self._three]
@@ -192,7 +192,7 @@ class ThreeWindows(AggregateMachine):
 
 
 class _Window:
-    """The states of the cells of one of the three."""
+    """The states of the cells of one of the three windows."""
 
     def __init__(self, accumulators: dict[Need, Accumulator]) -> None:
         self.rows = FoldAccumulator(np.add, np.int64, 0, lambda _, cells: (cells, 1))
@@ -200,12 +200,10 @@ class _Window:
         self.all: list[Accumulator] = [self.rows, *accumulators.values()]
 
     def states(self, pairs: Pairs) -> dict[Need, Any]:
-        """Return {what is needed: what it comes to for each result}."""
         return {need: one.combined(pairs) for need, one in self.accumulators.items()}
 
 
 def _before(passed_ns: int, wait_ns: int) -> int:
-    """Return the time that lies so far behind; the start and the end stay what they are."""
     return passed_ns if passed_ns in (START_NS, END_NS) else max(START_NS, passed_ns - wait_ns)
 
 
@@ -213,9 +211,9 @@ def _told(name: str, three: Three, there: Sequence[BoolArray] | None) -> Columns
     """Return the four columns of an aggregate, shape (results,) each.
 
     Args:
-        name: of the aggregate.
-        three: of low, middle and high window; NaN where there is none.
-        there: where there are any, for numbers that cannot be NaN.
+        name: the name of the aggregate.
+        three: the values of low, middle and high window; NaN if a window had no events.
+        there: which windows had events, for numbers that cannot be NaN.
     """
     floats = [one.astype(np.float64) for one in three]
     if there is None:
@@ -229,7 +227,7 @@ def _told(name: str, three: Three, there: Sequence[BoolArray] | None) -> Columns
     with np.errstate(all="ignore"):
         known = np.stack([~np.isnan(one) for one in floats])
         total = np.where(known, np.stack(floats), 0).sum(axis=0)
-        # Within the two, also where the sum of three equal numbers is not thrice the one.
+        # The mean lies within the two, also where the sum of three equal numbers is not thrice one.
         mean = np.clip(
             total / known.sum(axis=0), lowest.astype(np.float64), highest.astype(np.float64)
         )

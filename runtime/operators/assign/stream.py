@@ -1,4 +1,4 @@
-"""How a stream gets new columns."""
+"""The method `assign` of streams."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Assigning(AnyStream):
 
         Args:
             columns: {column: expression}, for names that Python cannot spell.
-            name: of the step.
+            name: the name of the step.
             named: column=expression.
 
         Raises:

@@ -1,4 +1,4 @@
-"""Makes what a user's function returned into columns of the types that its step promised."""
+"""Columns of the types that a step promised, made of what a user's function returned."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ _ERRORS = (pa.ArrowException, SchemaError, TypeError, ValueError, OverflowError)
 
 
 def _as_arrow(values: list[Any], to: pa.DataType) -> pa.Array:
-    """Return Python's values as Arrow, which would cut 1.9 to 1 and make 1e40 infinite."""
+    """Return Python's values as Arrow, without its silent cuts (1.9 to 1, 1e40 to infinity)."""
     if pa.types.is_integer(to) or pa.types.is_timestamp(to):
         for place, value in enumerate(values):
             if isinstance(value, float | np.floating):
@@ -72,7 +72,7 @@ def _refuse_infinite(values: npt.NDArray[Any], made: npt.NDArray[Any]) -> None:
 
 
 def _first_of(values: Any, to: pa.DataType, rows: Batch | None) -> str:
-    """Return the row of the first value that does not fit by itself, as text; or nothing."""
+    """Return the first row whose value does not fit, as text; "" without."""
     if rows is None or len(values) != len(rows) or getattr(values, "ndim", 1) != 1:
         return ""
     for place in range(len(values)):

@@ -60,20 +60,20 @@ class JoinMachine(PlainOperator):
 
     A row is held until the frontier (`keep="promise"`) or the watermark (`keep="slack"`) is more
     than `within_ns` past it; it finds those rows of the other side that came before it and are
-    held. Late rows are treated likewise, before the rows in order, and find rows that are ahead
+    held. Late rows join in the same way, before the rows in order, and find rows that are ahead
     of them too; a late row that would not be held finds nothing and is counted in `late_dropped`.
     Event and stimulus time of a pair are the later ones of its rows. Source: [mace] Def. 2.
 
-    By the frontier every row finds all its partners: none that follows is older than that, so
-    none is a partner of what has gone. By the watermark, as in [ssg], late rows may miss some.
+    By the frontier every row finds all its partners: no row that follows is older than that, so
+    none is a partner of a dropped one. By the watermark, as in [ssg], late rows may miss some.
 
     Args:
-        step: what it joins.
+        step: the keys, and how far apart partners may be.
         most_kept_rows: beyond so many rows held the oldest go as under `keep="slack"`.
 
     Attributes:
-        comparisons: pairs so far with equal keys and close times, `where` apart.
-        let_go: rows so far that went before the frontier let them, since there were too many.
+        comparisons: pairs so far with equal keys and close times, without `where`.
+        let_go: rows so far that were dropped too soon: before the frontier passed, being too many.
 
     Raises:
         SettingError: `within_ns` is more than 73 years.
@@ -111,14 +111,13 @@ class JoinMachine(PlainOperator):
         self._state = JoinState(left_held, right_held, within_ns=step.within_ns)
         self._keys = KeyIndex(len(step.left_on))
         self._one = OneRow(self._state, self._keys, step, self._names)
-        self._passed_ns = START_NS  # what rows are held by: the frontier, or the watermark
+        self._passed_ns = START_NS  # the time that rows are held by: the frontier, or the watermark
         self._rows_seen = 0
         self._missed = Missed(keeps=self._step.keeps_late)
         self.comparisons = 0
         self.let_go = 0
 
-    def work(self, released: GateRead, now_ns: int) -> Result:
-        """Take rows, late ones first; return the pairs that they make."""
+    def work(self, released: GateRead, now_ns: int) -> Result:  # noqa: D102 - see Operator
         del now_ns
         missed = self._missed
         compared, dropped = self.comparisons, missed.dropped
@@ -147,15 +146,15 @@ class JoinMachine(PlainOperator):
         return {"comparisons": self.comparisons, "let_go": self.let_go}
 
     def _horizon_ns(self, passed_ns: int) -> int:
-        """Return the event time before which rows are held no more."""
+        """Return the event time before which rows are no longer held."""
         if passed_ns == END_NS:
             return END_NS
         return max(START_NS, passed_ns - self._step.within_ns)
 
     def _let_go(self, watermark_ns: int) -> None:
-        """Let the oldest rows go, down to a little less than the most, where the slack allows it.
+        """Drop the oldest rows that the slack allows, until few enough are held.
 
-        A little less, so that it is done now and then, not for each read.
+        A little fewer, so that it happens now and then, not for each read.
         """
         state = self._state
         excess = len(state.rows) - self._most_kept_rows + self._most_kept_rows // 16
@@ -167,13 +166,11 @@ class JoinMachine(PlainOperator):
         self._forget_keys()
 
     @property
-    def rows_held(self) -> int:
-        """Rows of both sides that may still find a partner."""
+    def rows_held(self) -> int:  # noqa: D102 - see Operator
         return len(self._state.rows)
 
     @property
-    def late_dropped(self) -> int:
-        """Rows so far that were more than `within_ns` behind what rows are held by."""
+    def late_dropped(self) -> int:  # noqa: D102 - see Operator
         return self._missed.dropped
 
     # -- rows in ------------------------------------------------------------------------
@@ -212,7 +209,7 @@ class JoinMachine(PlainOperator):
         return self._results(pairs) if len(pairs[_LEFT]) else None
 
     def _join_share(self, new: Arrivals, replica: Replica) -> Batch | None:
-        """Return the pairs whose earlier row is ours, and hold of the new rows only our own.
+        """Return the pairs whose earlier row is this replica's; hold only its own new rows.
 
         Row number j, over all that could find a partner, is that of replica j mod n. So each
         pair is found by one replica, and each compares all rows with 1/n of them.
@@ -222,7 +219,7 @@ class JoinMachine(PlainOperator):
         is_ours = new.turns % replica.of == (replica.index - self._rows_seen) % replica.of
         self._rows_seen += len(new.keys)
         if state.horizon_ns > self._horizon_ns(self._passed_ns):
-            # How much it has let go is each replica's own matter; the numbers are those of all.
+            # Each replica drops rows at its own pace; the numbers are those of all rows.
             is_held = new.times >= state.horizon_ns
             self.let_go += int((~is_held & is_ours).sum())
             still = new.keep(is_held)
@@ -265,14 +262,14 @@ class JoinMachine(PlainOperator):
         )
 
     def _admitted(self, batch: Batch, side: int) -> Batch | None:
-        """Return the rows that may find a partner; None for none."""
+        """Return the rows that may find a partner; None if there are none."""
         rows = len(batch)
         if not rows:
             return None
-        # All replicas that share the rows number those alike that this lets in.
+        # All replicas that share the rows number alike those that pass this test.
         is_shared = self._replica is not None
         horizon_ns = self._horizon_ns(self._passed_ns) if is_shared else self._state.horizon_ns
-        # Where each replica sees all rows the first one speaks for all.
+        # Where each replica sees all rows the first one reports for all.
         if self._step.keeps_late and (self._replica is None or self._replica.index == 0):
             gone_ns, within_ns = self._state.horizon_ns, self._step.within_ns
             self._missed.add(
@@ -292,10 +289,11 @@ class JoinMachine(PlainOperator):
         return self._keys.codes([batch.columns[name] for name in self._on[side]], len(batch))
 
     def _candidates(self, new: Arrivals) -> Iterator[Pairs]:
-        """Take the new rows in; yield all pairs with a new row in them, each once.
+        """Take the new rows in; yield all pairs with a new row, each once.
 
-        The side with fewer new rows searches all of the other one. What it held before is
-        matched with the other's new rows, whichever of the two are fewer.
+        The side with fewer new rows searches all of the other one. Its old rows are matched with
+        the
+        other's new rows, whichever of the two are fewer.
         """
         state = self._state
         first = state.rows.end
@@ -321,7 +319,7 @@ class JoinMachine(PlainOperator):
                 yield sided(older.take(search), row, small)
 
     def _found_by(self, new: Arrivals, small: int, near: int, first: int) -> Iterator[Pairs]:
-        """Yield what the new rows of the smaller side find, and `near` new rows of the larger.
+        """Yield the pairs that the smaller side's new rows find, and those of `near` others.
 
         The latter leave out new rows: those have found them already.
         """

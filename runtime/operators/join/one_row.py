@@ -1,7 +1,7 @@
-"""One row that comes to a join alone, as most do at the speed of the clock.
+"""OneRow joins a single row, as most come at the speed of the clock.
 
-What `JoinMachine` does for many rows with arrays this does number by number: to make an array of
-one element takes as long as all the rest.
+`JoinMachine` works on many rows with arrays; this works number by number, since an array of one
+element takes as long to make as all the rest.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from slackwater.runtime.operators.join.step import JoinStep
 __all__ = ["COMPARED_AT_MOST", "OneRow"]
 
 COMPARED_AT_MOST = 65_536
-"""Rows that one is compared with, one by one: about 30 µs. To search an index takes longer."""
+"""Up to so many rows are compared one by one: about 30 µs. To search an index takes longer."""
 _FIRST = np.zeros(1, dtype=np.int64)
 
 
@@ -26,9 +26,9 @@ class OneRow:
     """Joins one row at a time.
 
     Args:
-        state: of the join.
-        keys: of the join.
-        step: of the join.
+        state: the state of the join.
+        keys: the keys of the join.
+        step: the step of the join.
         names: of the left and of the right, {name a column leaves under: name it came under}.
     """
 
@@ -45,9 +45,9 @@ class OneRow:
         self._came = [tuple(those.values()) for those in names]
 
     def code(self, batch: Batch, side: int) -> int | None:
-        """Return the code of a row's key; None: it is not one row, or all this is not for it.
+        """Return the code of a row's key; None if `JoinMachine` must join the batch.
 
-        It is for rows of a key that came before, that are held, and where none has marks.
+        A single row is joined here if its key came before, if it is held, and if no row has marks.
         """
         times, rows = batch.event_time_ns, self._state.rows
         if len(times) != 1 or batch.marks is not None or rows.has_marks:
@@ -67,7 +67,7 @@ class OneRow:
         ]
 
     def result(self, batch: Batch, side: int, partner: int) -> Batch:
-        """Return the pair of the row that came last, which is the batch's, and its partner."""
+        """Return the pair of the batch's row, which came last, and its partner."""
         rows = self._state.rows
         event_time_ns, stimulus_time_ns, place = rows.last_pair(partner)
         columns: dict[str, Column] = {}
@@ -83,7 +83,7 @@ class OneRow:
         return Batch(np.array([event_time_ns]), np.array([stimulus_time_ns]), columns)
 
     def results(self, batch: Batch, side: int, partners: list[int]) -> Batch:
-        """Return the pairs of that row and several partners."""
+        """Return the pairs of the batch's row and several partners."""
         rows = self._state.rows
         times_ns, stimuli_ns, places = zip(*map(rows.last_pair, partners), strict=True)
         all_first = np.zeros(len(partners), dtype=np.int64)

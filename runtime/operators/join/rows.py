@@ -1,4 +1,4 @@
-"""The rows that a join holds, of both sides, in the order in which they were processed.
+"""The rows that a join holds, of both sides, in the order of processing.
 
 A row is known by its position: 0 for the first row ever, whether it is still held or not. Times
 and keys of both sides stand in one array, the columns of each side in arrays of its own.
@@ -30,14 +30,14 @@ _ARRAYS = ("_keys", "_times", "_stimuli", "_places", "_newest")
 
 
 class Arrivals:
-    """New rows of both sides, each in event-time order: all left ones, then all right ones.
+    """New rows of both sides, each in event-time order: left rows, then right ones.
 
     Attributes:
-        batches: left and right rows; None for none.
-        lefts: how many of them are left.
+        batches: left and right rows; None if there are none.
+        lefts: the number of left rows.
         keys: shape (rows,), as in `HeldRows`.
         times: shape (rows,), the event times.
-        turns: shape (rows,), where each row stands in the order (event time, side).
+        turns: shape (rows,), the place of each row in the order (event time, side).
     """
 
     __slots__ = ("batches", "keys", "lefts", "times", "turns")
@@ -60,7 +60,7 @@ class Arrivals:
             self.turns = _turns(left.event_time_ns, right.event_time_ns)
 
     def keep(self, mask: BoolArray) -> Arrivals | None:
-        """Return the rows where `mask`, shape (rows,), is true; None for none."""
+        """Return the rows where `mask`, shape (rows,), is true; None if it is true nowhere."""
         if not mask.any():
             return None
         masks, codes = (mask[: self.lefts], mask[self.lefts :]), self.keys >> 1
@@ -71,7 +71,7 @@ class Arrivals:
         return Arrivals(left, right, codes[: self.lefts][masks[0]], codes[self.lefts :][masks[1]])
 
     def count(self, side: int) -> int:
-        """Return how many rows are of one side (0 left, 1 right)."""
+        """Return the number of rows of one side (0 left, 1 right)."""
         return len(self.keys) - self.lefts if side else self.lefts
 
     def keys_of(self, side: int) -> Int64Array:
@@ -84,9 +84,10 @@ class Arrivals:
 
 
 def _turns(left: Int64Array, right: Int64Array) -> Int64Array:
-    """Return the place of each time, left ones first, in the merged order; left before right.
+    """Return the place of each time in the merged order; left before right.
 
-    Both are ascending. The one with fewer rows is looked up in the other.
+    Left times are first in the result; both sides ascend. The side with fewer rows is looked up in
+    the other.
     """
     turns = np.arange(len(left) + len(right))
     turns[len(left) :] -= len(left)
@@ -102,7 +103,7 @@ def _turns(left: Int64Array, right: Int64Array) -> Int64Array:
 
 
 class HeldRows:
-    """A queue of rows: they come at the end, leave at the front, and are read anywhere.
+    """A queue of rows: they leave at the front, and are read anywhere.
 
     A row's key is twice the code of its key, plus one on the right side: so the rows that it
     may be paired with have its key with the last bit turned.
@@ -170,12 +171,12 @@ class HeldRows:
         columns.append(batch)
 
     def append_row(self, batch: Batch, side: int, key: int) -> None:
-        """Add one row of one side that has no marks: number by number, where `append` has arrays.
+        """Add one row without marks, number by number, where `append` has arrays.
 
         Args:
-            batch: of that row.
+            batch: the row.
             side: 0 left, 1 right.
-            key: of the row, as in `_keys`.
+            key: the key of the row, as in `_keys`.
         """
         newest_ns = self.newest_ns
         self._make_room(1)
@@ -228,19 +229,19 @@ class HeldRows:
         return self._times.take(positions - self.origin)
 
     def columns(self, names: Iterable[str], positions: Int64Array, *, side: int) -> list[Column]:
-        """Return columns of the rows at these positions, all of one side (0 left, 1 right)."""
+        """Return columns of rows of one side (0 left, 1 right) by their positions."""
         places = self._places.take(positions - self.origin)
         return self.sides[side].take(names, places)
 
     def partners_before(
         self, position: int, *, within_ns: int, since_ns: int
     ) -> tuple[int, list[int]]:
-        """Return a row's side, and the positions of all before it that it may be paired with.
+        """Return a row's side, and the positions of earlier rows that may pair with it.
 
         Each row is looked at: among a few thousand that is quicker than any index.
 
         Args:
-            position: of the row that searches.
+            position: the position of the row that searches.
             within_ns: how far apart in event time the two may be.
             since_ns: leave out rows older than this.
         """
@@ -260,7 +261,7 @@ class HeldRows:
         return key & 1, found.tolist()
 
     def later(self, pairs: tuple[Int64Array, Int64Array]) -> tuple[Int64Array, Int64Array]:
-        """Return of each pair of rows the later event time, and the later stimulus time."""
+        """Return the later event time and the later stimulus time of each pair of rows."""
         left, right = pairs[0] - self.origin, pairs[1] - self.origin
         times, stimuli = self._times, self._stimuli
         return (
@@ -269,7 +270,7 @@ class HeldRows:
         )
 
     def last_pair(self, partner: int) -> tuple[int, int, int]:
-        """Return of the last row and a partner the later times, and the partner's place.
+        """Return the later times of the last row and a partner, and the partner's place.
 
         Returns:
             (event time, stimulus time, place among the rows of its side).
@@ -280,7 +281,7 @@ class HeldRows:
         return time_ns, max(stimuli(own), stimuli(other)), self._places.item(other)
 
     def later_ns(self, pairs: tuple[Int64Array, Int64Array]) -> Int64Array:
-        """Return of each pair of rows the later event time."""
+        """Return the later event time of each pair of rows."""
         times = self._times
         later: Int64Array = np.maximum(
             times.take(pairs[0] - self.origin), times.take(pairs[1] - self.origin)
@@ -293,7 +294,7 @@ class HeldRows:
         return self._marks is not None
 
     def marks(self, pairs: tuple[Int64Array, Int64Array]) -> Marks | None:
-        """Return the marks of each pair, those of both its rows; None where none has any."""
+        """Return the marks of each pair, those of both rows; None without any."""
         if self._marks is None:
             return None
         left, right = (self._marks.take(rows - self.origin) for rows in pairs)
@@ -301,12 +302,12 @@ class HeldRows:
         return both if both.any() else None
 
     def recode(self, moved: Int64Array) -> None:
-        """Give each row the key of its new code; `moved` has it for each old code."""
+        """Give each row the key of its new code; `moved` has it by old code."""
         keys = self.keys(self.start, self.end)
         keys[:] = (moved.take(keys >> 1) << 1) | (keys & 1)
 
     def newest_of(self, rows: int) -> int:
-        """Return the newest event time of the first so many rows held, at least one."""
+        """Return the newest event time of the first `rows` rows held, at least one."""
         return self._newest.item(self.start - self.origin + rows - 1)
 
     def would_drop(self, event_time_ns: int) -> bool:
@@ -316,11 +317,9 @@ class HeldRows:
         return first != last and self._newest.item(probe) < event_time_ns
 
     def drop_older_than(self, event_time_ns: int) -> bool:
-        """Let the rows at the front go that are older; none, until they are worth the effort.
+        """Drop the older rows at the front; none, until they are worth the effort.
 
-        Return whether some went.
-
-        A late row is let go with the rows that came before it.
+        Return whether some went. A late row goes with the rows that came before it.
         """
         if not self.would_drop(event_time_ns):
             return False
@@ -330,7 +329,7 @@ class HeldRows:
         return True
 
     def drop_from(self, position: int) -> None:
-        """Let the rows from this position on go; the next to come has it again."""
+        """Drop the rows from this position on; the next to come has it again."""
         rows = self.end - position
         right = int(np.bitwise_and(self.keys(position, self.end), 1).sum())
         self.end = position
@@ -338,7 +337,7 @@ class HeldRows:
             side.drop_last(gone)
 
     def drop_before(self, position: int) -> None:
-        """Let the rows before this position go."""
+        """Drop the rows before this position."""
         rows = position - self.start
         right = int(np.bitwise_and(self.keys(self.start, position), 1).sum())
         self.start = position

@@ -1,4 +1,4 @@
-"""A join that allows for clocks: pairs that are surely near enough, and those that may be.
+"""A join with `drift=` finds pairs that are surely near enough, and possible ones.
 
 ```
 |t1 − t2|    0 ────────── within − b1 − b2 ────────── within + b1 + b2 ──────▶
@@ -6,8 +6,8 @@
 ```
 
 Each of two times may be off by its bound, so their difference may be by the sum of both. It is a
-join over the widest distance, whose rows carry their time and their bound; what is further apart
-than the bounds of its own two rows allow is left out.
+join over the widest distance, whose rows carry their time and their bound; pairs further apart
+than the bounds of their own two rows allow are left out.
 Source: [thesis] §3.2.3 does it for windows and patterns; joins are its future work (§6.2).
 """
 
@@ -71,8 +71,7 @@ class UncertainJoin(PlainOperator):
         )
         self.bounds_cut = 0
 
-    def work(self, released: GateRead, now_ns: int) -> Result:
-        """Take rows, late ones first; return the pairs that they make, or may make."""
+    def work(self, released: GateRead, now_ns: int) -> Result:  # noqa: D102 - see Operator
         made = self._joined.work(
             replace(released, ports=self._timed(released.ports), late=self._timed(released.late)),
             now_ns,
@@ -115,13 +114,11 @@ class UncertainJoin(PlainOperator):
         return Batch(made.event_time_ns, made.stimulus_time_ns, columns, None, marks)
 
     @property
-    def rows_held(self) -> int:
-        """Rows of both sides that may still find a partner."""
+    def rows_held(self) -> int:  # noqa: D102 - see Operator
         return self._joined.rows_held
 
     @property
-    def late_dropped(self) -> int:
-        """Rows so far that came when all their partners had gone."""
+    def late_dropped(self) -> int:  # noqa: D102 - see Operator
         return self._joined.late_dropped
 
 

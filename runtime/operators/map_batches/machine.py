@@ -1,4 +1,4 @@
-"""Calls the user's function with the columns of a batch."""
+"""`map_batches` calls the user's function with the columns of a batch."""
 
 from __future__ import annotations
 
@@ -24,8 +24,7 @@ class MapBatchesMachine:
     def __init__(self, step: MapBatchesStep) -> None:
         self._step = step
 
-    def apply(self, batch: Batch) -> Batch:
-        """Return all rows with the columns that the function returned."""
+    def apply(self, batch: Batch) -> Batch:  # noqa: D102 - see Stateless
         given = {name: _read_only(column) for name, column in batch.columns.items()}
         returned = called(self._step.function, given, step=self._step.name, batch=batch)
         self._check(returned, batch)

@@ -1,4 +1,4 @@
-"""Calls the user's function with a row at a time."""
+"""`map_rows` calls the user's function with a row at a time."""
 
 from __future__ import annotations
 
@@ -16,15 +16,14 @@ from slackwater.runtime.operators.map_rows.step import MapRowsStep
 
 
 class MapRowsMachine:
-    """Calls the user's function with each row, a dict; it returns a row, or None to drop it."""
+    """Calls the user's function with each row, a dict; None drops the row."""
 
     row_tests = None
 
     def __init__(self, step: MapRowsStep) -> None:
         self._step = step
 
-    def apply(self, batch: Batch) -> Batch:
-        """Return the rows that the function returned, in order."""
+    def apply(self, batch: Batch) -> Batch:  # noqa: D102 - see Stateless
         step, names = self._step, self._step.schema.names
         kept: list[int] = []
         made: list[Mapping[str, Any]] = []

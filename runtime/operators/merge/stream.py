@@ -1,4 +1,4 @@
-"""How streams are merged: by one of them, or by their flow."""
+"""The methods `merge` of flows and of streams, and `k_slack_chain`."""
 
 from __future__ import annotations
 
@@ -43,12 +43,15 @@ class Merging(AnyStream):
         return _merged(self.flow, (self, *others), slack=slack, name=name)
 
     def k_slack_chain(self, *slacks: Duration) -> tuple[Self, ...]:
-        """Return this stream in order within each slack; together they hold what the longest does.
+        """Return this stream in order within each slack.
+
+        Together the buffers hold what the longest does.
 
         Args:
             slacks: "1s", "2s", "5s": of event time, ascending. A row leaves the first buffer when
-                the newest is a second ahead of it, the next when it is two, whatever is ready; one
-                that comes behind those leaves at once, and the next buffer mends it if it can.
+                the newest is a second ahead of it, the next when it is two, whatever is ready. A
+        row
+                older than those that left leaves at once, and the next buffer mends it if it can.
                 Which rows are late depends on how many a read takes.
 
         Raises:

@@ -1,4 +1,4 @@
-"""What a pattern may be, given the columns that reach it and the scope that it lies in."""
+"""Checks of a pattern, given the columns of its rows and its scope."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class TimeWindow(Protocol):
 
     @property
     def slide_ns(self) -> int:
-        """How far behind each other they begin."""
+        """The distance between the starts of two windows."""
         ...
 
 
@@ -52,10 +52,10 @@ WORDS = {
 def scope_of(
     pattern: Normal, window: AnyWindow | None, within: Duration | int | None, *, step: str
 ) -> Within | WindowRule:
-    """Return what a match lies in; the pattern asks for what opens its windows.
+    """Return the scope of a match; the pattern tells which event opens its windows.
 
     Raises:
-        SettingError: neither is given, or both; or what is no window.
+        SettingError: neither is given, or both; or `window` is no window.
     """
     if window is None and within is None:
         raise SettingError(
@@ -92,7 +92,7 @@ def check_columns(
     id_column: str | None,
     step: str,
 ) -> None:
-    """Check that predicates, types and names of events can be had of these columns.
+    """Check that predicates, types and names of events fit these columns.
 
     Raises:
         ColumnError: a column is not there.
@@ -126,10 +126,10 @@ def check_columns(
 
 
 def check_feature(feature: object | None, schema: pa.Schema, *, step: str) -> None:
-    """Check that each row has one of few different values of a feature; None: there is none.
+    """Check that rows have one of few different values of a feature, if given.
 
     Raises:
-        TypeMismatch: it is no expression, or of a type whose values hardly ever come twice.
+        TypeMismatch: it is no expression, or of a type whose values hardly ever repeat.
         ColumnError: it reads a column that is not there.
         FlowError: it is the same for all rows.
     """
@@ -164,7 +164,6 @@ def _check_types(one: Asked, kind: pa.DataType, *, column: str | None, step: str
 
 
 def _may_be(value: Any, kind: pa.DataType) -> bool:
-    """Return whether a column of a type can have a value."""
     try:
         made = pa.array([value], kind)[0].as_py()
         return bool(made == value) and isinstance(made, bool) is isinstance(value, bool)
@@ -183,14 +182,14 @@ def check_meaning(
     """Check that all settings go together, and that the pattern can match at all.
 
     Args:
-        pattern: what is looked for.
-        scope: what a match lies in.
+        pattern: the pattern.
+        scope: the scope of a match.
         words: `skip`, `selection` and `consumption`.
-        matches: of a window; None: all.
-        step: for the errors.
+        matches: the most matches of a window; None: all.
+        step: the step's name, for errors.
 
     Raises:
-        SettingError: a word is none; `matches` without windows.
+        SettingError: a word is unknown; `matches` without windows.
         FlowError: the pattern can never match, or is too long for what would be kept.
     """
     for what, word in words.items():

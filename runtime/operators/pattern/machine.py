@@ -45,14 +45,13 @@ class PatternMachine(PlainOperator):
     match. The stimulus time of a match is the latest of its events', and, if it waited for the end
     of its scope, of what moved the watermark there.
 
-    Costs: rows that fit nothing some nanoseconds each, unless scopes go by the number of events:
-    then these are counted for each key. Keys without rows are not looked at.
+    Costs: rows that fit nothing some nanoseconds each, unless scopes count events: then these are
+    counted for each key. Keys without rows are not looked at.
 
     Args:
-        step: what it does.
+        step: the pattern and its settings.
         most_kept_rows: rows held for matches to come, at most; and rows in the matches of one
             read.
-
     """
 
     STATE = Fields(
@@ -82,7 +81,7 @@ class PatternMachine(PlainOperator):
         self._every = step.scope.every if isinstance(step.scope, CountWindows) else 0
         self._opens = step.scope.asked if isinstance(step.scope, OpenedWindows) else -1
         self._shedding = self._begin_shedding()
-        # What is shed goes by positions in windows, so by which of its key's events each is.
+        # Shedding needs positions in windows, so the number of each event among its key's.
         self._counts_all = step.counts_events or self._shedding is not None
         self._start()
 
@@ -112,8 +111,8 @@ class PatternMachine(PlainOperator):
             is_one=not step.keys,
             learns=step.shed is not None and step.shed.ranks,
         )
-        self._most_keys = _MANY_KEYS  # when there are more, those that are over are looked for
-        self._most_rows = _MANY_ROWS  # likewise
+        self._most_keys = _MANY_KEYS  # when there are more, finished keys are looked for
+        self._most_rows = _MANY_ROWS  # when there are more rows, finished ones are looked for
         self._looks_at = self._most_kept_rows  # when there are more rows, they are checked
         self._numbers = EventNumbers()
         self._touched: set[int] = set()  # keys of this read
@@ -144,9 +143,9 @@ class PatternMachine(PlainOperator):
         )
 
     def counts(self) -> dict[str, Any]:
-        """Return of one that sheds rows that were shed, and what was worked on.
+        """Return counts: of shed rows and of work, or of bounds that were cut.
 
-        Of others bounds that were cut. Of both what waits for the end of a scope.
+        Both have the counts of what waits for the end of a scope.
         """
         waiting = {} if self._step.leaves_with_rows else {"waiting": self.waiting}
         if self._shedding is not None:
@@ -156,8 +155,7 @@ class PatternMachine(PlainOperator):
         return {**waiting, **({} if drift is None else drift.counts(self.bounds_cut))}
 
     @property
-    def late_dropped(self) -> int:
-        """Rows so far that came after what was released in order."""
+    def late_dropped(self) -> int:  # noqa: D102 - see Operator
         return self._missed.dropped
 
     def _processed(self, released: GateRead, now_ns: int) -> Batch | None:
@@ -186,7 +184,7 @@ class PatternMachine(PlainOperator):
 
     @property
     def bounds_cut(self) -> int:
-        """Rows so far whose own bound was more than the most: only of one with `drift=`."""
+        """Rows so far whose own bound was more than the most; only with `drift=`."""
         return self._values.bounds_cut
 
     @property
@@ -196,26 +194,23 @@ class PatternMachine(PlainOperator):
 
     @property
     def comparisons(self) -> int:
-        """What was worked on so far, of one that sheds; see `Overload.kept`."""
+        """The work so far of a pattern that sheds; see `Overload.kept`."""
         return 0 if self._shedding is None else self._shedding.kept
 
     @property
     def passed_over(self) -> int:  # noqa: D102 - rows, so far
         return 0 if self._shedding is None else self._shedding.passed_over
 
-    def charge(self, took_ns: int, idle_ns: int) -> None:
-        """Note how long the last slice took, and the slot was idle so far: of one that sheds."""
+    def charge(self, took_ns: int, idle_ns: int) -> None:  # noqa: D102
         if self._shedding is not None:
             self._shedding.took(took_ns, idle_ns)
 
-    def reckon_with(self, rest_ns: int) -> None:
-        """Let shedding count what events still take behind this operator."""
+    def reckon_with(self, rest_ns: int) -> None:  # noqa: D102
         if self._shedding is not None:
             self._shedding.reckon_with(rest_ns)
 
     @property
-    def rows_held(self) -> int:
-        """Rows that may be in a match to come, and those that are not forgotten yet."""
+    def rows_held(self) -> int:  # noqa: D102 - see Operator
         return max(len(self._rows), self._matchers.events_held)
 
     @property
@@ -224,7 +219,7 @@ class PatternMachine(PlainOperator):
         return self._matchers.waiting
 
     def _on_time(self, batch: Batch) -> Batch:
-        """Return the rows that are not behind the end, say."""
+        """Return the rows that come before the end of the stream."""
         if batch.event_time_ns.item(0) >= self._passed_ns:
             return batch
         is_late = batch.event_time_ns < self._passed_ns
@@ -237,7 +232,6 @@ class PatternMachine(PlainOperator):
     # -- rows in, matches out -----------------------------------------------------------
 
     def _with_keys(self, batch: Batch) -> Batch | None:
-        """Return the rows whose keys are not null; None if there are none."""
         nulls = any_null([batch.columns[name] for name in self._step.keys])
         if nulls is not None:
             batch = batch.keep(~nulls)
@@ -287,14 +281,14 @@ class PatternMachine(PlainOperator):
         return found
 
     def _settle(self, shedding: WindowShedding, kept: Kept | None) -> None:
-        """Let shedding count what a read has cost."""
+        """Count in shedding the cost of a read."""
         if kept is not None:
             shedding.settle(kept)
         shedding.worked(self._worked.events)
         self._worked.events = 0
 
     def _pass_over(self, came: Batch, shedding: WindowShedding) -> list[Found]:
-        """Count rows and do no more, unless a window has them that is tried."""
+        """Count rows and do no more, unless a tried window has them."""
         if (batch := self._with_keys(came)) is None:
             return []
         times, found = batch.event_time_ns, list[Found]()
@@ -361,7 +355,7 @@ class PatternMachine(PlainOperator):
             raise too_many_rows(self._step, len(self._rows), self._most_kept_rows)
 
     def _forget(self) -> None:
-        """Let go of what is over: rows as time goes by, keys when there are twice as many."""
+        """Forget what is over: rows as time passes, keys when most are over."""
         if self._passed_ns == END_NS:
             missed, cut = self._missed, self.bounds_cut
             self._start()
@@ -379,12 +373,12 @@ class PatternMachine(PlainOperator):
             self._keep_keys()
 
     def _keep_rows(self) -> None:
-        """Let go of rows that no matcher has, or that are over for a key that has been silent."""
+        """Drop rows that no matcher has, or that are over for a silent key."""
         held = self._matchers.turns_held()
         if self._shedding is not None:
             held.append(self._shedding.turns_tried())
         turns = sorted({turn for own in held for turn in own})
-        # A number of events is reached by events alone, so there no row is over as time goes on.
+        # Only events end a scope of a number of events, so there no row is over as time passes.
         since_ns = (
             START_NS if self._step.counts_events else self._passed_ns - self._step.traits.reach_ns
         )
@@ -392,7 +386,7 @@ class PatternMachine(PlainOperator):
         self._most_rows = max(2 * len(turns), _MANY_ROWS)
 
     def _keep_keys(self) -> None:
-        """Let go of keys of which no event is in a match to come."""
+        """Drop keys of which no event is in a match to come."""
         kept = self._matchers.codes_since(self._passed_ns - self._step.traits.reach_ns)
         self._most_keys = max(2 * len(kept), _MANY_KEYS)
         if not self._step.keys:

@@ -1,8 +1,8 @@
-"""What shedding costs, found on some windows: their matches with and without what they lose.
+"""Trials find the cost of shedding: the matches of windows with and without it.
 
-Of a window that is tried it is noted which events that fit something it has, and which of them it
-loses. Once it is over its matches are looked for among all of these, and among what is left: what
-is not found any more is lost, what is new is false. Which windows are tried is drawn, whatever is
+A trial notes which events that fit something its window has, and which of them it loses. Once
+the window is over its matches are looked for among all of these, and among what is left: a match
+that is not found any more is lost, a new one is false. Windows to try are drawn, whatever is
 shed: `runtime/shedding/probes.py`.
 """
 
@@ -22,7 +22,7 @@ _ASKED = -1  # no event of a pattern has this number: a window opens once, by us
 _ALL_NS = 1 << 61
 _AFTER_NS = 1 << 62
 Parts = tuple[tuple[int, int], ...]
-"""Of each event of a match its place in the stream, and the number of what it is."""
+"""The place in the stream of each event of a match, and its number in the pattern."""
 
 
 class Seen(NamedTuple):
@@ -43,9 +43,9 @@ class Trial:
     """A window that is tried.
 
     Attributes:
-        events: those of it that fit something, in order.
-        block: of those that windows are tried of, see `Probes`.
-        stands_for: so many windows.
+        events: its events that fit something, in order.
+        block: the block of events that tried windows begin in, see `Probes`.
+        stands_for: the number of windows that it represents.
         is_in_gap: whether it began while rows were passed over.
     """
 
@@ -55,7 +55,7 @@ class Trial:
     events: list[Seen] = field(default_factory=list)
 
     def hits(self, matches: list[Parts], first: int) -> list[tuple[Int64Array, Int64Array]]:
-        """Return what is known of the events of matches, and their positions behind `first`."""
+        """Return what is known of the events of matches, and their positions after `first`."""
         of_turn = {one.turn: one for one in self.events}
         own = [[of_turn[turn] for turn, _ in parts] for parts in matches]
         return [
@@ -76,7 +76,7 @@ class Judged(NamedTuple):
     """Matches of a window with and without shedding.
 
     Attributes:
-        matches: of it, had nothing been dropped.
+        matches: those that it has if nothing is dropped.
         lost: of these, those that were not found.
         false: matches that were found, and are none.
     """
@@ -87,12 +87,12 @@ class Judged(NamedTuple):
 
 
 def judged(trial: Trial, settings: Settings, holds: HoldsOfTurns) -> tuple[Judged, list[Parts]]:
-    """Return what came of a window that is over, and the matches that it should have had.
+    """Return the losses of a window that is over, and the matches without them.
 
     Args:
-        trial: what it had.
+        trial: its events.
         settings: of the pattern.
-        holds: of predicates that read earlier events.
+        holds: evaluates predicates that read earlier events.
     """
     every = _matches(trial.events, settings, holds)
     left = [one for one in trial.events if not one.is_lost]

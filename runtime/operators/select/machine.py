@@ -1,4 +1,4 @@
-"""Keeps some columns."""
+"""A select keeps some columns."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ class SelectMachine:
     def __init__(self, step: SelectStep) -> None:
         self._names = dict(step.columns)
 
-    def apply(self, batch: Batch) -> Batch:
-        """Return all rows with the columns selected."""
+    def apply(self, batch: Batch) -> Batch:  # noqa: D102 - see Stateless
         had = batch.columns
         return batch.with_columns({new: had[old] for new, old in self._names.items()})
