@@ -1,4 +1,4 @@
-"""Classes of importance, and from what share of the bound on to shed."""
+"""Classes of importance, and the share of the bound at which shedding starts."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ PLAIN_F = 0.8
 
 
 def natural_breaks(weights: FloatArray, classes: int = CLASSES) -> Int64Array:
-    """Return the highest value of each class but the last, so that classes are as alike as can be.
+    """Return the highest value of each class but the last, for natural classes.
 
     Args:
         weights: shape (values,), how often each value 0, 1, … comes.
         classes: how many; fewer if there are fewer different values.
 
     Returns:
-        ascending; the squares of the distances to the mean of its class, summed up, are least.
+        ascending; the sum of squared distances to the mean of each class is least.
 
     Source: [espice] §3.4, *cluster the utilities*: it says not how. Fisher 1958, exact.
     """
@@ -50,7 +50,7 @@ def natural_breaks(weights: FloatArray, classes: int = CLASSES) -> Int64Array:
 
 
 def partitions_of(size: float, q_max: float, f: float) -> int:
-    """Return ρ = ceil(ws / (q_max − f·q_max)): into how many parts a window is cut.
+    """Return ρ = ceil(ws / (q_max − f·q_max)): the number of partitions of a window.
 
     Source: [espice] §3.4, *dropping interval*.
     """
@@ -59,7 +59,7 @@ def partitions_of(size: float, q_max: float, f: float) -> int:
 
 
 def choose_f(utilities: Utilities, expected: FloatArray, *, q_max: float, share: float) -> float:
-    """Return the greatest f at which each partition has x events of no more than low importance.
+    """Return the greatest f at which each partition has x events of low importance.
 
     Low are all classes but the highest.
 
@@ -70,7 +70,7 @@ def choose_f(utilities: Utilities, expected: FloatArray, *, q_max: float, share:
         share: of the events that is to be dropped: x / p_size.
 
     Returns:
-        if there is none: the one at which the partition that lacks most lacks least.
+        if no f has such partitions: the one at which the partition that lacks most lacks least.
 
     Source: [espice] §3.4, *appropriate f value*. It asks for the minimum f with such
     partitions: that were 0, for a low f makes them large. A high one sheds seldom.

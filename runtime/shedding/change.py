@@ -1,4 +1,4 @@
-"""Whether matches are made of something else than they were, which [espice] leaves open.
+"""A change of the stream, which [espice] leaves open: matches are of other events.
 
 Hits of the model and those since are compared by type and part of the window, by a χ² of two
 samples. Hits are no independent draws: those of a match come together, and windows overlap. So χ²
@@ -16,7 +16,7 @@ from slackwater.runtime.shedding.draws import FloatArray
 from slackwater.runtime.shedding.table import UtilityTable
 
 PARTS = 8
-"""Of a window: where hits lie is told apart so finely."""
+"""So many parts of a window are told apart."""
 _LEAST_HITS = 5.0  # expected of a type in a part; those with less are put together
 _LEAST_TURNS = 3  # before its mean says anything
 _MOST_FREEDOM = 8  # hits that come together are as few
@@ -26,7 +26,7 @@ _FEW, _ENOUGH = 0.1, 50.0  # so few of so many hits that were to be expected: it
 
 
 class ChangeTest:
-    """χ² of each turn against the mean of those before.
+    """A test compares χ² of each turn with the mean of those before.
 
     Attributes:
         statistic: χ² over its degrees of freedom, of the last turn; 0: nothing to compare.
@@ -43,7 +43,7 @@ class ChangeTest:
         self._above = 0.0
 
     def is_another(self, table: UtilityTable) -> bool:
-        """Return whether hits since the last turn are of another stream; if so, begin anew."""
+        """Return whether hits since the last turn are of another stream; if so, start over."""
         windows = table.windows()
         if not min(windows):
             return False
@@ -73,7 +73,9 @@ def _deviate(share: float, freedom: int) -> float:
 
 
 def chi_square(first: FloatArray, second: FloatArray) -> tuple[float, int] | None:
-    """Return χ² of two samples over its degrees of freedom, and these; None: too few to compare.
+    """Return χ² of two samples over its degrees of freedom, and these.
+
+    None if there are too few to compare.
 
     Args:
         first: counts.

@@ -23,35 +23,35 @@ from slackwater.runtime.shedding.shedder import Amount
 
 MOST_PARTITIONS = 1024
 _DRAINED = 0.1
-"""Of what may wait before shedding starts: no more than so little has been waited for."""
+"""Drained: the newest event has waited no more than this share of the start of shedding."""
 _IDLE = 0.01
-"""Of the time since the last look: who had so little to do had nothing that waited at some time."""
+"""With this share of idle time since the last look, nothing waited at some moment."""
 _MOST_MORE = 1.5
-"""So many times what is too much is asked for, where less than that is dropped."""
+"""At most so many times the excess is asked for, where less than that is dropped."""
 _QUICK = 4
-"""How ages grow is a mean over so much less time than rates."""
+"""The growth of ages is a mean over so many times less time than rates."""
 
 
 @dataclass(frozen=True)
 class Load:
-    """What was seen of an operator in the time since the last one.
+    """The load of an operator since the last look.
 
     Attributes:
-        now_ns: by the clock that ages are by.
-        arrived: events that came, since.
-        came_ns: in how long they came; None: in the time since.
-        processed: events that were done, since, dropped ones included.
-        busy_ns: time that this took, since.
-        dropped_share: of the pairs of events and windows that were looked at since, dropped ones.
+        now_ns: the time, by the clock of all ages.
+        arrived: events that came.
+        came_ns: the time in which they came; None: the time since the last look.
+        processed: events that were done, dropped ones included.
+        busy_ns: the time that this took.
+        dropped_share: the dropped share of the pairs of events and windows that were looked at.
         queued: events that wait; None: not known, then `age_ns` is.
         age_ns: now − stimulus time of the oldest that waits; None: not known, or none waits.
-        youngest_ns: likewise of the youngest; None: not known.
-        idle_ns: how long, since, who does the work had nothing to do; None: not known.
-        rest_ns: what an event still takes behind this operator, up to egress.
-        between_ns: how long it is to the next look.
-        read_ns: what the rows take that have come now.
-        pairs: of those that were done and their windows, dropped ones included; 0: not known.
-        is_passing: whether they were passed over: there was time to spare, yet they had waited.
+        youngest_ns: now − stimulus time of the youngest; None: not known.
+        idle_ns: how long the slot had no work; None: not known.
+        rest_ns: the time that an event takes downstream of this operator, up to egress.
+        between_ns: the time to the next look.
+        read_ns: the time that the rows of this read take.
+        pairs: of the events that were done and their windows, dropped ones included; 0: not known.
+        is_passing: whether events were passed over: there was time to spare, yet they had waited.
     """
 
     now_ns: int
@@ -73,10 +73,10 @@ class Load:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What the detector says.
+    """A verdict of the detector.
 
     Attributes:
-        amount: what is to be dropped; None: nothing.
+        amount: how much is to be dropped; None: nothing.
         is_overloaded: whether shedding is on, perhaps with nothing to drop, while the queue falls.
         is_curable: whether dropping can keep the bound: if not, all is dropped that helps.
         rate: R, events that arrive in a second.
@@ -84,7 +84,7 @@ class Verdict:
         q_max: events that may wait; 0: not known.
         level_ns: l(e), the latency of what comes now.
         x: events to be dropped of each partition.
-        reason: why it cannot be kept; "" if it can.
+        reason: why the bound cannot be kept; "" if it can.
         is_above: whether the level is above the one at which shedding starts.
         is_drained: whether what comes now has hardly waited here.
     """
@@ -108,15 +108,15 @@ def verdict_of(amount: tuple[float, int] | None, *rest: Any) -> Verdict:
 
 
 class OverloadDetector:
-    """Follows an operator's load.
+    """A detector follows an operator's load.
 
     Args:
         settings: the bound, and how it is kept.
 
     Attributes:
-        f: at which share of the bound shedding starts.
+        f: the share of the bound at which shedding starts.
 
-    Source: [espice] §3.4. Differs: what waits is worked off (`drain`), shedding stops at a lower
+    Source: [espice] §3.4. Differs: the queue is worked off (`drain`), shedding stops at a lower
     level than it starts at, latency is also taken from ages, and more is dropped as long as these
     grow.
     """
@@ -155,11 +155,11 @@ class OverloadDetector:
 
     @property
     def cost_ns(self) -> float:
-        """l(p): what an event takes, nothing dropped; 0: not known."""
+        """l(p): the time that an event takes, nothing dropped; 0: not known."""
         return self._costs.whole_ns
 
     def fits_whole(self, size: float) -> bool:
-        """Return whether one window's work is done in what the bound leaves above its start."""
+        """Return whether one window's work fits between the start of shedding and the bound."""
         window_ns = size * self._costs.whole_ns / self._costs.pairs_each
         return window_ns <= (1 - self.f) * self._settings.latency_ns
 
@@ -170,10 +170,10 @@ class OverloadDetector:
         return events * NS_PER_SECOND / ns if ns > 0 else 0.0
 
     def observe(self, load: Load, *, size: float) -> Verdict:
-        """Say what to drop from now on.
+        """Return what to drop from now on.
 
         Args:
-            load: what was seen since the last call.
+            load: the load since the last call.
             size: events of a window.
         """
         self._take_in(load)
@@ -263,7 +263,7 @@ class OverloadDetector:
 
     @property
     def _too_little(self) -> float:
-        """How many times as much is to be asked for: what comes may not be as it was learnt."""
+        """The factor by which more must be asked for, as less was dropped lately."""
         asked, dropped = self._lately
         return min(asked / dropped, _MOST_MORE) if 0 < dropped < asked else 1.0
 
@@ -272,7 +272,7 @@ class OverloadDetector:
         return 8 * self._horizon_ns  # costs vary less than rates, and need different shares seen
 
     def _follow(self, load: Load, taken_ns: int) -> None:
-        """Follow what could be kept such that ages grow no longer.
+        """Follow the share of pairs at which ages would not grow.
 
         Costs are means of some time; when events become dearer, ages tell it sooner: as much as
         these grew, so much of what came in that time is still to be done.
@@ -286,7 +286,7 @@ class OverloadDetector:
         self._bearable += (1 - keep) * (bearable - self._bearable)
 
     def _levels(self, load: Load) -> tuple[float, float]:
-        """Return how long what waits here takes, and what events take elsewhere, in ns."""
+        """Return the time of what waits here, and the time of events elsewhere, in ns."""
         age_ns = float(max(load.age_ns or 0, 0))
         ahead_ns = min(self._ahead.age_ns, age_ns)
         # What waits now is met by the shedder: it takes what events take at the present share.
@@ -308,7 +308,7 @@ class OverloadDetector:
     def _share(self, over_ns: float) -> tuple[float, str]:
         """Return the share to be dropped, and why that is not enough.
 
-        What arrives in a second has to be done in one, less what is worked off of the queue.
+        What arrives in a second has to be done in one, with a part of the queue.
         """
         whole_s, saved_s = (one / NS_PER_SECOND for one in (self.cost_ns, self._costs.saved_ns))
         room = 1.0 - min(over_ns / self._settings.latency_ns, 1.0)

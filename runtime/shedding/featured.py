@@ -1,9 +1,9 @@
-"""A richer model: what else is known of an event counts besides its type and position.
+"""A richer model counts a feature of events besides their type and position.
 
 A type and a feature together are a *kind*. A feature is any code that the caller has: the bin of
 an attribute, or the types of the events in front (`types_in_front`). Kinds are hashed into rows by
-the XOR of two random words (Zobrist), so there may be any number of features. What a row has too
-few events to say is taken from its type, as eSPICE would have it.
+the XOR of two random words (Zobrist), so there may be any number of features. A row with too few
+events takes its values from its type, as in eSPICE.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from slackwater.runtime.shedding.windows import FinishedWindows, Places
 ROWS = MOST_TYPES
 NOBODY = -1
 _SMOOTH = 16.0
-"""Events that a kind must have had to count as much as its type does."""
+"""With so many events a kind counts as much as its type."""
 
 
 class FeaturedShedder(EspiceShedder):
@@ -71,7 +71,7 @@ class FeaturedShedder(EspiceShedder):
         self._kinds.turn(keep=keep)
 
     def _built(self) -> Learnt:
-        """Return the plain model's rows, and below them those of kinds: all on one scale."""
+        """Return the rows of the plain model and then those of kinds, on one scale."""
         plain = super()._built()
         self._types = len(plain.utilities)
         seen = np.flatnonzero(self._kinds.seen_types())
@@ -98,7 +98,7 @@ class FeaturedShedder(EspiceShedder):
 
 
 def types_in_front(types: Int64Array, carried: Int64Array, *, classes: int = 8) -> Int64Array:
-    """Return, for each event of a stream, which types are among those just in front: a feature.
+    """Return a feature of each event: the types among those just before it.
 
     Args:
         types: shape (rows,), of events one after the other.

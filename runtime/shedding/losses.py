@@ -23,15 +23,15 @@ from slackwater.runtime.shedding.draws import FloatArray
 
 _ROWS, _MATCHES, _LOST, _FALSE = range(4)
 _OPEN_BLOCKS = 16
-"""Blocks of which windows may still be under way."""
+"""The most blocks with windows that may still be open."""
 
 
 class Losses:
-    """Sums over blocks of windows that were tried, for rows looked at and rows passed over.
+    """Sums over blocks of tried windows, for rows looked at and passed over.
 
     Attributes:
-        windows: that were judged.
-        matches: of them, had nothing been dropped.
+        windows: windows that were judged.
+        matches: their matches, had nothing been dropped.
     """
 
     STATE = Fields(
@@ -58,7 +58,10 @@ class Losses:
             self._of(block)[int(in_gap), _ROWS] += stands_for * rows
 
     def omit(self, block: int) -> None:
-        """Leave a block out, of which a window is not judged: its other windows stand for none."""
+        """Leave a block out, as one of its windows is not judged.
+
+        Its other windows represent none.
+        """
         if block not in self._omitted:
             self._omitted = [*self._omitted[1 - _OPEN_BLOCKS :], block]
         own = self._open.pop(block, None)
@@ -94,16 +97,15 @@ class Losses:
         return own
 
     def _sums_of_all(self) -> FloatArray:
-        """Return the sums over all blocks, those whose windows are under way included."""
         return self._sums + sum(self._open.values(), np.zeros((2, 4)))
 
     def _scales(self, sums: FloatArray) -> FloatArray:
-        """Return for how many rows that came a weighted row of a block stands, in each state."""
+        """Return the number of rows that a block's weighted row represents, in each state."""
         rows = sums[:, _ROWS]
         return np.divide(self._came, rows, out=np.zeros(2), where=rows > 0)
 
     def _share_of(self, what: int) -> float:
-        """Return the estimated share of the matches that are lost, or false ones beside them."""
+        """Return the estimated share of lost matches, or of false ones."""
         sums = self._sums_of_all()
         totals = self._scales(sums) @ sums
         return float(totals[what] / totals[_MATCHES]) if totals[_MATCHES] else 0.0
@@ -115,7 +117,7 @@ class Losses:
 
     @property
     def false_share(self) -> float:
-        """Matches that were found and are none, by those that there are."""
+        """The share of matches that were found and are false, by true ones."""
         return self._share_of(_FALSE)
 
     @property

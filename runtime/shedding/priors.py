@@ -1,9 +1,8 @@
-"""What a type at a place is taken to be worth before enough of it was seen: type times place.
+"""A prior is the worth of a type at a place: type times place.
 
 A table has thousands of cells, and most have seen next to nothing: of 500 types at 64 places a few
 matches say little. But how often a type is in matches is known from all its places, and how much a
-place adds from all its types. Their product is where each cell begins; what was seen in the cell
-itself then moves it.
+place adds from all its types. Their product is where each cell begins; its own events then move it.
 
 ```
           place 1   place 2   all
@@ -20,14 +19,14 @@ import numpy as np
 from slackwater.runtime.shedding.draws import FloatArray
 
 _EVENTS = 4.0
-"""Events like any other that a type is taken to have had besides: that it was in no match so far is
-no proof that it never will be. What stands in no pattern still comes last, having come often."""
+"""A type is taken to have had so many further events like any other: that it was in no match so far
+is no proof that it never will be. A type in no pattern still has the least, as it came often."""
 _HITS = 16.0
-"""Hits that a place must have had for its own to count as much as those of the stretch it is in."""
+"""With so many hits a place counts as much as the stretch that it is in."""
 
 
 def prior_rates(hits: FloatArray, seen: FloatArray) -> FloatArray:
-    """Return the rate of hits of each cell if types and places worked each for itself.
+    """Return the hit rate of each cell if types and places were independent.
 
     Args:
         hits: shape (types, cells), counted.
@@ -45,10 +44,11 @@ def prior_rates(hits: FloatArray, seen: FloatArray) -> FloatArray:
 
 
 def factors(hits: FloatArray, wanted: FloatArray) -> FloatArray:
-    """Return by how much hits at each place are more than was to be expected.
+    """Return the ratio of the hits at each place to the expected ones.
 
-    From coarse to fine: of the window as a whole it is 1; each half begins with what the whole has,
-    each quarter with its half's, so a place with few hits goes by its neighbourhood.
+    From coarse to fine: of the window as a whole it is 1; each half begins with the ratio of the
+    whole, each quarter with its half's, so a place with few hits has the ratio of its
+    neighbourhood.
 
     Args:
         hits: shape (cells,).
@@ -67,7 +67,7 @@ def factors(hits: FloatArray, wanted: FloatArray) -> FloatArray:
 
 
 def shares_of_types(seen: FloatArray, besides: float) -> FloatArray:
-    """Return which share of the events of each cell is of each type, shape (types, cells).
+    """Return the share of each type among the events of each cell, shape (types, cells).
 
     A type that came seldom by chance, or seldom to a cell, has a higher rate for it, and one that
     came often is dropped first. If chance counted in full as what is to come, less would be
@@ -75,8 +75,8 @@ def shares_of_types(seen: FloatArray, besides: float) -> FloatArray:
 
     Args:
         seen: shape (types, cells), events.
-        besides: events that each type, and each type in each cell in the mean, is taken to have had
-            besides.
+        besides: further events that each type, and each type in each cell in the mean, is taken to
+            have had.
 
     Source: S(T, P) of [espice] §3.3. Smoothed: ours.
     """
