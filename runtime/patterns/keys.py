@@ -1,4 +1,4 @@
-"""Which matcher a key gets."""
+"""The matcher of a key."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from slackwater.runtime.patterns.settings import HoldsOfTurns, Settings
 from slackwater.runtime.patterns.windowed import WindowMatcher
 
 AnyMatcher: TypeAlias = KeyMatcher | DriftMatcher
-"""Of a key."""
+"""The matcher of a key."""
 
 
 def matcher_of(settings: Settings, holds: HoldsOfTurns) -> AnyMatcher:

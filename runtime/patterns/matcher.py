@@ -29,15 +29,15 @@ NONE: frozenset[int] = frozenset()
 
 
 class KeyMatcher(ABC):
-    """What is known of one key, in windows or without.
+    """The matcher of one key, with or without windows.
 
     Args:
         settings: of all keys.
-        holds: of predicates that read earlier events.
+        holds: evaluates predicates that read earlier events.
 
     Attributes:
         log: the events that may be in a match to come.
-        waiting: what waits for the end of a scope.
+        waiting: the windows and matches that wait for the end of a scope.
     """
 
     STATE = Fields("log", "_low", "_used", "waiting", elements={"_used": set})
@@ -74,28 +74,27 @@ class KeyMatcher(ABC):
 
     @property
     def events_held(self) -> int:
-        """How many events are kept."""
+        """The number of events that are kept."""
         return len(self.log.numbers)
 
     @property
     def ends_waiting(self) -> int:
-        """How many windows, or ends of matches, wait."""
+        """The number of windows, or ends of matches, that wait."""
         return len(self.waiting)
 
     def turns_held(self) -> list[int]:
-        """Return the places in the stream of events that may be in a match to leave."""
+        """Return the places of events that may be in a match to come."""
         turns = self.log.turns
         return [turns[number] for number in self.log.since(self._low)]
 
     @property
     def _keeps_used(self) -> bool:
-        """Whether what is used up is chosen from, still."""
         return self._settings.consumes and self._settings.selection == "last"
 
     def _add(
         self, number: int, roles: list[Roles], values: dict[str, Any] | None
     ) -> list[tuple[int, int]]:
-        """Put an event into the lists; return what it ends: alternatives, their latest starts."""
+        """Put an event into the lists; return the alternatives that it ends, and latest starts."""
         ended = []
         for which, chain in enumerate(self._chains):
             if chain.rules.matters(roles[which]):
@@ -106,7 +105,7 @@ class KeyMatcher(ABC):
         return ended
 
     def _replay(self, chains: list[Chain], low: int, used: Set[int], lost: Set[int] = NONE) -> None:
-        """Give lists the events from a number on that were not lost."""
+        """Give the lists the events from a number on that were not lost."""
         log = self.log
         for number in log.since(low):
             if number in lost:
@@ -126,14 +125,14 @@ class KeyMatcher(ABC):
         used: Set[int],
         accepts: Accepts | None = None,
     ) -> Iterator[Match]:
-        """Yield what leaves of the matches of a scope that end with an event.
+        """Yield the matches of a scope that end with an event, and that leave.
 
         Args:
             chain: the lists of one alternative.
-            number: of the event.
+            number: the number of the event.
             low: the lowest number that the scope has.
-            used: numbers of what is used up, and is in the lists all the same.
-            accepts: which of the matches may leave; None: all.
+            used: numbers of events that are used up, and in the lists all the same.
+            accepts: tells which matches may leave; None: all.
         """
         settings = self._settings
         listing = self._listing(chain, number, low, accepts)
@@ -168,18 +167,18 @@ class KeyMatcher(ABC):
         holds = self._holds
         return United(chain, number, low, log.fits, log.values, holds, accepts, latest, many)
 
-    # -- what may not come behind a match ---------------------------------------------------
+    # -- events that may not come after a match ------------------------------------------
 
     @abstractmethod
     def _decide(self, due_ns: int, what: What) -> tuple[list[Found], tuple[int, What] | None]:
-        """Return what leaves now that a scope is over; see `Waiting`."""
+        """Return the matches that leave after the end of a scope; see `Waiting`."""
 
     def _accepts(self, chain: Chain) -> Accepts | None:
-        """Return which matches may leave, where predicates say what forbids them; None: all."""
+        """Return the test of matches, if predicates may forbid them; None: all leave."""
         return partial(self._is_free, chain) if chain.rules.depends else None
 
     def _is_free(self, chain: Chain, match: Match) -> bool:
-        """Return whether nothing that has come behind a match forbids it by a predicate."""
+        """Return whether no event after a match forbids it by a predicate."""
         rules = chain.rules
         at = {k: number for number, k, _ in match}
         read = {name: at[k] for name, k in rules.names.items() if k in at}
@@ -194,7 +193,7 @@ class KeyMatcher(ABC):
         return True
 
     def _until_ns(self, match: Match) -> int:
-        """Return up to when nothing may follow a match that it forbids."""
+        """Return the time up to which no event that a match forbids may follow it."""
         del match
         return self.log.newest_ns  # all that has come is in its window
 
@@ -205,7 +204,7 @@ class KeyMatcher(ABC):
         )
 
     def _hold(self, asked: int, number: int, name: str, read: list[int]) -> list[bool] | None:
-        """Return the same for many events that one name is of; None: ask one by one."""
+        """Return the answers for many events of one name; None: ask one by one."""
         turns, many = self.log.turns, self._settings.many
         assert many is not None
         return many(asked, turns[number], name, [turns[one] for one in read])

@@ -1,4 +1,4 @@
-"""The matches of one key wherever they begin: no windows, only how far apart their events are."""
+"""The matches of one key without windows: only the distance of their events counts."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class ReachMatcher(KeyMatcher):
             chain = self._chains[which]
             ends = chain.ends[-1]
             if not ends.at or ends.at[-1] != number or ends.start[-1] < low:
-                continue  # out of reach, or used up by an alternative before
+                continue  # out of reach, or used up by an earlier alternative
             if chain.rules.barred_after:
                 self._wait_for((number, which, low))
                 continue
@@ -85,10 +85,10 @@ class ReachMatcher(KeyMatcher):
             self.waiting.add(due_ns, what)
 
     def _is_in_turn(self, which: int) -> bool:
-        """Return whether no event's matches are decided before those of the event before it.
+        """Return whether the matches of events are decided in the order of the events.
 
-        So where each takes what begins first: what an event may begin with ascends with the event.
-        Then only the first one is asked for, not each whenever an event is used up.
+        So where each takes the match that begins first: the first events of matches ascend with the
+        last ones. Then only the first one is asked for, not each whenever an event is used up.
         """
         settings, rules = self._settings, self._settings.rules[which]
         is_first = settings.consumes and settings.selection != "last"
@@ -109,21 +109,20 @@ class ReachMatcher(KeyMatcher):
         return found, again
 
     @property
-    def ends_waiting(self) -> int:
-        """How many windows, or ends of matches, wait."""
+    def ends_waiting(self) -> int:  # noqa: D102
         return sum(map(len, self._queues)) or len(self.waiting)
 
     def _due_ns(self, number: int, which: int, low: int) -> int | None:
-        """Return when it is to be asked what leaves of the matches that an event ends."""
+        """Return when the matches of an event are to be decided."""
         if not self._chains[which].is_end(number, low):
             return None
         match = self._next(which, number, low)
         return None if match is None else self._until_ns(match)
 
     def _next(self, which: int, number: int, low: int) -> Match | None:
-        """Return the match with an event that is decided next, as far as can be told now.
+        """Return the match with an event that is decided next, as far as known.
 
-        That which begins first, as its scope is over first; but with "last" it is chosen when its
+        The one that begins first, as its scope is over first; but with "last" it is chosen when its
         last event comes, whatever becomes of it.
         """
         chain = self._chains[which]
@@ -141,7 +140,7 @@ class ReachMatcher(KeyMatcher):
         low = max(low, self._scope.low(number, due_ns, self.log))
         what = (number, which, low)
         if not chain.is_end(number, low):
-            return [], None  # used up, or what it followed is
+            return [], None  # used up, or its earlier events are
         match = self._next(which, number, low)
         if match is None:
             return [], None
@@ -177,7 +176,7 @@ class ReachMatcher(KeyMatcher):
         return found, None if again_ns is None else (again_ns, (number, which, latest + 1))
 
     def _may_leave(self, chain: Chain, match: Match) -> bool:
-        """Return whether what was chosen when its last event came may leave."""
+        """Return whether a match that was chosen when its last event came may leave."""
         is_used = self._settings.consumes and any(one in self._used[0] for one, _, _ in match)
         return not is_used and self._is_free(chain, match)
 

@@ -9,7 +9,7 @@ from collections.abc import Collection
 from slackwater.runtime.patterns.assign import NO_FITS, NO_VALUES, Label, Together, with_label
 
 _FEW = 16
-"""Events that are looked at one after the other, before those of each label are."""
+"""So many events are looked at one by one, before those of each label."""
 
 
 class Several:
@@ -21,7 +21,7 @@ class Several:
 
     Attributes:
         at: numbers of the events.
-        label: of each; see `Label`.
+        label: their labels; see `Label`.
         nothing: no labels yet.
     """
 
@@ -47,7 +47,7 @@ class Several:
         self._latest: list[tuple[int, Label]] = []  # may be together; none could be later
 
     def add(self, number: int, label: Label) -> int:
-        """Take an event; return from which number on there are enough with it, 0: too few.
+        """Take an event; return the number from which on enough are together; 0: too few.
 
         The oldest that the new one does not leave together with the others goes.
         """
@@ -67,7 +67,7 @@ class Several:
         return latest[0][0] if len(latest) == self._count else 0
 
     def _too_many(self, label: Label) -> int | None:
-        """Return which of the latest goes when one more comes; None: none."""
+        """Return which of the latest goes when one more comes; None if none goes."""
         labels = [*(one for _, one in self._latest), label]
         if len(labels) <= self._count and self._are_together(labels):
             return None
@@ -137,13 +137,12 @@ class Several:
                 heapq.heappush(heap, (step * numbers[place], which, place))
         return found
 
-    def has(self, number: int) -> bool:
-        """Return whether an event is here."""
+    def has(self, number: int) -> bool:  # noqa: D102
         place = bisect_left(self.at, number)
         return place < len(self.at) and self.at[place] == number
 
     def remove(self, gone: Collection[int]) -> None:
-        """Let events go that are here."""
+        """Remove events that are here."""
         for number in gone:
             place = bisect_left(self.at, number)
             label = self.label[place]
@@ -158,7 +157,7 @@ class Several:
             self._latest = [(one, self.label[bisect_left(self.at, one)]) for one in latest[::-1]]
 
     def forget(self, below: int) -> None:
-        """Let go of events with lower numbers."""
+        """Forget events with lower numbers."""
         gone = bisect_left(self.at, below)
         for label in dict.fromkeys(self.label[:gone]):
             numbers = self._of_label[label]

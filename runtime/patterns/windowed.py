@@ -18,10 +18,10 @@ _FEW = 64
 
 
 class WindowMatcher(KeyMatcher):
-    """See `KeyMatcher`.
+    """The matcher of one key with windows; see `KeyMatcher`.
 
     Attributes:
-        windows: those that are open.
+        windows: the open windows.
     """
 
     STATE = KeyMatcher.STATE + Fields(
@@ -41,7 +41,7 @@ class WindowMatcher(KeyMatcher):
         super().__init__(settings, holds)
         assert not isinstance(settings.scope, Within)
         self.windows: Windows = settings.scope.begin()
-        # Of windows: those up to this key have all their matches; counts of those behind it.
+        # Windows up to this key have all their matches; counts are of later ones.
         self._full: int | None = None
         self._counts: dict[int, int] = {}
         self._own: dict[int, OwnLists] = {}  # {key of the window: its lists}
@@ -53,7 +53,7 @@ class WindowMatcher(KeyMatcher):
         self._closing: dict[int, Window] = {}  # {key: a window of which something waits}
 
     def open(self, number: int, time_ns: int, fits: tuple[int, ...]) -> None:
-        """Let an event open and end windows, and do nothing else."""
+        """Open and end windows by an event, and do nothing else."""
         self.windows.pass_to(number, time_ns)
         self.windows.take(number, time_ns, fits)
 
@@ -78,7 +78,7 @@ class WindowMatcher(KeyMatcher):
         values: dict[str, Any] | None = None,
         lost: frozenset[int] = NONE,
     ) -> list[Found]:
-        """Take an event that `open` has had; `lost` are the keys of windows that do not have it."""
+        """Take an event after `open`; windows of the keys `lost` have lost it."""
         self._now = number
         found = self.waiting.decided(time_ns) if self._waits else []
         if not fits or self.windows.low(self.log) is None or self._has_all():
@@ -116,7 +116,7 @@ class WindowMatcher(KeyMatcher):
                 if window.key in self._own or self._is_full(window.key):
                     continue
                 if window.key in self._lost:
-                    # What it lost may be in what ends here: only its own lists tell.
+                    # A lost event may be in a match that ends here: only its own lists tell.
                     own = self._make_own(window)
                     found += self._ends_in_own(own, own.ended(number), number, time_ns, turn)
                     continue
@@ -143,7 +143,7 @@ class WindowMatcher(KeyMatcher):
             self.waiting.add(window.end_ns - 1, (window.key,))
 
     def _decide(self, due_ns: int, what: What) -> tuple[list[Found], tuple[int, What] | None]:
-        """Return the matches of a window that is over that something could have forbidden.
+        """Return the matches of a window that is over and that events could have forbidden.
 
         Its events are all in the log yet, and no later one is.
         """
@@ -159,7 +159,7 @@ class WindowMatcher(KeyMatcher):
             own = self._own.get(key)
             chain = (self._chains if own is None else own.chains)[which]
             if not chain.is_end(number, window.low):
-                continue  # used up, or what it followed is
+                continue  # used up, or its earlier events are
             turn = self.log.turns[number]
             for match in self._chosen(chain, number, window.low, used, self._accepts(chain)):
                 found.append(self._made(match, which, turn, due_ns, window, is_behind=True))
@@ -176,7 +176,7 @@ class WindowMatcher(KeyMatcher):
         return found, None
 
     def _ends_of(self, window: Window) -> list[tuple[int, int]]:
-        """Return (event, alternative) of what ends a match of a window, and nothing forbids it."""
+        """Return (event, alternative) of the ends of a window's matches that nothing forbids."""
         own = self._own.get(window.key)
         found = []
         for which, chain in enumerate(self._chains if own is None else own.chains):
@@ -189,7 +189,7 @@ class WindowMatcher(KeyMatcher):
         return sorted(found)
 
     def _use(self, window: Window, match: Match) -> None:
-        """Take the events of a match out of the lists of its window."""
+        """Remove the events of a match from the lists of its window."""
         if self._keeps_used:
             return
         own = self._own.get(window.key)
@@ -200,7 +200,7 @@ class WindowMatcher(KeyMatcher):
 
     @property
     def is_waiting(self) -> bool:
-        """Whether an open window waits for a match, or for what may forbid one."""
+        """Whether an open window waits for a match, or for a forbidding event."""
         return self.windows.low(self.log) is not None and not self._has_all()
 
     def is_full(self, key: int) -> bool:
@@ -208,17 +208,17 @@ class WindowMatcher(KeyMatcher):
         return not self._waits and self._is_full(key)
 
     def begin_behind(self, windows: Windows, time_ns: int) -> None:
-        """Go on with windows, of which those that have begun by a time are given up."""
+        """Continue with windows; those that have begun by a time are given up."""
         self.windows = windows
         windows.pass_to(0, time_ns)
         self._full = windows.newest()
 
     def give_up(self, key: int, number: int) -> None:
-        """Look for no more matches of a window with the event of this number, or from it on."""
+        """Give up a window's matches from the event of this number on."""
         self._given_up[key] = number
 
     def _has_all(self) -> bool:
-        """Return whether no open window waits for a match, or for what may forbid one."""
+        """Return whether no open window waits for a match, or for a forbidding event."""
         if self._is_varied:
             return False
         full, newest = self._full, self.windows.newest()
@@ -236,7 +236,7 @@ class WindowMatcher(KeyMatcher):
 
     @property
     def _is_varied(self) -> bool:
-        """Whether an earlier window need not have had what a later one has."""
+        """Whether an earlier window may lack events that a later one has."""
         return bool(self._own or self._lost or self._gone or self._waits)
 
     def _count(self, window: Window) -> None:
@@ -261,9 +261,9 @@ class WindowMatcher(KeyMatcher):
     # -- windows with lists of their own --------------------------------------------------
 
     def _is_gone(self, number: int, lost: frozenset[int]) -> bool:
-        """Return whether few windows keep an event: these have lists of their own then.
+        """Return whether few windows keep an event: these have their own lists then.
 
-        So that what most lose costs no more than it would had no window kept it.
+        So what most windows lose costs no more than it would if no window kept it.
         """
         windows = list(self.windows.around(self._full, number, self.log))
         keepers = [one for one in windows if one.key not in lost]
@@ -279,7 +279,7 @@ class WindowMatcher(KeyMatcher):
         return True
 
     def _lose(self, number: int, roles: list[Roles], lost: frozenset[int]) -> None:
-        """Remember what windows lost.
+        """Remember the losses of windows.
 
         Dropped events take matches away, so the shared lists still tell where one may end; but what
         they forbid is forbidden no longer: then a window has lists of its own at once.
@@ -340,7 +340,7 @@ class WindowMatcher(KeyMatcher):
     def _ends_in_own(
         self, own: OwnLists, ended: list[int], number: int, time_ns: int, turn: int
     ) -> list[Found]:
-        """Return what leaves of a window where an event ends matches of some alternatives."""
+        """Return the matches of a window that leave when an event ends some."""
         window, used = own.window, self._used[own.window.key]
         found: list[Found] = []
         for which in ended:
@@ -362,7 +362,7 @@ class WindowMatcher(KeyMatcher):
         return found
 
     def _forget(self, number: int) -> None:
-        """Let go of events that no window has, if there are many."""
+        """Forget events that no window has, if there are many."""
         open_low = self.windows.low(self.log)
         low = self._low = number + 1 if open_low is None else open_low
         if not self.log.forget(low):

@@ -15,9 +15,8 @@ class Ahead:
 
     Gates that put events in order make them old, and so do steps upstream: nothing that is dropped
     here makes them younger. A slot has time to spare now and then unless there is too much work;
-    the
-    youngest event that comes then has waited for nothing here. While there is no time to spare, the
-    youngest tells the most that this age can be.
+    the youngest event that comes then has waited for nothing here. While there is no time to spare,
+    the youngest tells the most that this age can be.
 
     Args:
         horizon_ns: the age is a mean over this time; it falls at once.

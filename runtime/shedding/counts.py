@@ -36,8 +36,7 @@ class SheddingCounts:
         compared: matches that the models with and without it were held against before either had
             learnt from them, older ones counting less.
         compared_lost: the share of these that would have been lost without it, and with it, at
-    about
-            the amount dropped last; None: not known.
+            about the amount dropped last; None: not known.
         models: times that the model was built.
         changes: times that the stream was found to be another.
         judged_windows: windows that opened after shedding first began, and that were looked through

@@ -53,8 +53,7 @@ class SheddingReport:
         ranked: {what they were ranked by: pairs}, of `pairs`.
         compared: of a contest, matches that its models were held against, older ones counting less.
         lost_shares: the shares of these that the plain and the richer model would have lost at
-    about
-            the present amount; None without a contest, or before anything was compared.
+            about the present amount; None without a contest, or before anything was compared.
     """
 
     pairs: int

@@ -120,8 +120,7 @@ class CutTable:
 
         Returns:
             the pieces, the span of each, and its partition. None: that is not worth it, or windows
-        have
-            fewer events than there are cells, so that positions have means of several cells.
+            have fewer events than there are cells, so that positions have means of several cells.
         """
         cells = len(self._table)
         if spans.sizes.min(initial=cells) < cells:

@@ -115,8 +115,7 @@ class Espice:
             is what costs where windows share their work; "pairs" of an event and a window, each by
             itself, as [espice] does: where an event costs something in each window.
         feature: a feature of events, as the owner of the rows understands it: here it is only
-    passed
-            on. None: none.
+            passed on. None: none.
     """
 
     overload: Overload

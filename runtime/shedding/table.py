@@ -110,8 +110,7 @@ class UtilityTable:
 
         Args:
             own: shape (types, cells), the rates that cells are taken to have by default; omitted:
-        by
-                their type and their place, see `prior_rates`.
+                by their type and their place, see `prior_rates`.
 
         Returns:
             both of shape (types, cells).

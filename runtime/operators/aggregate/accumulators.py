@@ -188,8 +188,7 @@ def quantile(of: SortedValues, level: float) -> npt.NDArray[np.float64]:
     """Return the quantile of each result: linear between neighbours, as `np.quantile` computes it.
 
     NaN if a result has no values. Next to one infinite value the quantile is that value, and
-    between
-    both infinities the nearer.
+    between both infinities the nearer.
     """
     if not len(of.values):
         return np.full(len(of.counts), np.nan)

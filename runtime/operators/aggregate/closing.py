@@ -33,9 +33,8 @@ class ByPolicy:
     """ByPolicy sorts rows by their arrivals, and asks a policy when windows close.
 
     Ties are broken by the source's number, then by the row's place in its input: so the way of a
-    row
-    to this operator does not show. By the clock, where sources tell no arrivals, a row's arrival is
-    its stimulus time, and no row arrives before the time that has passed.
+    row to this operator does not show. By the clock, where sources tell no arrivals, a row's
+    arrival is its stimulus time, and no row arrives before the time that has passed.
     """
 
     STATE = Fields(
@@ -134,8 +133,7 @@ class ByPolicy:
         """Find out since when each source of the plan has been heard, or is idle.
 
         No arrivals count before that, and no rows are worked on. By the clock, the source's promise
-        says
-        it.
+        says it.
         """
         if self._since_ns < END_NS:
             return

@@ -54,8 +54,7 @@ class Segment(NamedTuple):
         """Return the stimulus of windows with these ends, earlier by each window's wait.
 
         By the clock, for a window that closed after its end, it is the moment when the window
-        ended: its
-        result was waited for from then on.
+        ended: its result was waited for from then on.
         """
         if self.wait is None:
             return self.stimulus_ns

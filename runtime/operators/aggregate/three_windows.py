@@ -61,9 +61,8 @@ class ThreeWindows(AggregateMachine):
     """The machine of an `AggregateStep` with `drift`.
 
     A result leaves for each key and window of which at least one of the three had events. A late
-    row
-    counts in those of the three that are open for it; it is dropped if none is open, and has missed
-    a window if one is closed.
+    row counts in those of the three that are open for it; it is dropped if none is open, and has
+    missed a window if one is closed.
 
     Costs: three states for each cell, so three times the work and memory of `accumulators.py`;
     cells are looked up once for rows whose pane is the same whichever way they are moved.

@@ -36,11 +36,9 @@ class Deduping(AnyStream):
         Args:
             on: the key columns; nulls are equal to each other.
             within: how far apart equal rows are dropped, "5s". A key is known until all sources
-        have
-                promised that no row so close follows.
+                have promised that no row so close follows.
             slack: how long its gate waits; AS_FLOW: as the flow says. With a slack, a late row
-        leaves
-                if none like it has left.
+                leaves if none like it has left.
             replicas: the number of replicas, each with the rows of its keys; see `join`.
             name: the name of the step.
 

@@ -59,8 +59,7 @@ class Operator(Protocol):
     It is deterministic, without I/O or a clock of its own. Contract (`slackwater/testing.py` tries
     it): any cut of the same released order into reads gives the same rows in the same order, to the
     bit; save and restore change nothing; `rows_held` is zero after the end. An operator whose
-    traits
-    have `uses_clock` may use `now_ns`; all others ignore it.
+    traits have `uses_clock` may use `now_ns`; all others ignore it.
 
     Attributes:
         STATE: fields that are saved, see `runtime/model/state.py`.

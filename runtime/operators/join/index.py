@@ -187,8 +187,7 @@ def order_by_key(keys: Int64Array, event_time_ns: Int64Array) -> Int64Array | No
     """Return the order of rows by (key, time), shape (rows,); None: sort them.
 
     Rows mostly come in the order of time, so it is the order of their keys; small keys sort by
-    radix,
-    in a third of the time.
+    radix, in a third of the time.
     """
     if len(keys) < _WORTH_SORTING or int(np.maximum.reduce(keys)) >= 1 << 16:
         return None

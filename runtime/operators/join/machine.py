@@ -292,8 +292,7 @@ class JoinMachine(PlainOperator):
         """Take the new rows in; yield all pairs with a new row, each once.
 
         The side with fewer new rows searches all of the other one. Its old rows are matched with
-        the
-        other's new rows, whichever of the two are fewer.
+        the other's new rows, whichever of the two are fewer.
         """
         state = self._state
         first = state.rows.end

@@ -50,9 +50,8 @@ class Merging(AnyStream):
         Args:
             slacks: "1s", "2s", "5s": of event time, ascending. A row leaves the first buffer when
                 the newest is a second ahead of it, the next when it is two, whatever is ready. A
-        row
-                older than those that left leaves at once, and the next buffer mends it if it can.
-                Which rows are late depends on how many a read takes.
+                row older than those that left leaves at once, and the next buffer mends it if it
+                can. Which rows are late depends on how many a read takes.
 
         Raises:
             SettingError: none, zero, no length of time, or not ascending.

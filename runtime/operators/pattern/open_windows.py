@@ -31,8 +31,7 @@ class OpenWindow:
         hits: of each match what is known of its events, shape (1 or 2, events), see `EventKinds`,
             and their positions.
         intact: the chance that none of what was dropped of it was of a match.
-        over_at: the number, among all events, of the first of its key after it; None: not known
-    yet.
+        over_at: the number, among all events, of the first of its key after it; None: unknown.
         given_up: the number of the event from which on no match of it is looked for.
         trial: what it had and what it lost, to see what that costs; None: it is not tried.
     """

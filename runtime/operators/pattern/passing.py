@@ -49,8 +49,7 @@ class PassingOver:
         """Begin a stretch when too much waits; end it when nothing waits any more.
 
         It ends after the read that nothing follows: that read may have all that waited, and to look
-        at it
-        would take as long again.
+        at it would take as long again.
         """
         if self.is_on and self._is_drained:
             # Whatever events are taken to cost: only an event that is looked at tells.

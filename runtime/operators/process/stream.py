@@ -38,14 +38,12 @@ class Processing(AnyStream):
         * `on_rows(key, rows)`: all rows of its key at one event time, `rows.event_time_ns`, each
           {column: value}, times as whole nanoseconds. They leave with that time.
         * `on_time(key, t)`: called at the event time that the object has set as `self.due_ns`,
-        later
-          than the time of the call in which it sets it, after `on_rows` with its key's rows of that
-          time, if there are any. Called once; it may set the next.
+          later than the time of the call in which it sets it, after `on_rows` with its key's rows
+          of that time, if there are any. Called once; it may set the next.
 
         The object's state is in its attributes: numbers, text, lists, dicts, arrays. The same rows
-        make
-        the same calls, wherever it runs. A row that comes when its time is done is late:
-        it is counted, and `.late()` has it.
+        make the same calls, wherever it runs. A row that comes when its time is done is late: it is
+        counted, and `.late()` has it.
 
         Args:
             operator: a class, made without arguments, or an object: each key begins with a copy.
