@@ -125,7 +125,7 @@ def event(name: str, *, of_type: Any = None, where: Expr | None = None) -> Event
         several = isinstance(of_type, Iterable) and not isinstance(of_type, str | bytes)
         types = _types(name, of_type) if several else (of_type,)
         if not types:
-            raise FlowError(f"event {name!r}: of_type={of_type!r} is of no type, so never comes")
+            raise FlowError(f"event {name!r}: of_type={of_type!r} has no type; give at least one")
     if where is not None and not isinstance(where, Expr):
         raise FlowError(
             f"event {name!r}: where= takes an expression such as col('speed') >= 5, not {where!r}"

@@ -85,7 +85,7 @@ class Overload:
         if self.f is not None and not (_is_number(self.f) and 0 < self.f < 1):
             raise SettingError(
                 f"f={self.f!r} must be above 0 and below 1: the share of the latency bound at "
-                "which shedding starts; leave it away to have it chosen"
+                "which shedding starts; omit it to have it chosen"
             )
         if not (_is_number(self.low) and 0 < self.low <= 1):
             raise SettingError(f"low={self.low!r} must be above 0 and at most 1")
@@ -142,7 +142,7 @@ class Espice:
         if self.feature is not None and self.kind not in _RICHER:
             raise SettingError(
                 f"feature={self.feature} is for {' and '.join(map(repr, _RICHER))}, not for "
-                f"{self.kind!r}, which goes by no feature; leave it away"
+                f"{self.kind!r}, which uses no feature; omit it"
             )
 
     @property

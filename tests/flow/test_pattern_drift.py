@@ -60,7 +60,7 @@ def found(stream: sw.Stream, *parts: sw.Part, **given: Any) -> sw.Stream:
             {"selection": "first"},
             SettingError,
             "selection='first' does not go with drift=: which match is the first depends on.*"
-            "leave it out",
+            "omit it",
         ),
         ((), {"selection": "cumulative"}, SettingError, "selection='cumulative' does not go"),
         (
@@ -79,7 +79,7 @@ def found(stream: sw.Stream, *parts: sw.Part, **given: Any) -> sw.Stream:
             (),
             {"within": None, "window": sw.tumbling("1s"), "shed": sw.espice("1s")},
             SettingError,
-            "shed= does not go with drift=: .*positions.*leave one out",
+            "shed= does not go with drift=: .*positions.*omit one of the two",
         ),
         (
             (SLOW, sw.repeat(FAST, 2)),

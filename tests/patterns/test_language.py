@@ -131,7 +131,11 @@ MOST = "must be 1,000,000,000,000,000 at most, and no stream has so many events"
 REFUSED: dict[str, tuple[Callable[[], object], type[SlackwaterError], str]] = {
     "no scope": (pattern(A, B, within=None), SettingError, "every event would be kept for ever"),
     "two scopes": (pattern(A, B, window=sw.tumbling("1s")), SettingError, "give one"),
-    "no window": (pattern(A, window="1s", within=None), SettingError, "is none; write sw.tumbling"),
+    "no window": (
+        pattern(A, window="1s", within=None),
+        SettingError,
+        "is no window; write sw.tumbling",
+    ),
     "no length": (
         pattern(A, B, within=0),
         SettingError,
@@ -203,7 +207,7 @@ REFUSED: dict[str, tuple[Callable[[], object], type[SlackwaterError], str]] = {
     "shedding by a word": (
         pattern(A, window=sw.tumbling("1s"), within=None, shed="espice"),
         SettingError,
-        "is no way to shed",
+        "is no shedding",
     ),
     "a feature in a word": (shedding("v"), TypeMismatch, "feature='v' is no expression over"),
     "a feature of no column": (shedding(sw.col("zz") > 1), ColumnError, "no column 'zz'"),

@@ -47,7 +47,7 @@ def close_of(
     """
     if isinstance(policy, type) or not callable(getattr(policy, "begin", None)):
         raise TypeMismatch(
-            f"step {step!r}: close={policy!r} says of no window when it closes; write "
+            f"step {step!r}: close={policy!r} is no closing policy; write "
             "sw.probslack(miss=0.1), sw.event_driven(), sw.mean_delay() or sw.ignore()"
         )
     kind = getattr(policy, "type", None)
@@ -70,8 +70,8 @@ def refuse_drift(drift: Drift | None, *, step: str) -> None:
     """
     if drift is not None:
         raise SettingError(
-            f"step {step!r}: close= and drift= cannot be had together: what closes a window early "
-            "would have to know where the moved ones end; write two aggregates, or leave one away"
+            f"step {step!r}: close= and drift= exclude each other: a policy does not know when the "
+            "moved windows end; write two aggregates, or omit one of the two"
         )
 
 
@@ -83,7 +83,7 @@ def no_slack(slack: Slack, *, step: str) -> Release:
     """
     if not isinstance(slack, AsFlow):
         raise SettingError(
-            f"step {step!r}: close= and slack= both say how long a window waits; leave slack away: "
-            "rows leave its gate as they come"
+            f"step {step!r}: close= and slack= both say how long a window waits; omit slack=: "
+            "rows leave the gate as they come"
         )
     return ON_ARRIVAL

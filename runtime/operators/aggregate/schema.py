@@ -38,7 +38,7 @@ def aggregated_schema(
         DuplicateName: an aggregate has the name of a key or of a window's end.
     """
     if not aggregates:
-        raise FlowError(f"step {step!r}: there is nothing to aggregate; write n=count(), say")
+        raise FlowError(f"step {step!r}: aggregate has no columns; write one, such as n=count()")
     fields = [*zip(keys, key_types(schema, keys, step=step), strict=True)]
     fields += [(name, time) for name in WINDOW_COLUMNS]
     for name, aggregate in aggregates.items():

@@ -46,7 +46,7 @@ class Assigning(AnyStream):
         }
         if not expressions:
             raise FlowError(
-                f"step {name!r}: there is nothing to assign; write kmh=col('mps') * 3.6"
+                f"step {name!r}: assign has no columns; write one, such as kmh=col('mps') * 3.6"
             )
         types = {field.name: field.type for field in self.schema}
         types |= {

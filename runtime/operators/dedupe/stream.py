@@ -50,9 +50,7 @@ class Deduping(AnyStream):
         name = self.flow.name_for("dedupe", name)
         keys = names_of(on)
         if not keys:
-            raise FlowError(
-                f"step {name!r}: rows are alike by their keys; name one, such as on='id'"
-            )
+            raise FlowError(f"step {name!r}: dedupe has no key; name one, such as on='id'")
         checks.key_types(self.schema, keys, step=name)
         replicas, _ = checks.replicas(replicas, "keys", keys=keys, step=name)
         refuse_revised(self.flow, self.name, step=name)

@@ -78,8 +78,8 @@ class Drift:
         assert isinstance(own, np.ndarray), "checked when the step was made: whole numbers"
         if len(own) and own.dtype.kind == "i" and own.min() < 0:
             raise OperatorError(
-                f"step {step!r}: drift={self.column!r} says how far an event's time may be off, "
-                f"either way: zero or more, not less; mend the column\n"
+                f"step {step!r}: drift={self.column!r} has a negative bound; a bound says how far "
+                f"an event's time may be off, either way: write zero or more into the column\n"
                 f"{row_of(batch, int(own.argmin()))}"
             )
         is_cut = own > self.most_ns // self.unit_ns  # in that unit, so that nothing overflows

@@ -62,7 +62,7 @@ class Merging(AnyStream):
 def _merged(flow: FlowBuilder, streams: Sequence[S], *, slack: Slack, name: str | None) -> S:
     name = flow.name_for("merge", name)
     if not streams:
-        raise FlowError(f"step {name!r}: there is nothing to merge")
+        raise FlowError(f"step {name!r}: merge has no streams; give at least one")
     for stream in streams:
         check_own(flow, stream, step=name)
     step = MergeStep(

@@ -59,8 +59,8 @@ def scope_of(
     """
     if window is None and within is None:
         raise SettingError(
-            f"step {step!r}: how far apart may the events of a match be? Without that every event "
-            'would be kept for ever: give within="5s" or within=1_000 (events), or a window='
+            f"step {step!r}: the pattern has neither window= nor within=, so every event would be "
+            'kept for ever; give within="5s" or within=1_000 (events), or a window='
         )
     if window is not None and within is not None:
         raise SettingError(
@@ -75,7 +75,7 @@ def scope_of(
         return TimeWindows(window.size_ns, window.slide_ns)
     if window is not None:
         raise SettingError(
-            f"step {step!r}: window={window!r} is none; write sw.tumbling(…), sw.sliding(…), "
+            f"step {step!r}: window={window!r} is no window; write sw.tumbling(…), sw.sliding(…), "
             "sw.count_window(…) or sw.opened_by(…)"
         )
     if isinstance(within, int) and not isinstance(within, bool):
@@ -107,8 +107,8 @@ def check_columns(
         if one.types is not None:
             if kind is None:
                 raise FlowError(
-                    f"step {step!r}: event {one.name!r} has of_type=; say which column types are "
-                    "in with type='…'"
+                    f"step {step!r}: event {one.name!r} has of_type=, and the pattern no "
+                    "type=; name the column of types with type='…'"
                 )
             _check_types(one, kind, column=type_column, step=step)
         if one.where is not None:
@@ -150,7 +150,7 @@ def check_feature(feature: object | None, schema: pa.Schema, *, step: str) -> No
     if not feature.columns() and not reads_event_time(feature):
         raise FlowError(
             f"step {step!r}: feature {feature} reads no column, so it tells no events apart; write "
-            'one over a column, such as sw.col("change") > 0, or leave feature= away'
+            'one over a column, such as sw.col("change") > 0, or omit feature='
         )
 
 
@@ -199,8 +199,8 @@ def check_meaning(
             )
     if matches is not None and isinstance(scope, Within):
         raise SettingError(
-            f"step {step!r}: matches={matches!r} counts those of a window, and there is none; "
-            "give window= in place of within="
+            f"step {step!r}: matches={matches!r} limits the matches of a window, and the "
+            "pattern has none; give window= in place of within="
         )
     if matches is not None:
         whole_events(f"step {step!r}: matches", matches)

@@ -73,19 +73,19 @@ def checked_pattern_drift(
         if (word := words[what]) != is_possible:
             raise SettingError(
                 f"step {step!r}: {what}={word!r} does not go with drift=: "
-                f"{_WHY[what].format(word)}, which clocks do not tell; leave it out, then each "
-                "possible match leaves"
+                f"{_WHY[what].format(word)}, which clocks do not tell; omit it, then each possible "
+                "match leaves"
             )
     if matches is not None:
         raise SettingError(
             f"step {step!r}: matches={matches!r} does not go with drift=: which matches of a "
-            "window come first depends on the order of events, which clocks do not tell; leave it "
-            "out, then each possible match leaves"
+            "window come first depends on the order of events, which clocks do not tell; omit it, "
+            "then each possible match leaves"
         )
     if shed is not None:
         raise SettingError(
-            f"step {step!r}: shed= does not go with drift=: what is dropped goes by positions in "
-            "windows, and these by the order of events, which clocks do not tell; leave one out"
+            f"step {step!r}: shed= does not go with drift=: events are dropped by their positions "
+            "in windows, which clocks do not tell; omit one of the two"
         )
     places = [place for one in pattern.alternatives for place in one.places]
     if words["skip"] == "next" and any(one.is_repeated or one.least > 1 for one in places):

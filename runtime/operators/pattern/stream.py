@@ -172,7 +172,7 @@ class Patterning(AnyStream):
 def _check_shed(shed: object, scope: object, *, step: str) -> None:
     if not isinstance(shed, Espice):
         raise SettingError(
-            f'step {step!r}: shed={shed!r} is no way to shed; write sw.espice(latency="1s")'
+            f'step {step!r}: shed={shed!r} is no shedding; write sw.espice(latency="1s")'
         )
     if isinstance(scope, Within):
         raise SettingError(

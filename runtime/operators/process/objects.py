@@ -101,7 +101,7 @@ class Objects:
         if call is None:
             raise OperatorError(
                 f"step {self._step.name!r}: {self._who} has set due_ns, and has no "
-                f"on_time(key, t) to be called by\n{shown}"
+                f"method on_time(key, t); add one\n{shown}"
             )
         made = called_about(call, one.key, time_ns, step=self._step.name, shown=lambda: shown)
         return self._checked(one, made, time_ns, "on_time", shown)
@@ -180,7 +180,7 @@ class Objects:
             return copy.deepcopy(to_plain(vars(one.operator), where=self._who))
         except TypeError as problem:
             raise OperatorError(
-                f"step {self._step.name!r}: the state of key {one.key!r} cannot be kept: {problem}"
+                f"step {self._step.name!r}: the state of key {one.key!r} cannot be saved: {problem}"
             ) from problem
 
     def restore(self, state: Mapping[str, Any]) -> None:

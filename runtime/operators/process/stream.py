@@ -63,9 +63,7 @@ class Processing(AnyStream):
         name = self.flow.name_for("process", name)
         keys = names_of(by)
         if not keys:
-            raise FlowError(
-                f"step {name!r}: each key has an object of its own; name one, such as by='id'"
-            )
+            raise FlowError(f"step {name!r}: process has no key; name one, such as by='id'")
         checks.key_types(self.schema, keys, step=name)
         if isinstance(operator, type):
             try:
