@@ -68,8 +68,10 @@ def make_operator(step: Step, *, most_kept_rows: int = Limits.most_kept_rows) ->
     Raises:
         FlowError: a step of another kind.
     """
-    made: Operator = _entry_of(step, is_each_row=False).machine(step, most_kept_rows=most_kept_rows)
-    return made
+    machine: Operator = _entry_of(step, is_each_row=False).machine(
+        step, most_kept_rows=most_kept_rows
+    )
+    return machine
 
 
 def make_stateless(step: Step) -> Stateless:
@@ -78,8 +80,8 @@ def make_stateless(step: Step) -> Stateless:
     Raises:
         FlowError: a step of another kind.
     """
-    made: Stateless = _entry_of(step, is_each_row=True).machine(step)
-    return made
+    machine: Stateless = _entry_of(step, is_each_row=True).machine(step)
+    return machine
 
 
 def _entry_of(step: Step, *, is_each_row: bool) -> Entry:

@@ -67,10 +67,10 @@ def assigned(choices: tuple[tuple[int, ...], ...]) -> tuple[int, ...] | None:
     """
     if not assignable(choices):
         return None
-    found: list[tuple[int, ...]] = list(choices)
+    things: list[tuple[int, ...]] = list(choices)
     for i, some in enumerate(choices):
-        found[i] = next((one,) for one in some if _allows(found, i, one))
-    return tuple(one for (one,) in found)
+        things[i] = next((one,) for one in some if _allows(things, i, one))
+    return tuple(one for (one,) in things)
 
 
 def _allows(choices: Sequence[tuple[int, ...]], i: int, one: int) -> bool:

@@ -141,7 +141,7 @@ class Chain:
         What followed one of them follows the one before it now, or nothing, and then goes, too. So
         only what lies between it and the next of its place changes.
         """
-        changed: list[int] = []  # numbers of what went, or begins elsewhere, of the list before
+        changed: list[int] = []  # numbers that left the list before, or begin elsewhere in it
         for k, (copies, kind) in enumerate(zip(self.copies, self.rules.kinds, strict=True)):
             taken: list[int] = []
             if kind is Kind.ANY:

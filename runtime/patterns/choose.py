@@ -65,8 +65,8 @@ class Listing(Ending):
                 is_new = False
 
     def _back(self, end: Part) -> Iterator[Match]:
-        # A stack, not recursion: a match may have thousands of events. Matches are kept back to
-        # front, so that one more costs no copy but when it leaves.
+        # A stack, not recursion: a match may have thousands of events. Matches are kept in reverse,
+        # so that another part costs no copy until the match leaves.
         has_conditions = bool(self.chain.rules.conditions)
         first = Step(None, end, 1, self._beside(None, end))
         stack = [(first, self._options_back(first))]

@@ -81,11 +81,11 @@ class DriftLayout:
 
     def lanes_of(self, fits: tuple[int, ...]) -> tuple[int, ...]:
         """Return the lanes that an event is in."""
-        found = self._found.get(fits)
-        if found is None:
+        lanes = self._found.get(fits)
+        if lanes is None:
             if len(self._found) >= MOST_ROLES:
                 self._found.clear()
-            found = (
+            lanes = (
                 0,
                 *(
                     i
@@ -93,8 +93,8 @@ class DriftLayout:
                     if not some.isdisjoint(fits) and (also is None or also in fits)
                 ),
             )
-            self._found[fits] = found
-        return found
+            self._found[fits] = lanes
+        return lanes
 
     def since_ns(self, event: Stamped) -> int:
         """Return the beginning of the first window that an event may be in."""
@@ -167,7 +167,7 @@ def _after_opener(made: _Lanes, line: Line, opener: int) -> Line:
 def _from_opener(made: _Lanes, line: Line, opener: int) -> Line:
     """Return the line of a match whose first event opens its window."""
     if not line.needs[0].is_one:
-        return line  # one of several of its first events: told when they are known
+        return line  # which of several first events opens it is known once they are chosen
     opens = made.of(frozenset(line.rules.places[0].asked), opener)
     return replace(line, lanes=(opens, *line.lanes[1:]))
 

@@ -72,7 +72,7 @@ class DriftMatcher:
         """
         del number
         assert values is not None
-        found = self.waiting.decided(time_ns)
+        matches = self.waiting.decided(time_ns)
         event = stamped(time_ns, turn, fits, values)
         self._add(event)
         made = [
@@ -88,9 +88,9 @@ class DriftMatcher:
             if due_ns is not None and due_ns >= time_ns:
                 self.waiting.add(Waits(due_ns, turn, key, one))
             else:
-                found += self._left(Waits(time_ns, turn, key, one), is_behind=False)
+                matches += self._left(Waits(time_ns, turn, key, one), is_behind=False)
         self._forget(time_ns)
-        return found
+        return matches
 
     def _counted(self, made: Made) -> Made:
         """Return a choice, which waits, or leaves: too many are refused before they are listed."""

@@ -19,5 +19,5 @@ def matcher_of(settings: Settings, holds: HoldsOfTurns) -> AnyMatcher:
     """Return a matcher for a key; see `KeyMatcher`."""
     if settings.drift is not None:
         return DriftMatcher(settings.drift, holds, settings.limit)
-    made = ReachMatcher if isinstance(settings.scope, Within) else WindowMatcher
-    return made(settings, holds)
+    matcher = ReachMatcher if isinstance(settings.scope, Within) else WindowMatcher
+    return matcher(settings, holds)

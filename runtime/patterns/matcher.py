@@ -195,7 +195,7 @@ class KeyMatcher(ABC):
     def _until_ns(self, match: Match) -> int:
         """Return the time up to which no event that a match forbids may follow it."""
         del match
-        return self.log.newest_ns  # all that has come is in its window
+        return self.log.newest_ns  # all events so far are in its window
 
     def _holds(self, asked: int, number: int, read: dict[str, int]) -> bool:
         turns = self.log.turns

@@ -42,10 +42,10 @@ class _Line(NamedTuple):
     """
 
     at: dict[Moment, int]  # {moment: its position}
-    first: int  # of all events
-    last: int  # of all events
-    until: Moment  # the end of the scope: what is there or later is out of it
-    is_tied: bool  # whether the scope begins just at `first`, with an event
+    first: int  # the first position of all events
+    last: int  # the last position of all events
+    until: Moment  # the end of the scope: events there or later are out of it
+    is_tied: bool  # whether the scope begins at `first`, with an event
 
     def stretch(self, one: Stamped) -> tuple[int, int]:
         """Return the first and the last position that an event can have."""
@@ -54,8 +54,8 @@ class _Line(NamedTuple):
 
 
 def _events(case: Case) -> list[Stamped]:
-    found = [*case.all_events, *case.barred_after, *(one for some in case.barred for one in some)]
-    return [*found, case.scope.by] if isinstance(case.scope, Opened) else found
+    events = [*case.all_events, *case.barred_after, *(one for some in case.barred for one in some)]
+    return [*events, case.scope.by] if isinstance(case.scope, Opened) else events
 
 
 def _free_line(case: Case) -> _Line:
@@ -106,7 +106,7 @@ def _goes(case: Case, line: _Line) -> bool:
         begin, end = line.stretch(opener)
         if not begin <= first <= end:
             return False
-    # With a scope from the first event on, one of the first place is just there.
+    # With a scope from the first event on, an event of the first place is at `first`.
     due: _Due = ((0, first),) if line.is_tied and isinstance(scope, Stretch) else ()
     ways = {due: first}  # {what is due: the least position that the last event can have}
     bars = _bars(case, line)

@@ -210,7 +210,7 @@ class _Search:
 
     def _is_near(self, some: Sequence[Stamped], chosen: _Chosen) -> bool:
         """Return whether events of one place may be near enough to each other."""
-        del chosen  # each of them was held against what was chosen
+        del chosen  # each event was compared with the chosen ones
         if len(some) == 1:
             return True
         latest, earliest = max(one.begin for one in some), min(one.end for one in some)

@@ -25,7 +25,7 @@ class ReachMatcher(KeyMatcher):
         assert isinstance(settings.scope, Within)
         self._scope = settings.scope
         self._used[0] = set()
-        # Of each alternative the events that end matches and wait, where they do so in turn; the
+        # For each alternative, the events that end matches and wait, where they wait in turn; the
         # first one is asked for.
         self._queues: list[deque[What]] = [deque() for _ in settings.rules]
 
@@ -38,26 +38,26 @@ class ReachMatcher(KeyMatcher):
         values: dict[str, Any] | None = None,
     ) -> list[Found]:
         """Take the next event; see `KeyMatcher`."""
-        found = self.waiting.decided(time_ns) if self._waits else []
+        matches = self.waiting.decided(time_ns) if self._waits else []
         if not fits:
-            return found
+            return matches
         self.log.add(number, time_ns, turn, fits, values)
         roles = self._settings.roles(fits)
         ended = self._add(number, roles, values)
         if ended:
-            found += self._in_reach(number, time_ns, turn, ended)
+            matches += self._in_reach(number, time_ns, turn, ended)
         low = self._low = self._scope.low(number, time_ns, self.log)
         if self.log.forget(low):
             for chain in self._chains:
                 chain.forget(low)
             self._used[0] = {one for one in self._used[0] if one >= low}
-        return found
+        return matches
 
     def _in_reach(
         self, number: int, time_ns: int, turn: int, ended: list[tuple[int, int]]
     ) -> list[Found]:
         low = self._scope.low(number, time_ns, self.log)
-        found = []
+        matches = []
         for which, _ in ended:
             chain = self._chains[which]
             ends = chain.ends[-1]
@@ -67,9 +67,9 @@ class ReachMatcher(KeyMatcher):
                 self._wait_for((number, which, low))
                 continue
             for match in self._chosen(chain, number, low, self._used[0]):
-                found.append(self._made(match, which, turn, time_ns, None))
+                matches.append(self._made(match, which, turn, time_ns, None))
                 self._consume(match)
-        return found
+        return matches
 
     # -- what waits -------------------------------------------------------------------------
 
@@ -136,7 +136,7 @@ class ReachMatcher(KeyMatcher):
     def _decided(self, due_ns: int, what: What) -> tuple[list[Found], tuple[int, What] | None]:
         number, which, low = what
         chain = self._chains[which]
-        # What began earlier was decided before: its rows may be gone, so no predicate reads them.
+        # Earlier matches were decided before: their rows may be gone, so no predicate reads them.
         low = max(low, self._scope.low(number, due_ns, self.log))
         what = (number, which, low)
         if not chain.is_end(number, low):
@@ -146,10 +146,10 @@ class ReachMatcher(KeyMatcher):
             return [], None
         until_ns = self._until_ns(match)
         if until_ns > due_ns:
-            return [], (until_ns, what)  # what would have left now is used up, or forbidden
+            return [], (until_ns, what)  # the match that was due now is used up, or forbidden
         after = bisect_right(chain.after, number)
         if after < len(chain.after) and self.log.time_of(chain.after[after]) <= until_ns:
-            return [], None  # and so are all others: they end later
+            return [], None  # all others end later
         return self._leave(what, match, until_ns)
 
     def _leave(
@@ -157,7 +157,7 @@ class ReachMatcher(KeyMatcher):
     ) -> tuple[list[Found], tuple[int, What] | None]:
         number, which, low = what
         settings, chain = self._settings, self._chains[which]
-        # What is used up goes to what begins first; else all leave that begin at this time.
+        # Events are used up by the match that begins first; else all leave that begin at this time.
         begins_at_ns = until_ns - self._span_ns
         latest = match[0][0] if settings.consumes else self.log.last_at(begins_at_ns)
         matches = [match]

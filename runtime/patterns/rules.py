@@ -180,7 +180,7 @@ def _rules(sequence: Sequence, asked: Several[Asked], *, goes_next: bool) -> Rul
     }
     barred, conditions = [], []
     for k, place in enumerate(places):
-        # With skip="next" what fits a place is barred in front of it, too.
+        # With skip="next" an event that fits a place is barred before it, too.
         own = place.asked if goes_next and k else ()
         bars = (*place.barred, *own)
         barred.append(frozenset(one for one in bars if asked[one].also is None))

@@ -118,12 +118,12 @@ class Settings:
 
     def roles(self, fits: tuple[int, ...]) -> list[Roles]:
         """Return an event's roles in each alternative; computed once for each `fits`."""
-        found = self._roles.get(fits)
-        if found is None:
+        roles = self._roles.get(fits)
+        if roles is None:
             if len(self._roles) >= MOST_ROLES:
                 self._roles.clear()
-            found = self._roles[fits] = [one.roles(fits) for one in self.rules]
-        return found
+            roles = self._roles[fits] = [one.roles(fits) for one in self.rules]
+        return roles
 
     @property
     def waits(self) -> bool:

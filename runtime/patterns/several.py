@@ -43,7 +43,7 @@ class Several:
         self.label: list[Label] = []
         self._of_label: dict[Label, list[int]] = {}
         self._is_distinct = is_distinct
-        self._are_single = True  # of each label only one may be there
+        self._are_single = True  # whether each label may be there only once
         self._latest: list[tuple[int, Label]] = []  # may be together; none could be later
 
     def add(self, number: int, label: Label) -> int:

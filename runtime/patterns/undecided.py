@@ -58,10 +58,10 @@ class Undecided:
 
     def decided(self, passed_ns: int) -> list[Found]:
         """Return the matches of choices that no event of `passed_ns` or later can forbid."""
-        found: list[Found] = []
+        matches: list[Found] = []
         while self._heap and self._heap[0].due_ns < passed_ns:
-            found += self._decide(heapq.heappop(self._heap))
-        return found
+            matches += self._decide(heapq.heappop(self._heap))
+        return matches
 
     def snapshot(self) -> list[Any]:
         """Return all choices, as plain values."""

@@ -51,10 +51,10 @@ class Waiting:
 
     def decided(self, passed_ns: int) -> list[Found]:
         """Return the matches whose scope has no event of `passed_ns` or later."""
-        found: list[Found] = []
+        matches: list[Found] = []
         while self._heap and self._heap[0][0] < passed_ns:
             leaves, again = self._decides(*heapq.heappop(self._heap))
-            found += leaves
+            matches += leaves
             if again is not None:
                 heapq.heappush(self._heap, again)
-        return found
+        return matches

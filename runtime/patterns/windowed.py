@@ -46,11 +46,11 @@ class WindowMatcher(KeyMatcher):
         self._counts: dict[int, int] = {}
         self._own: dict[int, OwnLists] = {}  # {key of the window: its lists}
         self._lost: dict[int, set[int]] = {}  # {key of the window: numbers of what it lost}
-        self._gone: set[int] = set()  # numbers of what all windows that share lists lost
-        # {key of a window: the number from which on no more matches of it are looked for}
+        self._gone: set[int] = set()  # numbers of events that all windows with shared lists lost
+        # {key of a window: the number of the event from which on it is given up}
         self._given_up: dict[int, int] = {}
         self._now = 0  # the number of the last event
-        self._closing: dict[int, Window] = {}  # {key: a window of which something waits}
+        self._closing: dict[int, Window] = {}  # {key: a window that waits for its end}
 
     def open(self, number: int, time_ns: int, fits: tuple[int, ...]) -> None:
         """Open and end windows by an event, and do nothing else."""
@@ -80,9 +80,9 @@ class WindowMatcher(KeyMatcher):
     ) -> list[Found]:
         """Take an event after `open`; windows of the keys `lost` have lost it."""
         self._now = number
-        found = self.waiting.decided(time_ns) if self._waits else []
+        matches = self.waiting.decided(time_ns) if self._waits else []
         if not fits or self.windows.low(self.log) is None or self._has_all():
-            return found  # it is in no window, or in none that waits for a match
+            return matches  # it is in no window, or in none that waits for a match
         roles = self._settings.roles(fits)
         if (worked := self._settings.worked) is not None:
             for one in roles:
@@ -96,18 +96,18 @@ class WindowMatcher(KeyMatcher):
         self._orders = 0
         ended = [] if is_gone else self._add(number, roles, values)
         if self._own:
-            found += self._in_own(number, time_ns, turn, roles, values)
+            matches += self._in_own(number, time_ns, turn, roles, values)
         if ended:
-            found += self._in_windows(number, turn, time_ns, ended)
+            matches += self._in_windows(number, turn, time_ns, ended)
         self._forget(number)
-        return found
+        return matches
 
     def _in_windows(
         self, number: int, turn: int, time_ns: int, ended: list[tuple[int, int]]
     ) -> list[Found]:
         """Return the matches of windows that share their lists."""
         settings = self._settings
-        found = []
+        matches = []
         for which, start in ended:
             for window in list(self.windows.around(self._full, start, self.log)):
                 if self._settings.rules[which].barred_after:
@@ -118,11 +118,11 @@ class WindowMatcher(KeyMatcher):
                 if window.key in self._lost:
                     # A lost event may be in a match that ends here: only its own lists tell.
                     own = self._make_own(window)
-                    found += self._ends_in_own(own, own.ended(number), number, time_ns, turn)
+                    matches += self._ends_in_own(own, own.ended(number), number, time_ns, turn)
                     continue
                 used = self._used.setdefault(window.key, set()) if self._keeps_used else set()
                 for match in self._chosen(self._chains[which], number, window.low, used):
-                    found.append(self._made(match, which, turn, time_ns, window))
+                    matches.append(self._made(match, which, turn, time_ns, window))
                     self._count(window)
                     if settings.consumes and settings.selection == "last":
                         used.update(one for one, _, _ in match)
@@ -132,7 +132,7 @@ class WindowMatcher(KeyMatcher):
                         break
                     if self._is_full(window.key):
                         break
-        return found
+        return matches
 
     # -- windows that wait for their end ----------------------------------------------------
 
@@ -152,7 +152,7 @@ class WindowMatcher(KeyMatcher):
         settings, used = self._settings, self._used.setdefault(key, set())
         if key in self._lost and key not in self._own:
             self._make_own(window)
-        found: list[Found] = []
+        matches: list[Found] = []
         for number, which in self._ends_of(window):
             if self._is_full(key):
                 break
@@ -162,7 +162,7 @@ class WindowMatcher(KeyMatcher):
                 continue  # used up, or its earlier events are
             turn = self.log.turns[number]
             for match in self._chosen(chain, number, window.low, used, self._accepts(chain)):
-                found.append(self._made(match, which, turn, due_ns, window, is_behind=True))
+                matches.append(self._made(match, which, turn, due_ns, window, is_behind=True))
                 self._count(window)
                 if settings.consumes:
                     used.update(one for one, _, _ in match)
@@ -173,7 +173,7 @@ class WindowMatcher(KeyMatcher):
         self._own.pop(key, None)
         self._used.pop(key, None)
         self._lost.pop(key, None)
-        return found, None
+        return matches, None
 
     def _ends_of(self, window: Window) -> list[tuple[int, int]]:
         """Return (event, alternative) of the ends of a window's matches that nothing forbids."""
@@ -194,7 +194,7 @@ class WindowMatcher(KeyMatcher):
             return
         own = self._own.get(window.key)
         if own is None:
-            self._make_own(window)  # without what is used up
+            self._make_own(window)  # its lists are made without used events
         else:
             own.remove({one for one, _, _ in match})
 
@@ -227,7 +227,7 @@ class WindowMatcher(KeyMatcher):
         if not self._given_up:
             return False
         first = self.windows.oldest() if full is None else max(self.windows.oldest(), full + 1)
-        # The newest first: if any waits it is one of these.
+        # The newest first: if any window waits it is one of these.
         return all(self._is_given_up(key) for key in range(newest, first - 1, -1))
 
     def _is_given_up(self, key: int) -> bool:
@@ -321,7 +321,7 @@ class WindowMatcher(KeyMatcher):
         roles: list[Roles],
         values: dict[str, Any] | None,
     ) -> list[Found]:
-        found: list[Found] = []
+        matches: list[Found] = []
         for key, own in list(self._own.items()):
             window = own.window
             if (window.end_ns is not None and time_ns >= window.end_ns) or (
@@ -334,15 +334,15 @@ class WindowMatcher(KeyMatcher):
             if number in self._lost.get(key, NONE):
                 continue
             ended = own.take(number, roles, values)
-            found += self._ends_in_own(own, ended, number, time_ns, turn)
-        return found
+            matches += self._ends_in_own(own, ended, number, time_ns, turn)
+        return matches
 
     def _ends_in_own(
         self, own: OwnLists, ended: list[int], number: int, time_ns: int, turn: int
     ) -> list[Found]:
         """Return the matches of a window that leave when an event ends some."""
         window, used = own.window, self._used[own.window.key]
-        found: list[Found] = []
+        matches: list[Found] = []
         for which in ended:
             if self._settings.rules[which].barred_after:
                 self._wait_for(window)
@@ -351,7 +351,7 @@ class WindowMatcher(KeyMatcher):
                 continue
             barred = used if self._keeps_used else set()
             for match in self._chosen(own.chains[which], number, window.low, barred):
-                found.append(self._made(match, which, turn, time_ns, window))
+                matches.append(self._made(match, which, turn, time_ns, window))
                 self._count(window)
                 if self._settings.consumes:
                     used.update(one for one, _, _ in match)
@@ -359,7 +359,7 @@ class WindowMatcher(KeyMatcher):
                     break
                 if self._is_full(window.key):
                     break
-        return found
+        return matches
 
     def _forget(self, number: int) -> None:
         """Forget events that no window has, if there are many."""

@@ -37,7 +37,7 @@ def natural_breaks(weights: FloatArray, classes: int = CLASSES) -> Int64Array:
     begin_, end_ = np.meshgrid(np.arange(end), np.arange(1, end + 1), indexing="ij")
     n, s, q = (one[end_] - one[begin_] for one in sums)
     cost = np.where(end_ > begin_, q - s * s / np.where(end_ > begin_, n, 1.0), np.inf)
-    best, froms = cost[0], []  # of the first values up to each, in one class
+    best, froms = cost[0], []  # costs of the first values up to each, in one class
     for _ in range(classes - 1):
         shifted = np.concatenate([[np.inf], best[:-1]])[:, np.newaxis] + cost
         froms.append(shifted.argmin(axis=0))
@@ -54,7 +54,7 @@ def partitions_of(size: float, q_max: float, f: float) -> int:
 
     Source: [espice] §3.4, *dropping interval*.
     """
-    room = max(q_max * (1.0 - f), 1.0)  # no part is less than an event
+    room = max(q_max * (1.0 - f), 1.0)  # a part has at least one event
     return max(int(np.ceil(size / room - 1e-9)), 1)
 
 
@@ -80,7 +80,7 @@ def choose_f(utilities: Utilities, expected: FloatArray, *, q_max: float, share:
     breaks = natural_breaks(np.diff(whole, prepend=0.0))
     low = int(breaks[-1]) if len(breaks) else LEVELS - 1
     best_f, best = PLAIN_F, -np.inf
-    tried: dict[int, float] = {}  # {partitions: of what is to be dropped, how much is low}
+    tried: dict[int, float] = {}  # {partitions: the share of the events to drop that is low}
     for f in SHARES:
         partitions = partitions_of(size, q_max, f)
         if partitions not in tried:

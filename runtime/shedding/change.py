@@ -17,12 +17,12 @@ from slackwater.runtime.shedding.table import UtilityTable
 
 PARTS = 8
 """So many parts of a window are told apart."""
-_LEAST_HITS = 5.0  # expected of a type in a part; those with less are put together
-_LEAST_TURNS = 3  # before its mean says anything
-_MOST_FREEDOM = 8  # hits that come together are as few
-_SLACK, _LIMIT = 1.0, 5.0  # deviates: each must be above the slack, by so much together
-_MOST = 8.0  # of one turn
-_FEW, _ENOUGH = 0.1, 50.0  # so few of so many hits that were to be expected: it has ended
+_LEAST_HITS = 5.0  # expected hits of a type in a part; smaller cells are put together
+_LEAST_TURNS = 3  # turns before the mean is used
+_MOST_FREEDOM = 8  # hits of a match are not independent, so they count as few
+_SLACK, _LIMIT = 1.0, 5.0  # deviates: each must be above the slack, and their sum above the limit
+_MOST = 8.0  # the most that one turn adds
+_FEW, _ENOUGH = 0.1, 50.0  # with so few hits where so many were expected, the type has ended
 
 
 class ChangeTest:

@@ -85,12 +85,12 @@ class ContestShedder(Shedder):
             self._plain.learn(part)
             self._richer.learn(part)
             if self._plain.changes != changes:
-                self.evidence = Evidence(len(SHARES))  # it was of another stream
+                self.evidence = Evidence(len(SHARES))  # the evidence was of another stream
             if self._plain.turns != turns:
                 self.evidence.fade()
                 self._weigh()
             begin = end
-        self.model.aim(self._amount)  # it may be the other one now
+        self.model.aim(self._amount)  # the model in use may have changed
 
     def _judge(self, part: FinishedWindows) -> None:
         if not (self._plain.is_trained and self._richer.is_trained):

@@ -30,7 +30,7 @@ class Costs:
 
     def __init__(self) -> None:
         self._fixed = self._saved = 0.0
-        self._sums = [0.0] * 5  # of weights: time; times kept, kept², ratio, ratio · kept
+        self._sums = [0.0] * 5  # sums of weights: time; times kept, kept², ratio, ratio · kept
         self._plain = _Plain()
         self._lately = [0.0, 0.0]  # events, and what they would have taken
 
@@ -103,7 +103,7 @@ class _Plain:
     STATE = Fields("sums")
 
     def __init__(self) -> None:
-        self.sums = [0.0] * 5  # of events, pairs, ns; of pairs² and pairs · ns for an event
+        self.sums = [0.0] * 5  # sums of events, pairs, ns; of pairs² and pairs · ns for an event
 
     @property
     def is_known(self) -> bool:

@@ -141,17 +141,17 @@ class OverloadDetector:
         self._settings = settings
         self._horizon_ns = settings.horizon_ns or max(settings.latency_ns // 2, 1)
         self._costs = Costs()
-        # Of events that came, how many and in what time, older ones forgotten.
+        # The number of events that came, and in what time, older ones forgotten.
         self._came = [0.0, 0.0]
-        self._before_ns: int | None = None  # of the look before the last
+        self._before_ns: int | None = None  # the time of the look before the last
         self._last_ns: int | None = None
         self._is_on = False
-        self._age_ns: int | None = None  # of the last look that knew one
+        self._age_ns: int | None = None  # the age at the last look that knew one
         self._bearable = 1.0  # the share of pairs at which ages would not have grown, lately
         self._ahead = Ahead(self._horizon_ns)
-        self._empty_ns: int | None = None  # nothing has waited since before that
+        self._empty_ns: int | None = None  # nothing that waits now was here before this
         self._asked = 0.0  # the share that was to be dropped since the last look
-        self._lately = [0.0, 0.0]  # of that, and of what was dropped, older ones forgotten
+        self._lately = [0.0, 0.0]  # both, asked and dropped, older ones forgotten
 
     @property
     def cost_ns(self) -> float:
@@ -182,19 +182,19 @@ class OverloadDetector:
             return Verdict(None, False, True, self._rate, 0.0, 0.0, float(load.rest_ns), 0.0)
         waiting_ns, elsewhere_ns = self._levels(load)
         is_elsewhere = elsewhere_ns > bound_ns
-        # What is lost elsewhere is lost; then this queue alone is kept within the bound.
+        # Time that is lost elsewhere is lost; then this queue alone is kept within the bound.
         counted_ns = 0.0 if is_elsewhere else elsewhere_ns
-        # What events take elsewhere is there at any time: of the rest half may wait here at least.
+        # Time elsewhere is needed at any load: at least half of the rest may be waited here.
         start_ns = max(self.f * bound_ns, (bound_ns + counted_ns) / 2)
         hardly_ns = _DRAINED * (start_ns - counted_ns)
         is_drained = self._waited(load) <= hardly_ns
         has_none_waited = waiting_ns <= hardly_ns  # not even the oldest
-        # Before the next look has its say there is this read, and one more if rows wait for it.
+        # This read comes before the next look, and one more if rows wait for it.
         waiting_ns += load.between_ns + load.read_ns * (1 if is_drained else 2)
         level_ns = waiting_ns + counted_ns
         stop_ns = counted_ns + self._settings.low * (start_ns - counted_ns)
         if self._is_on:
-            # Once nothing waits events are worked on, whatever they are taken to cost: that tells.
+            # Once nothing waits events are worked on, whatever their assumed cost: that shows it.
             self._is_on = level_ns > stop_ns and not has_none_waited
         else:
             self._is_on = level_ns > start_ns
@@ -233,12 +233,12 @@ class OverloadDetector:
         before_ns, last_ns = self._before_ns, self._last_ns
         self._before_ns, self._last_ns = last_ns, load.now_ns
         if load.youngest_ns is not None and load.idle_ns is not None and not load.is_passing:
-            # The first time: of what came before nothing is known but how long it took.
+            # The first time: of earlier events nothing is known but how long they took.
             first_ns = load.busy_ns + load.idle_ns
             taken_ns = first_ns if last_ns is None else load.now_ns - last_ns
             self._ahead.see(load.youngest_ns, load.idle_ns, taken_ns)
         if last_ns is None or load.now_ns <= last_ns:
-            # No length of time: what came is of no rate, what it took counts.
+            # Without an interval there is no rate, but a cost.
             self._count(load, keep=1.0)
             return
         taken_ns = load.now_ns - last_ns
@@ -246,10 +246,10 @@ class OverloadDetector:
         now = (self._asked * taken_ns, load.dropped_share * taken_ns)
         self._lately = [keep * old + new for old, new in zip(self._lately, now, strict=True)]
         if load.idle_ns is not None and load.idle_ns > _IDLE * taken_ns and before_ns is not None:
-            # It is told with the slice after it, so it may lie before the last look.
+            # The slice after a look reports its time, so it may lie before the last look.
             self._empty_ns = before_ns
         self._follow(load, taken_ns)
-        # Of a mean of rates those of short times would be much: what came, by how long it took.
+        # A mean of rates would count short intervals too much: so events and times are summed.
         came_ns = taken_ns if load.came_ns is None else max(load.came_ns, 0)
         keep = exp(-came_ns / self._horizon_ns)
         came = (float(load.arrived), float(came_ns))
@@ -269,7 +269,7 @@ class OverloadDetector:
 
     @property
     def _memory_ns(self) -> int:
-        return 8 * self._horizon_ns  # costs vary less than rates, and need different shares seen
+        return 8 * self._horizon_ns  # costs vary less than rates, and need various shares
 
     def _follow(self, load: Load, taken_ns: int) -> None:
         """Follow the share of pairs at which ages would not grow.
@@ -289,13 +289,13 @@ class OverloadDetector:
         """Return the time of what waits here, and the time of events elsewhere, in ns."""
         age_ns = float(max(load.age_ns or 0, 0))
         ahead_ns = min(self._ahead.age_ns, age_ns)
-        # What waits now is met by the shedder: it takes what events take at the present share.
+        # Events that wait now are shed too: they take the time of events at the present share.
         now_ns = self._costs.at(load.dropped_share)
         waiting_ns = age_ns - ahead_ns if load.queued is None else load.queued * now_ns
         if load.queued is None and self._empty_ns is not None:
-            # A gate may let old and young go together: the old have not waited here for it.
+            # A gate may release old and young rows together: the old ones have not waited here.
             waiting_ns = min(waiting_ns, float(load.now_ns - self._empty_ns))
-        # Ages tell of what waits in front, too; with a queue that is known that is elsewhere.
+        # Ages include the wait upstream; with a known queue the rest of the age is elsewhere.
         elsewhere_ns = max(age_ns - waiting_ns, ahead_ns) + load.rest_ns
         return waiting_ns, elsewhere_ns
 

@@ -125,7 +125,7 @@ class EspiceShedder(Shedder):
         self._learnt = self._built()
         utilities = self._learnt.utilities
         self._flat = utilities.ravel()
-        # What was never seen may be worth anything.
+        # A type that was never seen may have any worth.
         unseen = (utilities == MOST_UTILITY).all(axis=1, keepdims=True)
         self._worths = np.where(unseen, 1.0, self._learnt.rates).ravel()
         self._by_cell = CellTable(utilities)

@@ -58,14 +58,14 @@ class EventCut:
             share: to be dropped, 0 to 1.
         """
         counts = self._counts
-        if self._events < _FEW:  # what is here tells more than what has been
+        if self._events < _FEW:  # the events here tell more than earlier ones
             counts = counts + np.bincount(ranks, minlength=RANKS)
         chances = chances_of(counts, share).take(ranks)
-        found: BoolArray = chances >= 1
-        open_ = np.flatnonzero((chances > 0) & ~found)
+        is_dropped: BoolArray = chances >= 1
+        open_ = np.flatnonzero((chances > 0) & ~is_dropped)
         if len(open_):
-            found[open_] = draws_of_events(events[open_], seed=self._seed) < chances[open_]
-        return found
+            is_dropped[open_] = draws_of_events(events[open_], seed=self._seed) < chances[open_]
+        return is_dropped
 
     def saw(self, ranks: Int64Array, *, length: float) -> None:
         """Count events that were there to be dropped or kept.
@@ -102,7 +102,7 @@ def chances_of(counts: FloatArray, share: float) -> FloatArray:
     """
     wanted = share * counts.sum()
     before = np.cumsum(counts) - counts
-    # Ranks that nothing has: dropped if all below them are.
+    # Empty ranks are dropped if all lower ones are.
     chances: FloatArray = np.where(before < wanted, 1.0, 0.0)
     at = np.flatnonzero((before < wanted) & (before + counts > wanted))
     chances[at] = (wanted - before[at]) / counts[at]

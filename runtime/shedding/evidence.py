@@ -43,11 +43,11 @@ class Evidence:
 
     def __init__(self, amounts: int) -> None:
         self.is_better: BoolArray = np.zeros(amounts, np.bool_)
-        self._windows = 0  # of the block
+        self._windows = 0  # windows of the block
         self._block: Int64Array = np.zeros(amounts, np.int64)
-        self._sums: FloatArray = np.zeros((2, amounts))  # of D and D²
+        self._sums: FloatArray = np.zeros((2, amounts))  # sums of D and D²
         self._matches = 0.0
-        self._lost: FloatArray = np.zeros((2, amounts))  # by the plain model and the richer one
+        self._lost: FloatArray = np.zeros((2, amounts))  # lost by the plain and the richer model
 
     @property
     def left(self) -> int:

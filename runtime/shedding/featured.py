@@ -21,7 +21,7 @@ from slackwater.runtime.shedding.thresholds import MOST_UTILITY
 from slackwater.runtime.shedding.windows import FinishedWindows, Places
 
 ROWS = MOST_TYPES
-NOBODY = -1
+NO_TYPE = -1
 _SMOOTH = 16.0
 """With so many events a kind counts as much as its type."""
 
@@ -42,9 +42,9 @@ class FeaturedShedder(EspiceShedder):
 
     def __init__(self, model: Model, *, seed: int) -> None:
         self._kinds = UtilityTable(model.cells, scale=model.scale, smooth=_SMOOTH)
-        self._owners: Int64Array = np.full(ROWS, NOBODY)  # (rows,), the type that a row is of
-        self._place: Int64Array = np.full(ROWS, NOBODY)  # (rows,), in the model, at the last turn
-        self._types = 0  # of the plain model, with a row for unseen ones: those of kinds follow
+        self._owners: Int64Array = np.full(ROWS, NO_TYPE)  # (rows,), the type that a row is of
+        self._place: Int64Array = np.full(ROWS, NO_TYPE)  # (rows,), in the model, at the last turn
+        self._types = 0  # rows of the plain model, with one for unseen types: rows of kinds follow
         super().__init__(model, seed=seed)
 
     def _kinds_of(self, types: Int64Array, features: Int64Array | None) -> Int64Array:
@@ -62,7 +62,7 @@ class FeaturedShedder(EspiceShedder):
 
     def _as_kinds(self, places: Places) -> Places:
         kinds = self._kinds_of(places.types, places.features)
-        # Of types that share a row by chance one has it, whoever came first.
+        # Types may share a row by chance: the highest code owns it, whatever the order.
         np.maximum.at(self._owners, kinds, places.types)
         return Places(places.windows, kinds, places.positions)
 
@@ -75,14 +75,14 @@ class FeaturedShedder(EspiceShedder):
         plain = super()._built()
         self._types = len(plain.utilities)
         seen = np.flatnonzero(self._kinds.seen_types())
-        self._place = np.full(ROWS, NOBODY)
+        self._place = np.full(ROWS, NO_TYPE)
         self._place[seen] = self._types + np.arange(len(seen))
         kinds = self._kinds.only(seen)
         own = plain.rates[np.minimum(self._owners[seen], self._types - 1)]
         hits, rates = kinds.rates_with(own)
         rates = np.vstack([plain.rates, rates])
-        # Each event is expected once, as what it is of. What is of no known kind is looked up as
-        # what its type is.
+        # Each event is expected once, as its kind. An event of an unknown kind is looked up by
+        # its type.
         expected = np.vstack([np.zeros_like(plain.expected), kinds.expected()])
         scale = "probability" if self._model.scale == "type" else self._model.scale
         utilities = scaled(scale, rates, rates, expected)
@@ -110,7 +110,7 @@ def types_in_front(types: Int64Array, carried: Int64Array, *, classes: int = 8) 
     stream = np.concatenate([carried, types])
     class_of = (mixed(stream, salt=7) % np.uint64(classes)).astype(np.int64)
     bits = np.where(stream < 0, 0, np.int64(1) << class_of)
-    found = np.zeros(rows, np.int64)
+    features = np.zeros(rows, np.int64)
     for back in range(1, depth + 1):
-        found |= bits[depth - back : depth - back + rows]
-    return found
+        features |= bits[depth - back : depth - back + rows]
+    return features

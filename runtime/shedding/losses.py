@@ -41,11 +41,11 @@ class Losses:
     def __init__(self) -> None:
         self.windows = self.matches = 0
         self._came = np.zeros(2)  # rows: looked at, and passed over
-        # Of blocks, weighted: rows, matches, lost, false; and the products of these, over blocks.
+        # Weighted sums of blocks: rows, matches, lost, false; and the sums of their products.
         self._sums = np.zeros((2, 4))
         self._products = np.zeros((2, 4, 4))
         self._open: dict[int, FloatArray] = {}  # {number of a block: its part of the sums}
-        self._blocks = 0  # that had a match
+        self._blocks = 0  # blocks that had a match
         self._omitted: list[int] = []  # blocks of which a window was not judged
 
     def came(self, rows: int, *, in_gap: bool) -> None:
@@ -134,9 +134,9 @@ class Losses:
         products = self._products + np.einsum("bsi,bsj->sij", own, own)
         variance = 0.0
         for state in np.flatnonzero(sums[:, _ROWS]).tolist():
-            # What a block has above its rows' part: lost - share · matches - r · rows.
+            # The excess of a block over its rows' part: lost - share · matches - r · rows.
             by = np.array([0.0, -share, 1.0, 0.0])
             by[_ROWS] = -(by @ sums[state]) / sums[state, _ROWS]
             variance += scales[state] ** 2 * max(float(by @ products[state] @ by), 0.0)
-        # Where all were found, or none, so many blocks do not tell a few from none.
+        # If all matches were found, or none, so few blocks do not tell a few from none.
         return sqrt(variance / matches**2 + (1 / (self._blocks + 2)) ** 2)

@@ -105,7 +105,7 @@ class Shedding:
         self.detector = OverloadDetector(settings.overload)
         self._matches = RecentMatches()
         self._verdict: Verdict | None = None
-        self._turns = 0  # of the model that f was found from
+        self._turns = 0  # turns of the model that f was found from
         self._pairs = self._dropped = self._starts = self._uncured = 0
         self._aimed = 0.0
         self._ranked: dict[str, int] = {}  # {what they were ranked by: pairs}

@@ -52,8 +52,8 @@ def within(positions: Int64Array, sizes: Sizes) -> Int64Array:
 
 def first_cells(positions: Int64Array, sizes: Sizes, cells: int) -> Int64Array:
     """Return the first cell that each position covers; positions are within their windows."""
-    found: Int64Array = positions * cells // sizes
-    return found
+    first: Int64Array = positions * cells // sizes
+    return first
 
 
 def end_cells(positions: Int64Array, sizes: Sizes, cells: int) -> Int64Array:

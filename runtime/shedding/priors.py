@@ -55,15 +55,15 @@ def factors(hits: FloatArray, wanted: FloatArray) -> FloatArray:
         wanted: shape (cells,), those that types alone let expect.
     """
     cells, parts = len(hits), 1
-    found: FloatArray = np.ones(1)
+    ratios: FloatArray = np.ones(1)
     while parts < cells:
         finer = min(2 * parts, cells)
         begins = np.arange(finer) * cells // finer
-        inside = found[np.arange(finer) * parts // finer]
+        inside = ratios[np.arange(finer) * parts // finer]
         own_hits, own_wanted = (np.add.reduceat(one, begins) for one in (hits, wanted))
-        found = (own_hits + _HITS * inside) / (own_wanted + _HITS)
+        ratios = (own_hits + _HITS * inside) / (own_wanted + _HITS)
         parts = finer
-    return found
+    return ratios
 
 
 def shares_of_types(seen: FloatArray, besides: float) -> FloatArray:
@@ -85,11 +85,11 @@ def shares_of_types(seen: FloatArray, besides: float) -> FloatArray:
     overall = (of_type + besides * (of_type > 0)) / max(float(of_type.sum()) + more, 1.0)
     overall = np.broadcast_to(overall, seen.shape)
     in_cell = np.broadcast_to(seen.sum(axis=0) + more, seen.shape)
-    # Where nothing was seen, and nothing is to be added, types come as everywhere.
+    # Without events and without a prior, types have their overall shares.
     return np.where(in_cell > 0, ratio(seen + more * overall, in_cell), overall)
 
 
 def ratio(above: FloatArray, below: FloatArray) -> FloatArray:
     """Return above / below, 0 where there is nothing below."""
-    found: FloatArray = np.divide(above, below, out=np.zeros_like(above), where=below > 0)
-    return found
+    quotients: FloatArray = np.divide(above, below, out=np.zeros_like(above), where=below > 0)
+    return quotients

@@ -86,9 +86,9 @@ class Probes:
 
     def __init__(self, *, least: int = ONE_OF, has_gaps: bool = True) -> None:
         self._has_gaps = has_gaps
-        self._end = 0  # of the last stride
+        self._end = 0  # the end of the last stride
         self._number = 0
-        self._blocks: list[Block] = []  # that may not be over
+        self._blocks: list[Block] = []  # blocks that may not be over
         # Windows, the rows that they were seen to open among, and those of these that fit.
         self._opened = self._seen = self._fit = 0.0
         self._span = self._size = 0.0  # rows of a window: of all keys while it is open, and its own

@@ -81,8 +81,8 @@ class CutTable:
         self.states[self.low >= 1] = SURELY
         self.states[self.high <= 0] = NEVER
         self.is_drawn = bool((self.states == DRAWN).any())
-        # Of each partition: the least utility that does not go without a draw, and its chance. What
-        # is above is kept, since there is a model.
+        # For each partition: the least utility that needs a draw, and its chance. Higher ones are
+        # kept, since there is a model.
         self._firm = np.count_nonzero(chances >= 1, axis=1).astype(np.uint8)
         self._rest: FloatArray = np.take_along_axis(
             chances, np.minimum(self._firm, LEVELS - 1)[:, np.newaxis].astype(np.int64), axis=1
@@ -246,6 +246,6 @@ def _columns_of(spans: Spans, cells: int, rows: int) -> list[Int32Array]:
 @lru_cache(maxsize=8)
 def columns_by_position(size: int, cells: int, rows: int) -> Int32Array:
     """Return the beginning in a table of the cell of each position of a window."""
-    found: Int32Array = (first_cells(np.arange(size), size, cells) * rows).astype(np.int32)
-    found.flags.writeable = False
-    return found
+    columns: Int32Array = (first_cells(np.arange(size), size, cells) * rows).astype(np.int32)
+    columns.flags.writeable = False
+    return columns

@@ -82,7 +82,7 @@ class Spans:
         part = unfolded(low, counts)
         firsts, sizes = self.firsts[which], self.sizes[which]
         begins = np.maximum(firsts + starts_of(part, sizes, parts), self.begins[which])
-        # What outgrew its window is in the last part.
+        # Events after the predicted end are in the last part.
         ends = np.where(
             part == high[which],
             self.ends[which],
@@ -116,19 +116,19 @@ class Dropped:
         Returns:
             indices, of shape (dropped,) each, by window, events ascending.
         """
-        found = np.flatnonzero(self.is_dropped)
-        counts, at = self.looked_at.placed(found)
+        dropped = np.flatnonzero(self.is_dropped)
+        counts, at = self.looked_at.placed(dropped)
         return np.repeat(self.of, counts), at if self.among is None else self.among.take(at)
 
 
 def starts_of(part: Int64Array, sizes: Int64Array, parts: int) -> Int64Array:
     """Return the first position P of each part: the least with P·parts ≥ part·size."""
-    found: Int64Array = -(-part * sizes // parts)
-    return found
+    starts: Int64Array = -(-part * sizes // parts)
+    return starts
 
 
 def unfolded(low: Int64Array, counts: Int64Array) -> Int64Array:
     """Return low, low + 1, … for each, so many."""
     begins = np.cumsum(counts) - counts
-    found: Int64Array = np.arange(int(counts.sum())) + np.repeat(low - begins, counts)
-    return found
+    values: Int64Array = np.arange(int(counts.sum())) + np.repeat(low - begins, counts)
+    return values

@@ -197,10 +197,10 @@ class _Counts:
         self.seen = _of_types(self.seen, types) + keep * _of_types(older.seen, types)
 
     def only(self, types: Int64Array) -> _Counts:
-        found = _Counts(self.hits.shape[1])
-        found.windows, found.sampled, found.events = self.windows, self.sampled, self.events
-        found.hits, found.seen = self.hits[types], self.seen[types]
-        return found
+        counts = _Counts(self.hits.shape[1])
+        counts.windows, counts.sampled, counts.events = self.windows, self.sampled, self.events
+        counts.hits, counts.seen = self.hits[types], self.seen[types]
+        return counts
 
 
 def _of_types(counts: FloatArray, types: int) -> FloatArray:

@@ -126,7 +126,7 @@ def cut_of(cumulated: FloatArray, drop: float, *, how: Cutting) -> Cut:
     if how == "exact" and drop > 0:
         here = np.take_along_axis(counted, at, axis=1)
         below = np.take_along_axis(cumulated, at, axis=1) - here
-        # Where nothing is expected at the threshold there are too few events: all of them go.
+        # If no events are expected at the threshold there are too few: all of them go.
         share = np.divide(drop - below, here, out=np.ones_like(here), where=here > _ROUNDING)
         np.put_along_axis(chances, at, np.clip(share, 0.0, 1.0), axis=1)
     return Cut(chances, drop, float((chances * counted).sum(axis=1).mean()))

@@ -77,7 +77,7 @@ class FoldAccumulator:
         """Take values, in order."""
         if size > len(self._state):
             self._state.resize(size)
-        if not len(cells):  # the nulls of a column: mostly there are none
+        if not len(cells):  # the nulls of a column: usually none
             return
         if isinstance(values, np.ndarray):
             values = values.astype(self._dtype, copy=False)
@@ -200,10 +200,10 @@ def quantile(of: SortedValues, level: float) -> npt.NDArray[np.float64]:
     high = of.values.take(of.starts + np.minimum(below + 1, highest), mode="clip")
     with np.errstate(invalid="ignore", over="ignore"):  # inf − inf, and 1e308 + 1e308
         step = high - low
-        found = np.where(part >= 0.5, high - step * (1 - part), low + step * part)
+        values = np.where(part >= 0.5, high - step * (1 - part), low + step * part)
         if not np.isfinite(step).all():
-            found = np.where(np.isfinite(step), found, _beside_infinity(low, high, part))
-    return np.where(of.counts == 0, np.nan, found)
+            values = np.where(np.isfinite(step), values, _beside_infinity(low, high, part))
+    return np.where(of.counts == 0, np.nan, values)
 
 
 def _beside_infinity(

@@ -38,7 +38,7 @@ class Cells:
         self._slots: dict[int, int] = {}  # {pane: its dense number}
         self._pane_of_slot = GrowableArray(np.int64)
         self._index = IntCodes()  # slot and code, together, to cell
-        self._bits = 6  # of the code
+        self._bits = 6  # the bits of the code
         self.of_panes = PaneCells()
         """The cells of each pane, without panes that are done but not forgotten yet."""
 
@@ -86,11 +86,11 @@ class Cells:
         """
         cells, places = np.unique(cells, return_index=True)
         starts, counts, codes = starts.take(places), counts.take(places), self.codes.take(cells)
-        found = []
+        chunks = []
         for some in slices_of_weight(counts, _AT_ONCE):
             of, panes = unfold(starts[some], counts[some])
-            found.append(self._find(panes, codes[some].take(of)))
-        return np.unique(np.concatenate(found))
+            chunks.append(self._find(panes, codes[some].take(of)))
+        return np.unique(np.concatenate(chunks))
 
     def keep(self, cells: Int64Array, codes: Int64Array) -> None:
         """Forget all other cells (`cells` ascends); `codes` are the new codes of their keys."""
@@ -136,8 +136,8 @@ class Cells:
         slots = slots.take(places)
         there = np.flatnonzero(slots >= 0)
         cells = self._index.find((slots.take(there) << self._bits) | codes.take(there))
-        found: Int64Array = cells[cells >= 0]
-        return found
+        known: Int64Array = cells[cells >= 0]
+        return known
 
     def _found(self, panes: Int64Array, codes: Int64Array) -> Int64Array:
         if not len(panes):

@@ -67,7 +67,7 @@ class ByPolicy:
         self._closed_ns = START_NS
         self.waited_ns = 0
         self._has_begun = False  # a policy hears of time once there are windows
-        # When the last source was first heard, in the time of arrivals; END_NS: not yet.
+        # The first arrival of the source that was heard last; END_NS: not yet.
         self._since_ns = END_NS
         self._is_held = True
         self.run.hold(True)
@@ -78,11 +78,11 @@ class ByPolicy:
 
     def segments(self, released: GateRead, now_ns: int) -> Iterator[Segment]:  # noqa: D102 - see Closer
         is_end = released.watermark_ns == END_NS
-        told, stimulus_ns = self._told(released, now_ns)
+        arrived_ns, stimulus_ns = self._told(released, now_ns)
         self._hear_sources(released)
         self.waited_ns = 0
         self._forget_final()
-        rows = self._due_rows(released.batches, END_NS if is_end else told)
+        rows = self._due_rows(released.batches, END_NS if is_end else arrived_ns)
         last: Sequence[Batch] = ()
         if rows is not None:
             arrival_ns = self._arrival_ns(rows)
@@ -97,12 +97,12 @@ class ByPolicy:
                     yield Segment(last, until_ns, row_ns, self._final_ns, wait)
                     last = ()
                 last = (*last, rows.slice(start, stop))
-        if told > self._passed_ns and self._closed_ns < END_NS:
-            self._passed_ns = told
-            if told >= self._since_ns:
+        if arrived_ns > self._passed_ns and self._closed_ns < END_NS:
+            self._passed_ns = arrived_ns
+            if arrived_ns >= self._since_ns:
                 self._release()
             if self._has_begun:
-                self._closed_ns = max(self._closed_ns, self.run.pass_time(told))
+                self._closed_ns = max(self._closed_ns, self.run.pass_time(arrived_ns))
         if is_end:
             self.run.finish()
             self._left_ns = min(self._left_ns, self._closed_ns)
@@ -111,13 +111,13 @@ class ByPolicy:
             oldest = [int(batch.event_time_ns.min()) for batch in self._held]
             self._final_ns = max(self._final_ns, min([released.frontier_ns, *oldest]))
         self._note_closings()
-        wait = None if is_end else self._wait(told)
+        wait = None if is_end else self._wait(arrived_ns)
         yield Segment(last, self._closed_ns, stimulus_ns, self._final_ns, wait)
 
     def _observed(self, rows: Batch, arrival_ns: Int64Array) -> Int64Array:
-        if self._closed_ns == END_NS:  # nothing is open
+        if self._closed_ns == END_NS:  # no window is open
             return np.full(len(rows), END_NS, dtype=np.int64)
-        types, told = self._types_of(rows), []
+        types, closed_ns = self._types_of(rows), []
         held = int(arrival_ns.searchsorted(self._since_ns)) if self._is_held else 0
         for part in (slice(0, held), slice(held, len(rows))):
             if part.start == part.stop:
@@ -126,8 +126,8 @@ class ByPolicy:
                 self._release()
             self._has_begun = True
             times = rows.event_time_ns[part], arrival_ns[part]
-            told.append(self.run.observe(types[part], *times))
-        return np.concatenate(told)
+            closed_ns.append(self.run.observe(types[part], *times))
+        return np.concatenate(closed_ns)
 
     def _hear_sources(self, released: GateRead) -> None:
         """Find out since when each source of the plan has been heard, or is idle.
@@ -176,7 +176,7 @@ class ByPolicy:
                 is_due = own_ns < told_ns
                 due.append(batch.keep(is_due))
                 self._held.append(batch.keep(~is_due))
-            else:  # what has just come is not ours: it may change
+            else:  # rows that have just come belong to their batch, which may change
                 is_ours = place < len(held) - len(came)
                 self._held.append(batch if is_ours else batch.take(np.arange(len(batch))))
         self.rows_held = sum(map(len, self._held))
@@ -238,13 +238,13 @@ class ByPolicy:
         chances = np.concatenate([*self._chances, np.empty(0)])
         order = known.argsort(kind="stable")
         at = known.searchsorted(ends_ns, sorter=order)
-        found = np.full(len(ends_ns), np.nan)
+        chances_by_end = np.full(len(ends_ns), np.nan)
         there = np.flatnonzero(at < len(known))
         places = order.take(at.take(there))
         is_same = known.take(places) == ends_ns.take(there)
-        found[there[is_same]] = chances.take(places[is_same])
-        found[ends_ns > self._left_ns] = 0.0
-        return found
+        chances_by_end[there[is_same]] = chances.take(places[is_same])
+        chances_by_end[ends_ns > self._left_ns] = 0.0
+        return chances_by_end
 
     def counts(self) -> ClosingCounts:  # noqa: D102 - see Closer
         return self.run.counts()

@@ -47,15 +47,15 @@ class Revisions:
             codes: shape (results,), of the keys.
             is_first: shape (results,): the cell had no rows before, so no result has left yet.
         """
-        known, found = self._known, []
+        known, revisions = self._known, []
         for window, code, first in zip(
             windows.tolist(), codes.tolist(), is_first.tolist(), strict=True
         ):
             of_window = known.setdefault(window, {})
             before = of_window.get(code, -1 if first else 0)
             of_window[code] = before + 1
-            found.append(before + 1)
-        return np.array(found, dtype=np.int64)
+            revisions.append(before + 1)
+        return np.array(revisions, dtype=np.int64)
 
     def forget(self, last_final: int) -> None:
         """Forget windows that are final."""

@@ -117,13 +117,13 @@ class AggregateMachine(PlainOperator):
 
         With late="correct" they follow the results of closed windows that late rows have changed.
         """
-        left: list[Batch] = []
+        results: list[Batch] = []
         closer, missed = self._closer, self._missed
         dropped = missed.dropped
         for segment in closer.segments(released, now_ns):
-            self._take(segment, left)
+            self._take(segment, results)
         return Result(
-            concat_batches(left) if left else None,
+            concat_batches(results) if results else None,
             self._promise_ns(released.frontier_ns),
             missed.take(),
             missed.dropped - dropped,
@@ -141,7 +141,7 @@ class AggregateMachine(PlainOperator):
         return {"let_go": self.let_go, **in_time}
 
     def _take(self, segment: Segment, left: list[Batch]) -> None:
-        late: list[Int64Array] = []  # the cells of rows
+        late: list[Int64Array] = []  # cells of late rows
         for batch in segment.batches:
             if batch is not None and len(batch):
                 self._count(batch, late)
@@ -167,7 +167,7 @@ class AggregateMachine(PlainOperator):
     def _count(self, batch: Batch, late: list[Int64Array]) -> None:
         """Count rows in their cells; add cells to `late` if closed windows change."""
         panes = self._windows.panes_of(batch.event_time_ns)
-        oldest = panes.item(panes.argmin())  # half of what min() takes
+        oldest = panes.item(panes.argmin())  # half the time of min()
         if oldest < self._windows.first_whole_pane(self._last_kept):
             in_time = np.flatnonzero(panes >= self._windows.first_open_pane(self._last_kept))
             if self._step.keeps_late:
@@ -184,7 +184,7 @@ class AggregateMachine(PlainOperator):
         cells = self._cells.of(panes, codes, keys=max(1, len(self._keys)))
         size = len(self._cells)
         try:
-            with np.errstate(all="ignore"):  # once: it costs as much as one of them
+            with np.errstate(all="ignore"):  # once: it takes as long as an accumulator
                 for accumulator in self._all:
                     accumulator.add(batch, cells, size)
         except OperatorError as problem:
@@ -240,7 +240,7 @@ class AggregateMachine(PlainOperator):
         """
         if not len(windows):
             return None
-        # Which of the windows each cell is in: places in `windows`.
+        # The windows of each cell: places in `windows`.
         panes = self._cells.panes.take(within)
         is_plain = self._windows.are_disjoint and only is None and not self._keeps_values
         if is_plain and len(within) <= _PAIRS_AT_ONCE:

@@ -67,7 +67,7 @@ class PaneCells:
         runs: list[int] = []
         for pane in panes:
             more = self._runs[pane]
-            if runs and runs[-1] == more[0]:  # what is mostly so
+            if runs and runs[-1] == more[0]:  # the usual case
                 runs[-1] = more[1]
                 more = more[2:]
             runs += more

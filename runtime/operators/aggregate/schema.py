@@ -69,7 +69,7 @@ def with_three(
         if aggregate is None:
             fields.append(field)
             continue
-        is_extreme = aggregate.kind in ("min", "max")  # of whole numbers too there may be none
+        is_extreme = aggregate.kind in ("min", "max")  # also windows of whole numbers may be empty
         fields += [
             field.with_type(pa.float64()) if is_extreme and is_whole(field.type) else field,
             pa.field(field.name + MEAN, pa.float64()),

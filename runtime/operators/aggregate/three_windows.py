@@ -53,8 +53,8 @@ def aggregate_machine(
     step: AggregateStep, *, most_kept_rows: int = Limits.most_kept_rows
 ) -> AggregateMachine:
     """Return the machine of an `AggregateStep`, with or without `drift`."""
-    made = AggregateMachine if step.drift is None else ThreeWindows
-    return made(step, most_kept_rows=most_kept_rows)
+    machine = AggregateMachine if step.drift is None else ThreeWindows
+    return machine(step, most_kept_rows=most_kept_rows)
 
 
 class ThreeWindows(AggregateMachine):
@@ -87,7 +87,7 @@ class ThreeWindows(AggregateMachine):
 
     def work(self, released: GateRead, now_ns: int) -> Result:  # noqa: D102 - see Operator
         wait_ns = self._drift.most_ns
-        made = super().work(
+        result = super().work(
             replace(
                 released,
                 watermark_ns=_before(released.watermark_ns, wait_ns),
@@ -95,12 +95,12 @@ class ThreeWindows(AggregateMachine):
             ),
             now_ns,
         )
-        made = made._replace(promise_ns=self._promise_ns(released.frontier_ns))
-        if (rows := made.rows) is None:
-            return made
+        result = result._replace(promise_ns=self._promise_ns(released.frontier_ns))
+        if (rows := result.rows) is None:
+            return result
         times = rows.event_time_ns + wait_ns
         moved = Batch(times, rows.stimulus_time_ns, rows.columns, None, rows.marks)
-        return made._replace(rows=moved)
+        return result._replace(rows=moved)
 
     def counts(self) -> dict[str, Any]:  # noqa: D102 - see Operator
         return {**super().counts(), **self._drift.counts(self.bounds_cut)}
@@ -121,7 +121,7 @@ class ThreeWindows(AggregateMachine):
         cells = self._cells_of(batch, panes, there)
         size = len(self._cells)
         try:
-            with np.errstate(all="ignore"):  # once: it costs as much as one of them
+            with np.errstate(all="ignore"):  # once: it takes as long as an accumulator
                 for number, window in enumerate(self._three):
                     rows = batch if there is None else batch.keep(there[number])
                     for accumulator in (*self._own, *window.all):
@@ -147,11 +147,11 @@ class ThreeWindows(AggregateMachine):
             return [self._cells.of(middle, codes, keys=keys)] * 3
         each = np.stack(panes, axis=1)
         is_there = np.ones(each.shape, np.bool_) if there is None else np.stack(there, axis=1)
-        found = np.empty(each.shape, dtype=np.int64)
-        found[is_there] = self._cells.of(
+        cells = np.empty(each.shape, dtype=np.int64)
+        cells[is_there] = self._cells.of(
             each[is_there], codes.repeat(3).reshape(each.shape)[is_there], keys=keys
         )
-        return [found[is_there[:, number], number] for number in range(3)]
+        return [cells[is_there[:, number], number] for number in range(3)]
 
     def _miss(
         self, batch: Batch, times: Int64Array, panes: Int64Array, *, is_dropped: BoolArray
@@ -175,7 +175,7 @@ class ThreeWindows(AggregateMachine):
 
     def _aggregated(self, pairs: Pairs, rows: Int64Array) -> Columns:
         """Return the aggregates of the three windows, their mean, the least and the greatest."""
-        del rows  # of all three together
+        del rows  # rows of all three windows together
         counts = [window.rows.combined(pairs) for window in self._three]
         states = [window.states(pairs) for window in self._three]
         columns: Columns = {}
@@ -184,7 +184,7 @@ class ThreeWindows(AggregateMachine):
                 finished(self._plain, name, aggregate, rows=own, states=state)
                 for own, state in zip(counts, states, strict=True)
             ]
-            # The least of whole numbers that are not there is null, which those cannot say.
+            # The least of no whole numbers is null, and int64 has no null.
             is_bare = aggregate.kind in ("min", "max") and three[0].dtype.kind != "f"
             columns |= _told(name, three, [own > 0 for own in counts] if is_bare else None)
         return columns

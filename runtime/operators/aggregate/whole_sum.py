@@ -63,7 +63,7 @@ class WholeSum(FoldAccumulator):
             if not fits.all():
                 place = int(fits.argmin())
                 cells = pairs.cells[pairs.results == place]
-                total = sum(map(int, self.state.take(cells).tolist()))  # of Python: exact
+                total = sum(map(int, self.state.take(cells).tolist()))  # Python's sum is exact
                 raise self._too_large(
                     place, f"that of its {len(cells)} panes is {total}, which does not fit int64"
                 )
@@ -114,7 +114,7 @@ class SumOfMean:
 
     def __init__(self, values: Values) -> None:
         self._of_batch = values
-        self._is_whole = False  # the first rows tell
+        self._is_whole = False  # the first rows decide
         self._folds: list[FoldAccumulator] = []  # one of floats, or two of halves
 
     def add(self, batch: Batch, cells: Int64Array, size: int) -> None:  # noqa: D102 - see Accumulator
@@ -127,15 +127,15 @@ class SumOfMean:
             return self._folds[0].fold(cells, values, size)
         high, low = self._folds
         least, most = ends_of(values) if len(values) else (0, 0)
-        if least >= -_LOW and most <= _LOW:  # mostly; which of the two it is does not show
+        if least >= -_LOW and most <= _LOW:  # the usual case; both ways give the same sums
             high.fold(cells[:0], values[:0], size)
             return low.fold(cells, values, size)
         high.fold(cells, values >> _HALF, size)
         return low.fold(cells, values & _LOW, size)
 
     def combined(self, pairs: Pairs) -> npt.NDArray[Any] | Halves:  # noqa: D102 - see Accumulator
-        found = [fold.combined(pairs) for fold in self._folds]
-        return found[0] if len(found) == 1 else Halves(*found)
+        sums = [fold.combined(pairs) for fold in self._folds]
+        return sums[0] if len(sums) == 1 else Halves(*sums)
 
     def keep(self, cells: Int64Array, moved: Int64Array) -> None:  # noqa: D102 - see Accumulator
         for fold in self._folds:
@@ -155,12 +155,12 @@ def mean_of(sums: npt.NDArray[Any] | Halves, counts: Int64Array) -> npt.NDArray[
     about = high * float(1 << _HALF) + low  # exact, if less than 2**53
     means = _quotients(about, counts)
     for place in np.flatnonzero(np.abs(about) >= _EXACT).tolist():
-        total = (high.item(place) << _HALF) + low.item(place)  # of Python: exact
+        total = (high.item(place) << _HALF) + low.item(place)  # Python's sum is exact
         means[place] = total / counts.item(place)
     return means
 
 
 def _quotients(sums: npt.NDArray[Any], counts: Int64Array) -> npt.NDArray[np.float64]:
-    with np.errstate(invalid="ignore"):  # of nothing there is no mean
-        found: npt.NDArray[np.float64] = sums / counts
-    return found
+    with np.errstate(invalid="ignore"):  # nothing has no mean
+        means: npt.NDArray[np.float64] = sums / counts
+    return means

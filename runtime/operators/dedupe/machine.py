@@ -79,10 +79,10 @@ class DedupeMachine(PlainOperator):
             self._of_ordered(in_order) if in_order is not None and len(in_order) else None,
         ]
         self._forget(released)
-        found = [batch for batch in leaves if batch is not None]
-        left = concat_batches(found) if found else None
+        batches = [batch for batch in leaves if batch is not None]
+        rows = concat_batches(batches) if batches else None
         dropped = self.late_dropped - before
-        return Result(left, released.frontier_ns, self._missed.take(), dropped)
+        return Result(rows, released.frontier_ns, self._missed.take(), dropped)
 
     def counts(self) -> dict[str, Any]:  # noqa: D102 - see Operator
         return {"duplicates": self.duplicates, "let_go": self.let_go}
@@ -144,9 +144,9 @@ class DedupeMachine(PlainOperator):
         if unknown:
             self._miss(batch.take(np.array(unknown)))
         duplicates = self.duplicates  # counted above, as rows that were missed are no duplicates
-        left = self._left(batch, codes, np.array(leaves, dtype=np.int64), is_known=True)
+        rows = self._left(batch, codes, np.array(leaves, dtype=np.int64), is_known=True)
         self.duplicates = duplicates
-        return left
+        return rows
 
     def _miss(self, rows: Batch) -> None:
         reach_ns = min(self._horizon_ns, END_NS - self._step.within_ns) + self._step.within_ns
@@ -189,7 +189,7 @@ class DedupeMachine(PlainOperator):
         if is_end or len(self._times) > 2 * self._tidied + 1024:
             self._tidy()
         if len(self._times) > self._looks_at:
-            # It takes time in proportion to all that are known: so not for each read.
+            # Not for each read: its time is proportional to all known rows.
             self._tidy()
             self._let_go(self._before(released.watermark_ns))
             more = len(self._times) + self._most_kept_rows // 8

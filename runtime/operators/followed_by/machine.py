@@ -87,10 +87,10 @@ class FollowedByMachine(PlainOperator):
             self._miss(late)
         if in_order is not None and len(in_order):
             in_order = self._on_time(in_order)
-        made = None
+        matches = None
         if in_order is not None and len(in_order):
             self._passed_ns = max(self._passed_ns, in_order.event_time_ns.item(-1))
-            made = self._matched(in_order)
+            matches = self._matched(in_order)
         self._passed_ns = max(self._passed_ns, released.watermark_ns)
         self._forget()
         if len(self._held) > self._most_kept_rows:
@@ -101,7 +101,7 @@ class FollowedByMachine(PlainOperator):
                 "limits=sw.Limits(most_kept_rows=…)"
             )
         dropped = self.late_dropped - before
-        return Result(made, released.frontier_ns, self._missed.take(), dropped)
+        return Result(matches, released.frontier_ns, self._missed.take(), dropped)
 
     def counts(self) -> dict[str, Any]:  # noqa: D102 - see Operator
         return self._drift.counts(self.bounds_cut)
@@ -159,14 +159,14 @@ class FollowedByMachine(PlainOperator):
         thens = self._of_keys_that_came(held.may_follow, held.may_begin, before)
         if not len(firsts) or not len(thens):
             return None
-        found = followers(
+        pairs = followers(
             held.events.take(firsts),
             held.events.take(thens),
             held.done.take(firsts),
             most_ns=self._drift.most_ns,
         )
-        held.done.at_ns[firsts], held.done.ties[firsts] = found.done
-        return self._left(firsts.take(found.firsts), thens.take(found.thens), found, before)
+        held.done.at_ns[firsts], held.done.ties[firsts] = pairs.done
+        return self._left(firsts.take(pairs.firsts), thens.take(pairs.thens), pairs, before)
 
     def _of_keys_that_came(self, these: BoolArray, others: BoolArray, before: int) -> Int64Array:
         """Return places of new rows, and of older rows with new partners of their key.

@@ -47,7 +47,7 @@ class FollowedByStep(GatedStep):
         return StepTraits(
             kind="followed_by",
             role=Role.AFTER_GATE,
-            # As long as another may follow, and as clocks make that longer.
+            # Rows wait as long as another may follow, which clocks make longer.
             reach_ns=self.within_ns + (2 * self.drift.most_ns if self.drift else 0),
             release=self.release,
             port_keys=(self.keys,),

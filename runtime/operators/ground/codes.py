@@ -52,8 +52,8 @@ class HashCodes:
             # Arrow lists distinct values in order of first appearance, so new codes ascend.
             size = len(self.values)
             self.values += [distinct[at] for at in np.flatnonzero(codes >= size).tolist()]
-        found: Int64Array = codes.take(encoded.indices.to_numpy())
-        return found
+        row_codes: Int64Array = codes.take(encoded.indices.to_numpy())
+        return row_codes
 
     def find(self, values: Sequence[Hashable]) -> Int64Array:
         """Return the code of each value, −1 for values not seen yet; shape (values,)."""
@@ -136,13 +136,13 @@ class IntCodes:
         Where values repeat, as keys do, most are among the first few.
         """
         head = max(_HEAD_ROWS, len(places) // _HEADS)
-        if len(table) <= len(places):  # the table tells
+        if len(table) <= len(places):  # the table shows which are new
             head = len(places)
         while len(places) > 2 * head:
             entered = self._enter(table, places[:head], base)
             places = places[head:]
             places = places.take((table.take(places, mode="clip") < 0).nonzero()[0])
-            if 2 * entered > head:  # these do not repeat
+            if 2 * entered > head:  # these values hardly repeat
                 break
         self._enter(table, places, base)
 
@@ -212,7 +212,7 @@ class IntCodes:
             is_downward = low < int(known.min())
             low, high = min(low, int(known.min())), max(high, int(known.max()))
         span = high - low + 1
-        lowest = -(2**63) + 1  # there must be a place before that of the lowest value
+        lowest = -(2**63) + 1  # the lowest value needs a place before its own
         if span > max(_TABLE_SPAN, 4 * (len(known) + len(values))) or low < lowest:
             self._hash = HashCodes(known.tolist())
             self._table = np.full(2, -1, dtype=np.int64)

@@ -190,5 +190,5 @@ def _column(name: Any, schemas: Sequence[pa.Schema], *, step: str) -> str:
                 f"step {step!r}: drift={name!r} is {kind}, and a bound is a whole number; cast "
                 f"it, such as .assign({name}=col({name!r}).cast('int64'))"
             )
-    found: str = name
-    return found
+    column: str = name
+    return column

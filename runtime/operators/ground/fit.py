@@ -60,10 +60,10 @@ def _as_arrow(values: list[Any], to: pa.DataType) -> pa.Array:
                 if not float(value).is_integer():
                     raise ValueError(f"{value} is no whole number; round it first")
                 values[place] = int(value)
-    made = pa.array(values, from_pandas=False, type=to)
+    array = pa.array(values, from_pandas=False, type=to)
     if to == pa.float32():
-        _refuse_infinite(np.array(values, np.float64), made.to_numpy(zero_copy_only=False))
-    return made
+        _refuse_infinite(np.array(values, np.float64), array.to_numpy(zero_copy_only=False))
+    return array
 
 
 def _refuse_infinite(values: npt.NDArray[Any], made: npt.NDArray[Any]) -> None:

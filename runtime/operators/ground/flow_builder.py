@@ -58,14 +58,14 @@ class FlowBuilder:
         Raises:
             DuplicateName: another step has it.
         """
-        taken = {step.name for step in self._steps}
+        names = {step.name for step in self._steps}
         if name is None:
             return next(
                 free
-                for number in range(1, len(taken) + 2)
-                if (free := f"{kind}-{number}") not in taken
+                for number in range(1, len(names) + 2)
+                if (free := f"{kind}-{number}") not in names
             )
-        if _checked_name(name, f"a {kind}") in taken:
+        if _checked_name(name, f"a {kind}") in names:
             raise DuplicateName(
                 f"dataflow {self.name!r} has a step {name!r} already; each needs its own name"
             )

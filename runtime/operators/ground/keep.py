@@ -24,8 +24,8 @@ def checked_keep(keep: Any, *, who: str) -> Keep | None:
         SettingError: neither "promise" nor "slack".
     """
     if keep is None or keep in _KEEPS:
-        found: Keep | None = keep
-        return found
+        checked: Keep | None = keep
+        return checked
     raise SettingError(
         f"{who}: keep={keep!r} must be 'promise' (rows stay until no partner of theirs can "
         "follow) or 'slack' (until what was released is further past them than within=)"
@@ -49,7 +49,7 @@ def silent_sources(steps: Mapping[str, Step], inputs: Sequence[str]) -> list[str
         inputs: names of steps.
     """
     reached = list(dict.fromkeys(inputs))
-    for name in reached:  # grows while we go
+    for name in reached:  # grows meanwhile
         reached += [one for one in steps[name].inputs if one not in reached]
     return [
         name

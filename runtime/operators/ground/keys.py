@@ -96,7 +96,7 @@ class KeyIndex:
 
 def any_null(columns: Sequence[Column]) -> BoolArray | None:
     """Return whether a column of each row is null or NaN; None if none is."""
-    found: BoolArray | None = None
+    is_null: BoolArray | None = None
     for column in columns:
         if isinstance(column, np.ndarray):
             if column.dtype.kind != "f":
@@ -106,8 +106,8 @@ def any_null(columns: Sequence[Column]) -> BoolArray | None:
             nulls = column.is_null().to_numpy(zero_copy_only=False)
         else:
             continue
-        found = nulls if found is None else found | nulls
-    return found if found is not None and bool(found.any()) else None
+        is_null = nulls if is_null is None else is_null | nulls
+    return is_null if is_null is not None and bool(is_null.any()) else None
 
 
 class _Part(Protocol):
@@ -134,7 +134,7 @@ class _OneColumn:
     def __init__(self) -> None:
         self._dtype: str | None = None  # of the column, in letters; None: text, or not known yet
         self._numbers = IntCodes()
-        # For text; and for numbers once one has come that int64 does not hold.
+        # Codes of text, and of numbers once one has come that int64 does not hold.
         self._others: HashCodes | None = None
 
     def _new_others(self) -> HashCodes:
@@ -183,7 +183,7 @@ class _Pair:
     def __init__(self, left: _Part, right: _Part) -> None:
         self._left, self._right = left, right
         self._both = IntCodes()
-        self._bits = 6  # of the right code
+        self._bits = 6  # the bits of the right code
 
     def __len__(self) -> int:
         return len(self._both)
@@ -217,7 +217,7 @@ def _as_int64(column: Column) -> Int64Array:
     """Return numbers as whole ones that are equal where they are: floats by their bits."""
     if column.dtype.kind == "f":
         floats = column.astype(np.float64) + 0.0  # −0.0 becomes 0.0
-        floats[np.isnan(floats)] = np.nan  # one NaN of the many
+        floats[np.isnan(floats)] = np.nan  # all NaNs get the same bits
         return floats.view(np.int64)
     return column.astype(np.int64, copy=False)
 

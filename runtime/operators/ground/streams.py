@@ -95,7 +95,7 @@ def refuse_revised(flow: FlowBuilder, *inputs: str, step: str) -> None:
         FlowError: one does; names both steps.
     """
     steps, waiting = flow.steps, list(inputs)
-    for name in waiting:  # grows while we go
+    for name in waiting:  # grows meanwhile
         upstream = steps[name]
         if upstream.traits.revises:
             raise FlowError(

@@ -36,7 +36,7 @@ def called_about(
         return function(*arguments)
     except BaseException as problem:
         let_ctrl_c_pass(problem)
-        # The first frame is ours.
+        # The first frame is in this file, not the user's.
         lines = traceback.format_exception(
             type(problem), problem, problem.__traceback__ and problem.__traceback__.tb_next
         )

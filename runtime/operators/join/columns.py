@@ -139,8 +139,8 @@ class TextQueue:
         """Return the text at these places."""
         if len(self._pieces) == 1:
             return self._pieces[0].take(places - self._start)
-        found = pa.chunked_array(self._pieces, pa.string()).take(places - self._start)
-        return concat_columns(found.chunks) if found.num_chunks else pa.array([], pa.string())
+        text = pa.chunked_array(self._pieces, pa.string()).take(places - self._start)
+        return concat_columns(text.chunks) if text.num_chunks else pa.array([], pa.string())
 
     def drop_from(self, place: int) -> None:
         """Drop the rows from this place on."""

@@ -71,7 +71,7 @@ class RunIndex:
     def __init__(self) -> None:
         self._entries = GrowableArray(np.int64)
         self._rows = GrowableArray(np.int64)
-        self._starts: list[int] = []  # of each run
+        self._starts: list[int] = []  # the first entry of each run
 
     def __len__(self) -> int:
         return len(self._entries)

@@ -97,11 +97,11 @@ class JoinMachine(PlainOperator):
             {name: name for name in leaving if name not in renamed},
             {name: renamed[name] for name in leaving if name in renamed},
         )
-        asked = step.where.columns() if step.where is not None else frozenset()
+        where_reads = step.where.columns() if step.where is not None else frozenset()
         left, right = self._names
         self._where_columns: Names = (
-            {name: left[name] for name in left if name in asked},
-            {name: right[name] for name in right if name in asked},
+            {name: left[name] for name in left if name in where_reads},
+            {name: right[name] for name in right if name in where_reads},
         )
         replica = step.replica
         self._replica = replica if replica is not None and replica.share == "all" else None
@@ -134,7 +134,7 @@ class JoinMachine(PlainOperator):
             self._let_go(released.watermark_ns)
         if late is not None:
             results = late if results is None else concat_batches([late, results])
-        return Result(  # a pair is as old as its later row
+        return Result(  # stimulus and event time of a pair are those of its later row
             results,
             released.frontier_ns,
             missed.take(),
@@ -248,15 +248,15 @@ class JoinMachine(PlainOperator):
 
     def _found(self, candidates: Iterator[Pairs], first: int) -> Batch | None:
         """Return the results of those candidates that are pairs."""
-        found = [
+        chunks = [
             self._selected(pairs if self._state.is_exact else self._close_ones(pairs))
             for pairs in candidates
         ]
-        found = [pairs for pairs in found if len(pairs[_LEFT])]
-        if not found:
+        chunks = [pairs for pairs in chunks if len(pairs[_LEFT])]
+        if not chunks:
             return None
-        lefts, rights = zip(*found, strict=True)
-        pairs = (np.concatenate(lefts), np.concatenate(rights)) if len(found) > 1 else found[0]
+        lefts, rights = zip(*chunks, strict=True)
+        pairs = (np.concatenate(lefts), np.concatenate(rights)) if len(chunks) > 1 else chunks[0]
         return self._results(
             take_pairs(pairs, order_of_pairs(pairs, first, self._state.rows.start))
         )
@@ -328,14 +328,14 @@ class JoinMachine(PlainOperator):
             which = np.arange(lefts + rights)
             which[lefts:] += (new.lefts if small == _LEFT else len(keys) - rights) - lefts
             keys, times, rows = keys.take(which), times.take(which), rows.take(which)
-        for search, found in self._state.partners(keys, times):
+        for search, partners in self._state.partners(keys, times):
             if not lefts or not rights:
-                yield sided(rows.take(search), found, _RIGHT if rights else _LEFT)
+                yield sided(rows.take(search), partners, _RIGHT if rights else _LEFT)
                 continue
             is_left = search < lefts
             is_small = is_left if small == _LEFT else ~is_left
-            kept = (is_small | (found < first)).nonzero()[0]
-            own, other = rows.take(search.take(kept)), found.take(kept)
+            kept = (is_small | (partners < first)).nonzero()[0]
+            own, other = rows.take(search.take(kept)), partners.take(kept)
             is_left = is_left.take(kept)
             yield np.where(is_left, own, other), np.where(is_left, other, own)
 
@@ -368,12 +368,12 @@ class JoinMachine(PlainOperator):
         return Batch(event_time_ns, stimulus_time_ns, columns, None, marks)
 
     def _columns(self, names: Names, pairs: Pairs) -> Columns:
-        found: Columns = {}
+        columns: Columns = {}
         for side in (_LEFT, _RIGHT):
             if names[side]:
                 held = self._state.rows.columns(names[side].values(), pairs[side], side=side)
-                found.update(zip(names[side], held, strict=True))
-        return found
+                columns.update(zip(names[side], held, strict=True))
+        return columns
 
     # -- state --------------------------------------------------------------------------
 

@@ -25,7 +25,7 @@ Pairs = tuple[Int64Array, Int64Array]
 """Positions of left rows, and of the right row that each is paired with."""
 _LEFT, _RIGHT = 0, 1
 _FEW_ROWS = 64
-_FEW_FOUND = 8  # that are looked at one by one
+_FEW_FOUND = 8  # up to so many are looked at one by one
 _ARRAYS = ("_keys", "_times", "_stimuli", "_places", "_newest")
 
 
@@ -150,7 +150,7 @@ class HeldRows:
             self._add_side(_RIGHT, new, at[new.lefts :])
         times, newest = self._times[first:last], self._newest[first:last]
         if rows > _FEW_ROWS and not np.count_nonzero(times[1:] < times[:-1]):
-            newest[:] = times  # in order, as a rule: a tenth of what accumulating takes
+            newest[:] = times  # usually in order: a tenth of the time of accumulating
         else:
             np.maximum.accumulate(times, out=newest)
         if before_ns > newest.item(0):
@@ -247,18 +247,18 @@ class HeldRows:
         """
         at, first = position - self.origin, self.start - self.origin
         key, time_ns = self._keys.item(at), self._times.item(at)
-        found = (self._keys[first:at] == key ^ 1).nonzero()[0]
-        if len(found) <= _FEW_FOUND:
+        places = (self._keys[first:at] == key ^ 1).nonzero()[0]
+        if len(places) <= _FEW_FOUND:
             oldest_ns, newest_ns = max(time_ns - within_ns, since_ns), time_ns + within_ns
             item = self._times.item
-            near = [n for n in found.tolist() if oldest_ns <= item(first + n) <= newest_ns]
+            near = [n for n in places.tolist() if oldest_ns <= item(first + n) <= newest_ns]
             return key & 1, [n + self.start for n in near]
-        times = self._times[first:at].take(found)
+        times = self._times[first:at].take(places)
         is_near = times >= max(time_ns - within_ns, since_ns)
         is_near &= times <= time_ns + within_ns
-        found = found[is_near]
-        found += self.start
-        return key & 1, found.tolist()
+        places = places[is_near]
+        places += self.start
+        return key & 1, places.tolist()
 
     def later(self, pairs: tuple[Int64Array, Int64Array]) -> tuple[Int64Array, Int64Array]:
         """Return the later event time and the later stimulus time of each pair of rows."""

@@ -100,7 +100,7 @@ class JoinState:
             start, end = min(start, int(held.min())), max(end, int(held.max()))
         self._oldest_ns = start
         start, end = start - within_ns, end + within_ns
-        # Late rows may come from a little before all these, and down to the horizon.
+        # Late rows may be a little older than all these, down to the horizon.
         before = max(START_NS, start - 2 * within_ns, end - END_NS)
         if self.horizon_ns > START_NS:
             before = min(before, max(self.horizon_ns - within_ns, end - END_NS))
@@ -167,8 +167,8 @@ class JoinState:
         index.add(layout.pack(new.keys, new.times), 0)
         keys, times = new.keys.take(which) ^ 1, new.times.take(which)
         low, high = layout.pack(keys, times - within_ns), layout.pack(keys, times + within_ns)
-        for search, found in index.matches(low, high):
-            yield which.take(search), found
+        for search, partners in index.matches(low, high):
+            yield which.take(search), partners
 
     def shared_candidates(self, new: Arrivals, is_ours: BoolArray, first: int) -> Iterator[Pairs]:
         """Yield pairs of a new row and a held one, then of two new rows.
@@ -194,8 +194,8 @@ class JoinState:
         keys = self.rows.keys(self.rows.start, before)
         times = self.rows.times(self.rows.start, before)
         is_held = ((keys & 1) == side) & (times >= self.horizon_ns)
-        found: Int64Array = is_held.nonzero()[0] + self.rows.start
-        return found
+        positions: Int64Array = is_held.nonzero()[0] + self.rows.start
+        return positions
 
     def expire(self, horizon_ns: int) -> bool:
         """Drop rows that are older than this; END_NS: all. Return whether some went."""
@@ -215,7 +215,7 @@ class JoinState:
             return
         held = max(self._indexed - self.rows.start, 0)
         if len(self._index) > _MOSTLY_GONE * held + 64:
-            self._forget_index()  # the few that are left are sorted again, with what comes next
+            self._forget_index()  # the few remaining rows are sorted again, with those to come
         else:
             self._index.tidy(self.rows.start, held)
             self._is_untidy = False

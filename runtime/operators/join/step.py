@@ -52,7 +52,7 @@ class JoinStep(GatedStep):
             release=self.release,
             ports=(0, 1),
             port_keys=(self.left_on, self.right_on),
-            summaries=(PASSES, PASSES),  # a pair is as old as its later row
+            summaries=(PASSES, PASSES),  # a pair has the times of its later row
             makes="pairs",
             kept_by=self.keep,
             misses="partners",

@@ -37,8 +37,8 @@ _OWN = frozenset({*_TIMES, *_BOUNDS})
 
 def join_machine(step: JoinStep, *, most_kept_rows: int = Limits.most_kept_rows) -> Operator:
     """Return the machine of a `JoinStep`, with or without `drift`."""
-    made = JoinMachine if step.drift is None else UncertainJoin
-    return made(step, most_kept_rows=most_kept_rows)
+    machine = JoinMachine if step.drift is None else UncertainJoin
+    return machine(step, most_kept_rows=most_kept_rows)
 
 
 class UncertainJoin(PlainOperator):
@@ -72,29 +72,29 @@ class UncertainJoin(PlainOperator):
         self.bounds_cut = 0
 
     def work(self, released: GateRead, now_ns: int) -> Result:  # noqa: D102 - see Operator
-        made = self._joined.work(
+        result = self._joined.work(
             replace(released, ports=self._timed(released.ports), late=self._timed(released.late)),
             now_ns,
         )
-        rows = None if made.rows is None else self._judged(made.rows)
-        late = [replace(one, batch=_as_it_came(one.batch)) for one in made.late]
-        return made._replace(rows=rows, late=late)
+        rows = None if result.rows is None else self._judged(result.rows)
+        late = [replace(one, batch=_as_it_came(one.batch)) for one in result.late]
+        return result._replace(rows=rows, late=late)
 
     def counts(self) -> dict[str, Any]:  # noqa: D102 - see Operator
         return {**self._joined.counts(), **self._drift.counts(self.bounds_cut)}
 
     def _timed(self, ports: Sequence[Batch | None]) -> list[Batch | None]:
         """Return the rows of each port with their times and bounds as columns."""
-        found: list[Batch | None] = []
+        timed: list[Batch | None] = []
         for side, batch in enumerate(ports):
             if batch is None:
-                found.append(None)
+                timed.append(None)
                 continue
             bounds, cut = self._drift.bounds_ns(batch, step=self._step.name)
             self.bounds_cut += cut
             own = {_TIMES[side]: batch.event_time_ns, _BOUNDS[side]: bounds}
-            found.append(batch.with_columns({**batch.columns, **own}))
-        return found
+            timed.append(batch.with_columns({**batch.columns, **own}))
+        return timed
 
     def _judged(self, made: Batch) -> Batch | None:
         """Return the pairs that may be near enough, and of each whether it surely is."""
@@ -123,9 +123,9 @@ class UncertainJoin(PlainOperator):
 
 
 def _whole(batch: Batch, name: str) -> Int64Array:
-    found = batch.columns[name]
-    assert isinstance(found, np.ndarray), "made above: whole numbers"
-    return found
+    numbers = batch.columns[name]
+    assert isinstance(numbers, np.ndarray), "made above: whole numbers"
+    return numbers
 
 
 def _as_it_came(batch: Batch) -> Batch:

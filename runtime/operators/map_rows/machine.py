@@ -26,7 +26,7 @@ class MapRowsMachine:
     def apply(self, batch: Batch) -> Batch:  # noqa: D102 - see Stateless
         step, names = self._step, self._step.schema.names
         kept: list[int] = []
-        made: list[Mapping[str, Any]] = []
+        rows_out: list[Mapping[str, Any]] = []
         for place, row in enumerate(rows_of(batch)):
             only = batch.slice(place, place + 1)
             returned = called(step.function, row, step=step.name, batch=only)
@@ -39,11 +39,11 @@ class MapRowsMachine:
                 )
             check_names(returned, names, step=step.name, shown=partial(sample_of, only))
             kept.append(place)
-            made.append(returned)
+            rows_out.append(returned)
         rows = batch.take(np.array(kept, dtype=np.int64))
         columns: Columns = {
             field.name: fitted(
-                [row[field.name] for row in made],
+                [row[field.name] for row in rows_out],
                 field.type,
                 name=field.name,
                 step=step.name,

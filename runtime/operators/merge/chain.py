@@ -41,18 +41,18 @@ def k_slack_chain(stream: S, *slacks: Duration) -> tuple[S, ...]:
     """
     lengths_ns = _ascending_ns(slacks)
     flow = stream.flow
-    made: list[S] = []
+    buffers: list[S] = []
     for before_ns, slack_ns in pairwise([0, *lengths_ns]):
         # A gate releases a row once the newest is *more* than its slack ahead: hence 1 ns less.
         step = MergeStep(
             name=flow.name_for("in-order", None),
-            inputs=(made[-1].name if made else stream.name,),
+            inputs=(buffers[-1].name if buffers else stream.name,),
             schema=stream.schema,
             release=ReleaseRule.in_full(slack_ns - before_ns - 1),
         )
         flow.put(step)
-        made.append(type(stream)(flow, step))
-    return tuple(made)
+        buffers.append(type(stream)(flow, step))
+    return tuple(buffers)
 
 
 def _ascending_ns(slacks: Sequence[Duration]) -> list[int]:

@@ -24,8 +24,8 @@ class MergeStep(GatedStep):
             role=Role.AFTER_GATE,
             passes_on=True,
             release=self.release,
-            ports=(0,) * len(self.inputs),  # rows of all become one order
-            has_late_rows=False,  # late rows leave as others do
+            ports=(0,) * len(self.inputs),  # rows of all inputs become one order
+            has_late_rows=False,  # late rows leave like others
             misses="their place",
         )
 

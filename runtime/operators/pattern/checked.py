@@ -165,8 +165,8 @@ def _check_types(one: Asked, kind: pa.DataType, *, column: str | None, step: str
 
 def _may_be(value: Any, kind: pa.DataType) -> bool:
     try:
-        made = pa.array([value], kind)[0].as_py()
-        return bool(made == value) and isinstance(made, bool) is isinstance(value, bool)
+        converted = pa.array([value], kind)[0].as_py()
+        return bool(converted == value) and isinstance(converted, bool) is isinstance(value, bool)
     except (pa.ArrowException, OverflowError, TypeError, ValueError):
         return False
 

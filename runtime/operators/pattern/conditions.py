@@ -60,10 +60,10 @@ class Conditions:
         columns |= {key: value for key, value in named.items() if key in wanted}
         batch = Batch(own.event_time_ns, own.stimulus_time_ns, columns)
         try:
-            found = evaluated(predicate, batch, step=self._step.name)
+            values = evaluated(predicate, batch, step=self._step.name)
         except OperatorError:
             return None
-        truths: list[bool] = np.asarray(found, dtype=np.bool_).tolist()
+        truths: list[bool] = np.asarray(values, dtype=np.bool_).tolist()
         return truths
 
     def _predicate(self, asked: int) -> Expr:

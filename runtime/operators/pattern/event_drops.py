@@ -125,7 +125,7 @@ class EventDrops:
             # All events of a window that was given up are looked at later.
             if one.trial is not None and (not is_full or one.given_up is not None):
                 tried.append((one, one.trial, begin, end))
-        # The matcher sees only rows that fit: of windows that opened with others it knows nothing.
+        # The matcher sees only rows that fit, so it does not know windows that other rows opened.
         was_waiting = any(begin == 0 for _, begin, _ in windows)
         some = np.flatnonzero(own.may_match & (covered.total > 0))
         ranks, is_gone = np.zeros(len(some), np.int64), np.zeros(len(some), np.bool_)
@@ -178,11 +178,11 @@ class EventDrops:
 
         Dropping all events of a window saves its work, and loses no more than its matches.
         """
-        asked, opened = self._work
+        events, opened = self._work
         matches, windows = self._had
-        if not matches or not asked:
+        if not matches or not events:
             return 1.0
-        return min((matches / windows) / (asked / max(opened, 1.0)), 1.0)
+        return min((matches / windows) / (events / max(opened, 1.0)), 1.0)
 
     def worked(self, events: int) -> None:
         """Count nothing: events are counted as they are asked for."""
@@ -277,5 +277,5 @@ def _waiting(rows: Int64Array, opens: Int64Array, done: Int64Array, *, was: bool
     to = np.concatenate([np.ones(len(opens), np.bool_), np.zeros(len(done), np.bool_)])
     order = changes.argsort(kind="stable")
     states = np.concatenate([[was], to[order]])
-    found: BoolArray = states[changes[order].searchsorted(2 * rows, "right")]
-    return found
+    is_waiting: BoolArray = states[changes[order].searchsorted(2 * rows, "right")]
+    return is_waiting

@@ -51,7 +51,7 @@ class Fits:
         self._type_column = type_column
         self._types = list(dict.fromkeys(one for each in asked for one in each.types or ()))
         if self._types:
-            arrow_functions()  # now, not in the first row's latency
+            arrow_functions()  # so that the first row need not wait for the import
         self._has_untyped = any(one.types is None for one in asked)
         wheres = {str(one.where): one.where for one in asked if one.where is not None}
         self._wheres: list[Expr] = list(wheres.values())
@@ -60,13 +60,13 @@ class Fits:
         self._begin()
 
     def _begin(self) -> None:
-        # Of each stretch of predicates but the last.
+        # The codes of each stretch of predicates but the last.
         self._codes = [_Codes() for _ in self._wheres[_BITS::_BITS]]
         self._known: dict[int, int] = {}  # {signature of the last stretch: its kind}
         self._numbers: dict[tuple[int, ...], int] = {NOTHING: 0}  # {what it fits: its kind}
         self.of_kind: list[tuple[int, ...]] = [NOTHING]
         size = (len(self._types) + 1) << min(len(self._wheres), _BITS)
-        # The kind of each signature; -1: not worked out yet.
+        # The kind of each signature; -1: not computed yet.
         is_small = not self._codes and size <= _SMALL
         self._kinds_of = np.full(size, -1, dtype=np.int64) if is_small else None
 
@@ -101,8 +101,8 @@ class Fits:
         if self._values is None or self._values.type != values.type:
             self._values = pa.array(self._types, values.type)
         arrow = arrow_functions()
-        found = arrow.index_in(values, value_set=self._values)
-        kinds: Int64Array = arrow.fill_null(found, -1).to_numpy(zero_copy_only=False) + np.int64(1)
+        places = arrow.index_in(values, value_set=self._values)
+        kinds: Int64Array = arrow.fill_null(places, -1).to_numpy(zero_copy_only=False) + np.int64(1)
         return kinds
 
     def _some(self, rows: Int64Array, signatures: Int64Array) -> tuple[Int64Array, Int64Array]:
@@ -134,7 +134,7 @@ class Fits:
     def _fits_of(self, signature: int) -> tuple[int, ...]:
         """Return the numbers of the events that a row of this signature fits."""
         count = len(self._wheres)
-        truths: list[bool] = []  # from the last predicate back
+        truths: list[bool] = []  # from the last predicate to the first
         for known in reversed(self._codes):
             width = (count - len(truths) - 1) % _BITS + 1
             truths += [bool(signature >> i & 1) for i in range(width)]

@@ -81,14 +81,14 @@ class EventKinds:
         if isinstance(self._types, KeyIndex):
             assert self._step.type_column is not None
             return self._types.codes([rows.columns[self._step.type_column]], len(rows))
-        found = np.zeros(len(rows), dtype=np.int64)
+        types = np.zeros(len(rows), dtype=np.int64)
         known = self._types
         codes = np.zeros(len(of_kind), dtype=np.int64)
         # In the order in which they come: so codes do not depend on how kinds are numbered.
         for kind in dict.fromkeys(kinds.tolist()):
             codes[kind] = known.setdefault(of_kind[kind], len(known) + 1)
-        found[places] = codes.take(kinds)
-        return found
+        types[places] = codes.take(kinds)
+        return types
 
     def _features(self, values: Column) -> Int64Array:
         """Return a code of each value: itself for whole numbers, a hash for text.
@@ -99,8 +99,8 @@ class EventKinds:
             return values.astype(np.int64)
         encoded = values.dictionary_encode(null_encoding="encode")
         codes = np.array([self._code(one) for one in encoded.dictionary.to_pylist()], np.int64)
-        found: Int64Array = codes.take(encoded.indices.to_numpy())
-        return found
+        features: Int64Array = codes.take(encoded.indices.to_numpy())
+        return features
 
     def _code(self, text: str | bool | None) -> int:
         if text is None or isinstance(text, bool):
@@ -116,10 +116,10 @@ class EventKinds:
 
 def repetitions_of(step: PatternStep) -> dict[Any, int]:
     """Return {type: how often it stands in the pattern}."""
-    found: dict[Any, int] = {}
+    repetitions: dict[Any, int] = {}
     for sequence in step.pattern.alternatives:
         for place in sequence.places:
             for number in place.asked:
                 for kind in step.pattern.asked[number].types or ():
-                    found[kind] = found.get(kind, 0) + place.least
-    return found
+                    repetitions[kind] = repetitions.get(kind, 0) + place.least
+    return repetitions

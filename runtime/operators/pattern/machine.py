@@ -116,7 +116,7 @@ class PatternMachine(PlainOperator):
         self._looks_at = self._most_kept_rows  # when there are more rows, they are checked
         self._numbers = EventNumbers()
         self._touched: set[int] = set()  # keys of this read
-        self._events = 0  # so far, where all are counted
+        self._events = 0  # events so far, where all are counted
         self._turn = 1  # the place in the stream of the next row that fits something
         self._passed_ns = START_NS
         self._missed = Missed(keeps=step.keeps_late)
@@ -130,11 +130,11 @@ class PatternMachine(PlainOperator):
         self._limit.begin()
         dropped, kept, passed = self.late_dropped, self.comparisons, self.passed_over
         try:
-            made = self._processed(released, now_ns)
+            rows = self._processed(released, now_ns)
         except TooManyMatches:
             raise too_many_matches(self._step, self._most_kept_rows) from None
-        return Result(  # a match is as old as its last event, or its end
-            made,
+        return Result(  # the stimulus of a match is that of its last event, or of its end
+            rows,
             released.frontier_ns,
             self._missed.take(),
             self.late_dropped - dropped,
@@ -164,23 +164,23 @@ class PatternMachine(PlainOperator):
             self._miss(late)
         if in_order is not None and len(in_order):
             in_order = self._on_time(in_order)
-        found: list[Found] = []
+        matches: list[Found] = []
         if in_order is not None and len(in_order):
             if self._shedding is not None:
                 self._shedding.look(in_order, now_ns)
             if self._shedding is not None and self._shedding.is_passing_over:
-                found = self._pass_over(in_order, self._shedding)
+                matches = self._pass_over(in_order, self._shedding)
             else:
-                found = self._matched(in_order)
+                matches = self._matched(in_order)
         self._passed_ns = max(self._passed_ns, released.watermark_ns)
-        found += self._matchers.decided(self._passed_ns)
+        matches += self._matchers.decided(self._passed_ns)
         if self._shedding is not None:
             self._learn(self._shedding)
-        found.sort(key=lambda one: (one.time_ns, one.is_behind, one.turn, one.order))
-        made = self._leaving.rows_of(found, released.watermark_stimulus_ns)
+        matches.sort(key=lambda one: (one.time_ns, one.is_behind, one.turn, one.order))
+        rows_out = self._leaving.rows_of(matches, released.watermark_stimulus_ns)
         self._forget()
         self._check_size()
-        return made
+        return rows_out
 
     @property
     def bounds_cut(self) -> int:
@@ -245,7 +245,7 @@ class PatternMachine(PlainOperator):
         if not self._counts_all:
             if not len(places):
                 return []
-            rows = batch.take(places)  # a copy: what came may be written over
+            rows = batch.take(places)  # a copy, as the batch may be overwritten
             return self._matchers.take(self._events_of(rows, places, kinds, None, None))
         codes = self._keys.codes([batch.columns[name] for name in self._step.keys], len(batch))
         numbers = self._numbers.of(codes, len(self._keys))
@@ -264,7 +264,7 @@ class PatternMachine(PlainOperator):
         self._events += len(batch)
         if self._every:  # windows open with events that need not fit anything
             places, kinds = with_openers(places, kinds, (numbers - 1) % self._every == 0)
-        found: list[Found] = []
+        matches: list[Found] = []
         if len(places):
             rows, codes, numbers = batch.take(places), codes.take(places), numbers.take(places)
             if kept is not None and self._step.shed_columns:
@@ -273,12 +273,12 @@ class PatternMachine(PlainOperator):
                 rows = rows.with_columns({**rows.columns, **shown})
             events_of = self._events_of(rows, places, kinds, codes, numbers)
             if kept is None or kept.is_whole:
-                found = self._matchers.take(events_of, kept)
+                matches = self._matchers.take(events_of, kept)
             else:
-                found = self._matchers.take_kept(events_of, kept)
+                matches = self._matchers.take_kept(events_of, kept)
         if self._shedding is not None:
             self._settle(self._shedding, kept)
-        return found
+        return matches
 
     def _settle(self, shedding: WindowShedding, kept: Kept | None) -> None:
         """Count in shedding the cost of a read."""
@@ -291,17 +291,17 @@ class PatternMachine(PlainOperator):
         """Count rows and do no more, unless a tried window has them."""
         if (batch := self._with_keys(came)) is None:
             return []
-        times, found = batch.event_time_ns, list[Found]()
+        times, matches = batch.event_time_ns, list[Found]()
         if not shedding.is_in_gap:
             shedding.begin_gap(times.item(0), self._judge)
-            found = self._matchers.give_up(times.item(0))
+            matches = self._matchers.give_up(times.item(0))
         if not shedding.pass_over(self._events, times):
-            return found + self._matched(batch)
-        if self._every:  # windows open by the numbers of all events of a key
+            return matches + self._matched(batch)
+        if self._every:  # windows open by the numbers of a key's events
             codes = self._keys.codes([batch.columns[name] for name in self._step.keys], len(batch))
             self._numbers.of(codes, len(self._keys))
         self._events += len(batch)
-        return found
+        return matches
 
     def _events_of(
         self,
@@ -322,7 +322,7 @@ class PatternMachine(PlainOperator):
         of_kind = self._fits.of_kind
         opens = None
         if self._settings.drift is not None:
-            pass  # by its clock: any event may come before the first one of its match
+            pass  # where clocks may be off any event may be before the first one of its match
         elif self._opens >= 0:
             opens = np.array([self._opens in one for one in of_kind]).take(kinds)
         elif self._every:
@@ -348,7 +348,7 @@ class PatternMachine(PlainOperator):
         if len(self._rows) <= self._looks_at:
             return
         self._keep_rows()
-        # It takes time in proportion to all rows: so not for each read.
+        # Not for each read: its time is proportional to all rows.
         more = len(self._rows) + self._most_kept_rows // 8
         self._looks_at = max(more, self._most_kept_rows)
         if len(self._rows) > self._most_kept_rows:

@@ -116,9 +116,9 @@ class Matchers:
 
     def windowed(self, code: int) -> WindowMatcher | None:
         """Return the matcher of a key, where windows are; None without one."""
-        found = self.of_key.get(code)
-        assert found is None or isinstance(found, WindowMatcher)
-        return found
+        matcher = self.of_key.get(code)
+        assert matcher is None or isinstance(matcher, WindowMatcher)
+        return matcher
 
     def take(self, events: Events, kept: Kept | None = None) -> list[Found]:
         """Take events; return the matches that they complete.
@@ -127,7 +127,7 @@ class Matchers:
             events: the events that came.
             kept: where losses of windows are counted, though they lost nothing.
         """
-        found: list[Found] = []
+        matches: list[Found] = []
         stops = self._stops(events, None)
         begin, count = self._first(stops), len(events)
         opens, resting = events.opens, set[int]()  # keys of which no window waits
@@ -143,14 +143,14 @@ class Matchers:
                     one = self._made(events, i, code, fits)
                     if one is None:
                         continue
-                made = one.take(number, time_ns, turn, fits, self._values(values))
+                event_matches = one.take(number, time_ns, turn, fits, self._values(values))
                 if self._waits:
                     self._push(one, code)
-                if not made:
+                if not event_matches:
                     continue
-                found += made
+                matches += event_matches
                 if self._learns:
-                    self.hits += [(code, each) for each in made]
+                    self.hits += [(code, each) for each in event_matches]
                 if (kept is None and opens is None) or self._is_waiting(code):
                     continue
                 if kept is not None:
@@ -160,11 +160,11 @@ class Matchers:
                     break
                 resting.add(code)
             begin = end
-        return found
+        return matches
 
     def take_kept(self, events: Events, kept: Kept) -> list[Found]:
         """Take events that windows may have lost."""
-        found: list[Found] = []
+        matches: list[Found] = []
         stops = self._stops(events, kept)
         begin, count = self._first(stops), len(events)
         while begin < count:
@@ -186,11 +186,11 @@ class Matchers:
                 if kept.is_shed.item(place):
                     continue
                 lost = kept.lost.get(place, NOTHING)
-                made = one.take_opened(number, time_ns, turn, fits, given, lost)
-                if made:
-                    found += made
+                event_matches = one.take_opened(number, time_ns, turn, fits, given, lost)
+                if event_matches:
+                    matches += event_matches
                     if self._learns:
-                        self.hits += [(code, each) for each in made]
+                        self.hits += [(code, each) for each in event_matches]
                     if not one.is_waiting:
                         kept.done.setdefault(code, []).append(place)
                         if stops:
@@ -199,7 +199,7 @@ class Matchers:
                 if self._waits:
                     self._push(one, code)
             begin = end
-        return found
+        return matches
 
     def give_up(self, at_ns: int) -> list[Found]:
         """Give up windows that have begun: their events are not looked at.
@@ -212,34 +212,34 @@ class Matchers:
             the matches that waited for the end of such a window.
         """
         self._cut_ns = at_ns
-        found: list[Found] = []
+        matches: list[Found] = []
         for code, one in list(self.of_key.items()):
-            found += one.waiting.decided(at_ns)
+            matches += one.waiting.decided(at_ns)
             self._anew(code, one)
-        return found
+        return matches
 
     def _anew(self, code: int, one: AnyMatcher | None = None) -> AnyMatcher:
         """Return a new matcher for a key, with the windows of another, given up."""
-        made = self.of_key[code] = self._new_matcher(code)
-        if self._cut_ns is not None and isinstance(made, WindowMatcher):
-            before = made if one is None else one
+        matcher = self.of_key[code] = self._new_matcher(code)
+        if self._cut_ns is not None and isinstance(matcher, WindowMatcher):
+            before = matcher if one is None else one
             assert isinstance(before, WindowMatcher)
-            made.begin_behind(before.windows, self._cut_ns)
-        return made
+            matcher.begin_behind(before.windows, self._cut_ns)
+        return matcher
 
     def decided(self, passed_ns: int) -> list[Found]:
         """Return the matches that waited for the end of a scope that is over."""
-        found: list[Found] = []
+        matches: list[Found] = []
         while self._due and self._due[0][0] < passed_ns:
             _, code = heapq.heappop(self._due)
             waiting = self.of_key[code].waiting
-            made = waiting.decided(passed_ns)
-            found += made
+            key_matches = waiting.decided(passed_ns)
+            matches += key_matches
             if self._learns:
-                self.hits += [(code, one) for one in made]
+                self.hits += [(code, one) for one in key_matches]
             if waiting.due_ns is not None:
                 heapq.heappush(self._due, (waiting.due_ns, code))
-        return found
+        return matches
 
     def _values(self, values: tuple[Any, ...]) -> dict[str, Any] | None:
         """Return {name: value} of a row; None if matchers need no values."""

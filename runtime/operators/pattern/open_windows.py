@@ -78,8 +78,8 @@ class KeyWindows:
 
     def __init__(self, rule: WindowRule) -> None:
         self._rule = rule
-        self._keys = 0  # of windows that are listed, as matchers count them
-        self._newest: int | None = None  # of windows by time
+        self._keys = 0  # windows that are listed, as matchers count them
+        self._newest: int | None = None  # the newest window by time
         self.open: list[OpenWindow] = []
         # (1 or 2, events) each, see `EventKinds`: of events from number `_begin` on
         self._known: list[Int64Array] = []
@@ -219,8 +219,8 @@ class KeyWindows:
 def covering(first: Int64Array, end: Int64Array, rows: int) -> Int64Array:
     """Return how many of the ranges [first, end) have each row."""
     steps = np.bincount(first, minlength=rows + 1) - np.bincount(end, minlength=rows + 1)
-    found: Int64Array = np.cumsum(steps)[:rows]
-    return found
+    counts: Int64Array = np.cumsum(steps)[:rows]
+    return counts
 
 
 def whole(values: list[int]) -> Int64Array:

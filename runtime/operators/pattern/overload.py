@@ -94,14 +94,14 @@ class Overload:
         self._work = [0, 0]  # the units of work so far, and the dropped ones of these
         self._seen = [0, 0]  # both, as of the last look
         self._lost = [0.0, 0.0]  # pairs with something to drop; of matches lost, by pairs
-        self._kept_share: float | None = None  # of matches, as things are
+        self._kept_share: float | None = None  # the expected share of matches at the present amount
         self._losses = Losses()
         is_by_pair = settings.drops == "pairs"
         self._probes = Probes(least=ONE_OF // 2 if is_by_pair else ONE_OF, has_gaps=not is_by_pair)
         self._events = 0  # events that came so far
         self._began_ns: int | None = None  # when the load was first too much
         self._looks = 0
-        self._age_ns = 0  # of the last rows when they came
+        self._age_ns = 0  # the age of the last rows when they came
         self._slowest_ns = (0, 0)  # of the slowest event: its age when it came, its slice's time
         self._rest_ns = 0  # how long events take downstream of this operator, as last told
         self._reason = ""
@@ -161,7 +161,7 @@ class Overload:
     def _observe(self, now_ns: int, rows: Batch) -> None:
         """Look at the load, before these rows are worked on."""
         assert self._oldest_ns is not None
-        asked, dropped = (now - then for now, then in zip(self._work, self._seen, strict=True))
+        work, dropped = (now - then for now, then in zip(self._work, self._seen, strict=True))
         verdict = self._shedding.observe(
             Load(
                 now_ns=now_ns,
@@ -171,8 +171,8 @@ class Overload:
                 # The cost of rows that are not looked at tells nothing of the others.
                 processed=0 if self._passing.is_on else self._processed,
                 busy_ns=self._busy_ns,
-                dropped_share=dropped / asked if asked else 0.0,
-                pairs=asked,
+                dropped_share=dropped / work if work else 0.0,
+                pairs=work,
                 is_passing=self._passing.is_on,
                 age_ns=now_ns - self._oldest_ns,
                 youngest_ns=now_ns - rows.stimulus_time_ns.max().item(),

@@ -90,9 +90,9 @@ class PairDrops:
             windows[index].is_shed = True
         for one, begin, stop in zip(windows, first.tolist(), end.tolist(), strict=True):
             one.is_shed = one.is_shed or bool(surely[begin:stop].any())
-        told = own.matters & ~is_shed
-        _tell(own.at, kept, told & ~surely, windows, which, at)
-        for row in np.flatnonzero(told & surely).tolist():
+        matters = own.matters & ~is_shed
+        _tell(own.at, kept, matters & ~surely, windows, which, at)
+        for row in np.flatnonzero(matters & surely).tolist():
             has = np.flatnonzero((first <= row) & (row < end)).tolist()
             if has:
                 kept.lost[own.at.item(row)] = frozenset(windows[one].key for one in has)

@@ -52,7 +52,7 @@ class PassingOver:
         at it would take as long again.
         """
         if self.is_on and self._is_drained:
-            # Whatever events are taken to cost: only an event that is looked at tells.
+            # Whatever the assumed cost of events: only an event that is looked at shows it.
             self.is_on = self._is_drained = False
             return
         self.is_on = self.is_on or verdict.is_above

@@ -42,16 +42,16 @@ class Rows:
         firsts = np.array([part[0].item(0) for part in self._parts])
         of_part = np.searchsorted(firsts, turns, side="right") - 1
         if (of_part == of_part[0]).all():
-            had, rows = self._parts[of_part.item(0)]
-            return rows.take(np.searchsorted(had, turns))
+            places, rows = self._parts[of_part.item(0)]
+            return rows.take(np.searchsorted(places, turns))
         order = np.argsort(of_part, kind="stable")
-        found = []
+        batches = []
         for one in np.unique(of_part).tolist():
-            had, rows = self._parts[one]
-            found.append(rows.take(np.searchsorted(had, turns[of_part == one])))
+            places, rows = self._parts[one]
+            batches.append(rows.take(np.searchsorted(places, turns[of_part == one])))
         back = np.empty(len(turns), dtype=np.int64)
         back[order] = np.arange(len(turns))
-        return concat_batches(found).take(back)
+        return concat_batches(batches).take(back)
 
     def forget_before(self, time_ns: int) -> None:
         """Forget parts all of whose rows are older."""
@@ -62,12 +62,14 @@ class Rows:
 
     def keep(self, turns: Int64Array, *, since_ns: int) -> None:
         """Forget all other rows; `turns` ascend, and older rows go as well."""
-        left = []
-        for had, rows in self._parts:
-            kept = np.isin(had, turns, assume_unique=True) & (rows.event_time_ns >= since_ns)
+        parts = []
+        for places_of_part, rows in self._parts:
+            kept = np.isin(places_of_part, turns, assume_unique=True) & (
+                rows.event_time_ns >= since_ns
+            )
             if kept.any():
-                left.append((had[kept], rows.keep(kept)))
+                parts.append((places_of_part[kept], rows.keep(kept)))
         self._parts = []
-        if left:
-            places, batches = zip(*left, strict=True)
+        if parts:
+            places, batches = zip(*parts, strict=True)
             self._parts = [(np.concatenate(places), concat_batches(batches))]

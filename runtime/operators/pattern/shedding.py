@@ -248,15 +248,16 @@ class WindowShedding:
         self._drops.worked(events)
 
     def _may_match(self, kinds: Int64Array, of_kind: list[tuple[int, ...]]) -> BoolArray:
-        found: BoolArray = np.array([self._has_place(one) for one in of_kind], np.bool_).take(kinds)
-        return found
+        by_kind = np.array([self._has_place(one) for one in of_kind], np.bool_)
+        may_match: BoolArray = by_kind.take(kinds)
+        return may_match
 
     def _has_place(self, fits: tuple[int, ...]) -> bool:
-        found = self._places.get(fits)
-        if found is None:
-            found = any(one.roles(fits).places for one in self._rules)
-            self._places[fits] = found
-        return found
+        has_place = self._places.get(fits)
+        if has_place is None:
+            has_place = any(one.roles(fits).places for one in self._rules)
+            self._places[fits] = has_place
+        return has_place
 
     def _of_one(self, own: Own, kept: Kept) -> None:
         code = own.code
@@ -306,15 +307,15 @@ class WindowShedding:
             hits: matches that left.
             rows: the rows that they are made of.
         """
-        turns = np.array([turn for _, found in hits for turn, _ in found.parts], dtype=np.int64)
+        turns = np.array([turn for _, match in hits for turn, _ in match.parts], dtype=np.int64)
         distinct, places = np.unique(turns, return_inverse=True)
         columns = rows.at(distinct).columns
         shown = np.stack([columns[name] for name in self._columns]).take(places, axis=1)
         numbers, known = shown[0], shown[1:]
         end = 0
-        for code, found in hits:
-            begin, end = end, end + len(found.parts)
-            self._hit(code, found.window, numbers[begin:end], known[:, begin:end])
+        for code, match in hits:
+            begin, end = end, end + len(match.parts)
+            self._hit(code, match.window, numbers[begin:end], known[:, begin:end])
         return {code for code, _ in hits}
 
     def _hit(self, code: int, window: int, numbers: Int64Array, known: Int64Array) -> None:
@@ -346,7 +347,7 @@ class WindowShedding:
             judge: returns the losses of a window, and the matches that it would have had.
         """
         over: list[tuple[OpenWindow, int, Int64Array]] = []
-        events = 0  # of windows that are judged
+        events = 0  # noted events of the windows that are judged
         for code in sorted({*codes, *self._tried}):
             windows = self._of_key.get(code)
             if windows is None:

@@ -97,9 +97,9 @@ class PatternStep(GatedStep):
     @property
     def feature(self) -> Expr | None:
         """A further property by which shedding knows events; None if not given."""
-        found = None if self.shed is None else self.shed.feature
-        assert found is None or isinstance(found, Expr)  # checked when the step is made
-        return found
+        feature = None if self.shed is None else self.shed.feature
+        assert feature is None or isinstance(feature, Expr)  # checked when the step is made
+        return feature
 
     @property
     def shed_columns(self) -> tuple[str, ...]:
@@ -118,27 +118,27 @@ class PatternStep(GatedStep):
         """{column that leaves: (number of the pattern's event, name it came under)}."""
         own = {*self.keys, EVENTS, *([WINDOW_START] if self.has_windows else [])}
         own |= set() if self.drift is None else {CERTAIN}
-        found = {}
+        names = {}
         once = () if self.selection == "cumulative" else self.pattern.once
         for number in sorted(once):
             prefix = f"{self.pattern.asked[number].name}_"
             for column in self.schema.names:
                 if column not in own and column.startswith(prefix):
-                    found[column] = (number, column.removeprefix(prefix))
-        return found
+                    names[column] = (number, column.removeprefix(prefix))
+        return names
 
     @property
     def own_columns(self) -> Set[str]:
         """Columns that are read whatever columns are needed downstream, without the keys."""
-        found = {one for one in (self.type_column, self.id_column) if one is not None}
+        columns = {one for one in (self.type_column, self.id_column) if one is not None}
         if self.feature is not None:
-            found |= self.feature.columns()
-        found |= frozenset() if self.drift is None else self.drift.columns
+            columns |= self.feature.columns()
+        columns |= frozenset() if self.drift is None else self.drift.columns
         for asked in self.pattern.asked:
             for predicate in (asked.where, asked.also):
-                found |= _columns_of(predicate, [one.name for one in self.pattern.asked])
+                columns |= _columns_of(predicate, [one.name for one in self.pattern.asked])
         places = [place for one in self.pattern.alternatives for place in one.places]
-        return found | {one.distinct for one in places if one.distinct is not None}
+        return columns | {one.distinct for one in places if one.distinct is not None}
 
     def reads(self, position: int, there: frozenset[str], needed: frozenset[str]) -> Set[str]:  # noqa: D102 - see Step
         del position, there
@@ -214,8 +214,8 @@ def _columns_of(predicate: Expr | None, events: Sequence[str]) -> set[str]:
     """Return the columns that a predicate reads: of `event.column` the column."""
     if predicate is None:
         return set()
-    found = set()
+    columns = set()
     for column in predicate.columns():
         event, dot, rest = column.partition(".")
-        found.add(rest if dot and event in events else column)
-    return found
+        columns.add(rest if dot and event in events else column)
+    return columns

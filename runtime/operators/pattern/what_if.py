@@ -18,7 +18,7 @@ from slackwater.runtime.patterns.scopes import OpenedWindows
 from slackwater.runtime.patterns.settings import Found, HoldsOfTurns, Settings
 from slackwater.runtime.patterns.windowed import WindowMatcher
 
-_ASKED = -1  # no event of a pattern has this number: a window opens once, by us
+_ASKED = -1  # no event of a pattern has this number: the trial opens its window once
 _ALL_NS = 1 << 61
 _AFTER_NS = 1 << 62
 Parts = tuple[tuple[int, int], ...]
@@ -95,9 +95,9 @@ def judged(trial: Trial, settings: Settings, holds: HoldsOfTurns) -> tuple[Judge
         holds: evaluates predicates that read earlier events.
     """
     every = _matches(trial.events, settings, holds)
-    left = [one for one in trial.events if not one.is_lost]
-    found = every if len(left) == len(trial.events) else _matches(left, settings, holds)
-    return Judged(len(every), len(every - found), len(found - every)), sorted(every)
+    kept = [one for one in trial.events if not one.is_lost]
+    with_shedding = every if len(kept) == len(trial.events) else _matches(kept, settings, holds)
+    return Judged(len(every), len(every - with_shedding), len(with_shedding - every)), sorted(every)
 
 
 def _matches(events: list[Seen], settings: Settings, holds: HoldsOfTurns) -> set[Parts]:
@@ -106,8 +106,8 @@ def _matches(events: list[Seen], settings: Settings, holds: HoldsOfTurns) -> set
         return set()
     matcher = WindowMatcher(replace(settings, scope=OpenedWindows(_ASKED, span_ns=_ALL_NS)), holds)
     matcher.open(0, events[0].time_ns, (_ASKED,))
-    found: list[Found] = []
+    matches: list[Found] = []
     for one in events:
-        found += matcher.take(one.number, one.time_ns, one.turn, one.fits, one.values)
-    found += matcher.waiting.decided(_AFTER_NS)
-    return {one.parts for one in found}
+        matches += matcher.take(one.number, one.time_ns, one.turn, one.fits, one.values)
+    matches += matcher.waiting.decided(_AFTER_NS)
+    return {one.parts for one in matches}

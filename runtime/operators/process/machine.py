@@ -54,17 +54,17 @@ class ProcessMachine(PlainOperator):
             if batch is not None and len(batch):
                 self._wait(batch)
         until_ns = released.watermark_ns
-        made = None
+        rows = None
         if until_ns > self._done_ns:
-            made = self._made(self._ready(until_ns), until_ns, released.watermark_stimulus_ns)
+            rows = self._made(self._ready(until_ns), until_ns, released.watermark_stimulus_ns)
             self._done_ns = until_ns
             objects = self._objects
             if until_ns == END_NS or len(objects.by_key) > 2 * self._tidied + 1024:
                 objects.forget_before(until_ns)
                 self._tidied = len(objects.by_key)
-        # What follows is at least as new as a row, or a time, to come.
+        # What follows is as new as a row, or a time, to come.
         dropped = self.late_dropped - before
-        return Result(made, released.frontier_ns, self._missed.take(), dropped)
+        return Result(rows, released.frontier_ns, self._missed.take(), dropped)
 
     def counts(self) -> dict[str, Any]:  # noqa: D102 - see Operator
         return {"timers": self.timers}
@@ -100,7 +100,7 @@ class ProcessMachine(PlainOperator):
         return rows.slice(0, ready) if ready else None
 
     def _made(self, ready: Batch | None, until_ns: int, stimulus_ns: int) -> Batch | None:
-        made = _Made(stimulus_ns)
+        rows_out = _Made(stimulus_ns)
         times = [] if ready is None else ready.event_time_ns.tolist()
         rows = [] if ready is None else rows_of(ready)
         start = 0
@@ -109,11 +109,11 @@ class ProcessMachine(PlainOperator):
             while stop < len(times) and times[stop] == time_ns:
                 stop += 1
             assert ready is not None
-            self._call_in_time(time_ns, made)
-            self._hand_out(rows[start:stop], ready.slice(start, stop), time_ns, made)
+            self._call_in_time(time_ns, rows_out)
+            self._hand_out(rows[start:stop], ready.slice(start, stop), time_ns, rows_out)
             start = stop
-        self._call_in_time(until_ns, made)
-        return made.batch(self._step)
+        self._call_in_time(until_ns, rows_out)
+        return rows_out.batch(self._step)
 
     def _hand_out(
         self, rows: list[dict[str, Any]], batch: Batch, time_ns: int, made: _Made

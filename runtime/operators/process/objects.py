@@ -69,12 +69,12 @@ class Objects:
 
     def of(self, key: Any, time_ns: int) -> Keyed:
         """Return a key's object at an event time, in place of a finished one."""
-        found = self.by_key.get(key)
-        if found is None or time_ns - self._step.within_ns > found.last_row_ns:
-            found = Keyed(self._number, key, self._copied(key))
+        keyed = self.by_key.get(key)
+        if keyed is None or time_ns - self._step.within_ns > keyed.last_row_ns:
+            keyed = Keyed(self._number, key, self._copied(key))
             self._number += 1
-            self.by_key[key] = found
-        return found
+            self.by_key[key] = keyed
+        return keyed
 
     def _copied(self, key: Any) -> Any:
         return called_about(
@@ -90,8 +90,8 @@ class Objects:
         `batch` is for the error.
         """
         one.last_row_ns = rows.event_time_ns
-        made = called(one.operator.on_rows, one.key, rows, step=self._step.name, batch=batch)
-        return self._checked(one, made, rows.event_time_ns, "on_rows", sample_of(batch))
+        returned = called(one.operator.on_rows, one.key, rows, step=self._step.name, batch=batch)
+        return self._checked(one, returned, rows.event_time_ns, "on_rows", sample_of(batch))
 
     def call_in_time(self, one: Keyed, time_ns: int) -> list[Mapping[str, Any]]:
         """Call an object at the event time of its `due_ns`; return its rows."""
@@ -103,8 +103,8 @@ class Objects:
                 f"step {self._step.name!r}: {self._who} has set due_ns, and has no "
                 f"method on_time(key, t); add one\n{shown}"
             )
-        made = called_about(call, one.key, time_ns, step=self._step.name, shown=lambda: shown)
-        return self._checked(one, made, time_ns, "on_time", shown)
+        returned = called_about(call, one.key, time_ns, step=self._step.name, shown=lambda: shown)
+        return self._checked(one, returned, time_ns, "on_time", shown)
 
     def _checked(
         self, one: Keyed, made: Any, now_ns: int, method: str, shown: str

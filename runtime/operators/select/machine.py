@@ -15,5 +15,5 @@ class SelectMachine:
         self._names = dict(step.columns)
 
     def apply(self, batch: Batch) -> Batch:  # noqa: D102 - see Stateless
-        had = batch.columns
-        return batch.with_columns({new: had[old] for new, old in self._names.items()})
+        columns = batch.columns
+        return batch.with_columns({new: columns[old] for new, old in self._names.items()})
