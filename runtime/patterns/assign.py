@@ -45,14 +45,14 @@ def assignable(choices: tuple[tuple[int, ...], ...]) -> bool:
     """Return whether each can have one of its choices, all different."""
     if all(len(some) == 1 for some in choices):
         return len(set(choices)) == len(choices)
-    taken: dict[int, int] = {}
+    owners: dict[int, int] = {}
 
     def place(one: int, tried: set[int]) -> bool:
         for choice in choices[one]:
             if choice not in tried:
                 tried.add(choice)
-                if choice not in taken or place(taken[choice], tried):
-                    taken[choice] = one
+                if choice not in owners or place(owners[choice], tried):
+                    owners[choice] = one
                     return True
         return False
 

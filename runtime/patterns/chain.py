@@ -143,15 +143,15 @@ class Chain:
         """
         changed: list[int] = []  # numbers that left the list before, or begin elsewhere in it
         for k, (copies, kind) in enumerate(zip(self.copies, self.rules.kinds, strict=True)):
-            taken: list[int] = []
+            gone_here: list[int] = []
             if kind is Kind.ANY:
                 several = self.several[k]
-                taken = [number for number in gone if several.has(number)]
-                several.remove(taken)
+                gone_here = [number for number in gone if several.has(number)]
+                several.remove(gone_here)
             elif kind is Kind.REPEATED:
                 self._remove_fit(k, gone)
             for j in range(len(copies)):
-                changed = self._mended(k, j, gone, changed, taken)
+                changed = self._mended(k, j, gone, changed, gone_here)
 
     def _remove_fit(self, k: int, gone: Collection[int]) -> None:
         fit = self.fit[k]
@@ -236,16 +236,16 @@ class Chain:
         """
         ends = self.copies[k][j]
         at = ends.at
-        found: list[int] = []
+        mended: list[int] = []
         for number in gone:
             place = bisect_left(at, number)
             if place < len(at) and at[place] == number:
                 del at[place], ends.start[place], ends.since[place]
-                found.append(number)
+                mended.append(number)
         if not changed and not taken and self.rules.kinds[k] is not Kind.REPEATED:
-            return found if len(found) < 2 else sorted(found)
+            return mended if len(mended) < 2 else sorted(mended)
         may_repeat = self.rules.kinds[k] is Kind.REPEATED and ends is self.ends[k]
-        for begin, end in self._touched(k, j, changed, taken, found if may_repeat else []):
+        for begin, end in self._touched(k, j, changed, taken, mended if may_repeat else []):
             place, stop = begin, end
             while place < min(stop, len(ends.at)):
                 number = ends.at[place]
@@ -262,10 +262,10 @@ class Chain:
                 else:
                     place += 1
                     continue
-                found.append(number)
+                mended.append(number)
                 if may_repeat:  # the next one may have followed it
                     stop = max(stop, place + 1)
-        return sorted(set(found)) if len(found) > 1 else found
+        return sorted(set(mended)) if len(mended) > 1 else mended
 
     def _touched(
         self, k: int, j: int, changed: list[int], taken: list[int], own: list[int]
@@ -273,25 +273,25 @@ class Chain:
         """Return the stretches of a list that may change, the last one first."""
         ends = self.copies[k][j]
         before = self.copies[k][j - 1] if j else self.ends[k - 1] if k else None
-        found: list[tuple[int, int]] = []
+        stretches: list[tuple[int, int]] = []
         for number in changed if before is not None else ():
             assert before is not None
             begin = bisect_right(ends.since, number)
             after = bisect_right(before.at, number)
             is_last = after == len(before.at)
             end = len(ends.at) if is_last else bisect_right(ends.since, before.at[after])
-            found.append((begin, end))
+            stretches.append((begin, end))
         for number in taken:
             begin = bisect_left(ends.at, number)
-            found.append((begin, max(begin, bisect_right(ends.since, number))))
+            stretches.append((begin, max(begin, bisect_right(ends.since, number))))
         for number in own:
             begin = bisect_left(ends.at, number)
-            found.append((begin, begin + 1))
-        found = [one for one in found if one[0] < one[1]]
-        if len(found) < 2:
-            return found
+            stretches.append((begin, begin + 1))
+        stretches = [one for one in stretches if one[0] < one[1]]
+        if len(stretches) < 2:
+            return stretches
         joined: list[tuple[int, int]] = []
-        for begin, end in sorted(found):
+        for begin, end in sorted(stretches):
             if joined and begin <= joined[-1][1]:
                 joined[-1] = joined[-1][0], max(end, joined[-1][1])
             else:

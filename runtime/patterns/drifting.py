@@ -171,7 +171,7 @@ class DriftMatcher:
     ) -> tuple[tuple[int, ...], ...]:
         """Return the numbers that each event of a place may have, as far as known."""
         conditions = line.rules.of_place.get(k, {})
-        found = []
+        choices = []
         for event in chosen[k + line.shift]:
             fits = line.rules.roles(event.fits).fits[k]
             for asked, one in conditions.items():
@@ -183,8 +183,8 @@ class DriftMatcher:
                 }
                 if not self._holds(asked, event.turn, read):
                     fits = tuple(other for other in fits if other != asked)
-            found.append(fits)
-        return tuple(found)
+            choices.append(fits)
+        return tuple(choices)
 
     def _parts(self, made: Made) -> tuple[tuple[int, int], ...]:
         """Return the place in the stream and the number of each event of a choice."""

@@ -107,8 +107,8 @@ class Ending:
         ends = self.chain.ends[k]
         numbers = ends.at[bisect_left(ends.start, self.low) : bisect_left(ends.at, self.end)]
         (name,) = (name for name, place in rules.names.items() if place == k)
-        found = self.many(one.asked, self.end, name, numbers)
-        return None if found is None else list(compress(numbers, found))
+        answers = self.many(one.asked, self.end, name, numbers)
+        return None if answers is None else list(compress(numbers, answers))
 
     def part(self, number: int, k: int) -> Part:  # noqa: D102
         return number, k, self.chain.rules.roles(self.fits[number]).asked[k]

@@ -134,7 +134,7 @@ class Naming:
     def _choices(self, match: Match, place: int, first: int) -> tuple[tuple[int, ...], ...]:
         """Return the numbers that each event of a place may have."""
         conditions = self._rules.of_place.get(place, {})
-        found = []
+        choices = []
         for number, k, _ in match:
             if k != place:
                 continue
@@ -147,8 +147,8 @@ class Naming:
                     or conditions[one].reads[0] < first
                     or self._is_true(conditions[one], number, match)
                 )
-            found.append(fits)
-        return tuple(found)
+            choices.append(fits)
+        return tuple(choices)
 
     def _is_next(self, before: Part, part: Part) -> bool:
         """Return whether no event lies between two neighbours of one place.
@@ -198,7 +198,7 @@ class Naming:
         begin, end = bisect_left(ends.start, self._low), bisect_left(ends.at, number)
         names = [name for name, k in self._rules.names.items() if k == place]
         numbers = ends.at[begin:end]
-        found = self._many(one.asked, number, names[0], numbers)
-        if found is not None:
+        answers = self._many(one.asked, number, names[0], numbers)
+        if answers is not None:
             keys = ((one.asked, number, read) for read in numbers)
-            self._known.update(zip(keys, found, strict=True))
+            self._known.update(zip(keys, answers, strict=True))

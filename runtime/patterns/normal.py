@@ -109,8 +109,8 @@ class Normal:
             ]
             for one in self.alternatives
         ]
-        found = frozenset(alone[0])
+        in_all = frozenset(alone[0])
         for one, numbers in zip(self.alternatives, alone, strict=True):
             others = [number for place in one.places for number in place.asked]
-            found &= {number for number in numbers if others.count(number) == 1}
-        return found
+            in_all &= {number for number in numbers if others.count(number) == 1}
+        return in_all

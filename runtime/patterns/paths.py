@@ -134,7 +134,7 @@ def _gone_on(
 
     Its last event is as early as can be, or just so late that a barred event may be before it.
     """
-    found: dict[_Due, int] = {}
+    ways_on: dict[_Due, int] = {}
     for due, before in ways.items():
         by = dict(due).get(k, last)
         earliest = max(before, *(begin for begin, _ in stretches))
@@ -142,8 +142,8 @@ def _gone_on(
             if _has_room(stretches, before, by, end):
                 more = _passed(bars, end, {place: one for place, one in due if place > k})
                 if more is not None:
-                    found[more] = min(end, found.get(more, end))
-    return found
+                    ways_on[more] = min(end, ways_on.get(more, end))
+    return ways_on
 
 
 def _passed(bars: list[_Bar], end: int, due: dict[int, int]) -> _Due | None:
@@ -181,7 +181,7 @@ def _bars(case: Case, line: _Line) -> list[_Bar]:
     for k, some in enumerate((*case.barred, case.barred_after)):
         for one in some:
             gaps.setdefault(one.turn, (one, []))[1].append(k)
-    found = []
+    bars = []
     for one, places in gaps.values():
         runs: list[list[int]] = []
         for k in places:
@@ -193,5 +193,5 @@ def _bars(case: Case, line: _Line) -> list[_Bar]:
             until = None if run[-1] == end_of_it else run[-1]
             is_behind_all = until is None and (one.end[0], 0) >= line.until
             if not is_behind_all:
-                found.append(_Bar(*line.stretch(one), run[0] - 1, until))
-    return found
+                bars.append(_Bar(*line.stretch(one), run[0] - 1, until))
+    return bars

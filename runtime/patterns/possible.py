@@ -202,9 +202,9 @@ class _Search:
             return
         groups: dict[Any, list[Stamped]] = {}
         label = needs.label or (lambda one: one.turn)
-        taken = {label(one) for one in fixed}
+        labels = {label(one) for one in fixed}
         for one in self._can_have(k, chosen):
-            if (name := label(one)) not in taken:
+            if (name := label(one)) not in labels:
                 groups.setdefault(name, []).append(one)
         yield from _subsets(list(groups.values()), fixed, needs)
 
@@ -249,33 +249,33 @@ def _subsets(
     groups: list[list[Stamped]], fixed: list[Stamped], needs: Needs
 ) -> Iterator[Sequence[Stamped]]:
     """Yield the fixed events with events of different groups, as a place needs."""
-    taken = list(fixed)
+    chosen = list(fixed)
     most = len(fixed) + len(groups) if needs.most is None else needs.most
 
     def options(start: int) -> Iterator[tuple[int, Stamped]]:
         for j in range(start, len(groups)):
-            if len(taken) + len(groups) - j < needs.least:
+            if len(chosen) + len(groups) - j < needs.least:
                 return
             for one in groups[j]:
                 yield j, one
 
-    if len(taken) >= needs.least:
-        yield tuple(taken)
-    stack = [options(0)] if len(taken) < most else []
+    if len(chosen) >= needs.least:
+        yield tuple(chosen)
+    stack = [options(0)] if len(chosen) < most else []
     while stack:
         found = next(stack[-1], None)
         if found is None:
             stack.pop()
             if stack:
-                taken.pop()
+                chosen.pop()
             continue
-        taken.append(found[1])
-        if needs.are_together is not None and not needs.are_together(taken):
-            taken.pop()
+        chosen.append(found[1])
+        if needs.are_together is not None and not needs.are_together(chosen):
+            chosen.pop()
             continue
-        if len(taken) >= needs.least:
-            yield tuple(taken)
-        if len(taken) < most:
+        if len(chosen) >= needs.least:
+            yield tuple(chosen)
+        if len(chosen) < most:
             stack.append(options(found[0] + 1))
         else:
-            taken.pop()
+            chosen.pop()

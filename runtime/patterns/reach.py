@@ -16,7 +16,7 @@ from slackwater.runtime.patterns.waiting import What
 
 
 class ReachMatcher(KeyMatcher):
-    """See `KeyMatcher`; its scope is `Within`."""
+    """The matcher of one key whose scope is `Within`; see `KeyMatcher`."""
 
     STATE = KeyMatcher.STATE + Fields("_queues", elements={"_queues": deque})
 
@@ -96,7 +96,7 @@ class ReachMatcher(KeyMatcher):
 
     def _decide(self, due_ns: int, what: What) -> tuple[list[Found], tuple[int, What] | None]:
         _, which, _ = what
-        found, again = self._decided(due_ns, what)
+        matches, again = self._decided(due_ns, what)
         queue = self._queues[which]
         if again is None and queue:
             queue.popleft()
@@ -106,7 +106,7 @@ class ReachMatcher(KeyMatcher):
                     queue.popleft()
                 else:
                     again = (next_ns, queue[0])
-        return found, again
+        return matches, again
 
     @property
     def ends_waiting(self) -> int:  # noqa: D102
@@ -167,13 +167,13 @@ class ReachMatcher(KeyMatcher):
         elif settings.selection != "first" and not self._may_leave(chain, match):
             return [], None
         turn = self.log.turns[number]
-        found = [self._made(one, which, turn, until_ns, None, is_behind=True) for one in matches]
+        left = [self._made(one, which, turn, until_ns, None, is_behind=True) for one in matches]
         for one in matches:
             self._consume(one)
         if settings.consumes or settings.selection != "each":
-            return found, None
+            return left, None
         again_ns = self._due_ns(number, which, latest + 1)
-        return found, None if again_ns is None else (again_ns, (number, which, latest + 1))
+        return left, None if again_ns is None else (again_ns, (number, which, latest + 1))
 
     def _may_leave(self, chain: Chain, match: Match) -> bool:
         """Return whether a match that was chosen when its last event came may leave."""

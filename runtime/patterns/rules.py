@@ -106,11 +106,11 @@ class Rules:
     @cached_property
     def of_place(self) -> dict[int, dict[int, Condition]]:
         """{place: {number in the pattern: its condition}}."""
-        found: dict[int, dict[int, Condition]] = {}
+        by_place: dict[int, dict[int, Condition]] = {}
         for one in self.conditions:
             if not one.is_bar:
-                found.setdefault(one.place, {})[one.asked] = one
-        return found
+                by_place.setdefault(one.place, {})[one.asked] = one
+        return by_place
 
     @cached_property
     def watched(self) -> frozenset[int]:

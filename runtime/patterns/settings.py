@@ -78,7 +78,7 @@ class Limit:
 
 @dataclass(slots=True)
 class Worked:
-    """Counts events that a window took that waits for a match.
+    """The work of windows that wait for a match, in events.
 
     Only events that may be in a match count.
 

@@ -91,25 +91,25 @@ class Several:
         Greedily the earliest, or the latest: so many, or as many as there are. Costs a look at each
         label at most, not at each event.
         """
-        found: list[int] = []
+        numbers: list[int] = []
         if wanted <= 0:
-            return found
+            return numbers
         first, end = bisect_right(self.at, after), bisect_left(self.at, before)
         few = range(first, min(first + _FEW, end))
         for i in range(end - 1, max(end - _FEW, first) - 1, -1) if latest else few:
             more = with_label(state, self.label[i])
             if more is not None:
                 state = more
-                found.append(self.at[i])
-                if len(found) == wanted:
-                    return found
+                numbers.append(self.at[i])
+                if len(numbers) == wanted:
+                    return numbers
         if end - first <= _FEW:
-            return found
+            return numbers
         if latest:
             before = self.at[end - _FEW]
         else:
             after = self.at[first + _FEW - 1]
-        return found + self._by_label(after, before, state, wanted - len(found), latest=latest)
+        return numbers + self._by_label(after, before, state, wanted - len(numbers), latest=latest)
 
     def _by_label(
         self, after: int, before: int, state: Together, wanted: int, *, latest: bool

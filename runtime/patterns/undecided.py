@@ -46,7 +46,7 @@ class Undecided:
 
     @property
     def due_ns(self) -> int | None:
-        """When the next is decided; None if none waits."""
+        """The time when the next choice is decided; None if none waits."""
         return self._heap[0].due_ns if self._heap else None
 
     def __len__(self) -> int:

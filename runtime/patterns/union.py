@@ -33,14 +33,14 @@ class United(Listing):
         alive = [since]
         for k in range(last, 0, -1):
             before = chain.ends[k - 1].at
-            found: dict[int, None] = {}
+            earlier: dict[int, None] = {}
             done = 0
             for number in alive:
                 begin, end = self.range_before(number, k)
                 for i in range(max(begin, done), end):
-                    found[before[i]] = None
+                    earlier[before[i]] = None
                 done = max(done, end)
-            alive = list(found)
+            alive = list(earlier)
             parts += [self.part(number, k - 1) for number in alive]
         return tuple(sorted(parts)) if not last or alive else None
 

@@ -35,7 +35,7 @@ class Waiting:
 
     @property
     def due_ns(self) -> int | None:
-        """When the next is decided, after all events up to then; None: none waits."""
+        """The time when the next is decided; None if none waits."""
         return self._heap[0][0] if self._heap else None
 
     def __len__(self) -> int:

@@ -178,15 +178,15 @@ class WindowMatcher(KeyMatcher):
     def _ends_of(self, window: Window) -> list[tuple[int, int]]:
         """Return (event, alternative) of the ends of a window's matches that nothing forbids."""
         own = self._own.get(window.key)
-        found = []
+        ends_of_window = []
         for which, chain in enumerate(self._chains if own is None else own.chains):
             if chain.rules.barred_after:
                 ends = chain.ends[-1]
                 first = bisect_left(ends.start, window.low)
                 if chain.after:
                     first = max(first, bisect_left(ends.at, chain.after[-1]))
-                found += [(number, which) for number in ends.at[first:]]
-        return sorted(found)
+                ends_of_window += [(number, which) for number in ends.at[first:]]
+        return sorted(ends_of_window)
 
     def _use(self, window: Window, match: Match) -> None:
         """Remove the events of a match from the lists of its window."""

@@ -264,8 +264,8 @@ class OverloadDetector:
     @property
     def _too_little(self) -> float:
         """The factor by which more must be asked for, as less was dropped lately."""
-        asked, dropped = self._lately
-        return min(asked / dropped, _MOST_MORE) if 0 < dropped < asked else 1.0
+        wanted, dropped = self._lately
+        return min(wanted / dropped, _MOST_MORE) if 0 < dropped < wanted else 1.0
 
     @property
     def _memory_ns(self) -> int:

@@ -152,6 +152,6 @@ class Probes:
         length = max(length, 1)
         at = draws_of_windows(np.array([self._number]), seed=_SEED).item()
         first = self._end + int(at * (stride - length + 1))
-        found = Block(self._number, first, first + length, stride / length)
+        block = Block(self._number, first, first + length, stride / length)
         self._end, self._number = self._end + stride, self._number + 1
-        return found
+        return block

@@ -150,7 +150,7 @@ class CutTable:
         Args:
             rows: shape (events,), the row of each event.
             pieces: as from `pieces`.
-            surely: shape (events,), those of which no pair is told.
+            surely: shape (events,), the events of which no pair is listed.
             open_: indices of the events whose fate is open.
             events: shape (events,), their numbers.
             drawn: tells for chances and events whether they are dropped.
@@ -161,15 +161,15 @@ class CutTable:
             among = open_
             begins, ends = (open_.searchsorted(one) for one in (spans.begins, spans.ends))
             spans = Spans(spans.firsts, begins, ends, spans.sizes)
-            found = self._looked_up_among(open_, rows.take(open_), spans)
+            utilities = self._looked_up_among(open_, rows.take(open_), spans)
         else:
-            found = self._looked_up(rows, spans)
+            utilities = self._looked_up(rows, spans)
         limits: npt.NDArray[np.uint8] | np.uint8 = self._firm[0]
         if self._partitions > 1:
             limits = np.repeat(self._firm[part], spans.lengths)
-        is_dropped = found < limits
+        is_dropped = utilities < limits
         if self._rest.any():
-            at_limit = np.flatnonzero(found == limits)
+            at_limit = np.flatnonzero(utilities == limits)
             counts, at = spans.placed(at_limit)
             chances = np.repeat(self._rest[part], counts)
             numbers = events.take(at if among is None else among.take(at))
@@ -233,14 +233,14 @@ def _columns_of(spans: Spans, cells: int, rows: int) -> list[Int32Array]:
     alike = None
     if sizes.count(sizes[0]) == len(sizes):
         alike = columns_by_position(sizes[0], cells, rows)
-    found = []
+    columns = []
     for begin, end, size in zip(begins, ends, sizes, strict=True):
         if alike is not None and end <= size:
-            found.append(alike[begin:end])
+            columns.append(alike[begin:end])
         else:
             inside = np.minimum(np.arange(begin, end), size - 1)
-            found.append((first_cells(inside, size, cells) * rows).astype(np.int32))
-    return found
+            columns.append((first_cells(inside, size, cells) * rows).astype(np.int32))
+    return columns
 
 
 @lru_cache(maxsize=8)

@@ -141,7 +141,7 @@ REFUSED: dict[str, tuple[Callable[[], object], type[SlackwaterError], str]] = {
         SettingError,
         "within=0 must be a whole number, 1 or more",
     ),
-    "of_type without type": (pattern(A, B, type=None), FlowError, "which column types are in"),
+    "of_type without type": (pattern(A, B, type=None), FlowError, "the pattern no type="),
     "a type that cannot be": (
         pattern(A, sw.event("D", of_type=3)),
         TypeMismatch,
@@ -190,7 +190,7 @@ REFUSED: dict[str, tuple[Callable[[], object], type[SlackwaterError], str]] = {
         FlowError,
         "'odd' is true or false: it can never match; ask for 2 or fewer",
     ),
-    "matches without windows": (pattern(A, matches=1), SettingError, "there is none"),
+    "matches without windows": (pattern(A, matches=1), SettingError, "the pattern has none"),
     "no such word": (pattern(A, selection="frist"), SettingError, "'frist' is none of 'first'"),
     "next of any": (pattern(sw.all_of(A, B), skip="next"), FlowError, "leave skip='any'"),
     "cumulative repetition": (

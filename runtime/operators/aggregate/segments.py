@@ -6,7 +6,7 @@ by a policy    rows by arrival    1 3 2 │ 9 8 │ 12       │ the policy says
                ──▶ 1 3 2, close, 9 8, close, 12, …       so each closes at its own moment
 ```
 
-A row that comes for a window that has closed is late, whoever closed it.
+A row that comes for a closed window is late, whatever closed it.
 """
 
 from __future__ import annotations

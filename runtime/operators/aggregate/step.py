@@ -87,7 +87,7 @@ class CloseInTime:
 
 @dataclass(frozen=True, kw_only=True)
 class AggregateStep(GatedStep):
-    """Aggregates per key and window. A row leaves per key and window that had events.
+    """The aggregates of each key and window that had events leave as a row.
 
     Columns that leave: the keys, `window_start` and `window_end` (timestamp[ns], in the time zone
     of the sources' event times), then the aggregates. Its event time is the last moment in the

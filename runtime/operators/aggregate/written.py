@@ -21,7 +21,9 @@ def tumbling(size: Duration) -> Window:
 
 
 def sliding(size: Duration, slide: Duration) -> Window:
-    """Return windows of `size`, one starting every `slide`, so that windows may overlap.
+    """Return windows of `size`, one starting every `slide`.
+
+    Each event is in size / slide windows.
 
     Raises:
         SettingError: not lengths of time more than zero, or slide > size, which would leave

@@ -9,7 +9,7 @@ from slackwater.runtime.operators.ground.user_code import evaluated
 
 
 class AssignMachine:
-    """Adds or replaces columns, each computed from the row as it came in."""
+    """An assign adds or replaces columns, each computed from the row as it came."""
 
     row_tests = None
 

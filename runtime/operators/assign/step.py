@@ -13,7 +13,7 @@ from slackwater.runtime.plan.traits import StepTraits, each_row
 
 @dataclass(frozen=True, kw_only=True)
 class AssignStep(EachRowStep):
-    """Adds or replaces columns, each computed from the row as it came in."""
+    """An assign adds or replaces columns, each computed from the row as it came."""
 
     columns: Mapping[str, Expr]
 

@@ -12,7 +12,7 @@ from slackwater.runtime.plan.traits import StepTraits, each_row
 
 @dataclass(frozen=True, kw_only=True)
 class FilterStep(ChoosingStep):
-    """Keeps the rows where the predicate is true; the others are counted as filtered."""
+    """A filter keeps the rows where the predicate is true, and counts the others."""
 
     @cached_property
     def traits(self) -> StepTraits:  # noqa: D102 - see Step

@@ -114,7 +114,7 @@ class PlainOperator:
 
 
 class Stateless(Protocol):
-    """A step that looks at each row alone: filter, assign, select, map."""
+    """The machine of a step that looks at each row alone: filter, assign, select, map."""
 
     @property
     def row_tests(self) -> RowTests | None:

@@ -5,9 +5,9 @@ within 2   left   1a      4a             row by row in the order (event time, po
            right     2a  3b  5a          2a finds 1a;  4a finds 2a;  5a finds 4a
 ```
 
-Rows are worked off many at a time, and the results put into the order that one at a time would
-have given. A join of a stream with itself gives every pair (i, j) and (j, i), and each row
-with itself. Null keys (NaN, null text) equal nothing, as in SQL.
+Many rows are joined at a time, and the results put into the order of one at a time. A join of a
+stream with itself gives every pair (i, j) and (j, i), and each row with itself. Null keys (NaN,
+null text) equal nothing, as in SQL.
 """
 
 from __future__ import annotations

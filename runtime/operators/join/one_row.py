@@ -23,7 +23,7 @@ _FIRST = np.zeros(1, dtype=np.int64)
 
 
 class OneRow:
-    """Joins one row at a time.
+    """OneRow joins one row at a time.
 
     Args:
         state: the state of the join.

@@ -143,7 +143,7 @@ class JoinState:
 
     @property
     def runs(self) -> int:
-        """How many runs the index has."""
+        """The number of runs of the index."""
         return self._index.runs
 
     def partners(self, keys: Int64Array, times: Int64Array, *, first_run: int = 0) -> Found:

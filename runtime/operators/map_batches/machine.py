@@ -14,7 +14,7 @@ from slackwater.runtime.operators.map_batches.step import MapBatchesStep
 
 
 class MapBatchesMachine:
-    """Calls the user's function with columns; it returns columns, as many rows.
+    """The machine calls the user's function with columns, for as many rows.
 
     The arrays it is given are read-only: other steps may see the same ones.
     """

@@ -16,7 +16,7 @@ from slackwater.runtime.operators.map_rows.step import MapRowsStep
 
 
 class MapRowsMachine:
-    """Calls the user's function with each row, a dict; None drops the row."""
+    """The machine calls the user's function with each row, a dict; None drops the row."""
 
     row_tests = None
 

@@ -31,7 +31,7 @@ class TimeWindow(Protocol):
 
     @property
     def size_ns(self) -> int:
-        """How long it is."""
+        """The length of a window."""
         ...
 
     @property

@@ -7,7 +7,7 @@ from slackwater.runtime.operators.select.step import SelectStep
 
 
 class SelectMachine:
-    """Keeps some columns, perhaps under new names."""
+    """A select keeps some columns, perhaps under new names."""
 
     row_tests = None
 

@@ -12,7 +12,7 @@ from slackwater.runtime.plan.traits import StepTraits, each_row
 
 @dataclass(frozen=True, kw_only=True)
 class SelectStep(EachRowStep):
-    """Keeps these columns, perhaps under new names: {new name: old name}."""
+    """A select keeps these columns, perhaps under new names: {new name: old name}."""
 
     columns: Mapping[str, str]
 
