@@ -90,7 +90,6 @@ class Listing(Ending):
         return merged(self._more_back(step), before)
 
     def _is_full(self, step: Step) -> bool:
-        """Return whether its place has all that it needs."""
         place = self.chain.rules.places[step.part[1]]
         return step.taken >= (place.count if place.is_any else place.least)
 
@@ -127,7 +126,7 @@ class Listing(Ending):
             yield self.part(one, k - 1)
 
     def _range_back(self, number: int, k: int) -> tuple[int, int]:
-        """Return `range_before`, without matches that begin too late."""
+        # Matches that begin too late are left out.
         begin, end = self.range_before(number, k)
         if k == 1 and self.latest is not None and self.chain.rules.kinds[0] is Kind.ONE:
             end = min(end, bisect_right(self.chain.ends[0].at, self.latest))

@@ -77,7 +77,6 @@ class Forbidding:
     def _those(
         self, asked: int | None, events: list[Stamped], named: dict[str, int]
     ) -> dict[int, Stamped]:
-        """Return {turn: event} of the events that fit `asked`, also by its predicate."""
         return {
             one.turn: one for one in events if asked is None or self.holds(asked, one.turn, named)
         }

@@ -165,7 +165,6 @@ def _after_opener(made: _Lanes, line: Line, opener: int) -> Line:
 
 
 def _from_opener(made: _Lanes, line: Line, opener: int) -> Line:
-    """Return the line of a match whose first event opens its window."""
     if not line.needs[0].is_one:
         return line  # which of several first events opens it is known once they are chosen
     opens = made.of(frozenset(line.rules.places[0].asked), opener)

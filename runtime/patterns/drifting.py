@@ -68,7 +68,7 @@ class DriftMatcher:
             time_ns: by its clock; no less than that of any before.
             turn: its place in the whole stream.
             fits: numbers of what it fits.
-            values: of the columns that must differ; and `OFF`: how far its clock may be off.
+            values: the columns that must differ; and `OFF`: how far its clock may be off.
         """
         del number
         assert values is not None
@@ -93,7 +93,7 @@ class DriftMatcher:
         return matches
 
     def _counted(self, made: Made) -> Made:
-        """Return a choice, which waits, or leaves: too many are refused before they are listed."""
+        # Too many choices are refused before they are listed.
         if self._limit is not None:
             self._limit.take(sum(map(len, made.choice)))
         return made

@@ -32,7 +32,7 @@ class KeyMatcher(ABC):
     """The matcher of one key, with or without windows.
 
     Args:
-        settings: of all keys.
+        settings: the settings of all keys.
         holds: evaluates predicates that read earlier events.
 
     Attributes:
@@ -69,7 +69,7 @@ class KeyMatcher(ABC):
             time_ns: no less than that of any before.
             turn: its place in the whole stream.
             fits: numbers of what it fits, ascending; perhaps none.
-            values: of the columns that must differ.
+            values: the values of the columns that must differ.
         """
 
     @property
@@ -174,7 +174,7 @@ class KeyMatcher(ABC):
         """Return the matches that leave after the end of a scope; see `Waiting`."""
 
     def _accepts(self, chain: Chain) -> Accepts | None:
-        """Return the test of matches, if predicates may forbid them; None: all leave."""
+        # None: all matches leave, as no predicate forbids one.
         return partial(self._is_free, chain) if chain.rules.depends else None
 
     def _is_free(self, chain: Chain, match: Match) -> bool:
@@ -193,7 +193,6 @@ class KeyMatcher(ABC):
         return True
 
     def _until_ns(self, match: Match) -> int:
-        """Return the time up to which no event that a match forbids may follow it."""
         del match
         return self.log.newest_ns  # all events so far are in its window
 
@@ -204,7 +203,6 @@ class KeyMatcher(ABC):
         )
 
     def _hold(self, asked: int, number: int, name: str, read: list[int]) -> list[bool] | None:
-        """Return the answers for many events of one name; None: ask one by one."""
         turns, many = self.log.turns, self._settings.many
         assert many is not None
         return many(asked, turns[number], name, [turns[one] for one in read])

@@ -59,7 +59,6 @@ def _events(case: Case) -> list[Stamped]:
 
 
 def _free_line(case: Case) -> _Line:
-    """Return the line of a choice that its scope does not bind."""
     at = _positions({moment for one in _events(case) for moment in (one.begin, one.end)})
     return _Line(at, 0, 2 * len(at), (2**63, ABOVE), is_tied=False)
 

@@ -50,9 +50,9 @@ class Listing:
     """The choices of one sequence, among the events of its lanes.
 
     Attributes:
-        needs: of each place.
-        lanes: of each place the events that fit it.
-        bars: of each place events that may not come before it, whatever is chosen.
+        needs: the needs of each place.
+        lanes: the events that fit each place.
+        bars: the events that may not come before each place, whatever is chosen.
         span_ns: the most distance of two events of a choice.
         most_ns: clocks are off by no more.
         holds: given a place whose events were just chosen, and all chosen so far: whether

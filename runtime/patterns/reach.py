@@ -113,7 +113,6 @@ class ReachMatcher(KeyMatcher):
         return sum(map(len, self._queues)) or len(self.waiting)
 
     def _due_ns(self, number: int, which: int, low: int) -> int | None:
-        """Return when the matches of an event are to be decided."""
         if not self._chains[which].is_end(number, low):
             return None
         match = self._next(which, number, low)
@@ -176,7 +175,6 @@ class ReachMatcher(KeyMatcher):
         return left, None if again_ns is None else (again_ns, (number, which, latest + 1))
 
     def _may_leave(self, chain: Chain, match: Match) -> bool:
-        """Return whether a match that was chosen when its last event came may leave."""
         is_used = self._settings.consumes and any(one in self._used[0] for one, _, _ in match)
         return not is_used and self._is_free(chain, match)
 

@@ -132,7 +132,7 @@ class Rules:
         Args:
             k: the place.
             fits: the numbers of the place that the event fits.
-            values: of its columns that must differ.
+            values: the values of its columns that must differ.
         """
         column = self.places[k].distinct
         return fits if column is None else (values or {})[column]

@@ -94,7 +94,7 @@ class Settings:
     """The settings of all keys.
 
     Attributes:
-        rules: of each alternative.
+        rules: the rules of each alternative.
         scope: the scope of a match.
         selection: which matches of those that end with one event leave.
         consumes: whether an event that has left is used up in its scope.

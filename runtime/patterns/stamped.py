@@ -32,7 +32,7 @@ class Stamped:
         off_ns: how far that may be off, either way.
         turn: its place in the whole stream.
         fits: numbers of what it fits.
-        values: of the columns that must differ, and `OFF`.
+        values: the values of the columns that must differ, and `OFF`.
         begin: it happened no earlier; if its clock may be off, not at this moment itself.
         end: it happened no later; if its clock may be off, not at this moment itself.
     """

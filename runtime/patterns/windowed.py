@@ -236,7 +236,7 @@ class WindowMatcher(KeyMatcher):
 
     @property
     def _is_varied(self) -> bool:
-        """Whether an earlier window may lack events that a later one has."""
+        # An earlier window may lack events that a later one has.
         return bool(self._own or self._lost or self._gone or self._waits)
 
     def _count(self, window: Window) -> None:
@@ -300,7 +300,6 @@ class WindowMatcher(KeyMatcher):
             self._lost = {key: gone for key, gone in self._lost.items() if key >= oldest}
 
     def _make_own(self, window: Window) -> OwnLists:
-        """Give a window lists of its own, of the events that are left of it."""
         own = self._own[window.key] = OwnLists(window, self._settings.rules)
         self._used.setdefault(window.key, set())
         self._fill(own)

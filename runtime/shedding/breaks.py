@@ -67,7 +67,7 @@ def choose_f(utilities: Utilities, expected: FloatArray, *, q_max: float, share:
         utilities: shape (types, cells).
         expected: shape (types, cells), events of a window.
         q_max: events that may wait.
-        share: of the events that is to be dropped: x / p_size.
+        share: the share of the events that is to be dropped: x / p_size.
 
     Returns:
         if no f has such partitions: the one at which the partition that lacks most lacks least.

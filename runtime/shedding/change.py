@@ -67,7 +67,7 @@ class ChangeTest:
 
 
 def _deviate(share: float, freedom: int) -> float:
-    """Return χ² over its degrees of freedom as a normal deviate, by Wilson and Hilferty."""
+    # By Wilson and Hilferty.
     spread = 2.0 / (9.0 * min(freedom, _MOST_FREEDOM))
     return float((np.cbrt(share) - (1.0 - spread)) / np.sqrt(spread))
 

@@ -32,7 +32,7 @@ class ContestShedder(Shedder):
 
     Args:
         model: the settings that both models learn and cut by.
-        seed: of the draws, which are the same whichever is used.
+        seed: the seed of the draws, which are the same whichever is used.
 
     Source: [espice], and gSPICE (arXiv 2309.16405) for the richer model. Ours: the choice, by
     prequential validation (Dawid 1984): each window judges before it teaches.
@@ -111,7 +111,6 @@ class ContestShedder(Shedder):
         self.evidence.add(lost, len(part))
 
     def _weigh(self) -> None:
-        """Compute the chances of each utility at each amount."""
         self._chances = [one.chances_at(SHARES) for one in (self._plain, self._richer)]
 
     def _aimed(self) -> None:

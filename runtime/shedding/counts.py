@@ -30,8 +30,8 @@ class SheddingCounts:
         latency_ns: the bound.
         f: the share of it at which shedding starts.
         is_trained: whether events could be ranked; if not, they were dropped at random.
-        ranked_by: what they are ranked by now: "utility (type, place)", "chance" and the like.
-        ranked: {what they were ranked by: pairs}, while something was to be dropped.
+        ranked_by: the ranking of events now: "utility (type, place)", "chance" and the like.
+        ranked: {ranking: pairs}, while something was to be dropped.
         feature: the feature that the user allows events to be ranked by; "" without one.
         compared: matches that the models with and without it were held against before either had
             learnt from them, older ones counting less.
@@ -41,8 +41,8 @@ class SheddingCounts:
         changes: times that the stream was found to be another.
         judged_windows: windows that opened after shedding first began, and that were looked through
             with and without what they lost.
-        judged_matches: of them, had nothing been dropped.
-        judged_lost_share: of these, those that were not found.
+        judged_matches: their matches, had nothing been dropped.
+        judged_lost_share: the share of these that were not found.
         judged_false_share: matches that were found and are none, as a share of the true ones.
         judged_error: the standard error of the share that was not found.
         most_lost_share: the mean share of matches that lose an event, while there was something to

@@ -50,7 +50,7 @@ class Load:
         rest_ns: the time that an event takes downstream of this operator, up to egress.
         between_ns: the time to the next look.
         read_ns: the time that the rows of this read take.
-        pairs: of the events that were done and their windows, dropped ones included; 0: not known.
+        pairs: pairs of processed events and their windows, dropped ones included; 0: unknown.
         is_passing: whether events were passed over: there was time to spare, yet they had waited.
     """
 
@@ -165,7 +165,6 @@ class OverloadDetector:
 
     @property
     def _rate(self) -> float:
-        """R: events that come in a second."""
         events, ns = self._came
         return events * NS_PER_SECOND / ns if ns > 0 else 0.0
 
@@ -263,7 +262,7 @@ class OverloadDetector:
 
     @property
     def _too_little(self) -> float:
-        """The factor by which more must be asked for, as less was dropped lately."""
+        # Less was dropped lately than was asked for, so more is asked for.
         wanted, dropped = self._lately
         return min(wanted / dropped, _MOST_MORE) if 0 < dropped < wanted else 1.0
 
@@ -300,7 +299,6 @@ class OverloadDetector:
         return waiting_ns, elsewhere_ns
 
     def _waited(self, load: Load) -> float:
-        """Return how long the event that came last has waited here."""
         if load.youngest_ns is None:
             return self._levels(load)[0]
         return load.youngest_ns - self._ahead.age_ns

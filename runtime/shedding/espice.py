@@ -35,7 +35,7 @@ class EspiceShedder(Shedder):
 
     Args:
         model: how it learns, and how it cuts.
-        seed: of the draws.
+        seed: the seed of the draws.
 
     Source: [espice] §3.3, §3.5, §3.6.
     """
@@ -114,7 +114,6 @@ class EspiceShedder(Shedder):
         return self._table.learnt()
 
     def _rows(self, types: Int64Array, features: Int64Array | None) -> Int64Array:  # noqa: ARG002
-        """Return the row of the model of each pair."""
         unseen = len(self._learnt.utilities) - 1
         # As unsigned numbers, so a negative code is a very high one.
         rows = np.minimum(types.astype(np.uint64), np.uint64(unseen))
@@ -184,7 +183,7 @@ class EspiceShedder(Shedder):
         """Return the chance of each utility if such shares of a window are dropped.
 
         Args:
-            shares: of its events, of each part alike.
+            shares: the shares of its events, alike in each part.
 
         Returns:
             shape (shares, 101).

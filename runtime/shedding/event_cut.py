@@ -36,7 +36,7 @@ class EventCut:
     """EventCut counts the events of each rank, and cuts by rank.
 
     Args:
-        seed: of the draws.
+        seed: the seed of the draws.
 
     Source: [espice] §3.4 and Algorithm 1, of events in place of pairs, over the stream that came
         last in place of a partition of a window.

@@ -30,8 +30,8 @@ class FeaturedShedder(EspiceShedder):
     """eSPICE over kinds of events.
 
     Args:
-        model: what it learns, and how it cuts; with `scale="type"` kinds are as by "probability".
-        seed: of the draws, and of the hash.
+        model: how it learns, and how it cuts; with `scale="type"` kinds are as by "probability".
+        seed: the seed of the draws, and of the hash.
 
     Source: after gSPICE (Slo, Bhowmik, Rothermel, arXiv 2309.16405): features and Zobrist hashing
     are its idea. Differs: no trees; smoothing by the type in their place.

@@ -100,12 +100,10 @@ class Losses:
         return self._sums + sum(self._open.values(), np.zeros((2, 4)))
 
     def _scales(self, sums: FloatArray) -> FloatArray:
-        """Return the number of rows that a block's weighted row represents, in each state."""
         rows = sums[:, _ROWS]
         return np.divide(self._came, rows, out=np.zeros(2), where=rows > 0)
 
     def _share_of(self, what: int) -> float:
-        """Return the estimated share of lost matches, or of false ones."""
         sums = self._sums_of_all()
         totals = self._scales(sums) @ sums
         return float(totals[what] / totals[_MATCHES]) if totals[_MATCHES] else 0.0

@@ -37,7 +37,7 @@ class SheddingReport:
     """A report of shedding.
 
     Attributes:
-        pairs: of events and windows, looked at while there was something to drop.
+        pairs: pairs of events and windows, looked at while there was something to drop.
         dropped: pairs of these that were dropped.
         aimed: pairs of these that were to be dropped; "at least" may drop far more.
         starts: times that shedding began.
@@ -49,8 +49,8 @@ class SheddingReport:
         kept_share: the share of matches that are expected whole at the present amount; None if
             nothing is known of matches.
         verdict: the last one; None before the first.
-        ranked_by: what events are ranked by now.
-        ranked: {what they were ranked by: pairs}, of `pairs`.
+        ranked_by: the ranking of events now.
+        ranked: {ranking: pairs}, of `pairs`.
         compared: of a contest, matches that its models were held against, older ones counting less.
         lost_shares: the shares of these that the plain and the richer model would have lost at
             about the present amount; None without a contest, or before anything was compared.
@@ -108,7 +108,7 @@ class Shedding:
         self._turns = 0  # turns of the model that f was found from
         self._pairs = self._dropped = self._starts = self._uncured = 0
         self._aimed = 0.0
-        self._ranked: dict[str, int] = {}  # {what they were ranked by: pairs}
+        self._ranked: dict[str, int] = {}  # {ranking: pairs}
 
     def observe(self, load: Load) -> Verdict:
         """Return how much is dropped from now on."""
@@ -216,7 +216,6 @@ def shedder_of(settings: Espice) -> Shedder:
 
 
 def _learner(shedder: Shedder) -> EspiceShedder | None:
-    """Return the shedder whose model ranks events; None if no model does."""
     if isinstance(shedder, ContestShedder):
         return shedder.model
     return shedder if isinstance(shedder, EspiceShedder) else None

@@ -68,7 +68,7 @@ class BaselineShedder(Shedder):
     Args:
         repetitions: {code of a type: how often it stands in the pattern}.
         model: how often φ is counted again (`first`, `every`, `keep`), and of which windows.
-        seed: of the draws.
+        seed: the seed of the draws.
 
     Source: [espice] §4.1, *baseline*, which leaves open how the amounts follow from the utilities.
     """

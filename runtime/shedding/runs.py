@@ -62,7 +62,7 @@ class CutTable:
     """Utilities and the chances by which each is dropped.
 
     Args:
-        table: of utilities.
+        table: the table of utilities.
         chances: shape (partitions, 101), see `Cut`.
 
     Attributes:
@@ -115,7 +115,7 @@ class CutTable:
         """Return pieces of the spans in one partition each, where something may be dropped.
 
         Args:
-            spans: of a read.
+            spans: the spans of a read.
             share: the share of its events whose fate is open.
 
         Returns:
@@ -187,7 +187,7 @@ class CutTable:
         Args:
             among: shape (some,), their places among all.
             rows: shape (some,), of these.
-            spans: of these; their firsts are places among all.
+            spans: their spans; their firsts are places among all.
         """
         cells, count = self._table.shape
         lengths, size = spans.lengths, int(spans.sizes[0])
@@ -202,7 +202,6 @@ class CutTable:
         return self._table.ravel().take(places)
 
     def _looked_up(self, rows: Int64Array, spans: Spans) -> Utilities:
-        """Return the utility of each pair, span by span."""
         places = _in_spans(rows.astype(np.int32), spans)
         places += np.concatenate(_columns_of(spans, *self._table.shape))
         return self._table.ravel().take(places)
@@ -221,7 +220,6 @@ def _hull(is_live: BoolArray) -> Int64Array:
 
 
 def _in_spans(values: npt.NDArray[T], spans: Spans) -> npt.NDArray[T]:
-    """Return the value of each event for each of its pairs, span by span."""
     begins, ends = spans.begins.tolist(), spans.ends.tolist()
     return np.concatenate([values[begin:end] for begin, end in zip(begins, ends, strict=True)])
 

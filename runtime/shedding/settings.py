@@ -105,7 +105,7 @@ class Espice:
     Attributes:
         overload: the bound, and how it is kept.
         model: how utilities are learnt.
-        seed: of all draws, a whole number from 0 to 2^63 − 1.
+        seed: the seed of all draws, a whole number from 0 to 2^63 − 1.
         kind: "espice"; "featured", which uses a feature of events besides; "contest", which
             learns both and uses the feature where that loses fewer matches; the rivals
             "baseline" and "random".

@@ -33,7 +33,7 @@ class Amount:
     """The amount that is to be dropped.
 
     Attributes:
-        share: of the events of each partition, above 0 and at most 1.
+        share: the share of the events of each partition, above 0 and at most 1.
         partitions: ρ, of each window, 1 or more.
     """
 
@@ -45,7 +45,7 @@ class Shedder(ABC):
     """A shedder drops pairs so that the expected number is dropped, if possible.
 
     Args:
-        seed: of the draws, 0 or more.
+        seed: the seed of the draws, 0 or more.
         explore: the share of windows that nothing is dropped of, below 1: they are learnt from
             while others are shed. What they keep, others lose.
         sample: the share of windows whose events are all looked at, to learn from, while nothing
@@ -90,7 +90,7 @@ class Shedder(ABC):
 
     @property
     def _share(self) -> float:
-        """The share that windows that may be shed lose, for the share of all."""
+        # Windows that are never shed lose nothing, so the others lose more.
         return 0.0 if self._amount is None else min(self._amount.share / (1 - self._explore), 1.0)
 
     def keeps_whole(self, windows: Int64Array) -> BoolArray:

@@ -90,7 +90,7 @@ class UtilityTable:
         """Return hits at the last turn and since, each of shape (types, parts).
 
         Args:
-            parts: of a window, in which cells are put together.
+            parts: the parts of a window, each of several cells.
         """
         types = max(len(self._old.hits), len(self._new.hits))
         part = np.arange(self._cells) * parts // self._cells

@@ -29,7 +29,7 @@ def espice(
         latency: the bound, from stimulus to egress; at least 1 ms.
         f: the share of it at which shedding starts, above 0 and below 1; omitted: 0.8, and with
             `drops="pairs"` found from the model.
-        seed: of all draws: a run that is repeated drops the same.
+        seed: the seed of all draws: a run that is repeated drops the same.
         drops: "stretches" of the stream, which are passed over whole; "events" from all windows
             that wait or from none; "pairs" of an event and a window, as the paper: see `Espice`.
             Omitted: "stretches"; "events" where a feature or the model says how to rank them.
@@ -70,7 +70,7 @@ def random_shedding(
     Args:
         latency: the bound, from stimulus to egress; at least 1 ms.
         f: the share of it at which shedding starts; omitted: 0.8.
-        seed: of all draws.
+        seed: the seed of all draws.
         drops: "events" or "pairs", as of `espice`.
         model: `explore` and `sample`, as of `espice`.
 
@@ -95,7 +95,7 @@ def baseline_shedding(
     Args:
         latency: the bound, from stimulus to egress; at least 1 ms.
         f: the share of it at which shedding starts; omitted: 0.8.
-        seed: of all draws.
+        seed: the seed of all draws.
         drops: "events" or "pairs", as of `espice`.
         repetitions: {code of a type: how often it stands in the pattern}.
         model: `first`, `every`, `keep`, `explore` and `sample`, as of `espice`.

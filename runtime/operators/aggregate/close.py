@@ -34,16 +34,16 @@ def close_of(
     """Return how the windows of a step close.
 
     Args:
-        policy: what was written.
+        policy: the value that was written.
         steps: {name: step}, of the flow so far.
-        inputs: of the step.
-        window: its windows.
-        schema: of its input.
-        step: its name, for errors.
+        inputs: the inputs of the step.
+        window: the windows of the step.
+        schema: the schema of its input.
+        step: the step's name, for errors.
 
     Raises:
-        TypeMismatch: it is no closing policy, or the column of its types is of no key's type.
-        ColumnError: the column of its types is not there.
+        TypeMismatch: `policy` is no closing policy, or the column of types cannot be a key.
+        ColumnError: the column of types is not there.
     """
     if isinstance(policy, type) or not callable(getattr(policy, "begin", None)):
         raise TypeMismatch(

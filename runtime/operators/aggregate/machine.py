@@ -132,7 +132,7 @@ class AggregateMachine(PlainOperator):
         )
 
     def _promise_ns(self, frontier_ns: int) -> int:
-        """Return the last moment in the earliest window still open: no older result will leave."""
+        # The last moment in the earliest window still open: no older result will leave.
         return self._summary.promise_ns(self._closer.sure_ns(frontier_ns))
 
     def counts(self) -> dict[str, Any]:  # noqa: D102 - see Operator

@@ -196,7 +196,7 @@ class DedupeMachine(PlainOperator):
             self._looks_at = max(more, self._most_kept_rows)
 
     def _before(self, passed_ns: int) -> int:
-        """Return the time before which rows from this time on need no row."""
+        # Rows from this time on need no older row.
         return END_NS if passed_ns == END_NS else max(START_NS, passed_ns - self._step.within_ns)
 
     def _let_go(self, most_ns: int) -> None:

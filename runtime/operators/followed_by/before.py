@@ -75,7 +75,7 @@ class Followers(NamedTuple):
         firsts: shape (pairs,), places among the first events.
         thens: shape (pairs,), places among the others.
         is_behind: shape (pairs,), whether the latter surely follows the former.
-        done: of each first event.
+        done: `done` of each first event.
     """
 
     firsts: Int64Array
@@ -97,7 +97,7 @@ def followers(firsts: Events, thens: Events, done: Moments, *, most_ns: int) -> 
     Args:
         firsts: events that may begin.
         thens: events that may follow: all of these keys, but those that `done` knows of.
-        done: of each of `firsts`, by events that came before these.
+        done: `done` of each of `firsts`, by events that came before these.
         most_ns: the most of all bounds.
 
     Source: [thesis] §3.2.3.2, Pseudocode 3.1. Differs: there the first that follows is the first by

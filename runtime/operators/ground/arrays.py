@@ -17,8 +17,8 @@ class GrowableArray:
     It packs itself: its room for more values is not saved.
 
     Args:
-        dtype: of the values.
-        fill: what new places hold where `extend` does not say.
+        dtype: the type of the values.
+        fill: the value of new places, where `extend` gives none.
     """
 
     def __init__(self, dtype: npt.DTypeLike, *, fill: Any = 0) -> None:

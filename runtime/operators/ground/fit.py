@@ -24,11 +24,11 @@ def fitted(
     and floats may have nulls. Times are whole nanoseconds, or datetimes.
 
     Args:
-        values: a value a row.
+        values: one value for each row.
         to: the type inside.
-        name: of the column.
-        step: whose function returned them.
-        rows: of which they were made, for the error.
+        name: the name of the column.
+        step: the step whose function returned them.
+        rows: the rows that they were made of, for the error.
 
     Raises:
         OperatorError: they do not fit; names the step, the column and the row.

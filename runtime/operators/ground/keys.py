@@ -223,7 +223,7 @@ def _as_int64(column: Column) -> Int64Array:
 
 
 def _wider(one: str | None, other: np.dtype[Any]) -> np.dtype[Any]:
-    """Return a type that holds whole numbers of both, unless only Python's own does."""
+    # Some types have no common one but Python's own.
     if one is None:
         return other
     both, kinds = np.promote_types(one, other), (np.dtype(one).kind, other.kind)

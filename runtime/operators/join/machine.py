@@ -146,7 +146,6 @@ class JoinMachine(PlainOperator):
         return {"comparisons": self.comparisons, "let_go": self.let_go}
 
     def _horizon_ns(self, passed_ns: int) -> int:
-        """Return the event time before which rows are no longer held."""
         if passed_ns == END_NS:
             return END_NS
         return max(START_NS, passed_ns - self._step.within_ns)
@@ -362,7 +361,6 @@ class JoinMachine(PlainOperator):
     # -- pairs out ----------------------------------------------------------------------
 
     def _results(self, pairs: Pairs) -> Batch:
-        """Return the rows that leave, of pairs in order."""
         event_time_ns, stimulus_time_ns = self._state.rows.later(pairs)
         columns, marks = self._columns(self._names, pairs), self._state.rows.marks(pairs)
         return Batch(event_time_ns, stimulus_time_ns, columns, None, marks)

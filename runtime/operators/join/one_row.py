@@ -29,7 +29,7 @@ class OneRow:
         state: the state of the join.
         keys: the keys of the join.
         step: the step of the join.
-        names: of the left and of the right, {name a column leaves under: name it came under}.
+        names: for the left and the right, {name a column leaves under: name it came under}.
     """
 
     def __init__(

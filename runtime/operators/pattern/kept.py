@@ -66,7 +66,7 @@ class Own(NamedTuple):
         at: their places in the read.
         numbers: their numbers among the key's events.
         times: event times.
-        known: what is known of them, see `EventKinds`.
+        known: their type and feature, see `EventKinds`.
         opens: whether a window opens with the event.
         events: their numbers among all events.
         matters: whether it fits something.

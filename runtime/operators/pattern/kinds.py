@@ -67,7 +67,7 @@ class EventKinds:
             rows: all rows.
             places: which of them fit something.
             kinds: the kind of each of these.
-            of_kind: what each kind fits.
+            of_kind: the numbers that each kind fits.
         """
         types = self._types_of(rows, places, kinds, of_kind)
         feature = self._step.feature

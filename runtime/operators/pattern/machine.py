@@ -281,7 +281,6 @@ class PatternMachine(PlainOperator):
         return matches
 
     def _settle(self, shedding: WindowShedding, kept: Kept | None) -> None:
-        """Count in shedding the cost of a read."""
         if kept is not None:
             shedding.settle(kept)
         shedding.worked(self._worked.events)

@@ -34,16 +34,16 @@ class Events:
     """Events that fit something, or that windows open with, in order.
 
     Attributes:
-        rows: themselves.
+        rows: their rows.
         places: shape (events,), their places in the read.
-        codes: shape (events,), of their keys.
-        numbers: shape (events,), which of their key's events they are.
+        codes: shape (events,), the codes of their keys.
+        numbers: shape (events,), their numbers among their key's events.
         turns: shape (events,), their places in the stream.
-        kinds: shape (events,), of what kind each is.
-        of_kind: what each kind fits.
-        opens: shape (events,), which of them windows open with; None: it is not events that
-            windows open with, or that is not known.
-        values: columns of what matchers have to know besides, see `Values`.
+        kinds: shape (events,), the kind of each.
+        of_kind: the numbers that each kind fits.
+        opens: shape (events,), which of them windows open with; None if windows open with no
+            events, or that is not known.
+        values: further columns that matchers need, see `Values`.
     """
 
     rows: Batch
@@ -80,7 +80,7 @@ class Matchers:
     """Matchers gives each event to the matcher of its key.
 
     Args:
-        settings: of all keys.
+        settings: the settings of all keys.
         holds: evaluates predicates that read earlier events.
         names: the names of the values that matchers need.
         is_one: whether all rows are of one key.

@@ -56,7 +56,7 @@ def with_openers(
 
     Args:
         places: which rows fit something.
-        kinds: of these, of what kind each is; 0: it fits nothing.
+        kinds: the kind of each of these; 0 fits nothing.
         opens: shape (rows,), whether a window opens with the row.
     """
     more = np.setdiff1d(np.flatnonzero(opens), places, assume_unique=True)

@@ -33,7 +33,7 @@ class OpenWindow:
         intact: the chance that none of what was dropped of it was of a match.
         over_at: the number, among all events, of the first of its key after it; None: unknown.
         given_up: the number of the event from which on no match of it is looked for.
-        trial: what it had and what it lost, to see what that costs; None: it is not tried.
+        trial: its events and losses, to see what these cost; None: it is not tried.
     """
 
     key: int
@@ -141,7 +141,7 @@ class KeyWindows:
 
         Args:
             begin: the number of the first.
-            times: of each.
+            times: the time of each.
         """
         count = len(times)
         first = np.array([max(one.first - begin, 0) for one in self.open], dtype=np.int64)

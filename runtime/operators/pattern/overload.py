@@ -238,7 +238,7 @@ class Overload:
         Nothing else is done meanwhile: it takes half of what the bound leaves above its start.
 
         Args:
-            trial: of a window that is over.
+            trial: the trial of a window that is over.
             events: the noted events of all trials that this slice judges, with this one.
         """
         spare_ns = (1 - self._shedding.detector.f) * self._bound_ns / 2

@@ -21,7 +21,7 @@ class PassingOver:
     """PassingOver decides when rows are passed over, and counts them.
 
     Args:
-        drops: what is dropped under load.
+        drops: the units that are dropped under load.
 
     Attributes:
         is_on: whether rows that come now are passed over.

@@ -40,7 +40,7 @@ class WindowShedding:
 
     Args:
         step: with `shed`.
-        settings: of the pattern.
+        settings: the settings of the pattern.
         matcher_of: the matcher of a key, by its code; None if it has none yet.
     """
 
@@ -149,7 +149,7 @@ class WindowShedding:
 
         Args:
             first: the number of the first among all events.
-            times: of each.
+            times: the time of each.
         """
         self._gap_ns = times.item(-1)
         if not self._is_untried(first, times):
@@ -162,7 +162,7 @@ class WindowShedding:
 
         Args:
             first: the number of the first among all events.
-            times: of each.
+            times: the time of each.
         """
         if self._drops.follows_all or not self._overload.knows_windows:
             return False
@@ -200,7 +200,7 @@ class WindowShedding:
             events: shape (rows,), among all.
             places: which rows fit something.
             kinds: the kind of each of these.
-            of_kind: what each kind fits.
+            of_kind: the numbers that each kind fits.
         """
         known = self._kinds.of(rows, places, kinds, of_kind)
         opens = np.zeros(len(rows), dtype=np.bool_)

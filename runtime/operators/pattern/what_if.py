@@ -77,7 +77,7 @@ class Judged(NamedTuple):
 
     Attributes:
         matches: those that it has if nothing is dropped.
-        lost: of these, those that were not found.
+        lost: matches of these that were not found.
         false: matches that were found, and are none.
     """
 
@@ -91,7 +91,7 @@ def judged(trial: Trial, settings: Settings, holds: HoldsOfTurns) -> tuple[Judge
 
     Args:
         trial: its events.
-        settings: of the pattern.
+        settings: the settings of the pattern.
         holds: evaluates predicates that read earlier events.
     """
     every = _matches(trial.events, settings, holds)
