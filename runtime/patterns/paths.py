@@ -1,6 +1,6 @@
 """A search of paths decides whether a choice is a match in some world.
 
-The moments that matter (where stretches begin and end, edges of scopes) are put on a line; what is
+The moments that matter (where stretches begin and end, edges of scopes) are put on a line. What is
 between two of them is one position, with room for any number of events in any order. The choice
 goes along the line from place to place:
 

@@ -2,7 +2,7 @@
 
 Hits of the model and those since are compared by type and part of the window, by a χ² of two
 samples. Hits are no independent draws: those of a match come together, and windows overlap. So χ²
-over its degrees of freedom is not 1 without a change, but it is about the same each time; what
+over its degrees of freedom is not 1 without a change, but it is about the same each time. What
 counts is how far it is above its own mean, or above 1 if that is less. As a normal deviate that is
 summed up (Page's CUSUM), so a small shift shows after some turns, a large one at once.
 """

@@ -4,9 +4,9 @@ While events are dropped the operator looks faster than it is. So time has two p
 takes some, dropped or not, and a kept event takes more. They are a line through the intervals, of
 the time over the share of pairs kept.
 
-Events that are in more windows may cost more, whatever is dropped. So each interval's time is put
-in relation to the time that its events would have taken, had nothing been dropped: so much for an
-event, and so much for each of its pairs with a window, as in intervals without drops.
+Events that are in more windows may cost more, whatever is dropped. So each interval's time is
+divided by the time that its events would have taken, had nothing been dropped. That is so much for
+an event, and so much for each of its pairs with a window, as in intervals without drops.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """EventCut drops the events of least worth from all their windows.
 
 Used where work is counted in events. The worth of an event is the number of matches that it is
-likely to be in: the sum, over the windows that wait for it, of the chance that events of its type
-at its place are in a match. Events are ranked by the power of two of their worth, and among equal
-ones by a draw of the windows that have them: windows that lose events lose them together, so that a
-few matches go whole and the others stay as they are.
+likely to be in. It is the sum, over the windows that wait for it, of the chance that events of its
+type at its place are in a match. Events are ranked by the power of two of their worth, and among
+equal ones by a draw of the windows that have them. So windows that lose events lose them together:
+a few matches go whole and the others stay as they are.
 
 ```
 rank      worth ≤ 2⁻²³   …   2⁻³: w5 w2 w9   2⁻²: w5 w2 w9   …     w5: the draw of a window

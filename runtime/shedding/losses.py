@@ -8,8 +8,8 @@ matches = Σ  rows that came · matches of tried windows / rows of blocks      o
 lost    = Σ  rows that came · lost    of tried windows / rows of blocks
 ```
 
-Windows of a block lie over each other and fare alike, so a block is what is counted in the error:
-the standard error of the ratio of these two sums, by linearisation (Cochran 1977, §6).
+Windows of a block lie over each other and fare alike, so the error counts blocks. It is the
+standard error of the ratio of these two sums, by linearisation (Cochran 1977, §6).
 """
 
 from __future__ import annotations

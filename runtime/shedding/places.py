@@ -29,8 +29,8 @@ def likely_sizes(
     """Return the likely sizes of windows by time, as far as each event can tell.
 
     The events so far are known; in the remaining time as many come as came lately. A size predicted
-    once, when the window opens, is off by a fifth on quotes, and a shedder by places then drops
-    the whole end of a window that grows longer, and nothing of one that stays shorter.
+    once, when the window opens, is off by a fifth on quotes. A shedder by places then drops the
+    whole end of a window that grows longer, and nothing of one that stays shorter.
 
     Args:
         positions: shape (pairs,), among the events of the window, from 0.

@@ -46,8 +46,8 @@ def prior_rates(hits: FloatArray, seen: FloatArray) -> FloatArray:
 def factors(hits: FloatArray, wanted: FloatArray) -> FloatArray:
     """Return the ratio of the hits at each place to the expected ones.
 
-    From coarse to fine: of the window as a whole it is 1; each half begins with the ratio of the
-    whole, each quarter with its half's, so a place with few hits has the ratio of its
+    From coarse to fine: of the window as a whole it is 1. Each half begins with the ratio of the
+    whole, each quarter with its half's. So a place with few hits has the ratio of its
     neighbourhood.
 
     Args:

@@ -1,7 +1,7 @@
 """Stretches of windows are looked up together in a table of utilities with a cut.
 
-Event n of a stretch is at position n − first, so rows of the table come as a slice of what is known
-of the events, and cells as a slice of a table of positions: a pair costs one look, and nothing is
+Event n of a stretch is at position n − first. So rows of the table come as a slice of what is known
+of the events, and cells as a slice of a table of positions. A pair costs one look, and nothing is
 computed for it alone. The cut's effect on whole rows, and the end of a window at which it drops
 nothing at all, are known before.
 """

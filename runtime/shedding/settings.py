@@ -20,7 +20,7 @@ class Model:
             enough. With as many as a window has events it is the paper's bin size 1.
         scale: how counts become utilities: see `Scale`.
         smooth: each cell is taken to have had so many further events like its type and its place in
-            general, so that a single hit of a rare place is no certainty; 0 or more.
+            general. So a single hit of a rare place is no certainty; 0 or more.
         cutting: "exact" drops x in the mean, "at least" all up to the threshold, as the paper.
         first: windows before the model is built at all: random shedding till then.
         every: windows after which it is built again.
@@ -110,10 +110,11 @@ class Espice:
             learns both and uses the feature where that loses fewer matches; the rivals
             "baseline" and "random".
         repetitions: {code of a type: how often it stands in the pattern}, for the baseline.
-        drops: "stretches" of the stream, which are not looked at, and nothing between them, so that
-            nothing is ranked; "events": from all windows that wait for a match, or from none, which
-            is what costs where windows share their work; "pairs" of an event and a window, each by
-            itself, as [espice] does: where an event costs something in each window.
+        drops: "stretches" of the stream are not looked at, and nothing between them is dropped, so
+            nothing is ranked. "events" are dropped from all windows that wait for a match, or from
+            none: that saves work where windows share it. "pairs" of an event and a window are
+            dropped each by itself, as [espice] does: that saves work where an event costs something
+            in each window.
         feature: a feature of events, as the owner of the rows understands it: here it is only
             passed on. None: none.
     """

@@ -1,9 +1,9 @@
 """Accumulators hold the state of cells: a count, sum, minimum or maximum, or all values.
 
-Rows are added one after the other in the order of the stream, so how they were cut into
-batches does not show, to the bit. Panes are combined in their order when a window closes; so
-a float sum over a sliding window may differ in its last bit from one sum over all its rows, but
-never between runs.
+Rows are added one after the other in the order of the stream, so how they were cut into batches
+does not show, to the bit. Panes are combined in their order when a window closes. So a float sum
+over a sliding window may differ in its last bit from one sum over all its rows, but never between
+runs.
 """
 
 from __future__ import annotations

@@ -72,13 +72,13 @@ class Aggregating(AnyStream):
                 result has the chance that its window missed some, as `chance_missing`.
                 None: when the gate has released all rows of the window.
             drift: how far an event's time may be off, either way: "5ms", or the name of a column
-                with each event's own bound in whole nanoseconds (see `clock_bound`). Each
-                aggregate x is then taken over three windows, the one as it is and those moved
-                either way by the bound: x is that of the middle one, x_mean the mean of the three,
-                x_low and x_high the least and the greatest. A result leaves later by the bound, for
-                each window of which one of the three had events; x and x_mean are null if
-                those had none. Null min and max of whole numbers make theirs float64.
-                At most half of the window. Source: [thesis] §3.2.3.1.
+                with each event's own bound in whole nanoseconds (see `clock_bound`). Each aggregate
+                x is then taken over three windows, the one as it is and those moved either way by
+                the bound. x is that of the middle one, x_mean the mean of the three, x_low and
+                x_high the least and the greatest. A result leaves later by the bound, for each
+                window of which one of the three had events. x and x_mean are null if those had
+                none. Null min and max of whole numbers make theirs float64. At most half of the
+                window. Source: [thesis] §3.2.3.1.
             replicas: the number of replicas, each with the rows of its keys; see `join`.
             name: the name of the step.
             named: column=aggregate, such as n=count().

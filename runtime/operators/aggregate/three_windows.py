@@ -7,10 +7,10 @@ middle                    ├─────────────────
 high                               ├────────────────────────────────────────────────┤
 ```
 
-An event is in the low window if its time + b is in the middle one, in the high one if its
-time − b is: so an event of each bound b goes its own way. Three states for each cell stand beside
-each other, one for each of the three; all close together, when the last of them does. With a
-bound of zero the three are one and the same. Source: [thesis] §3.2.3.1, Fig. 3.4.
+An event is in the low window if its time + b is in the middle one, in the high one if its time − b
+is. So an event of each bound b moves by its own bound. Three states for each cell stand beside each
+other, one for each of the three; all close together, when the last of them does. With a bound of
+zero the three are one and the same. Source: [thesis] §3.2.3.1, Fig. 3.4.
 """
 
 from __future__ import annotations

@@ -51,9 +51,9 @@ def evaluated(expression: Expr, batch: Batch, *, step: str, column: str | None =
     """Return the values of an expression, shape (rows,).
 
     Raises:
-        OperatorError: it could not be computed (a sum that does not fit its type); with the
-            step's name, the column to be made, the expression, and the row; or, if no single row is
-            at fault, the first rows.
+        OperatorError: it could not be computed (a sum that does not fit its type). The error has
+            the step's name, the column to be made, the expression, and the row; or, if no single
+            row is at fault, the first rows.
     """
     try:
         return expression.evaluate(batch)

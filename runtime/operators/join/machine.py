@@ -60,8 +60,8 @@ class JoinMachine(PlainOperator):
 
     A row is held until the frontier (`keep="promise"`) or the watermark (`keep="slack"`) is more
     than `within_ns` past it; it finds those rows of the other side that came before it and are
-    held. Late rows join in the same way, before the rows in order, and find rows that are ahead
-    of them too; a late row that would not be held finds nothing and is counted in `late_dropped`.
+    held. Late rows join in the same way, before the rows in order, and find rows that are ahead of
+    them too. A late row that would not be held finds nothing and is counted in `late_dropped`.
     Event and stimulus time of a pair are the later ones of its rows. Source: [mace] Def. 2.
 
     By the frontier every row finds all its partners: no row that follows is older than that, so
