@@ -88,7 +88,7 @@ class DriftMatcher:
             if due_ns is not None and due_ns >= time_ns:
                 self.waiting.add(Waits(due_ns, turn, key, one))
             else:
-                matches += self._left(Waits(time_ns, turn, key, one), is_behind=False)
+                matches += self._left(Waits(time_ns, turn, key, one), has_waited=False)
         self._forget(time_ns)
         return matches
 
@@ -198,7 +198,7 @@ class DriftMatcher:
             parts += [(event.turn, asked) for event, asked in zip(some, names, strict=True)]
         return tuple(parts)
 
-    def _left(self, one: Waits, *, is_behind: bool = True) -> list[Found]:
+    def _left(self, one: Waits, *, has_waited: bool = True) -> list[Found]:
         """Return a choice, if it is a match in some world."""
         made = one.made
         is_certain = answer(self._forbidding.case(made))
@@ -207,7 +207,7 @@ class DriftMatcher:
         return [
             Found(
                 one.due_ns,
-                is_behind,
+                has_waited,
                 one.turn,
                 one.order,
                 made.start_ns,

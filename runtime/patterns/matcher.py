@@ -215,7 +215,7 @@ class KeyMatcher(ABC):
         time_ns: int,
         window: Window | None,
         *,
-        is_behind: bool = False,
+        has_waited: bool = False,
     ) -> Found:
         turns = self.log.turns
         if self._settings.limit is not None:
@@ -224,7 +224,7 @@ class KeyMatcher(ABC):
         self._orders += 1
         key, start_ns = (0, None) if window is None else (window.key, window.start_ns)
         order = (which, key, self._orders)
-        return Found(time_ns, is_behind, turn, order, start_ns, parts, which)
+        return Found(time_ns, has_waited, turn, order, start_ns, parts, which)
 
     @abstractmethod
     def after_restore(self) -> None:

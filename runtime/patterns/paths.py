@@ -190,7 +190,7 @@ def _bars(case: Case, line: _Line) -> list[_Bar]:
                 runs.append([k])
         for run in runs:
             until = None if run[-1] == end_of_it else run[-1]
-            is_behind_all = until is None and (one.end[0], 0) >= line.until
-            if not is_behind_all:
+            is_after_all = until is None and (one.end[0], 0) >= line.until
+            if not is_after_all:
                 bars.append(_Bar(*line.stretch(one), run[0] - 1, until))
     return bars

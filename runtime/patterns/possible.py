@@ -95,7 +95,7 @@ class _Search:
         count = len(listing.needs)
         self._least = [NEVER] * (count + 1)  # of places before each
         self._most = [ALWAYS] * (count + 1)  # of places from each on
-        self.can_be = self._bounds_behind() and self._bounds_before()
+        self.can_be = self._bounds_after() and self._bounds_before()
         self._order = [*range(place, count), *range(place - 1, -1, -1)]
 
     def _bounds_before(self) -> bool:
@@ -106,7 +106,7 @@ class _Search:
             self._least[k + 1] = least
         return self._least[self._place] <= self._most[self._place + 1]
 
-    def _bounds_behind(self) -> bool:
+    def _bounds_after(self) -> bool:
         for k in range(len(self._of.needs) - 1, self._place, -1):
             most = self._open_until(k, self._most[k + 1])
             if most is None or most < self._event.begin:

@@ -166,7 +166,7 @@ class ReachMatcher(KeyMatcher):
         elif settings.selection != "first" and not self._may_leave(chain, match):
             return [], None
         turn = self.log.turns[number]
-        left = [self._made(one, which, turn, until_ns, None, is_behind=True) for one in matches]
+        left = [self._made(one, which, turn, until_ns, None, has_waited=True) for one in matches]
         for one in matches:
             self._consume(one)
         if settings.consumes or settings.selection != "each":

@@ -22,7 +22,7 @@ class Found(NamedTuple):
 
     Attributes:
         time_ns: its event time.
-        is_behind: whether it waited for the end of its scope.
+        has_waited: whether it waited for the end of its scope.
         turn: the place in the stream of its last event.
         order: among the matches of one event: the alternative, the window's key, the turn there.
         window_start_ns: the start of its window, if there are windows.
@@ -32,7 +32,7 @@ class Found(NamedTuple):
     """
 
     time_ns: int
-    is_behind: bool
+    has_waited: bool
     turn: int
     order: tuple[int, int, int]
     window_start_ns: int | None

@@ -162,7 +162,7 @@ class WindowMatcher(KeyMatcher):
                 continue  # used up, or its earlier events are
             turn = self.log.turns[number]
             for match in self._chosen(chain, number, window.low, used, self._accepts(chain)):
-                matches.append(self._made(match, which, turn, due_ns, window, is_behind=True))
+                matches.append(self._made(match, which, turn, due_ns, window, has_waited=True))
                 self._count(window)
                 if settings.consumes:
                     used.update(one for one, _, _ in match)
@@ -207,7 +207,7 @@ class WindowMatcher(KeyMatcher):
         """Return whether a window has all its matches, whatever comes, or was given up."""
         return not self._waits and self._is_full(key)
 
-    def begin_behind(self, windows: Windows, time_ns: int) -> None:
+    def continue_with(self, windows: Windows, time_ns: int) -> None:
         """Continue with windows; those that have begun by a time are given up."""
         self.windows = windows
         windows.pass_to(0, time_ns)

@@ -67,13 +67,13 @@ def found(stream: sw.Stream, *parts: sw.Part, **given: Any) -> sw.Stream:
             (),
             {"consumption": "consumed"},
             SettingError,
-            "consumption='consumed' does not go with drift=: what was used up.*leave it out",
+            "consumption='consumed' does not go with drift=: what was used up.*omit it",
         ),
         (
             (),
             {"within": None, "window": sw.tumbling("1s"), "matches": 1},
             SettingError,
-            "matches=1 does not go with drift=.*come first.*leave it out",
+            "matches=1 does not go with drift=.*come first.*omit it",
         ),
         (
             (),

@@ -74,13 +74,13 @@ class Followers(NamedTuple):
     Attributes:
         firsts: shape (pairs,), places among the first events.
         thens: shape (pairs,), places among the others.
-        is_behind: shape (pairs,), whether the latter surely follows the former.
+        surely_follows: shape (pairs,), whether the latter surely follows the former.
         done: `done` of each first event.
     """
 
     firsts: Int64Array
     thens: Int64Array
-    is_behind: BoolArray
+    surely_follows: BoolArray
     done: Moments
 
 
@@ -125,8 +125,8 @@ def followers(firsts: Events, thens: Events, done: Moments, *, most_ns: int) -> 
     may_follow = their_end.take(found) >= begin.take(pairs)
     may_follow &= thens.turns.take(found) != firsts.turns.take(pairs)
     pairs, found = pairs[may_follow], found[may_follow]
-    is_behind = their_begin.take(found) > end.take(pairs)
-    return Followers(pairs, found, is_behind, distinct.take(until))
+    surely_follows = their_begin.take(found) > end.take(pairs)
+    return Followers(pairs, found, surely_follows, distinct.take(until))
 
 
 def _ranked(*groups: Moments) -> tuple[Moments, list[Int64Array]]:

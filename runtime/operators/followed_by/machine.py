@@ -205,7 +205,7 @@ class FollowedByMachine(PlainOperator):
             np.lexsort((firsts.take(leaves), thens.take(leaves), later.take(leaves)))
         )
         firsts, thens = firsts.take(leaves), thens.take(leaves)
-        certain = found.is_behind.take(leaves)
+        certain = found.surely_follows.take(leaves)
         certain &= (apart_ns + off_ns).take(leaves) <= within_ns
         rows = self._held.rows
         assert rows is not None

@@ -59,8 +59,8 @@ class Leaving:
         distinct, places = np.unique(turns, return_inverse=True)
         rows = self._rows.at(distinct)
         stimuli = np.maximum.reduceat(rows.stimulus_time_ns.take(places), begins)
-        is_behind = np.array([one.is_behind for one in found])
-        stimuli[is_behind] = np.maximum(stimuli[is_behind], watermark_stimulus_ns)
+        has_waited = np.array([one.has_waited for one in found])
+        stimuli[has_waited] = np.maximum(stimuli[has_waited], watermark_stimulus_ns)
         marks = None
         if rows.marks is not None:
             marks = np.bitwise_or.reduceat(rows.marks.take(places), begins)

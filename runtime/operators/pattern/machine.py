@@ -176,7 +176,7 @@ class PatternMachine(PlainOperator):
         matches += self._matchers.decided(self._passed_ns)
         if self._shedding is not None:
             self._learn(self._shedding)
-        matches.sort(key=lambda one: (one.time_ns, one.is_behind, one.turn, one.order))
+        matches.sort(key=lambda one: (one.time_ns, one.has_waited, one.turn, one.order))
         rows_out = self._leaving.rows_of(matches, released.watermark_stimulus_ns)
         self._forget()
         self._check_size()

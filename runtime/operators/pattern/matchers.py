@@ -224,7 +224,7 @@ class Matchers:
         if self._cut_ns is not None and isinstance(matcher, WindowMatcher):
             before = matcher if one is None else one
             assert isinstance(before, WindowMatcher)
-            matcher.begin_behind(before.windows, self._cut_ns)
+            matcher.continue_with(before.windows, self._cut_ns)
         return matcher
 
     def decided(self, passed_ns: int) -> list[Found]:
