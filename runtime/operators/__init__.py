@@ -1,12 +1,12 @@
-"""Operators: what a flow does to rows. Each is a folder, and a line in `registry.py`.
+"""Operators change, drop and combine rows: each is a folder, and a line in `registry.py`.
 
-| in a folder | what it has |
+| in a folder | contents |
 | --- | --- |
-| `step.py` | what it is to the flow: frozen settings, and all that the plan asks of a step |
-| `machine.py` | what it does to rows, behind a gate or to each alone |
-| `stream.py` | the method by which a stream gets it |
+| `step.py` | the step of the flow: frozen settings, and the answers that the plan needs |
+| `machine.py` | the machine that works on rows, after a gate or on each row alone |
+| `stream.py` | the method of a stream that adds the step |
 
-What they share is in `ground/`. How one is added is in docs/operators.md.
+Shared code is in `ground/`. docs/operators.md says how to add an operator.
 """
 
 from slackwater.runtime.operators.aggregate import (

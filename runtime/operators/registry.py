@@ -1,7 +1,7 @@
-"""All operators there are: a line for each method by which a stream gets one.
+"""The registry of operators: a line for each method by which a stream gets one.
 
-An operator is its folder and its line here. What it is to the plan its step says
-(`runtime/plan/step.py`), what its machine promises `runtime/operators/ground/contract.py`.
+An operator is its folder and its line here. Its step says what the plan needs
+(`runtime/plan/step.py`), its machine keeps the contract in `runtime/operators/ground/contract.py`.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ class StreamMethods(
     Processing,
     AnyStream,
 ):
-    """What every stream can become."""
+    """The operators of a stream."""
 
 
 class FlowMethods(
     FlowMerging,
 ):
-    """What several streams of a flow can become."""
+    """The operators of several streams of a flow."""
 
 
 ENTRIES: dict[type[Step], Entry] = {
@@ -59,17 +59,19 @@ ENTRIES: dict[type[Step], Entry] = {
 
 
 def make_operator(step: Step, *, most_kept_rows: int = Limits.most_kept_rows) -> Operator:
-    """Return a fresh machine for a step behind a gate.
+    """Return a fresh machine for a step after a gate.
 
     Args:
-        step: what it does.
+        step: the step of the machine.
         most_kept_rows: see Limits.
 
     Raises:
         FlowError: a step of another kind.
     """
-    made: Operator = _entry_of(step, is_each_row=False).machine(step, most_kept_rows=most_kept_rows)
-    return made
+    machine: Operator = _entry_of(step, is_each_row=False).machine(
+        step, most_kept_rows=most_kept_rows
+    )
+    return machine
 
 
 def make_stateless(step: Step) -> Stateless:
@@ -78,8 +80,8 @@ def make_stateless(step: Step) -> Stateless:
     Raises:
         FlowError: a step of another kind.
     """
-    made: Stateless = _entry_of(step, is_each_row=True).machine(step)
-    return made
+    machine: Stateless = _entry_of(step, is_each_row=True).machine(step)
+    return machine
 
 
 def _entry_of(step: Step, *, is_each_row: bool) -> Entry:

@@ -1,1 +1,1 @@
-"""Patterns of events: how they are written, what they mean, how they are found."""
+"""Patterns of events: how they are written, what they mean, how matches are found."""

@@ -1,11 +1,11 @@
-"""Assignment of events to the things that a place asks for: each event to another one.
+"""An assignment gives each event of a place a different thing asked for there.
 
 ```
 all_of(A, B)    x fits A and B, y fits A      x is B, y is A
 ```
 
 A set of events may be together if an assignment exists. Such sets are the independent sets of a
-matroid (a transversal one), so what is taken greedily, in any order, is never too little.
+matroid (a transversal one), so a greedy choice, in any order, is never too small.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from functools import lru_cache
 from typing import Any, TypeAlias
 
 Label: TypeAlias = Any
-"""Of an event: the numbers of what it fits, ascending in their order; or a value of a column."""
+"""An event's label: the numbers of what it fits, ascending in their order; or a column's value."""
 Together: TypeAlias = Any
 """Labels that are together: sorted numbers, or a frozenset of values."""
 
@@ -24,7 +24,7 @@ NO_VALUES: frozenset[Any] = frozenset()
 
 
 def with_label(state: Together, label: Label) -> Together | None:
-    """Return labels with one more; None: they cannot be together."""
+    """Return labels with one more; None if they cannot be together."""
     if isinstance(state, frozenset):
         return None if label in state else state | {label}
     return _with_fits(state, label)
@@ -45,14 +45,14 @@ def assignable(choices: tuple[tuple[int, ...], ...]) -> bool:
     """Return whether each can have one of its choices, all different."""
     if all(len(some) == 1 for some in choices):
         return len(set(choices)) == len(choices)
-    taken: dict[int, int] = {}
+    owners: dict[int, int] = {}
 
     def place(one: int, tried: set[int]) -> bool:
         for choice in choices[one]:
             if choice not in tried:
                 tried.add(choice)
-                if choice not in taken or place(taken[choice], tried):
-                    taken[choice] = one
+                if choice not in owners or place(owners[choice], tried):
+                    owners[choice] = one
                     return True
         return False
 
@@ -61,16 +61,16 @@ def assignable(choices: tuple[tuple[int, ...], ...]) -> bool:
 
 @lru_cache(maxsize=1 << 14)
 def assigned(choices: tuple[tuple[int, ...], ...]) -> tuple[int, ...] | None:
-    """Return what each has: the first one the first of its choices that the others allow, and on.
+    """Return the assignment in which the first has its first possible choice, and so on.
 
-    None: there is no assignment.
+    None if no assignment exists.
     """
     if not assignable(choices):
         return None
-    found: list[tuple[int, ...]] = list(choices)
+    things: list[tuple[int, ...]] = list(choices)
     for i, some in enumerate(choices):
-        found[i] = next((one,) for one in some if _allows(found, i, one))
-    return tuple(one for (one,) in found)
+        things[i] = next((one,) for one in some if _allows(things, i, one))
+    return tuple(one for (one,) in things)
 
 
 def _allows(choices: Sequence[tuple[int, ...]], i: int, one: int) -> bool:

@@ -1,4 +1,4 @@
-"""A choice of events, what may not come between them, and what they have to lie in."""
+"""A case is a choice of events, its scope, and the events barred from it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TypeAlias
 from slackwater.runtime.patterns.stamped import ABOVE, BELOW, Moment, Stamped
 
 Choice: TypeAlias = tuple[tuple[Stamped, ...], ...]
-"""Of each place its events; among those of one place any order will do."""
+"""The events of each place; those of one place may be in any order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,14 +22,17 @@ class Edges:
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """From the first event of a match on, so long; its end is in it."""
+    """A stretch from the first event of a match on; its end is in it."""
 
     span_ns: int
 
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """From an event on, so long; its end is not in it. The event may be of the match."""
+    """A window that an event opens; its end is not in it.
+
+    The event may be of the match.
+    """
 
     by: Stamped
     span_ns: int
@@ -40,25 +43,25 @@ Scope: TypeAlias = Edges | Stretch | Opened
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """What is asked.
+    """A case asks whether a choice is a match.
 
     Attributes:
         places: the choice.
-        barred: of each place what may not come between the place before and it; of the first: none.
-        behind: what may not come from the last event to the end of the scope.
-        scope: what it lies in.
+        barred: the events that may not come before each place, after the one before; none of the
+            first.
+        barred_after: the events that may not come from the last event to the end of the scope.
+        scope: the scope of the choice.
 
-    What is barred has no event of the choice.
+    No event of the choice is barred.
     """
 
     places: Choice
     barred: tuple[tuple[Stamped, ...], ...]
-    behind: tuple[Stamped, ...]
+    barred_after: tuple[Stamped, ...]
     scope: Scope
 
     @property
-    def all_events(self) -> list[Stamped]:
-        """All of the choice."""
+    def all_events(self) -> list[Stamped]:  # noqa: D102
         return [one for some in self.places for one in some]
 
     @property
@@ -73,10 +76,10 @@ class Case:
 
 
 def latest_begin(events: Iterable[Stamped]) -> Moment:
-    """Return from when on all of them may have happened."""
+    """Return the earliest moment at which all of them may have happened."""
     return max(one.begin for one in events)
 
 
 def earliest_end(events: Iterable[Stamped]) -> Moment:
-    """Return until when none of them need have happened."""
+    """Return the latest moment at which none of them need have happened."""
     return min(one.end for one in events)

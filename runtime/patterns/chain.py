@@ -1,4 +1,4 @@
-"""The lists of one sequence: for each place the events that end a match of all places so far.
+"""A chain has a sequence's lists: for each place, events that end a match.
 
 ```
 seq(A, B, C)    events   1:A  2:A  3:B  4:A  5:C  6:B  7:C
@@ -7,9 +7,9 @@ place B         3 6      latest start  2 4          3 follows 1 and 2, so at bes
 place C         5 7      latest start  2 4          5 ends a match of every scope from 1 or 2 on
 ```
 
-Both rows of a place ascend, so what a scope may use of a place is one range of its list. An event
-that is used up leaves the lists; what followed it follows the one before it then, or nothing.
-Source: the compact form of partial matches of Bucchi et al., CORE, PVLDB 15 (2022), §5, in
+Both rows of a place ascend, so the part of a place that a scope may use is one range of its list.
+An event that is used up leaves the lists; what followed it follows the one before it then, or
+nothing. Source: the compact form of partial matches of Bucchi et al., CORE, PVLDB 15 (2022), §5, in
 lists in place of union nodes.
 """
 
@@ -24,7 +24,7 @@ from slackwater.runtime.patterns.several import Several
 
 
 class Ends(NamedTuple):
-    """Events of one place, each the end of a match of all places up to it."""
+    """Events of one place, each the end of a match of all places so far."""
 
     at: list[int]
     """Their numbers, ascending."""
@@ -33,14 +33,12 @@ class Ends(NamedTuple):
     since: list[int]
     """The greatest number that its own place begins with then, ascending."""
 
-    def add(self, number: int, start: int, since: int) -> None:
-        """Take the next one."""
+    def add(self, number: int, start: int, since: int) -> None:  # noqa: D102
         self.at.append(number)
         self.start.append(start)
         self.since.append(since)
 
-    def cut(self, begin: int, end: int) -> None:
-        """Let some go."""
+    def cut(self, begin: int, end: int) -> None:  # noqa: D102
         del self.at[begin:end], self.start[begin:end], self.since[begin:end]
 
 
@@ -48,16 +46,16 @@ class Chain:
     """The lists of one sequence in the events of one key.
 
     Attributes:
-        rules: of the sequence.
-        ends: of each place.
-        copies: of each place that is repeated the ends of its first, second, … time, as often as
-            it comes at least; the last of them are the place's ends.
-        fit: of each place that is repeated all events that fit it.
-        several: of each place that takes several in any order.
-        barred: of each place the numbers of what may not come in front of it.
-        after: numbers of what may surely not come behind the last event.
-        watched: {what is asked: numbers of what fits it}, of what may perhaps not come: if a
-            predicate that reads earlier events is true of it.
+        rules: the rules of the sequence.
+        ends: the ends of each place.
+        copies: for each place that is repeated, the ends of its first, second, … time, as often as
+            it must be repeated; the last of them are the place's ends.
+        fit: for each place that is repeated, all events that fit it.
+        several: the events of each place that takes several in any order.
+        barred: for each place, the numbers of events that may not come before it.
+        after: numbers of events that may surely not come after the last event.
+        watched: {number in the pattern: numbers of events that fit it}, of events that may not come
+            if a predicate that reads earlier events is true of them.
         used: numbers of events that are used up and still bar: they stand at no place.
     """
 
@@ -91,19 +89,19 @@ class Chain:
         self.used: set[int] = set()
 
     def take(self, number: int, roles: Roles, values: dict[str, Any] | None) -> int | None:
-        """Take an event; return the latest start of the matches that it ends, if it ends any.
+        """Take an event; return the latest start of the matches that it ends, if any.
 
         Constant time for each place that it fits (amortised).
 
         Args:
             number: greater than all before.
-            roles: what it is to the sequence.
+            roles: its roles in the sequence.
             values: {column: value} of the columns that must differ.
         """
         rules = self.rules
         last = len(rules.places) - 1
         ended = None
-        for k in roles.places:  # the last place first: no event stands behind itself
+        for k in roles.places:  # the last place first: no event stands after itself
             kind = rules.kinds[k]
             since = number
             if kind is Kind.ANY:
@@ -138,22 +136,22 @@ class Chain:
             self.watched[asked].append(number)
 
     def remove(self, gone: Collection[int]) -> None:
-        """Let go of events that are used up; those that bar go on to do so.
+        """Remove events that are used up; those that bar continue to do so.
 
         What followed one of them follows the one before it now, or nothing, and then goes, too. So
         only what lies between it and the next of its place changes.
         """
-        changed: list[int] = []  # numbers of what went, or begins elsewhere, of the list before
+        changed: list[int] = []  # numbers that left the list before, or begin elsewhere in it
         for k, (copies, kind) in enumerate(zip(self.copies, self.rules.kinds, strict=True)):
-            taken: list[int] = []
+            gone_here: list[int] = []
             if kind is Kind.ANY:
                 several = self.several[k]
-                taken = [number for number in gone if several.has(number)]
-                several.remove(taken)
+                gone_here = [number for number in gone if several.has(number)]
+                several.remove(gone_here)
             elif kind is Kind.REPEATED:
                 self._remove_fit(k, gone)
             for j in range(len(copies)):
-                changed = self._mended(k, j, gone, changed, taken)
+                changed = self._mended(k, j, gone, changed, gone_here)
 
     def _remove_fit(self, k: int, gone: Collection[int]) -> None:
         fit = self.fit[k]
@@ -171,12 +169,12 @@ class Chain:
     # -- where a match begins -------------------------------------------------------------
 
     def _start(self, k: int, j: int, number: int, since: int) -> int | None:
-        """Return the latest start of what an event may follow: all before the j-th time of place k.
+        """Return the latest start that an event may follow, before place k's j-th time.
 
         Args:
             k: the place.
             j: how often it came before.
-            number: of the event.
+            number: the number of the event.
             since: what comes before lies before this.
         """
         if j:
@@ -192,7 +190,7 @@ class Chain:
         return before.start[newest - 1]
 
     def _is_between(self, k: int, j: int, after: int, number: int) -> bool:
-        """Return whether something lies before the j-th time of a place that must not."""
+        """Return whether a barred event lies before the j-th time of a place."""
         if j and not self.rules.is_strict[k]:
             return False
         bars = self.fit[k] if j else self.barred[k]
@@ -202,7 +200,7 @@ class Chain:
         return newest > 0 and bars[newest - 1] > after
 
     def _once_more(self, k: int, own: int, number: int) -> int | None:
-        """Return the start of what stands at index `own` of a place, which is repeated once more.
+        """Return the start of a repeated place's event `own` if it comes once more.
 
         Barred as the first time, but once more is no harm.
         """
@@ -227,27 +225,27 @@ class Chain:
     def _mended(
         self, k: int, j: int, gone: Collection[int], changed: list[int], taken: list[int]
     ) -> list[int]:
-        """Mend one list; return the numbers of what went of it, or begins elsewhere.
+        """Mend one list; return the numbers that left it, or begin elsewhere.
 
         Args:
             k: the place.
             j: which time of it.
-            gone: what is used up.
+            gone: the events that are used up.
             changed: the same, of the list before.
-            taken: what is gone of a place that takes several.
+            taken: the events that are gone of a place that takes several.
         """
         ends = self.copies[k][j]
         at = ends.at
-        found: list[int] = []
+        mended: list[int] = []
         for number in gone:
             place = bisect_left(at, number)
             if place < len(at) and at[place] == number:
                 del at[place], ends.start[place], ends.since[place]
-                found.append(number)
+                mended.append(number)
         if not changed and not taken and self.rules.kinds[k] is not Kind.REPEATED:
-            return found if len(found) < 2 else sorted(found)
+            return mended if len(mended) < 2 else sorted(mended)
         may_repeat = self.rules.kinds[k] is Kind.REPEATED and ends is self.ends[k]
-        for begin, end in self._touched(k, j, changed, taken, found if may_repeat else []):
+        for begin, end in self._touched(k, j, changed, taken, mended if may_repeat else []):
             place, stop = begin, end
             while place < min(stop, len(ends.at)):
                 number = ends.at[place]
@@ -264,36 +262,36 @@ class Chain:
                 else:
                     place += 1
                     continue
-                found.append(number)
+                mended.append(number)
                 if may_repeat:  # the next one may have followed it
                     stop = max(stop, place + 1)
-        return sorted(set(found)) if len(found) > 1 else found
+        return sorted(set(mended)) if len(mended) > 1 else mended
 
     def _touched(
         self, k: int, j: int, changed: list[int], taken: list[int], own: list[int]
     ) -> list[tuple[int, int]]:
-        """Return which stretches of a list may change, the last one first."""
+        """Return the stretches of a list that may change, the last one first."""
         ends = self.copies[k][j]
         before = self.copies[k][j - 1] if j else self.ends[k - 1] if k else None
-        found: list[tuple[int, int]] = []
+        stretches: list[tuple[int, int]] = []
         for number in changed if before is not None else ():
             assert before is not None
             begin = bisect_right(ends.since, number)
             after = bisect_right(before.at, number)
             is_last = after == len(before.at)
             end = len(ends.at) if is_last else bisect_right(ends.since, before.at[after])
-            found.append((begin, end))
+            stretches.append((begin, end))
         for number in taken:
             begin = bisect_left(ends.at, number)
-            found.append((begin, max(begin, bisect_right(ends.since, number))))
+            stretches.append((begin, max(begin, bisect_right(ends.since, number))))
         for number in own:
             begin = bisect_left(ends.at, number)
-            found.append((begin, begin + 1))
-        found = [one for one in found if one[0] < one[1]]
-        if len(found) < 2:
-            return found
+            stretches.append((begin, begin + 1))
+        stretches = [one for one in stretches if one[0] < one[1]]
+        if len(stretches) < 2:
+            return stretches
         joined: list[tuple[int, int]] = []
-        for begin, end in sorted(found):
+        for begin, end in sorted(stretches):
             if joined and begin <= joined[-1][1]:
                 joined[-1] = joined[-1][0], max(end, joined[-1][1])
             else:
@@ -307,10 +305,10 @@ class Chain:
         return place < len(ends.at) and ends.at[place] == number and ends.start[place] >= low
 
     def forget(self, below: int) -> None:
-        """Let go of events with lower numbers: no scope reaches back to them."""
+        """Drop events with lower numbers: no scope reaches back to them."""
         for k, copies in enumerate(self.copies):
             for copy in copies:
-                copy.cut(0, bisect_left(copy.start, below))  # begins there, and so lies there
+                copy.cut(0, bisect_left(copy.start, below))  # its match begins there
             del self.fit[k][: bisect_left(self.fit[k], below)]
             self.several[k].forget(below)
             bars = self.barred[k]

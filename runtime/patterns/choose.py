@@ -1,9 +1,10 @@
-"""Which matches end with an event: listed from the last event back, or from the first one on.
+"""A Listing yields the matches that end with an event.
 
-A match is a tuple of parts (number of the event, its place, number of what it is there). `back`
-yields them the greatest first, compared from the last event back; `least` finds the least one,
-compared from the first event on. The lists of a `Chain` say which events can be at a place, so
-that, but for conditions, nearly nothing is tried in vain.
+They are listed from the last event back, or from the first one on. A match is a tuple of parts
+(number of the event, its place, its number in the pattern). `back` yields them the greatest first,
+compared from the last event back; `least` finds the least one, compared from the first event on.
+The lists of a `Chain` say which events can be at a place, so that, but for conditions, nearly
+nothing is tried in vain.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ class Listing(Ending):
                 yield match
 
     def _back_of_ones(self, end: Part) -> Iterator[Match]:
-        """Yield the same where each place has one event, and there is no condition."""
+        """Yield them where each place has one event, without conditions."""
         last, chain = self.last, self.chain
         if not last:
             yield (end,)
@@ -64,8 +65,8 @@ class Listing(Ending):
                 is_new = False
 
     def _back(self, end: Part) -> Iterator[Match]:
-        # A stack, not recursion: a match may have thousands of events. Matches are kept back to
-        # front, so that one more costs no copy but when it leaves.
+        # A stack, not recursion: a match may have thousands of events. Matches are kept in reverse,
+        # so that another part costs no copy until the match leaves.
         has_conditions = bool(self.chain.rules.conditions)
         first = Step(None, end, 1, self._beside(None, end))
         stack = [(first, self._options_back(first))]
@@ -89,12 +90,11 @@ class Listing(Ending):
         return merged(self._more_back(step), before)
 
     def _is_full(self, step: Step) -> bool:
-        """Return whether its place has all that it needs."""
         place = self.chain.rules.places[step.part[1]]
         return step.taken >= (place.count if place.is_any else place.least)
 
     def _more_back(self, step: Step) -> Iterator[Part]:
-        """Yield what else may stand at a place, in front of an event of it; the latest first."""
+        """Yield parts that may stand before an event at its place; the latest first."""
         rules, chain = self.chain.rules, self.chain
         number, k, _ = step.part
         place, kind = rules.places[k], rules.kinds[k]
@@ -121,13 +121,12 @@ class Listing(Ending):
                     return
 
     def _before(self, number: int, k: int) -> Iterator[Part]:
-        """Yield what the place before may end with, in front of the first event of place k."""
         begin, end = self._range_back(number, k)
         for one in self.sifted(k - 1, begin, end, is_back=True):
             yield self.part(one, k - 1)
 
     def _range_back(self, number: int, k: int) -> tuple[int, int]:
-        """Return the same as `range_before`, without matches that begin too late."""
+        # Matches that begin too late are left out.
         begin, end = self.range_before(number, k)
         if k == 1 and self.latest is not None and self.chain.rules.kinds[0] is Kind.ONE:
             end = min(end, bisect_right(self.chain.ends[0].at, self.latest))
@@ -136,7 +135,7 @@ class Listing(Ending):
     # -- from the first event on ----------------------------------------------------------
 
     def least(self) -> Match | None:
-        """Return the least, compared from the first event on; None: there is none."""
+        """Return the least match, compared from the first event on; None without matches."""
         if self.is_free and self.chain.rules.is_single:
             kind = self.chain.rules.kinds[self.last]
             if kind is not Kind.REPEATED or not self.chain.rules.is_strict[self.last]:
@@ -144,21 +143,22 @@ class Listing(Ending):
         return self._least_tried()
 
     def _least_single(self, kind: Kind) -> Match | None:
-        """Return the least where each place but the last has one event.
+        """Return the least match where each place but the last has one event.
 
-        What an event may follow is a range of the list before, and both of its ends ascend with the
-        event. So the earliest of each range, from the last event back, is the least match.
+        The events that an event may follow are a range of the list before, and both ends of the
+        range ascend with the event. So the earliest of each range, from the last event back, is the
+        least match.
         """
         last, chain = self.last, self.chain
-        behind: list[int] = [self.end]
+        last_ones: list[int] = [self.end]
         if kind is Kind.REPEATED:
             first = chain.copies[last][0]
             begin = first.at[bisect_left(first.start, self.low)]
             fit, most = chain.fit[last], chain.rules.places[last].most
             some = fit[bisect_left(fit, begin) : bisect_left(fit, self.end)]
-            behind = [*(some if most is None else some[: most - 1]), self.end]
+            last_ones = [*(some if most is None else some[: most - 1]), self.end]
         parts: list[Part] = []
-        number = behind[0]
+        number = last_ones[0]
         if kind is Kind.ANY:
             ends = chain.ends[last]
             number = ends.since[bisect_left(ends.at, self.end)]
@@ -173,15 +173,15 @@ class Listing(Ending):
             place, several = chain.rules.places[last], chain.several[last]
             state = with_label(several.nothing, self.label(self.end, last))
             after = parts[-1][0] if parts else self.low - 1
-            behind = several.taken(after, self.end, state, place.count - 1)
-            if len(behind) < place.count - 1:
+            last_ones = several.taken(after, self.end, state, place.count - 1)
+            if len(last_ones) < place.count - 1:
                 return None
-            behind = [*behind, self.end]
-        parts += [self.part(one, last) for one in behind]
+            last_ones = [*last_ones, self.end]
+        parts += [self.part(one, last) for one in last_ones]
         return self.named(tuple(parts))
 
     def _least_tried(self) -> Match | None:
-        """Return the least: tried from the first event on, but not twice from the same part."""
+        """Return the least match: tried from the first event on, each part once."""
         dead: set[tuple[int, int, int, Together]] = set()
         has_conditions = bool(self.chain.rules.conditions)
         stack: list[tuple[Step | None, Iterator[Part]]] = [(None, self._on(self.low - 1, 0))]
@@ -213,7 +213,7 @@ class Listing(Ending):
         return merged(self._more_on(step), on, is_ascending=True)
 
     def _more_on(self, step: Step) -> Iterator[Part]:
-        """Yield what else may stand at a place, behind an event of it; the earliest first."""
+        """Yield parts that may stand after an event at its place; the earliest first."""
         rules, chain = self.chain.rules, self.chain
         number, k, _ = step.part
         place, kind = rules.places[k], rules.kinds[k]
@@ -233,7 +233,7 @@ class Listing(Ending):
                     return
 
     def _on(self, number: int, k: int) -> Iterator[Part]:
-        """Yield what a place may begin with, behind the last event of the place before it."""
+        """Yield parts that a place may begin with, after the place before it."""
         rules, chain = self.chain.rules, self.chain
         kind, place = rules.kinds[k], rules.places[k]
         if kind is Kind.ANY:
@@ -269,7 +269,7 @@ class Listing(Ending):
 
     @cached_property
     def _floors(self) -> list[int]:
-        """Of each place the least number that its first event may have, as far as that is known."""
+        """The least number, as far as known, of the first event of each place."""
         rules, chain = self.chain.rules, self.chain
         floors = [self.low] * len(rules.places)
         number = self.end
@@ -293,12 +293,12 @@ class Listing(Ending):
         return floors
 
     def _may_close(self, number: int, k: int, labels: Together, left: int) -> bool:
-        """Return whether a place that takes several can be filled up behind an event of it.
+        """Return whether a place that takes several can be filled after an event.
 
         Args:
-            number: of the event.
+            number: the number of the event.
             k: the place.
-            labels: of what stands there, the event included.
+            labels: the labels of the events there, this event included.
             left: how many are missing.
         """
         several, alive = self.chain.several[k], self._alive[k]
@@ -314,13 +314,13 @@ class Listing(Ending):
                 continue
             seen.add(label)
             more = with_label(labels, label)
-            if more is not None:  # what an earlier end of it allows this one allows, too
+            if more is not None:  # an earlier end allows fewer labels than this one
                 return len(several.taken(number, one, more, left - 1)) == left - 1
         return False
 
     @cached_property
     def _alive(self) -> list[list[int]]:
-        """Of each place the events that may be its last one, so that a match ends with `end`.
+        """The events of each place that may be its last in a match.
 
         Exact where each place has one event; else there may be more.
         """
@@ -341,7 +341,7 @@ class Listing(Ending):
         return alive
 
     def _firsts(self, k: int, alive: list[int]) -> list[int]:
-        """Return what a place may begin with that ends with one of these."""
+        """Return the events that may begin a place that ends with one of these."""
         kind, place = self.chain.rules.kinds[k], self.chain.rules.places[k]
         if kind is Kind.ONE or not alive:
             return alive
@@ -358,7 +358,7 @@ class Listing(Ending):
     # -- steps ---------------------------------------------------------------------------
 
     def _beside(self, step: Step | None, part: Part) -> Together:
-        """Return the labels of a place with one more; of a place of one kind: none."""
+        """Return the labels of a place with another; empty for a single kind."""
         number, k, _ = part
         if self.chain.rules.kinds[k] is not Kind.ANY:
             return ()
@@ -368,7 +368,6 @@ class Listing(Ending):
         return with_label(state, self.label(number, k))
 
     def _with(self, step: Step | None, part: Part) -> Step:
-        """Return a step with one more part, at its own place or another one."""
         is_same = step is not None and step.part[1] == part[1]
         taken = step.taken + 1 if step is not None and is_same else 1
         return Step(step, part, taken, self._beside(step, part))

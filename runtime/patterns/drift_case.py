@@ -1,4 +1,4 @@
-"""What may forbid a choice of events, and until when that may come."""
+"""Forbidding finds the events that may forbid a choice, and their last time."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ class Made(NamedTuple):
     """A choice in a scope.
 
     Attributes:
-        line: of what.
-        choice: without what opens the scope, if that stands in front.
-        scope: what it lies in.
+        line: the line of the choice.
+        choice: without the event that opens the scope, if that stands in front.
+        scope: the scope of the choice.
         window: its key; 0 without windows.
-        start_ns: of the window.
+        start_ns: the start of the window.
     """
 
     line: Line
@@ -31,14 +31,14 @@ class Made(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Forbidding:
-    """Looks for what may not come, in the events of one key."""
+    """Forbidding looks for barred events among the events of one key."""
 
     layout: DriftLayout
     lanes: list[Lane]
     holds: HoldsOfTurns
 
     def due_ns(self, made: Made) -> int | None:
-        """Return the last time at which something may come that forbids it; None: at no time."""
+        """Return the last time at which an event may forbid a choice; None without bars."""
         line, most_ns = made.line, self.layout.most_ns
         due = []
         if most_ns:  # else what comes later is later
@@ -51,7 +51,7 @@ class Forbidding:
         return max(due, default=None)
 
     def case(self, made: Made) -> Case:
-        """Return what is to be asked of a choice, when all has come that may forbid it."""
+        """Return the case of a choice, when all events that may forbid it have come."""
         line, choice = made.line, made.choice
         if not line.waits:
             return Case(choice, ((),) * len(choice), (), made.scope)
@@ -62,22 +62,21 @@ class Forbidding:
             since_ns = max(one.begin[0] for one in choice[k - 1]) - self.layout.most_ns
             until_ns = min(one.end[0] for one in choice[k]) + self.layout.most_ns
             barred[k] |= self._those(asked, self.lanes[lane].between(since_ns, until_ns), named)
-        behind: dict[int, Stamped] = {}
+        barred_after: dict[int, Stamped] = {}
         for asked, lane in line.ends:
             since_ns = max(one.begin[0] for one in choice[-1]) - self.layout.most_ns
             until_ns = _end_ns(made) + self.layout.most_ns
-            behind |= self._those(asked, self.lanes[lane].between(since_ns, until_ns), named)
+            barred_after |= self._those(asked, self.lanes[lane].between(since_ns, until_ns), named)
         return Case(
             choice,
             tuple(_without(own, some) for some in barred),
-            _without(own, behind),
+            _without(own, barred_after),
             made.scope,
         )
 
     def _those(
         self, asked: int | None, events: list[Stamped], named: dict[str, int]
     ) -> dict[int, Stamped]:
-        """Return {turn: event} of those of which it is true that they are what is asked."""
         return {
             one.turn: one for one in events if asked is None or self.holds(asked, one.turn, named)
         }

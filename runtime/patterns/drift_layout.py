@@ -1,4 +1,4 @@
-"""What a pattern asks for where clocks may be off, worked out once for all keys."""
+"""A layout compiles a pattern for clocks that may be off, once for all keys."""
 
 from __future__ import annotations
 
@@ -16,17 +16,18 @@ from slackwater.runtime.patterns.stamped import Stamped
 
 @dataclass(frozen=True, eq=False)
 class Line:
-    """One thing that is looked for: the places of a sequence, perhaps an opener in front.
+    """A line is the places of a sequence, perhaps with an opener in front.
 
     Attributes:
         which: the number of the alternative.
-        rules: of it.
-        shift: how many places stand in front of it: 1 with an opener, else 0.
-        needs: of each place, that of the opener too.
-        lanes: of each of these places the lane of the events that fit it.
-        bars: what may not come in front of a place of the sequence: the place, what is asked if
-            that reads earlier events, and the lane.
-        ends: what may not come behind it: likewise.
+        rules: the rules of the alternative.
+        shift: the number of places in front of it: 1 with an opener, else 0.
+        needs: the needs of each place, also of the opener.
+        lanes: the lane of the events that fit each of these places.
+        bars: what may not come before a place of the sequence: the place, its number in the pattern
+            if it reads earlier events, and the lane.
+        ends: what may not come after the line: its number in the pattern if it reads earlier
+            events, and the lane.
     """
 
     which: int
@@ -39,39 +40,37 @@ class Line:
 
     @cached_property
     def conditions(self) -> tuple[Condition, ...]:
-        """Predicates over earlier events, of events of the choice."""
+        """The predicates of places that read earlier events."""
         return tuple(one for one in self.rules.conditions if not one.is_bar)
 
     @cached_property
     def barred_places(self) -> tuple[int, ...]:
-        """The places of the sequence in front of which something may not come."""
+        """The places of the sequence before which an event is barred."""
         return tuple(sorted({place for place, _, _ in self.bars}))
 
     @property
-    def has_end(self) -> bool:
-        """Whether something may not come behind it."""
+    def has_end(self) -> bool:  # noqa: D102
         return bool(self.ends)
 
     @property
     def waits(self) -> bool:
-        """Whether what has yet to come may forbid a match."""
+        """Whether an event that has yet to come may forbid a match."""
         return bool(self.bars or self.ends)
 
 
 @dataclass(frozen=True, eq=False)
 class DriftLayout:
-    """Lanes, and what is looked for in them; shared by all keys.
+    """Lanes, and the lines that are looked for in them; shared by all keys.
 
-    A lane has the events that fit one of some things, and perhaps one more; those of lane 0 are all
-    there are.
+    A lane has the events that fit at least one number of a set, and perhaps one more; lane 0 has
+    all events.
 
     Attributes:
         most_ns: clocks are off by no more.
-        scope: what a match lies in; it goes by time.
-        lanes: of each lane of which numbers an event of it fits one, and what it fits, too; of lane
-            0: nothing in particular.
-        lines: what is looked for: each alternative, and once more with what opens windows in front,
-            if windows are opened by events.
+        scope: the scope of a match, by time.
+        lanes: the set of numbers of each lane, and the further number; lane 0 has none.
+        lines: each alternative, and once more with the opener of windows in front, if windows are
+            opened by events.
     """
 
     most_ns: int
@@ -82,11 +81,11 @@ class DriftLayout:
 
     def lanes_of(self, fits: tuple[int, ...]) -> tuple[int, ...]:
         """Return the lanes that an event is in."""
-        found = self._found.get(fits)
-        if found is None:
+        lanes = self._found.get(fits)
+        if lanes is None:
             if len(self._found) >= MOST_ROLES:
                 self._found.clear()
-            found = (
+            lanes = (
                 0,
                 *(
                     i
@@ -94,8 +93,8 @@ class DriftLayout:
                     if not some.isdisjoint(fits) and (also is None or also in fits)
                 ),
             )
-            self._found[fits] = found
-        return found
+            self._found[fits] = lanes
+        return lanes
 
     def since_ns(self, event: Stamped) -> int:
         """Return the beginning of the first window that an event may be in."""
@@ -106,12 +105,12 @@ class DriftLayout:
 
     @property
     def waits(self) -> bool:
-        """Whether what has yet to come may forbid a match."""
+        """Whether an event that has yet to come may forbid a match."""
         return any(one.waits for one in self.lines)
 
     @cached_property
     def span_ns(self) -> int:
-        """An event is at most so far behind another of its match."""
+        """The most distance of two events of a match."""
         scope = self.scope
         if isinstance(scope, TimeWindows):
             return scope.size_ns - 1
@@ -121,27 +120,27 @@ class DriftLayout:
 
     @cached_property
     def held_ns(self) -> int:
-        """How long an event may be needed behind its time.
+        """The time for which an event may be needed after its own.
 
-        A match spans `span_ns`, and by clocks two bounds more; one that waits for what is barred
+        A match spans `span_ns`, and by clocks two bounds more; one that waits for barred events
         does so for two bounds, and looks two further back.
         """
         return self.span_ns + (6 if self.waits else 2) * self.most_ns
 
 
 def layout_of(rules: tuple[Rules, ...], scope: Within | WindowRule, most_ns: int) -> DriftLayout:
-    """Return what is looked for.
+    """Return the layout of a pattern.
 
     Args:
-        rules: of each alternative.
-        scope: what a match lies in; it goes by time.
+        rules: the rules of each alternative.
+        scope: the scope of a match, by time.
         most_ns: clocks are off by no more.
     """
     made = _Lanes()
     lines = [_line(made, which, one) for which, one in enumerate(rules)]
     if isinstance(scope, OpenedWindows):
-        behind = [_behind_opener(made, one, scope.asked) for one in lines]
-        lines = [*(_from_opener(made, one, scope.asked) for one in lines), *behind]
+        later = [_after_opener(made, one, scope.asked) for one in lines]
+        lines = [*(_from_opener(made, one, scope.asked) for one in lines), *later]
     return DriftLayout(most_ns, scope, tuple(made.lanes), tuple(lines))
 
 
@@ -153,24 +152,21 @@ class _Lanes:
         self.lanes: list[_Lane] = [(frozenset(), None)]
 
     def of(self, asked: frozenset[int], also: int | None = None) -> int:
-        """Return the lane of what fits one of these, at least one, and also something."""
         lane = (asked, also)
         if lane not in self.lanes:
             self.lanes.append(lane)
         return self.lanes.index(lane)
 
 
-def _behind_opener(made: _Lanes, line: Line, opener: int) -> Line:
-    """Return what is looked for behind the event that opens its window."""
+def _after_opener(made: _Lanes, line: Line, opener: int) -> Line:
     opens = made.of(frozenset({opener}))
     needs, lanes = (Needs(1, 1, None), *line.needs), (opens, *line.lanes)
     return replace(line, shift=1, needs=needs, lanes=lanes)
 
 
 def _from_opener(made: _Lanes, line: Line, opener: int) -> Line:
-    """Return what is looked for if the event that opens its window is of the match."""
     if not line.needs[0].is_one:
-        return line  # one of several of its first events: told when they are known
+        return line  # which of several first events opens it is known once they are chosen
     opens = made.of(frozenset(line.rules.places[0].asked), opener)
     return replace(line, lanes=(opens, *line.lanes[1:]))
 
@@ -208,7 +204,7 @@ def _needs(rules: Rules, k: int) -> Needs:
         return rules.roles(one.fits).fits[k]
 
     def label(one: Stamped) -> int:
-        """Return what it is, if it is one thing only; else it may be beside any other."""
+        """Return its number if it fits only one; else it may be with any other."""
         some = fits(one)
         return some[0] if len(some) == 1 else -one.turn
 

@@ -27,18 +27,18 @@ from slackwater.runtime.patterns.worlds import answer
 
 
 class DriftMatcher:
-    """What is known of one key; as a `KeyMatcher`, where each possible match leaves.
+    """The matcher of one key, as a `KeyMatcher`; each possible match leaves.
 
     It packs itself: lanes and choices share their events, which are saved once.
 
     Args:
-        layout: of all keys.
-        holds: of predicates that read earlier events.
-        limit: how many events the matches of one read may have.
+        layout: the layout of all keys.
+        holds: evaluates predicates that read earlier events.
+        limit: the most events in the matches of one read.
 
     Attributes:
         log: the events that may be in a match to come, or forbid one.
-        waiting: matches that something which has yet to come may forbid.
+        waiting: matches that an event which has yet to come may forbid.
     """
 
     def __init__(
@@ -64,15 +64,15 @@ class DriftMatcher:
         """Take the next event; return the matches that are decided.
 
         Args:
-            number: is not used: scopes go by time.
+            number: unused: scopes are by time.
             time_ns: by its clock; no less than that of any before.
             turn: its place in the whole stream.
             fits: numbers of what it fits.
-            values: of the columns that must differ; and `OFF`: how far its clock may be off.
+            values: the columns that must differ; and `OFF`: how far its clock may be off.
         """
         del number
         assert values is not None
-        found = self.waiting.decided(time_ns)
+        matches = self.waiting.decided(time_ns)
         event = stamped(time_ns, turn, fits, values)
         self._add(event)
         made = [
@@ -88,28 +88,25 @@ class DriftMatcher:
             if due_ns is not None and due_ns >= time_ns:
                 self.waiting.add(Waits(due_ns, turn, key, one))
             else:
-                found += self._left(Waits(time_ns, turn, key, one), is_behind=False)
+                matches += self._left(Waits(time_ns, turn, key, one), has_waited=False)
         self._forget(time_ns)
-        return found
+        return matches
 
     def _counted(self, made: Made) -> Made:
-        """Return a choice, which waits, or leaves: too many are told before they are listed."""
+        # Too many choices are refused before they are listed.
         if self._limit is not None:
             self._limit.take(sum(map(len, made.choice)))
         return made
 
     @property
-    def events_held(self) -> int:
-        """How many events are kept."""
+    def events_held(self) -> int:  # noqa: D102
         return len(self.log.events)
 
     @property
-    def ends_waiting(self) -> int:
-        """How many matches wait."""
+    def ends_waiting(self) -> int:  # noqa: D102
         return len(self.waiting)
 
-    def turns_held(self) -> list[int]:
-        """Return the places in the stream of events that may be in a match to leave."""
+    def turns_held(self) -> list[int]:  # noqa: D102
         return [one.turn for one in self.log.events]
 
     # -- choices --------------------------------------------------------------------------
@@ -138,7 +135,7 @@ class DriftMatcher:
                     yield Made(line, choice[line.shift :], scope, window, start_ns)
 
     def _scopes(self, line: Line, choice: Choice) -> Iterator[tuple[Scope, int, int | None]]:
-        """Yield what a choice may lie in, the key of the window, and when that begins."""
+        """Yield the scopes of a choice, with key and beginning of the window."""
         rule = self._layout.scope
         if isinstance(rule, TimeWindows):
             last_ns = min(one.end[0] for some in choice for one in some)
@@ -158,7 +155,7 @@ class DriftMatcher:
                 yield Opened(one, rule.span_ns), one.turn, one.time_ns
 
     def _are_right(self, line: Line, place: int, chosen: dict[int, tuple[Stamped, ...]]) -> bool:
-        """Return whether predicates are true that can be told since a place was chosen."""
+        """Return whether the predicates are true that a chosen place makes known."""
         rules = line.rules
         for k, conditions in rules.of_place.items():
             asks = {at + line.shift for one in conditions.values() for at in (k, *one.reads)}
@@ -172,9 +169,9 @@ class DriftMatcher:
     def _choices(
         self, line: Line, k: int, chosen: dict[int, tuple[Stamped, ...]]
     ) -> tuple[tuple[int, ...], ...]:
-        """Return of each event of a place what it may be, as far as that can be told."""
+        """Return the numbers that each event of a place may have, as far as known."""
         conditions = line.rules.of_place.get(k, {})
-        found = []
+        choices = []
         for event in chosen[k + line.shift]:
             fits = line.rules.roles(event.fits).fits[k]
             for asked, one in conditions.items():
@@ -186,11 +183,11 @@ class DriftMatcher:
                 }
                 if not self._holds(asked, event.turn, read):
                     fits = tuple(other for other in fits if other != asked)
-            found.append(fits)
-        return tuple(found)
+            choices.append(fits)
+        return tuple(choices)
 
     def _parts(self, made: Made) -> tuple[tuple[int, int], ...]:
-        """Return of each event of a choice its place in the stream, and what it is."""
+        """Return the place in the stream and the number of each event of a choice."""
         line = made.line
         chosen = {k + line.shift: some for k, some in enumerate(made.choice)}
         parts: list[tuple[int, int]] = []
@@ -201,7 +198,7 @@ class DriftMatcher:
             parts += [(event.turn, asked) for event, asked in zip(some, names, strict=True)]
         return tuple(parts)
 
-    def _left(self, one: Waits, *, is_behind: bool = True) -> list[Found]:
+    def _left(self, one: Waits, *, has_waited: bool = True) -> list[Found]:
         """Return a choice, if it is a match in some world."""
         made = one.made
         is_certain = answer(self._forbidding.case(made))
@@ -210,7 +207,7 @@ class DriftMatcher:
         return [
             Found(
                 one.due_ns,
-                is_behind,
+                has_waited,
                 one.turn,
                 one.order,
                 made.start_ns,
@@ -248,5 +245,4 @@ class DriftMatcher:
 
 
 def _events_back(made: Made) -> list[tuple[int, int]]:
-    """Return its events and their places from the last one back."""
     return [(one.turn, k) for k, some in enumerate(made.choice) for one in some][::-1]

@@ -1,4 +1,4 @@
-"""Matches of a sequence in a scope that end with one event, as the lists tell them."""
+"""An Ending reads the matches of a scope that end with an event from lists."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from slackwater.runtime.patterns.rules import Kind
 Accepts: TypeAlias = Callable[[Match], bool]
 """Whether a match may leave."""
 _FEW = 4
-"""Events that are tried one after the other, before a predicate is asked of all others."""
+"""So many events are tried one by one before a predicate is asked of all others."""
 
 
 @dataclass(eq=False)
@@ -29,10 +29,10 @@ class Ending:
         low: the lowest number that the scope has.
         fits: {number: what the event fits}.
         values: {number: {column: value}} of columns that must differ.
-        holds: of predicates that read earlier events.
-        accepts: which of them are looked for; None: all.
+        holds: evaluates predicates that read earlier events.
+        accepts: tells which matches are looked for; None: all.
         latest: the last event that they may begin with; None: any.
-        many: of predicates of many events at once; None: they are asked for one by one.
+        many: evaluates predicates of many events at once; None: one by one.
     """
 
     chain: Chain
@@ -47,27 +47,25 @@ class Ending:
 
     @cached_property
     def naming(self) -> Naming:
-        """Return the naming: it tells each event's thing of those that are asked for."""
+        """The naming, which tells each event's number in the pattern."""
         return Naming(self.chain, self.fits, self.holds, self.many, self.low)
 
     @property
-    def last(self) -> int:
-        """The last place."""
+    def last(self) -> int:  # noqa: D102
         return self.chain.rules.last
 
-    def named(self, match: Match) -> Match:
-        """Return a match with what each of its events is."""
+    def named(self, match: Match) -> Match:  # noqa: D102
         return self.naming.named(match) if self.chain.rules.chosen else match
 
     @property
     def is_free(self) -> bool:
-        """Whether what can follow a part depends on where it stands alone."""
+        """Whether the events that can follow a part depend on its place alone."""
         return not self.chain.rules.conditions and self.accepts is None
 
     def sifted(self, k: int, begin: int, end: int, *, is_back: bool = False) -> Iterator[int]:
-        """Yield events of a range of a place's list, without those that a predicate rules out.
+        """Yield a range of a place's events, without those that a predicate rules out.
 
-        Only after some have been refused: then it is asked of all others at once.
+        After some have been refused it is asked of all others at once.
         """
         at = self.chain.ends[k].at
         indexes = range(end - 1, begin - 1, -1) if is_back else range(begin, end)
@@ -86,9 +84,9 @@ class Ending:
         yield from reversed(some) if is_back else some
 
     def _allowed(self, k: int) -> list[int] | None:
-        """Return the events of a place for which what the last event asks of it is true.
+        """Return the events of a place that the last event's predicate allows.
 
-        None: it asks nothing of it, or not of it alone.
+        None if it reads nothing of the place, or not of it alone.
         """
         if k not in self._known_allowed:
             self._known_allowed[k] = self._found_allowed(k)
@@ -109,20 +107,19 @@ class Ending:
         ends = self.chain.ends[k]
         numbers = ends.at[bisect_left(ends.start, self.low) : bisect_left(ends.at, self.end)]
         (name,) = (name for name, place in rules.names.items() if place == k)
-        found = self.many(one.asked, self.end, name, numbers)
-        return None if found is None else list(compress(numbers, found))
+        answers = self.many(one.asked, self.end, name, numbers)
+        return None if answers is None else list(compress(numbers, answers))
 
-    def part(self, number: int, k: int) -> Part:
-        """Return an event at a place, as the first of what it fits there."""
+    def part(self, number: int, k: int) -> Part:  # noqa: D102
         return number, k, self.chain.rules.roles(self.fits[number]).asked[k]
 
     def label(self, number: int, k: int) -> Any:
-        """Return what an event is by at a place that takes several."""
+        """Return the label of an event at a place that takes several."""
         rules = self.chain.rules
         return rules.label(k, rules.roles(self.fits[number]).fits[k], self.values.get(number))
 
     def range_before(self, number: int, k: int) -> tuple[int, int]:
-        """Return which of the ends of the place before an event that begins place k may follow."""
+        """Return the range of the place before that an event at place k may follow."""
         ends, bars = self.chain.ends[k - 1], self.chain.barred[k]
         cut = bisect_left(bars, number) if bars else 0
         begin = bisect_left(ends.start, self.low)

@@ -1,4 +1,4 @@
-"""Which matcher a key gets."""
+"""The matcher of a key."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from slackwater.runtime.patterns.settings import HoldsOfTurns, Settings
 from slackwater.runtime.patterns.windowed import WindowMatcher
 
 AnyMatcher: TypeAlias = KeyMatcher | DriftMatcher
-"""Of a key."""
+"""The matcher of a key."""
 
 
 def matcher_of(settings: Settings, holds: HoldsOfTurns) -> AnyMatcher:
     """Return a matcher for a key; see `KeyMatcher`."""
     if settings.drift is not None:
         return DriftMatcher(settings.drift, holds, settings.limit)
-    made = ReachMatcher if isinstance(settings.scope, Within) else WindowMatcher
-    return made(settings, holds)
+    matcher = ReachMatcher if isinstance(settings.scope, Within) else WindowMatcher
+    return matcher(settings, holds)

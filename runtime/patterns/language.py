@@ -1,4 +1,4 @@
-"""What a pattern is written with: events, and how they are put together.
+"""Users write patterns with events, and with words that combine them.
 
 ```python
 strike = event("strike", of_type="10", where=col("speed") >= 5)
@@ -28,20 +28,20 @@ class Part:
     """Part of a pattern."""
 
     def __or__(self, other: Part) -> Either:
-        """Return: this, or the other."""
+        """Return a choice of this part or the other."""
         return either(self, other)
 
 
 @dataclass(frozen=True, eq=False)
 class Event(Part):
-    """One event; see `event`."""
+    """An event of a pattern; see `event`."""
 
     name: str
     types: tuple[Any, ...] | None = None
     where: Expr | None = None
 
     def __getitem__(self, column: str) -> Expr:
-        """Return the value of a column of this event, for the `where` of one behind it."""
+        """Return the value of this event's column, for the `where` of a later event."""
         if not isinstance(column, str):
             raise FlowError(f"event {self.name!r}: {column!r} is no name of a column")
         return col(f"{self.name}.{column}")
@@ -49,14 +49,14 @@ class Event(Part):
 
 @dataclass(frozen=True, eq=False)
 class Seq(Part):
-    """One after the other; see `seq`."""
+    """Parts in order; see `seq`."""
 
     parts: tuple[Part, ...]
 
 
 @dataclass(frozen=True, eq=False)
 class AnyOf(Part):
-    """Several in any order; see `any_of`."""
+    """Several events in any order; see `any_of`."""
 
     count: int
     events: tuple[Event, ...]
@@ -65,14 +65,14 @@ class AnyOf(Part):
 
 @dataclass(frozen=True, eq=False)
 class Either(Part):
-    """One of these; see `either`."""
+    """A choice of parts; see `either`."""
 
     parts: tuple[Part, ...]
 
 
 @dataclass(frozen=True, eq=False)
 class Repeat(Part):
-    """Again and again; see `repeat`."""
+    """A repeated event; see `repeat`."""
 
     part: Part
     least: int
@@ -81,7 +81,7 @@ class Repeat(Part):
 
 @dataclass(frozen=True, eq=False)
 class No(Part):
-    """None of it between its neighbours; see `no`."""
+    """A forbidden event between its neighbours; see `no`."""
 
     part: Part
 
@@ -104,13 +104,13 @@ class CountWindow:
 
 
 def event(name: str, *, of_type: Any = None, where: Expr | None = None) -> Event:
-    """One event of a pattern.
+    """Describe an event of a pattern.
 
     Args:
-        name: what it is called in matches, and by predicates of later events.
+        name: its name in matches, and in predicates of later events.
         of_type: the value that the column `type=` of `.pattern` has, or several; None: any.
-        where: what is true of it; `A["price"]` there is the price of the event that A is in the
-            same match. None: anything.
+        where: a predicate that is true of it; `A["price"]` there is the price of the event A of the
+            same match. None: any event.
 
     Raises:
         FlowError: `name` is no name; `of_type` is empty, or of what no column has.
@@ -125,7 +125,7 @@ def event(name: str, *, of_type: Any = None, where: Expr | None = None) -> Event
         several = isinstance(of_type, Iterable) and not isinstance(of_type, str | bytes)
         types = _types(name, of_type) if several else (of_type,)
         if not types:
-            raise FlowError(f"event {name!r}: of_type={of_type!r} is of no type, so never comes")
+            raise FlowError(f"event {name!r}: of_type={of_type!r} has no type; give at least one")
     if where is not None and not isinstance(where, Expr):
         raise FlowError(
             f"event {name!r}: where= takes an expression such as col('speed') >= 5, not {where!r}"
@@ -134,24 +134,24 @@ def event(name: str, *, of_type: Any = None, where: Expr | None = None) -> Event
 
 
 def seq(*parts: Part) -> Seq:
-    """One after the other; what lies between them is skipped.
+    """Put parts in order; what lies between them is skipped.
 
     Raises:
-        FlowError: nothing is given, or what is no part of a pattern.
+        FlowError: nothing is given, or a value that is no part of a pattern.
     """
     return Seq(_parts("seq", parts))
 
 
 def any_of(n: int, *events: Event, distinct: str | None = None) -> AnyOf:
-    """Events of n different ones of these, in any order.
+    """Ask for n different ones of these events, in any order.
 
     Args:
         n: how many.
-        events: of which; an event that fits several may be any one of them.
+        events: the events to choose from; one that fits several may be any of them.
         distinct: in place of that, events of n different values of this column.
 
     Raises:
-        FlowError: what is given is no event.
+        FlowError: a value is no event.
         SettingError: `n` is no such number.
     """
     some = _events("any_of", events)
@@ -160,13 +160,13 @@ def any_of(n: int, *events: Event, distinct: str | None = None) -> AnyOf:
 
 
 def all_of(*events: Event) -> AnyOf:
-    """All of these, in any order."""
+    """Ask for all of these events, in any order."""
     some = _events("all_of", events)
     return AnyOf(len(some), some, None)
 
 
 def either(*parts: Part) -> Either:
-    """One of these; A | B is the same."""
+    """Ask for one of these parts; A | B is the same."""
     return Either(_parts("either", parts))
 
 
@@ -182,7 +182,7 @@ def repeat(
     *,
     at_least: int | None = None,
 ) -> Repeat:
-    """One event several times: `repeat(A, 3)`, `repeat(A, 2, 5)`, `repeat(A, at_least=1)`.
+    """Repeat an event: `repeat(A, 3)`, `repeat(A, 2, 5)`, `repeat(A, at_least=1)`.
 
     Raises:
         FlowError: it is no event, nor one of several events.
@@ -205,7 +205,7 @@ def repeat(
 
 
 def no(part: Event | Either) -> No:
-    """None of these between what stands before and what stands behind; at the end: to the end.
+    """Forbid these events between the parts before and after; at the end: to the end.
 
     Raises:
         FlowError: it is no event, nor one of several events.
@@ -220,12 +220,12 @@ def no(part: Event | Either) -> No:
 def opened_by(
     event: Event, *, within: Duration | None = None, events: int | None = None
 ) -> OpenedBy:
-    """A window from each such event on, that event included.
+    """Open a window with each such event, which is in it.
 
     Args:
-        event: what opens a window.
-        within: how long it is, "15s"; an event at its end is not in it.
-        events: in place of that, how many events it has.
+        event: the event that opens a window.
+        within: the length of a window, "15s"; an event at its end is not in it.
+        events: in place of that, the number of its events.
 
     Raises:
         SettingError: not just one length is given.
@@ -241,11 +241,11 @@ def opened_by(
 
 
 def count_window(size: int, *, every: int | None = None) -> CountWindow:
-    """Windows of so many events of a key.
+    """Return windows of so many events of a key.
 
     Args:
         size: events of each.
-        every: how many events behind each other they begin; None: one where the other ends.
+        every: the events from one beginning to the next; None: as many as `size`.
 
     Raises:
         SettingError: one is no such number.
@@ -305,7 +305,7 @@ def whole_events(what: str, value: object, least: int = 1) -> int:
     """Return a number of events, or of matches, that can be.
 
     Args:
-        what: whose number it is, for the error.
+        what: the name of the number, for the error.
         value: as it was given.
         least: the smallest that may be.
 

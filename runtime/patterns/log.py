@@ -1,4 +1,4 @@
-"""The events of a key that fit something, as long as a scope may reach back to them."""
+"""A log has the fitting events of a key, as long as scopes reach back."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class Log:
 
     Attributes:
         numbers: ascending.
-        times_ns: of each; never descending.
+        times_ns: their times, never descending.
         fits: {number: numbers of what it fits}.
         values: {number: {column: value}} of columns that must differ.
         turns: {number: its place in the whole stream}.
@@ -47,13 +47,13 @@ class Log:
 
     @property
     def newest_ns(self) -> int:
-        """The time of the last event; below all times: there is none."""
+        """The time of the last event; of an empty log, below all times."""
         return self.times_ns[-1] if self.times_ns else -(2**62)
 
     def number_at(self, time_ns: int) -> int:
         """Return the least number of an event here that is not before a time.
 
-        Where there is none: one above all.
+        Without such an event, a number above all.
         """
         index = bisect_left(self.times_ns, time_ns)
         if index < len(self.numbers):
@@ -65,7 +65,7 @@ class Log:
         return self.times_ns[bisect_left(self.numbers, number)]
 
     def last_at(self, time_ns: int) -> int:
-        """Return the greatest number of an event here that is not after a time; there is one."""
+        """Return the greatest number of an event here not after a time; one must exist."""
         return self.numbers[bisect_right(self.times_ns, time_ns) - 1]
 
     def since(self, low: int) -> list[int]:
@@ -73,7 +73,7 @@ class Log:
         return self.numbers[bisect_left(self.numbers, low) :]
 
     def forget(self, below: int) -> bool:
-        """Let go of lower numbers, if they are half of all; return whether it did."""
+        """Forget lower numbers, if they are half of all; return whether it did."""
         gone = bisect_left(self.numbers, below)
         if not gone or 2 * gone < len(self.numbers):
             return False

@@ -29,15 +29,15 @@ NONE: frozenset[int] = frozenset()
 
 
 class KeyMatcher(ABC):
-    """What is known of one key, in windows or without.
+    """The matcher of one key, with or without windows.
 
     Args:
-        settings: of all keys.
-        holds: of predicates that read earlier events.
+        settings: the settings of all keys.
+        holds: evaluates predicates that read earlier events.
 
     Attributes:
         log: the events that may be in a match to come.
-        waiting: what waits for the end of a scope.
+        waiting: the windows and matches that wait for the end of a scope.
     """
 
     STATE = Fields("log", "_low", "_used", "waiting", elements={"_used": set})
@@ -69,33 +69,32 @@ class KeyMatcher(ABC):
             time_ns: no less than that of any before.
             turn: its place in the whole stream.
             fits: numbers of what it fits, ascending; perhaps none.
-            values: of the columns that must differ.
+            values: the values of the columns that must differ.
         """
 
     @property
     def events_held(self) -> int:
-        """How many events are kept."""
+        """The number of events that are kept."""
         return len(self.log.numbers)
 
     @property
     def ends_waiting(self) -> int:
-        """How many windows, or ends of matches, wait."""
+        """The number of windows, or ends of matches, that wait."""
         return len(self.waiting)
 
     def turns_held(self) -> list[int]:
-        """Return the places in the stream of events that may be in a match to leave."""
+        """Return the places of events that may be in a match to come."""
         turns = self.log.turns
         return [turns[number] for number in self.log.since(self._low)]
 
     @property
     def _keeps_used(self) -> bool:
-        """Whether what is used up is chosen from, still."""
         return self._settings.consumes and self._settings.selection == "last"
 
     def _add(
         self, number: int, roles: list[Roles], values: dict[str, Any] | None
     ) -> list[tuple[int, int]]:
-        """Put an event into the lists; return what it ends: alternatives, their latest starts."""
+        """Put an event into the lists; return the alternatives that it ends, and latest starts."""
         ended = []
         for which, chain in enumerate(self._chains):
             if chain.rules.matters(roles[which]):
@@ -106,7 +105,7 @@ class KeyMatcher(ABC):
         return ended
 
     def _replay(self, chains: list[Chain], low: int, used: Set[int], lost: Set[int] = NONE) -> None:
-        """Give lists the events from a number on that were not lost."""
+        """Give the lists the events from a number on that were not lost."""
         log = self.log
         for number in log.since(low):
             if number in lost:
@@ -126,14 +125,14 @@ class KeyMatcher(ABC):
         used: Set[int],
         accepts: Accepts | None = None,
     ) -> Iterator[Match]:
-        """Yield what leaves of the matches of a scope that end with an event.
+        """Yield the matches of a scope that end with an event, and that leave.
 
         Args:
             chain: the lists of one alternative.
-            number: of the event.
+            number: the number of the event.
             low: the lowest number that the scope has.
-            used: numbers of what is used up, and is in the lists all the same.
-            accepts: which of the matches may leave; None: all.
+            used: numbers of events that are used up, and in the lists all the same.
+            accepts: tells which matches may leave; None: all.
         """
         settings = self._settings
         listing = self._listing(chain, number, low, accepts)
@@ -168,18 +167,18 @@ class KeyMatcher(ABC):
         holds = self._holds
         return United(chain, number, low, log.fits, log.values, holds, accepts, latest, many)
 
-    # -- what may not come behind a match ---------------------------------------------------
+    # -- events that may not come after a match ------------------------------------------
 
     @abstractmethod
     def _decide(self, due_ns: int, what: What) -> tuple[list[Found], tuple[int, What] | None]:
-        """Return what leaves now that a scope is over; see `Waiting`."""
+        """Return the matches that leave after the end of a scope; see `Waiting`."""
 
     def _accepts(self, chain: Chain) -> Accepts | None:
-        """Return which matches may leave, where predicates say what forbids them; None: all."""
+        # None: all matches leave, as no predicate forbids one.
         return partial(self._is_free, chain) if chain.rules.depends else None
 
     def _is_free(self, chain: Chain, match: Match) -> bool:
-        """Return whether nothing that has come behind a match forbids it by a predicate."""
+        """Return whether no event after a match forbids it by a predicate."""
         rules = chain.rules
         at = {k: number for number, k, _ in match}
         read = {name: at[k] for name, k in rules.names.items() if k in at}
@@ -194,9 +193,8 @@ class KeyMatcher(ABC):
         return True
 
     def _until_ns(self, match: Match) -> int:
-        """Return up to when nothing may follow a match that it forbids."""
         del match
-        return self.log.newest_ns  # all that has come is in its window
+        return self.log.newest_ns  # all events so far are in its window
 
     def _holds(self, asked: int, number: int, read: dict[str, int]) -> bool:
         turns = self.log.turns
@@ -205,7 +203,6 @@ class KeyMatcher(ABC):
         )
 
     def _hold(self, asked: int, number: int, name: str, read: list[int]) -> list[bool] | None:
-        """Return the same for many events that one name is of; None: ask one by one."""
         turns, many = self.log.turns, self._settings.many
         assert many is not None
         return many(asked, turns[number], name, [turns[one] for one in read])
@@ -218,7 +215,7 @@ class KeyMatcher(ABC):
         time_ns: int,
         window: Window | None,
         *,
-        is_behind: bool = False,
+        has_waited: bool = False,
     ) -> Found:
         turns = self.log.turns
         if self._settings.limit is not None:
@@ -227,7 +224,7 @@ class KeyMatcher(ABC):
         self._orders += 1
         key, start_ns = (0, None) if window is None else (window.key, window.start_ns)
         order = (which, key, self._orders)
-        return Found(time_ns, is_behind, turn, order, start_ns, parts, which)
+        return Found(time_ns, has_waited, turn, order, start_ns, parts, which)
 
     @abstractmethod
     def after_restore(self) -> None:

@@ -1,4 +1,4 @@
-"""Names of the events of a match: the thing asked for that each event is."""
+"""Names of the events of a match: the number in the pattern of each."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from slackwater.runtime.patterns.chain import Chain
 from slackwater.runtime.patterns.rules import Condition
 
 Part: TypeAlias = tuple[int, int, int]
-"""(number of the event, its place, number of what it is there)."""
+"""(number of the event, its place, its number in the pattern)."""
 Match: TypeAlias = tuple[Part, ...]
 """From the first event to the last one."""
 
 Holds: TypeAlias = Callable[[int, int, dict[str, int]], bool]
-"""Whether the predicate of what is asked is true of an event, given {name: event of that name}."""
+"""Whether a predicate is true of an event, given {name: event of that name}."""
 
 HoldsMany: TypeAlias = Callable[[int, int, str, list[int]], "list[bool] | None"]
-"""The same of many events that one name is of; None: they must be asked for one by one."""
+"""The same for many events of one name; None: they must be asked for one by one."""
 _FEW = 4
-"""Predicates that are asked for one by one, before those of all other events are."""
+"""So many predicates are asked one by one before those of all other events."""
 
 
 class Naming:
-    """Tells it for the matches of one sequence.
+    """Naming finds the names for the matches of one sequence.
 
     An event is the first of what it fits at its place for which predicates are true. Where several
     stand in any order it is that of an assignment: the first event has the first by name that
@@ -35,8 +35,8 @@ class Naming:
     Args:
         chain: the lists of the sequence.
         fits: {number: what the event fits}.
-        holds: of predicates that read earlier events.
-        many: of many at once; None: they are asked for one by one.
+        holds: evaluates predicates that read earlier events.
+        many: evaluates them for many at once; None: one by one.
         low: the lowest number that the scope has.
     """
 
@@ -57,7 +57,7 @@ class Naming:
         self._known: dict[tuple[int, ...], bool] = {}
 
     def named(self, match: Match) -> Match:
-        """Return a match with what each of its events is."""
+        """Return a match with the number in the pattern of each event."""
         rules = self._rules
         if not rules.of_place and all(
             k not in rules.chosen or len(rules.roles(self._fits[number]).fits[k]) == 1
@@ -80,7 +80,7 @@ class Naming:
         )
 
     def first_names(self, match: Match) -> Match:
-        """Return a match with the first thing that each of its events is in any assignment."""
+        """Return a match in which each event has its first number in any assignment."""
         found = {(number, k): asked for number, k, asked in self.named(match)}
         for k in self._rules.chosen:
             if self._rules.is_assigned(k):
@@ -95,9 +95,9 @@ class Naming:
         return tuple((*at, asked) for at, asked in found.items())
 
     def may_back(self, match: Match) -> bool:
-        """Return whether what can be checked now that the first part is known may be true.
+        """Return whether the conditions may be true that the first part makes known.
 
-        That are the conditions of which the earliest place that they read is that part's.
+        These are the conditions whose earliest place is that part's.
         """
         rules = self._rules
         if not rules.conditions:
@@ -109,7 +109,7 @@ class Naming:
         return self._are_true(match, here, k, range(len(match)))
 
     def may_on(self, match: Match) -> bool:
-        """Return whether what the last part is subject to is true."""
+        """Return whether the conditions of the last part are true."""
         k = match[-1][1]
         if len(match) > 1 and not self._is_next(match[-2], match[-1]):
             return False
@@ -123,7 +123,7 @@ class Naming:
             match: its parts so far, in order.
             here: the conditions.
             first: the first place that is known.
-            which: the parts in front of which what is barred is looked for.
+            which: the parts before which barred events are looked for.
         """
         for k in dict.fromkeys(one.place for one in here if not one.is_bar):
             choices = self._choices(match, k, first)
@@ -132,9 +132,9 @@ class Naming:
         return all(self._is_clear(one, match, which) for one in here if one.is_bar)
 
     def _choices(self, match: Match, place: int, first: int) -> tuple[tuple[int, ...], ...]:
-        """Return of each event of a place what it may be."""
+        """Return the numbers that each event of a place may have."""
         conditions = self._rules.of_place.get(place, {})
-        found = []
+        choices = []
         for number, k, _ in match:
             if k != place:
                 continue
@@ -147,11 +147,11 @@ class Naming:
                     or conditions[one].reads[0] < first
                     or self._is_true(conditions[one], number, match)
                 )
-            found.append(fits)
-        return tuple(found)
+            choices.append(fits)
+        return tuple(choices)
 
     def _is_next(self, before: Part, part: Part) -> bool:
-        """Return whether nothing lies between two of one place that must be next to each other.
+        """Return whether no event lies between two neighbours of one place.
 
         Where predicates say what is the next, the lists do not know of what surely is, either.
         """
@@ -163,7 +163,7 @@ class Naming:
         return all(sure.isdisjoint(self._fits[one]) for one in between)
 
     def _is_clear(self, bar: Condition, match: Match, which: range) -> bool:
-        """Return whether nothing that is barred comes in front of some parts."""
+        """Return whether no barred event comes before some parts."""
         is_own = bar.asked in self._rules.places[bar.place].asked
         numbers = self._chain.watched[bar.asked]
         for i in which:
@@ -190,7 +190,7 @@ class Naming:
         return known
 
     def _ask_of_all(self, one: Condition, number: int) -> None:
-        """Ask whether a predicate is true of an event and of each that it may read."""
+        """Ask whether a predicate is true of an event and all that it may read."""
         assert self._many is not None
         self._missed = 0
         (place,) = one.reads
@@ -198,7 +198,7 @@ class Naming:
         begin, end = bisect_left(ends.start, self._low), bisect_left(ends.at, number)
         names = [name for name, k in self._rules.names.items() if k == place]
         numbers = ends.at[begin:end]
-        found = self._many(one.asked, number, names[0], numbers)
-        if found is not None:
+        answers = self._many(one.asked, number, names[0], numbers)
+        if answers is not None:
             keys = ((one.asked, number, read) for read in numbers)
-            self._known.update(zip(keys, found, strict=True))
+            self._known.update(zip(keys, answers, strict=True))

@@ -1,4 +1,6 @@
-"""The normal form of a pattern: alternatives, each a sequence of places; what matchers work on.
+"""The normal form of a pattern: alternatives, each a sequence of places.
+
+Matchers work on it.
 
 ```
 seq(A, no(N), any_of(2, B, C), repeat(D, 2, 3))
@@ -21,11 +23,11 @@ class Asked:
     """An event that a pattern asks for; each is numbered in `Normal.asked`.
 
     Attributes:
-        name: what the user calls it.
+        name: its name.
         types: values of the type column that it may have; None: any.
-        where: over the columns of its row; None: any row.
-        also: over its row, and earlier events of the match: their columns are named
-            "event.column" there. None: nothing.
+        where: a predicate over the columns of its row; None: any row.
+        also: a predicate over its row, and earlier events of the match: their columns are named
+            "event.column" there. None: none.
         refers: names of the events that `also` reads.
     """
 
@@ -38,7 +40,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class Place:
-    """One place of a sequence: an event, several in any order, or one that is repeated.
+    """A place of a sequence: an event, several in any order, or a repeated one.
 
     Exactly one of these: `count` > 1 or `distinct` (several in any order), `most` ≠ 1 (repeated),
     or neither: one event.
@@ -47,8 +49,8 @@ class Place:
         asked: numbers of what fits here, the first of them that an event fits counts.
         count: so many events, of different numbers of `asked`, in any order.
         distinct: in place of that: of different values of this column.
-        least: how often it comes at least.
-        most: how often at most; None: any number.
+        least: how often it must come.
+        most: how often it may come; None: any number.
         barred: numbers of what may not come between the last event of the place before and the
             first one of this place; of the first place: none.
     """
@@ -73,7 +75,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Sequence:
-    """One alternative.
+    """An alternative of a pattern.
 
     Attributes:
         places: at least one.
@@ -89,7 +91,7 @@ class Normal:
     """A pattern, whole.
 
     Attributes:
-        asked: all that is asked for, by number.
+        asked: all events of the pattern, by number.
         alternatives: at least one.
     """
 
@@ -98,7 +100,7 @@ class Normal:
 
     @cached_property
     def once(self) -> frozenset[int]:
-        """Numbers of what is in every match, just once."""
+        """Numbers of the events that are in every match, just once."""
         alone = [
             [
                 place.asked[0]
@@ -107,8 +109,8 @@ class Normal:
             ]
             for one in self.alternatives
         ]
-        found = frozenset(alone[0])
+        in_all = frozenset(alone[0])
         for one, numbers in zip(self.alternatives, alone, strict=True):
             others = [number for place in one.places for number in place.asked]
-            found &= {number for number in numbers if others.count(number) == 1}
-        return found
+            in_all &= {number for number in numbers if others.count(number) == 1}
+        return in_all

@@ -1,4 +1,4 @@
-"""From what a user writes to the normal form, and what is refused on the way."""
+"""Patterns as written become normal forms; other patterns are refused."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from slackwater.runtime.patterns.normal import Asked, Normal, Place, Sequence
 MOST_ALTERNATIVES = 64
 
 _Item: TypeAlias = "Place | tuple[int, ...]"
-"""A place, or the numbers of what may not come there."""
+"""A place, or the numbers of the events that are barred there."""
 
 
 def normal_of(pattern: Part, *, step: str, opener: Event | None = None) -> Normal:
@@ -26,11 +26,11 @@ def normal_of(pattern: Part, *, step: str, opener: Event | None = None) -> Norma
 
     Args:
         pattern: as it is written.
-        step: whose it is.
-        opener: what opens windows; it is asked for, too, and need not be in the pattern.
+        step: the step's name, for errors.
+        opener: the event that opens windows; it need not be in the pattern.
 
     Raises:
-        FlowError: it cannot be; says what of it, the rule and the way out.
+        FlowError: it has none; says which part, the rule and the way out.
     """
     return _Writer(step).normal(pattern, opener)
 
@@ -61,7 +61,7 @@ class _Writer:
     # -- parts ------------------------------------------------------------------------------
 
     def _lists(self, part: Part) -> list[list[_Item]]:  # noqa: PLR0911 - one for each part
-        """Return the alternatives of a part, each a list of places and of what is barred."""
+        """Return a part's alternatives, each a list of places and barred events."""
         match part:
             case Event():
                 return [[Place((self._number(part),))]]
@@ -138,7 +138,7 @@ class _Writer:
                 if not places:
                     raise self.refuse(
                         f"no({self._called(item)}) has nothing before it; what may not come must "
-                        "stand behind an event, so that it is known from when on"
+                        "stand after an event, so that it is known from when on"
                     )
                 barred += item
                 continue
@@ -157,7 +157,7 @@ class _Writer:
         return ", ".join(self._events[one].name for one in numbers)
 
     def _check_reads(self, sequence: Sequence, asked: tuple[Asked, ...]) -> None:
-        """Check that what predicates read has come before, just once."""
+        """Check that events that predicates read have come before, just once."""
         known: set[str] = set()
         for place in sequence.places:
             for number in (*place.barred, *place.asked):

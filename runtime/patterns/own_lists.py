@@ -12,7 +12,7 @@ from slackwater.runtime.patterns.scopes import Window
 
 
 class OwnLists:
-    """A window that has lists of its own: it lost events, or used them up.
+    """A window with its own lists: it lost events, or used them up.
 
     `kept` are numbers of events that it has, and the windows that share lists have not.
     """
@@ -27,16 +27,16 @@ class OwnLists:
         self.begin()
 
     def begin(self) -> None:
-        """Let all events go."""
+        """Begin with empty lists."""
         self.chains = [Chain(one) for one in self._rules]
 
     def remove(self, gone: Collection[int]) -> None:
-        """Let events go that are used up."""
+        """Remove events that are used up."""
         for chain in self.chains:
             chain.remove(gone)
 
     def take(self, number: int, roles: list[Roles], values: dict[str, Any] | None) -> list[int]:
-        """Take an event; return of which alternatives it ends a match."""
+        """Take an event; return the alternatives of which it ends a match."""
         return [
             which
             for which, chain in enumerate(self.chains)
@@ -44,7 +44,7 @@ class OwnLists:
         ]
 
     def ended(self, number: int) -> list[int]:
-        """Return of which alternatives an event that was taken last ends a match."""
+        """Return the alternatives of which the event that was taken last ends a match."""
         return [
             which
             for which, chain in enumerate(self.chains)

@@ -1,17 +1,17 @@
-"""Whether a choice is a match in some world, where something must not come between its events.
+"""A search of paths decides whether a choice is a match in some world.
 
-The moments that matter (where stretches begin and end, edges of scopes) are put on a line; what is
+The moments that matter (where stretches begin and end, edges of scopes) are put on a line. What is
 between two of them is one position, with room for any number of events in any order. The choice
 goes along the line from place to place:
 
 ```
 A, no N, B      A ├─────────┤              A here: N may be before it, B anywhere from it on
-                      N ├───┼────┤         A here: N is behind it, so B must be at most here
+                      N ├───┼────┤         A here: N is after it, so B must be at most here
                   ▲     ▲        ▲
 ```
 
-What is kept of a way so far is where it is, and by when places to come have to begin. Of all ways
-with the same of the latter the one that is least far does.
+A way is known by its position, and by when places to come have to begin. Of all ways with the same
+of the latter the one that is least far is enough.
 """
 
 from __future__ import annotations
@@ -24,28 +24,28 @@ from slackwater.runtime.patterns.stamped import ABOVE, BELOW, Moment, Stamped
 
 
 def is_a_way(case: Case, *, lies_surely: bool) -> bool:
-    """Return whether there is one.
+    """Return whether the choice can be a match.
 
     Args:
-        case: what is asked.
+        case: the choice, and the events that may forbid it.
         lies_surely: whether it is in its scope in all worlds.
     """
-    is_free = lies_surely and not case.behind
+    is_free = lies_surely and not case.barred_after
     lines = [_free_line(case)] if is_free else _lines(case)
     return any(_goes(case, line) for line in lines)
 
 
 class _Line(NamedTuple):
-    """The moments that matter in order, and between which of them a match has to lie.
+    """The moments that matter, in order, and the bounds of a match.
 
     Moments have the positions 0, 2, …; what is between two of them an odd one.
     """
 
     at: dict[Moment, int]  # {moment: its position}
-    first: int  # of all events
-    last: int  # likewise
-    until: Moment  # the end of the scope: what is there or behind is out of it
-    is_tied: bool  # whether the scope begins just at `first`, with an event
+    first: int  # the first position of all events
+    last: int  # the last position of all events
+    until: Moment  # the end of the scope: events there or later are out of it
+    is_tied: bool  # whether the scope begins at `first`, with an event
 
     def stretch(self, one: Stamped) -> tuple[int, int]:
         """Return the first and the last position that an event can have."""
@@ -54,21 +54,20 @@ class _Line(NamedTuple):
 
 
 def _events(case: Case) -> list[Stamped]:
-    found = [*case.all_events, *case.behind, *(one for some in case.barred for one in some)]
-    return [*found, case.scope.by] if isinstance(case.scope, Opened) else found
+    events = [*case.all_events, *case.barred_after, *(one for some in case.barred for one in some)]
+    return [*events, case.scope.by] if isinstance(case.scope, Opened) else events
 
 
 def _free_line(case: Case) -> _Line:
-    """Return the line of a choice that its scope does not bind."""
     at = _positions({moment for one in _events(case) for moment in (one.begin, one.end)})
     return _Line(at, 0, 2 * len(at), (2**63, ABOVE), is_tied=False)
 
 
 def _lines(case: Case) -> Iterator[_Line]:
-    """Yield what is to be tried: one line in a window, else one for each first moment that matters.
+    """Yield the lines to be tried: one in a window, else several.
 
-    As late as something allows is best; only what may not come behind the match makes an earlier
-    one better: so that it is behind the scope.
+    As late as something allows is best; only barred events after the match make an earlier moment
+    better: so that they are after the scope.
     """
     scope, events = case.scope, _events(case)
     moments = {moment for one in events for moment in (one.begin, one.end)}
@@ -81,7 +80,7 @@ def _lines(case: Case) -> Iterator[_Line]:
     latest: dict[Moment, Moment] = {}  # {just before which it begins: the end that it has then}
     for one in events:
         latest[one.end] = (one.end[0] + scope.span_ns, ABOVE if is_closed else BELOW)
-    for one in case.behind:
+    for one in case.barred_after:
         tie = BELOW if is_closed else ABOVE
         latest.setdefault((one.end[0] - scope.span_ns, tie), (one.end[0], BELOW))
     at = _positions(moments | set(latest) | set(latest.values()))
@@ -95,7 +94,7 @@ def _positions(moments: set[Moment]) -> dict[Moment, int]:
 
 
 _Due: TypeAlias = tuple[tuple[int, int], ...]
-"""(place to come, by where one of its events has to be), by place."""
+"""(place to come, the last position that one of its events may have), by place."""
 
 
 def _goes(case: Case, line: _Line) -> bool:
@@ -106,7 +105,7 @@ def _goes(case: Case, line: _Line) -> bool:
         begin, end = line.stretch(opener)
         if not begin <= first <= end:
             return False
-    # With a scope from the first event on, one of the first place is just there.
+    # With a scope from the first event on, an event of the first place is at `first`.
     due: _Due = ((0, first),) if line.is_tied and isinstance(scope, Stretch) else ()
     ways = {due: first}  # {what is due: the least position that the last event can have}
     bars = _bars(case, line)
@@ -119,12 +118,12 @@ def _goes(case: Case, line: _Line) -> bool:
 
 
 class _Bar(NamedTuple):
-    """An event that may not come in between: it is before one place, or behind another."""
+    """A barred event: it must be before one place, or after another."""
 
     begin: int
     end: int
     after: int  # the place that it may be before
-    until: int | None  # the place that it may be behind; None: it is nowhere behind
+    until: int | None  # the place that it may be after; None: it may be after none
 
 
 def _gone_on(
@@ -132,9 +131,9 @@ def _gone_on(
 ) -> dict[_Due, int]:
     """Return the ways that lead on through a place.
 
-    Its last event is as early as can be, or just so late that something barred may be before it.
+    Its last event is as early as can be, or just so late that a barred event may be before it.
     """
-    found: dict[_Due, int] = {}
+    ways_on: dict[_Due, int] = {}
     for due, before in ways.items():
         by = dict(due).get(k, last)
         earliest = max(before, *(begin for begin, _ in stretches))
@@ -142,12 +141,12 @@ def _gone_on(
             if _has_room(stretches, before, by, end):
                 more = _passed(bars, end, {place: one for place, one in due if place > k})
                 if more is not None:
-                    found[more] = min(end, found.get(more, end))
-    return found
+                    ways_on[more] = min(end, ways_on.get(more, end))
+    return ways_on
 
 
 def _passed(bars: list[_Bar], end: int, due: dict[int, int]) -> _Due | None:
-    """Return what is due behind a place whose last event is at `end`; None: it cannot be done."""
+    """Return what is due after a place that ends at `end`; None: impossible."""
     for bar in bars:
         if bar.begin > end:
             if bar.until is None:
@@ -157,7 +156,10 @@ def _passed(bars: list[_Bar], end: int, due: dict[int, int]) -> _Due | None:
 
 
 def _has_room(stretches: list[tuple[int, int]], before: int, by: int, end: int) -> bool:
-    """Return whether events of one place can lie in [before, end], one at `end`, one up to `by`."""
+    """Return whether a place's events fit in [before, end].
+
+    One must be at `end`, and one at `by` or before.
+    """
     if any(max(begin, before) > min(stop, end) for begin, stop in stretches):
         return False
     at_end = [i for i, (begin, stop) in enumerate(stretches) if begin <= end <= stop]
@@ -168,17 +170,17 @@ def _has_room(stretches: list[tuple[int, int]], before: int, by: int, end: int) 
 
 
 def _bars(case: Case, line: _Line) -> list[_Bar]:
-    """Return what may not come where.
+    """Return the bars of a case.
 
-    What may come neither in front of a place of one event nor behind it has no room there: it may
-    not come from the place before that to the one behind it.
+    An event that may come neither before nor after a place of one event has no room there: it may
+    not come from the place before that to the one after it.
     """
     end_of_it = len(case.places)
-    gaps: dict[int, tuple[Stamped, list[int]]] = {}  # {turn: the event, in front of which places}
-    for k, some in enumerate((*case.barred, case.behind)):
+    gaps: dict[int, tuple[Stamped, list[int]]] = {}  # {turn: event, barred before which}
+    for k, some in enumerate((*case.barred, case.barred_after)):
         for one in some:
             gaps.setdefault(one.turn, (one, []))[1].append(k)
-    found = []
+    bars = []
     for one, places in gaps.values():
         runs: list[list[int]] = []
         for k in places:
@@ -188,7 +190,7 @@ def _bars(case: Case, line: _Line) -> list[_Bar]:
                 runs.append([k])
         for run in runs:
             until = None if run[-1] == end_of_it else run[-1]
-            is_behind_all = until is None and (one.end[0], 0) >= line.until
-            if not is_behind_all:
-                found.append(_Bar(*line.stretch(one), run[0] - 1, until))
-    return found
+            is_after_all = until is None and (one.end[0], 0) >= line.until
+            if not is_after_all:
+                bars.append(_Bar(*line.stretch(one), run[0] - 1, until))
+    return bars

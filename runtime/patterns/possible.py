@@ -1,13 +1,13 @@
-"""The choices of events that may be matches, for all that clocks tell: listed, few tried in vain.
+"""A search lists the choices of events that may be matches by clocks.
 
 ```
-seq(A, B, C), C comes     B  may be before C, and behind the A that is over first
+seq(A, B, C), C comes     B  may be before C, and after the A that is over first
                           A  may be before the B that was chosen
 ```
 
-What comes last by its clock is in any place; places behind it are those whose events clocks may
-have put in front of it, so these are few. In front of it any event of the scope may stand: they are
-listed from the place just before it to the first one, each only if some choice goes on from it.
+The event that comes last by its clock is in any place; places after it have events that clocks may
+have put before it, so these are few. Before it any event of the scope may stand: they are listed
+from the place just before it to the first one, each only if some choice continues from it.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ _Chosen: TypeAlias = dict[int, tuple[Stamped, ...]]  # {place: its events}
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """What a place takes.
+    """The needs of a place.
 
     Attributes:
         least: so many events at least.
         most: at most; None: any number.
-        label: of an event, what must be different of each; None: any events will do.
+        label: returns what must differ between events; None: any events will do.
         are_together: whether events may be together, more than labels tell; None: always.
     """
 
@@ -41,23 +41,22 @@ class Needs:
     are_together: Callable[[Sequence[Stamped]], bool] | None = None
 
     @property
-    def is_one(self) -> bool:
-        """Whether it is one event."""
+    def is_one(self) -> bool:  # noqa: D102
         return self.most == 1
 
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """The choices of one sequence, in the events that there are.
+    """The choices of one sequence, among the events of its lanes.
 
     Attributes:
-        needs: of each place.
-        lanes: of each place the events that fit it.
-        bars: of each place events that may not come in front of it, whatever is chosen.
-        span_ns: an event is at most so far behind another of its choice.
+        needs: the needs of each place.
+        lanes: the events that fit each place.
+        bars: the events that may not come before each place, whatever is chosen.
+        span_ns: the most distance of two events of a choice.
         most_ns: clocks are off by no more.
-        holds: of a place whose events were just chosen, and all chosen so far: whether what is to
-            be true of them is, as far as it can be told.
+        holds: given a place whose events were just chosen, and all chosen so far: whether
+            predicates are true, as far as is known.
     """
 
     needs: Sequence[Needs]
@@ -68,11 +67,11 @@ class Listing:
     holds: Callable[[int, _Chosen], bool]
 
     def having(self, place: int, event: Stamped, since_ns: int) -> Iterator[Choice]:
-        """Yield all that have an event, which came last by its clock, at a place.
+        """Yield all choices with an event, the last by its clock, at a place.
 
         None has an event that surely happened before `since_ns`. All may be in order and near
-        enough, as far as two events at a time tell; of those that have what is barred in between in
-        every world some are left out.
+        enough, as far as two events at a time tell; choices with a barred event in between in every
+        world are left out in part.
         """
         search = _Search(self, place, event, since_ns)
         if search.can_be:
@@ -81,11 +80,11 @@ class Listing:
 
 
 class _Search:
-    """For the choices with one event at one place.
+    """The search for the choices with one event at one place.
 
     What is left of a place is known beforehand: `least`, the least latest begin that events of the
-    places up to one can have, and `most`, the greatest earliest end of those from one on. Whoever
-    is behind the former and in front of the latter is in some choice.
+    places up to one can have, and `most`, the greatest earliest end of those from one on. An event
+    after the former and before the latter is in some choice.
     """
 
     def __init__(self, listing: Listing, place: int, event: Stamped, since_ns: int) -> None:
@@ -96,7 +95,7 @@ class _Search:
         count = len(listing.needs)
         self._least = [NEVER] * (count + 1)  # of places before each
         self._most = [ALWAYS] * (count + 1)  # of places from each on
-        self.can_be = self._bounds_behind() and self._bounds_before()
+        self.can_be = self._bounds_after() and self._bounds_before()
         self._order = [*range(place, count), *range(place - 1, -1, -1)]
 
     def _bounds_before(self) -> bool:
@@ -107,7 +106,7 @@ class _Search:
             self._least[k + 1] = least
         return self._least[self._place] <= self._most[self._place + 1]
 
-    def _bounds_behind(self) -> bool:
+    def _bounds_after(self) -> bool:
         for k in range(len(self._of.needs) - 1, self._place, -1):
             most = self._open_until(k, self._most[k + 1])
             if most is None or most < self._event.begin:
@@ -116,7 +115,7 @@ class _Search:
         return True
 
     def _begun_by(self, k: int, after: Moment) -> Moment | None:
-        """Return the least latest begin of events of a place that may be behind a moment."""
+        """Return the least latest begin of a place's events that may be after a moment."""
         of, event = self._of, self._event
         needs, lane = of.needs[k], of.lanes[k]
         low_ns = max(event.begin[0] - of.span_ns, self._since_ns)
@@ -139,7 +138,7 @@ class _Search:
         return least
 
     def _open_until(self, k: int, until: Moment) -> Moment | None:
-        """Return the greatest earliest end of events of a place that may be before a moment."""
+        """Return the greatest earliest end of a place's events that may be before a moment."""
         of, event = self._of, self._event
         needs, lane = of.needs[k], of.lanes[k]
         kept: dict[Any, Moment] = {}
@@ -153,7 +152,7 @@ class _Search:
     # -- listing --------------------------------------------------------------------------
 
     def choices(self, step: int = 0, chosen: _Chosen | None = None) -> Iterator[_Chosen]:
-        """Yield all, each place in its turn: that of the event, those behind it, those before."""
+        """Yield all: first the event's place, then later places, then earlier ones."""
         chosen = {} if chosen is None else chosen
         if step == len(self._order):
             yield chosen
@@ -196,29 +195,29 @@ class _Search:
         ]
 
     def _sets(self, k: int, fixed: list[Stamped], chosen: _Chosen) -> Iterator[Sequence[Stamped]]:
-        """Yield what a place can have: sets of events, no two of them with one label."""
+        """Yield sets of events for a place, no two of them with one label."""
         needs = self._of.needs[k]
         if needs.is_one:
             yield from [fixed] if fixed else ([one] for one in self._can_have(k, chosen))
             return
         groups: dict[Any, list[Stamped]] = {}
         label = needs.label or (lambda one: one.turn)
-        taken = {label(one) for one in fixed}
+        labels = {label(one) for one in fixed}
         for one in self._can_have(k, chosen):
-            if (name := label(one)) not in taken:
+            if (name := label(one)) not in labels:
                 groups.setdefault(name, []).append(one)
         yield from _subsets(list(groups.values()), fixed, needs)
 
     def _is_near(self, some: Sequence[Stamped], chosen: _Chosen) -> bool:
         """Return whether events of one place may be near enough to each other."""
-        del chosen  # each of them was held against what was chosen
+        del chosen  # each event was compared with the chosen ones
         if len(some) == 1:
             return True
         latest, earliest = max(one.begin for one in some), min(one.end for one in some)
         return latest[0] - earliest[0] <= self._of.span_ns
 
     def _is_shut(self, k: int, some: Sequence[Stamped], chosen: _Chosen) -> bool:
-        """Return whether what is barred surely lies between a place and one that was chosen."""
+        """Return whether a barred event surely lies between a place and a chosen one."""
         if k + 1 in chosen and max(one.end for one in some) < self._shut_until(
             k + 1, chosen[k + 1]
         ):
@@ -228,9 +227,9 @@ class _Search:
         return max(one.end for one in chosen[k - 1]) < self._shut_until(k, some)
 
     def _shut_until(self, k: int, some: Sequence[Stamped]) -> Moment:
-        """Return the latest begin of what is barred in front of a place, and surely before it.
+        """Return the latest begin of barred events surely before a place.
 
-        What is surely before that has it in between.
+        Events that are surely before that have it in between.
         """
         bars = self._of.bars[k]
         latest = NEVER
@@ -249,34 +248,34 @@ class _Search:
 def _subsets(
     groups: list[list[Stamped]], fixed: list[Stamped], needs: Needs
 ) -> Iterator[Sequence[Stamped]]:
-    """Yield what is fixed with one of each of some groups, as many as a place needs."""
-    taken = list(fixed)
+    """Yield the fixed events with events of different groups, as a place needs."""
+    chosen = list(fixed)
     most = len(fixed) + len(groups) if needs.most is None else needs.most
 
     def options(start: int) -> Iterator[tuple[int, Stamped]]:
         for j in range(start, len(groups)):
-            if len(taken) + len(groups) - j < needs.least:
+            if len(chosen) + len(groups) - j < needs.least:
                 return
             for one in groups[j]:
                 yield j, one
 
-    if len(taken) >= needs.least:
-        yield tuple(taken)
-    stack = [options(0)] if len(taken) < most else []
+    if len(chosen) >= needs.least:
+        yield tuple(chosen)
+    stack = [options(0)] if len(chosen) < most else []
     while stack:
         found = next(stack[-1], None)
         if found is None:
             stack.pop()
             if stack:
-                taken.pop()
+                chosen.pop()
             continue
-        taken.append(found[1])
-        if needs.are_together is not None and not needs.are_together(taken):
-            taken.pop()
+        chosen.append(found[1])
+        if needs.are_together is not None and not needs.are_together(chosen):
+            chosen.pop()
             continue
-        if len(taken) >= needs.least:
-            yield tuple(taken)
-        if len(taken) < most:
+        if len(chosen) >= needs.least:
+            yield tuple(chosen)
+        if len(chosen) < most:
             stack.append(options(found[0] + 1))
         else:
-            taken.pop()
+            chosen.pop()

@@ -1,4 +1,4 @@
-"""The matches of one key wherever they begin: no windows, only how far apart their events are."""
+"""The matches of one key without windows: only the distance of their events counts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from slackwater.runtime.patterns.waiting import What
 
 
 class ReachMatcher(KeyMatcher):
-    """See `KeyMatcher`; its scope is `Within`."""
+    """The matcher of one key whose scope is `Within`; see `KeyMatcher`."""
 
     STATE = KeyMatcher.STATE + Fields("_queues", elements={"_queues": deque})
 
@@ -25,7 +25,7 @@ class ReachMatcher(KeyMatcher):
         assert isinstance(settings.scope, Within)
         self._scope = settings.scope
         self._used[0] = set()
-        # Of each alternative the events that end matches and wait, where they do so in turn; the
+        # For each alternative, the events that end matches and wait, where they wait in turn; the
         # first one is asked for.
         self._queues: list[deque[What]] = [deque() for _ in settings.rules]
 
@@ -38,38 +38,38 @@ class ReachMatcher(KeyMatcher):
         values: dict[str, Any] | None = None,
     ) -> list[Found]:
         """Take the next event; see `KeyMatcher`."""
-        found = self.waiting.decided(time_ns) if self._waits else []
+        matches = self.waiting.decided(time_ns) if self._waits else []
         if not fits:
-            return found
+            return matches
         self.log.add(number, time_ns, turn, fits, values)
         roles = self._settings.roles(fits)
         ended = self._add(number, roles, values)
         if ended:
-            found += self._in_reach(number, time_ns, turn, ended)
+            matches += self._in_reach(number, time_ns, turn, ended)
         low = self._low = self._scope.low(number, time_ns, self.log)
         if self.log.forget(low):
             for chain in self._chains:
                 chain.forget(low)
             self._used[0] = {one for one in self._used[0] if one >= low}
-        return found
+        return matches
 
     def _in_reach(
         self, number: int, time_ns: int, turn: int, ended: list[tuple[int, int]]
     ) -> list[Found]:
         low = self._scope.low(number, time_ns, self.log)
-        found = []
+        matches = []
         for which, _ in ended:
             chain = self._chains[which]
             ends = chain.ends[-1]
             if not ends.at or ends.at[-1] != number or ends.start[-1] < low:
-                continue  # out of reach, or used up by an alternative before
+                continue  # out of reach, or used up by an earlier alternative
             if chain.rules.barred_after:
                 self._wait_for((number, which, low))
                 continue
             for match in self._chosen(chain, number, low, self._used[0]):
-                found.append(self._made(match, which, turn, time_ns, None))
+                matches.append(self._made(match, which, turn, time_ns, None))
                 self._consume(match)
-        return found
+        return matches
 
     # -- what waits -------------------------------------------------------------------------
 
@@ -85,10 +85,10 @@ class ReachMatcher(KeyMatcher):
             self.waiting.add(due_ns, what)
 
     def _is_in_turn(self, which: int) -> bool:
-        """Return whether no event's matches are decided before those of the event before it.
+        """Return whether the matches of events are decided in the order of the events.
 
-        So where each takes what begins first: what an event may begin with ascends with the event.
-        Then only the first one is asked for, not each whenever an event is used up.
+        So where each takes the match that begins first: the first events of matches ascend with the
+        last ones. Then only the first one is asked for, not each whenever an event is used up.
         """
         settings, rules = self._settings, self._settings.rules[which]
         is_first = settings.consumes and settings.selection != "last"
@@ -96,7 +96,7 @@ class ReachMatcher(KeyMatcher):
 
     def _decide(self, due_ns: int, what: What) -> tuple[list[Found], tuple[int, What] | None]:
         _, which, _ = what
-        found, again = self._decided(due_ns, what)
+        matches, again = self._decided(due_ns, what)
         queue = self._queues[which]
         if again is None and queue:
             queue.popleft()
@@ -106,24 +106,22 @@ class ReachMatcher(KeyMatcher):
                     queue.popleft()
                 else:
                     again = (next_ns, queue[0])
-        return found, again
+        return matches, again
 
     @property
-    def ends_waiting(self) -> int:
-        """How many windows, or ends of matches, wait."""
+    def ends_waiting(self) -> int:  # noqa: D102
         return sum(map(len, self._queues)) or len(self.waiting)
 
     def _due_ns(self, number: int, which: int, low: int) -> int | None:
-        """Return when it is to be asked what leaves of the matches that an event ends."""
         if not self._chains[which].is_end(number, low):
             return None
         match = self._next(which, number, low)
         return None if match is None else self._until_ns(match)
 
     def _next(self, which: int, number: int, low: int) -> Match | None:
-        """Return the match with an event that is decided next, as far as can be told now.
+        """Return the match with an event that is decided next, as far as known.
 
-        That which begins first, as its scope is over first; but with "last" it is chosen when its
+        The one that begins first, as its scope is over first; but with "last" it is chosen when its
         last event comes, whatever becomes of it.
         """
         chain = self._chains[which]
@@ -137,20 +135,20 @@ class ReachMatcher(KeyMatcher):
     def _decided(self, due_ns: int, what: What) -> tuple[list[Found], tuple[int, What] | None]:
         number, which, low = what
         chain = self._chains[which]
-        # What began earlier was decided before: its rows may be gone, so no predicate reads them.
+        # Earlier matches were decided before: their rows may be gone, so no predicate reads them.
         low = max(low, self._scope.low(number, due_ns, self.log))
         what = (number, which, low)
         if not chain.is_end(number, low):
-            return [], None  # used up, or what it followed is
+            return [], None  # used up, or its earlier events are
         match = self._next(which, number, low)
         if match is None:
             return [], None
         until_ns = self._until_ns(match)
         if until_ns > due_ns:
-            return [], (until_ns, what)  # what would have left now is used up, or forbidden
+            return [], (until_ns, what)  # the match that was due now is used up, or forbidden
         after = bisect_right(chain.after, number)
         if after < len(chain.after) and self.log.time_of(chain.after[after]) <= until_ns:
-            return [], None  # and so are all others: they end later
+            return [], None  # all others end later
         return self._leave(what, match, until_ns)
 
     def _leave(
@@ -158,7 +156,7 @@ class ReachMatcher(KeyMatcher):
     ) -> tuple[list[Found], tuple[int, What] | None]:
         number, which, low = what
         settings, chain = self._settings, self._chains[which]
-        # What is used up goes to what begins first; else all leave that begin at this time.
+        # Events are used up by the match that begins first; else all leave that begin at this time.
         begins_at_ns = until_ns - self._span_ns
         latest = match[0][0] if settings.consumes else self.log.last_at(begins_at_ns)
         matches = [match]
@@ -168,16 +166,15 @@ class ReachMatcher(KeyMatcher):
         elif settings.selection != "first" and not self._may_leave(chain, match):
             return [], None
         turn = self.log.turns[number]
-        found = [self._made(one, which, turn, until_ns, None, is_behind=True) for one in matches]
+        left = [self._made(one, which, turn, until_ns, None, has_waited=True) for one in matches]
         for one in matches:
             self._consume(one)
         if settings.consumes or settings.selection != "each":
-            return found, None
+            return left, None
         again_ns = self._due_ns(number, which, latest + 1)
-        return found, None if again_ns is None else (again_ns, (number, which, latest + 1))
+        return left, None if again_ns is None else (again_ns, (number, which, latest + 1))
 
     def _may_leave(self, chain: Chain, match: Match) -> bool:
-        """Return whether what was chosen when its last event came may leave."""
         is_used = self._settings.consumes and any(one in self._used[0] for one, _, _ in match)
         return not is_used and self._is_free(chain, match)
 

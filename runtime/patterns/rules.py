@@ -1,4 +1,4 @@
-"""What a sequence asks of its lists: its places compiled, and the roles an event has in it."""
+"""Rules compile a sequence: its places, and the roles of events in it."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from slackwater.runtime.patterns.assign import Label
 from slackwater.runtime.patterns.normal import Asked, Normal, Place, Sequence
 
 MOST_ROLES = 1 << 16
-"""Roles that are remembered of each sequence: with many predicates there may be no end of them."""
+"""The most roles that a sequence remembers: many predicates may make any number of them."""
 
 
 class Kind(Enum):
-    """Of a place."""
+    """The kind of a place."""
 
     ONE = "one event"
     ANY = "several, in any order"
@@ -27,9 +27,9 @@ class Condition(NamedTuple):
     """A predicate that reads earlier events: checked while matches are listed."""
 
     asked: int
-    """Whose it is."""
+    """The number of its event in the pattern."""
     place: int
-    """Where its event stands; of what is barred: the place that it is barred in front of."""
+    """The place of its event; of a barred event: the place that it is barred before."""
     is_bar: bool
     """Whether an event for which it is true must not come between the places."""
     reads: tuple[int, ...]
@@ -37,20 +37,20 @@ class Condition(NamedTuple):
 
 
 class Roles(NamedTuple):
-    """What an event is to a sequence, by the numbers of what it fits."""
+    """The roles of an event in a sequence, by the numbers of what it fits."""
 
     places: tuple[int, ...]
-    """Where it may stand, the last place first."""
+    """The places where it may stand, the last place first."""
     barred: tuple[int, ...]
-    """The places in front of which it may not come."""
+    """The places before which it is barred."""
     is_after: bool
-    """Whether it may surely not come behind the last event."""
+    """Whether it is surely barred after the last event."""
     watched: tuple[int, ...]
-    """Roles in what may not come at all: see `Rules.watched`."""
+    """Numbers that may be barred by a predicate: see `Rules.watched`."""
     asked: dict[int, int]
-    """{place: number of the first that it fits there}."""
+    """{place: the first number that it fits there}."""
     fits: dict[int, tuple[int, ...]]
-    """{place: numbers of all that it fits there, in their order}."""
+    """{place: all numbers that it fits there, in their order}."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,17 +59,17 @@ class Rules:
 
     Attributes:
         places: as they are asked for.
-        kinds: of each place.
-        barred: of each place, what may surely not come in front of it; predicates that read earlier
+        kinds: the kind of each place.
+        barred: the numbers that surely may not come before each place; predicates that read earlier
             events are in `conditions`.
         goes_next: whether no event between two neighbours may fit the place of the later one.
-        conditions: what reads earlier events.
-        barred_after: numbers of what may not come behind its last event.
+        conditions: the predicates that read earlier events.
+        barred_after: numbers of what may not come after its last event.
         depends: those of them that read earlier events.
         names: {name of an event that is read: its place}.
-        orders: of each place what is asked there; where several stand in any order by name, so that
-            the order in which they were written does not matter.
-        chosen: places of whose events it is to be found which of several they are.
+        orders: the numbers of each place in order; where several stand in any order by name, so
+            that the order in which they were written does not matter.
+        chosen: places whose events may fit several numbers there.
     """
 
     places: tuple[Place, ...]
@@ -85,19 +85,18 @@ class Rules:
     _roles: dict[tuple[int, ...], Roles] = field(default_factory=dict)
 
     @cached_property
-    def last(self) -> int:
-        """The last place."""
+    def last(self) -> int:  # noqa: D102
         return len(self.places) - 1
 
     @cached_property
     def is_strict(self) -> tuple[bool, ...]:
-        """Of each place, whether of its events each must be the next that fits, whatever it is."""
+        """Flags of places whose events must each be the next that fits."""
         loose = {one.place for one in self.conditions if one.is_bar}
         return tuple(self.goes_next and k not in loose for k in range(len(self.places)))
 
     @cached_property
     def is_plain(self) -> bool:
-        """Whether each place has one event, nothing is barred, and there is no condition."""
+        """Whether each place has one event, without bars or conditions."""
         return (
             not self.conditions
             and not any(self.barred)
@@ -106,44 +105,43 @@ class Rules:
 
     @cached_property
     def of_place(self) -> dict[int, dict[int, Condition]]:
-        """{place: {what is asked there: what is to be true}}, of what reads earlier events."""
-        found: dict[int, dict[int, Condition]] = {}
+        """{place: {number in the pattern: its condition}}."""
+        by_place: dict[int, dict[int, Condition]] = {}
         for one in self.conditions:
             if not one.is_bar:
-                found.setdefault(one.place, {})[one.asked] = one
-        return found
+                by_place.setdefault(one.place, {})[one.asked] = one
+        return by_place
 
     @cached_property
     def watched(self) -> frozenset[int]:
-        """Numbers of what may not come if a predicate that reads earlier events is true of it."""
+        """Numbers that may not come if a predicate over earlier events is true."""
         return self.depends | {one.asked for one in self.conditions if one.is_bar}
 
     @cached_property
     def is_single(self) -> bool:
-        """Whether each place but the last has one event, and there is no condition."""
+        """Whether each place but the last has one event, without conditions."""
         return not self.conditions and all(kind is Kind.ONE for kind in self.kinds[:-1])
 
     def is_assigned(self, k: int) -> bool:
-        """Return whether the events of a place are different things of those asked for there."""
+        """Return whether the events of a place have different numbers."""
         return self.kinds[k] is Kind.ANY and self.places[k].distinct is None
 
     def label(self, k: int, fits: tuple[int, ...], values: dict[str, Any] | None) -> Label:
-        """Return what an event is by, among those of a place that takes several.
+        """Return the label of an event at a place that takes several.
 
         Args:
             k: the place.
-            fits: what of it the event fits.
-            values: of its columns that must differ.
+            fits: the numbers of the place that the event fits.
+            values: the values of its columns that must differ.
         """
         column = self.places[k].distinct
         return fits if column is None else (values or {})[column]
 
-    def matters(self, roles: Roles) -> bool:
-        """Return whether lists change with an event of these roles."""
+    def matters(self, roles: Roles) -> bool:  # noqa: D102
         return bool(roles.places or roles.barred or roles.is_after or roles.watched)
 
     def roles(self, fits: tuple[int, ...]) -> Roles:
-        """Return what an event that fits these is; worked out once for each."""
+        """Return the roles of an event that fits these numbers; computed once for each."""
         found = self._roles.get(fits)
         if found is None:
             found_at = {
@@ -182,7 +180,7 @@ def _rules(sequence: Sequence, asked: Several[Asked], *, goes_next: bool) -> Rul
     }
     barred, conditions = [], []
     for k, place in enumerate(places):
-        # With skip="next" what fits a place is barred in front of it, too.
+        # With skip="next" an event that fits a place is barred before it, too.
         own = place.asked if goes_next and k else ()
         bars = (*place.barred, *own)
         barred.append(frozenset(one for one in bars if asked[one].also is None))

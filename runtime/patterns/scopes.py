@@ -1,4 +1,4 @@
-"""What a match lies in: a stretch of limited length, or a window; which of them an event is in."""
+"""The scope of a match is a stretch of limited length, or a window."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from slackwater.runtime.patterns.log import Log
 
 
 class Window(NamedTuple):
-    """One window of a key.
+    """A window of a key.
 
     Attributes:
         key: greater for a window that opens later.
         low: the least number that an event of it can have.
         start_ns: its beginning, in event time.
-        end_ns: no event of this time or later is in it; None: it ends by number.
-        end: no event of this number or a greater one is in it; None: it ends by time.
+        end_ns: events of this time or later are after it; None: it ends by number.
+        end: events of this number or a greater one are after it; None: it ends by time.
     """
 
     key: int
@@ -30,7 +30,7 @@ class Window(NamedTuple):
 
 @dataclass(frozen=True)
 class Within:
-    """Any stretch from an event to one at most so far behind it; exactly one is given."""
+    """A stretch of limited length from any event on; exactly one limit is given."""
 
     span_ns: int | None = None
     events: int | None = None
@@ -49,7 +49,7 @@ class Windows(Protocol):
     STATE: Fields
 
     def pass_to(self, number: int, time_ns: int) -> None:
-        """Let go of windows that have ended when an event of this number and time comes."""
+        """Forget windows that have ended when an event of this number and time comes."""
         ...
 
     def take(self, number: int, time_ns: int, fits: tuple[int, ...]) -> None:
@@ -57,14 +57,14 @@ class Windows(Protocol):
         ...
 
     def around(self, after: int | None, start: int, log: Log) -> Iterator[Window]:
-        """Yield the windows that the event taken last is in, and that begin by number `start`.
+        """Yield the windows of the last event that begin by number `start`.
 
         In the order in which they opened; those up to key `after` are left out.
         """
         ...
 
     def low(self, log: Log) -> int | None:
-        """Return the least number that an open window has; None: none is open."""
+        """Return the least number that an open window has; None without open windows."""
         ...
 
     def oldest(self) -> int:
@@ -84,19 +84,19 @@ class TimeWindows:
     slide_ns: int
 
     def begin(self) -> _TimeRun:
-        """Return those of a key."""
+        """Return the windows of a key."""
         return _TimeRun(self)
 
 
 @dataclass(frozen=True)
 class CountWindows:
-    """Windows of so many events, one from the first event on, and one behind each `every` more."""
+    """Windows of so many events: one from the first, one after each `every` more."""
 
     size: int
     every: int
 
     def begin(self) -> _ListRun:
-        """Return those of a key."""
+        """Return the windows of a key."""
         return _ListRun(self)
 
 
@@ -105,9 +105,9 @@ class OpenedWindows:
     """A window from each event that fits `asked` on; exactly one length is given.
 
     Attributes:
-        asked: the number of what opens it.
-        span_ns: how long it is; an event at its end is in it no longer.
-        events: how many events it has.
+        asked: the number in the pattern of the event that opens it.
+        span_ns: its length; an event at its end is after it.
+        events: the number of its events.
     """
 
     asked: int
@@ -115,7 +115,7 @@ class OpenedWindows:
     events: int | None = None
 
     def begin(self) -> _ListRun:
-        """Return those of a key."""
+        """Return the windows of a key."""
         return _ListRun(self)
 
 

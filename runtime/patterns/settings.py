@@ -1,4 +1,4 @@
-"""What is the same for all keys of a pattern, and a match that is decided."""
+"""Settings of all keys of a pattern, and matches that are decided."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Selection: TypeAlias = Literal["first", "last", "each", "cumulative"]
 HoldsOfTurns: TypeAlias = Callable[[int, int, dict[str, int]], bool]
 """As `Holds`, by places in the whole stream."""
 HoldsOfMany: TypeAlias = Callable[[int, int, str, list[int]], "list[bool] | None"]
-"""The same of many events that one name is of; None: they must be asked for one by one."""
+"""The same for many events of one name; None: they must be asked for one by one."""
 
 
 class Found(NamedTuple):
@@ -22,17 +22,17 @@ class Found(NamedTuple):
 
     Attributes:
         time_ns: its event time.
-        is_behind: whether it waited for the end of its scope.
-        turn: of its last event.
-        order: of those of one event: the alternative, the key of the window, the turn in it.
-        window_start_ns: of its window, if there are windows.
-        parts: of each event its place in the whole stream, and the number of what it is.
-        alternative: which sequence it is of.
+        has_waited: whether it waited for the end of its scope.
+        turn: the place in the stream of its last event.
+        order: among the matches of one event: the alternative, the window's key, the turn there.
+        window_start_ns: the start of its window, if there are windows.
+        parts: the place in the whole stream of each event, and its number in the pattern.
+        alternative: the number of its sequence.
         is_certain: whether it is a match whatever clocks are off by.
     """
 
     time_ns: int
-    is_behind: bool
+    has_waited: bool
     turn: int
     order: tuple[int, int, int]
     window_start_ns: int | None
@@ -41,8 +41,7 @@ class Found(NamedTuple):
     is_certain: bool = True
 
     @property
-    def window(self) -> int:
-        """The key of its window."""
+    def window(self) -> int:  # noqa: D102
         return self.order[1]
 
 
@@ -51,7 +50,7 @@ class TooManyMatches(Exception):
 
 
 class Limit:
-    """Counts the events of the matches of one read.
+    """A limit counts the events of the matches of one read.
 
     Args:
         most: so many are allowed.
@@ -79,7 +78,9 @@ class Limit:
 
 @dataclass(slots=True)
 class Worked:
-    """Count of the events that a window took which waits for a match, and that may be in one.
+    """The work of windows that wait for a match, in events.
+
+    Only events that may be in a match count.
 
     Attributes:
         events: so far, over all keys.
@@ -90,18 +91,18 @@ class Worked:
 
 @dataclass(frozen=True, eq=False)
 class Settings:
-    """What is the same for all keys.
+    """The settings of all keys.
 
     Attributes:
-        rules: of each alternative.
-        scope: what a match lies in.
+        rules: the rules of each alternative.
+        scope: the scope of a match.
         selection: which matches of those that end with one event leave.
         consumes: whether an event that has left is used up in its scope.
-        most: how many matches a window has; None: all.
-        many: tells predicates of many events at once; None: they are asked for one by one.
-        limit: how many events the matches of one read may have.
+        most: the most matches of a window; None: all.
+        many: evaluates predicates of many events at once; None: one by one.
+        limit: the most events in the matches of one read.
         worked: counts events that windows take; None if they are not counted.
-        drift: what is looked for where clocks may be off; None: they are not.
+        drift: the layout where clocks may be off; None: they are not.
     """
 
     rules: tuple[Rules, ...]
@@ -116,17 +117,17 @@ class Settings:
     _roles: dict[tuple[int, ...], list[Roles]] = field(default_factory=dict)
 
     def roles(self, fits: tuple[int, ...]) -> list[Roles]:
-        """Return what an event that fits these is to each alternative; worked out once for each."""
-        found = self._roles.get(fits)
-        if found is None:
+        """Return an event's roles in each alternative; computed once for each `fits`."""
+        roles = self._roles.get(fits)
+        if roles is None:
             if len(self._roles) >= MOST_ROLES:
                 self._roles.clear()
-            found = self._roles[fits] = [one.roles(fits) for one in self.rules]
-        return found
+            roles = self._roles[fits] = [one.roles(fits) for one in self.rules]
+        return roles
 
     @property
     def waits(self) -> bool:
-        """Whether what has yet to come may forbid a match."""
+        """Whether an event that has yet to come may forbid a match."""
         if self.drift is not None:
             return self.drift.waits
         return any(one.barred_after for one in self.rules)

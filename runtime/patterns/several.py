@@ -9,7 +9,7 @@ from collections.abc import Collection
 from slackwater.runtime.patterns.assign import NO_FITS, NO_VALUES, Label, Together, with_label
 
 _FEW = 16
-"""Events that are looked at one after the other, before those of each label are."""
+"""So many events are looked at one by one, before those of each label."""
 
 
 class Several:
@@ -21,7 +21,7 @@ class Several:
 
     Attributes:
         at: numbers of the events.
-        label: of each; see `Label`.
+        label: their labels; see `Label`.
         nothing: no labels yet.
     """
 
@@ -43,11 +43,11 @@ class Several:
         self.label: list[Label] = []
         self._of_label: dict[Label, list[int]] = {}
         self._is_distinct = is_distinct
-        self._are_single = True  # of each label only one may be there
+        self._are_single = True  # whether each label may be there only once
         self._latest: list[tuple[int, Label]] = []  # may be together; none could be later
 
     def add(self, number: int, label: Label) -> int:
-        """Take an event; return from which number on there are enough with it, 0: too few.
+        """Take an event; return the number from which on enough are together; 0: too few.
 
         The oldest that the new one does not leave together with the others goes.
         """
@@ -67,7 +67,7 @@ class Several:
         return latest[0][0] if len(latest) == self._count else 0
 
     def _too_many(self, label: Label) -> int | None:
-        """Return which of the latest goes when one more comes; None: none."""
+        """Return which of the latest goes when one more comes; None if none goes."""
         labels = [*(one for _, one in self._latest), label]
         if len(labels) <= self._count and self._are_together(labels):
             return None
@@ -91,25 +91,25 @@ class Several:
         Greedily the earliest, or the latest: so many, or as many as there are. Costs a look at each
         label at most, not at each event.
         """
-        found: list[int] = []
+        numbers: list[int] = []
         if wanted <= 0:
-            return found
+            return numbers
         first, end = bisect_right(self.at, after), bisect_left(self.at, before)
         few = range(first, min(first + _FEW, end))
         for i in range(end - 1, max(end - _FEW, first) - 1, -1) if latest else few:
             more = with_label(state, self.label[i])
             if more is not None:
                 state = more
-                found.append(self.at[i])
-                if len(found) == wanted:
-                    return found
+                numbers.append(self.at[i])
+                if len(numbers) == wanted:
+                    return numbers
         if end - first <= _FEW:
-            return found
+            return numbers
         if latest:
             before = self.at[end - _FEW]
         else:
             after = self.at[first + _FEW - 1]
-        return found + self._by_label(after, before, state, wanted - len(found), latest=latest)
+        return numbers + self._by_label(after, before, state, wanted - len(numbers), latest=latest)
 
     def _by_label(
         self, after: int, before: int, state: Together, wanted: int, *, latest: bool
@@ -137,13 +137,12 @@ class Several:
                 heapq.heappush(heap, (step * numbers[place], which, place))
         return found
 
-    def has(self, number: int) -> bool:
-        """Return whether an event is here."""
+    def has(self, number: int) -> bool:  # noqa: D102
         place = bisect_left(self.at, number)
         return place < len(self.at) and self.at[place] == number
 
     def remove(self, gone: Collection[int]) -> None:
-        """Let events go that are here."""
+        """Remove events that are here."""
         for number in gone:
             place = bisect_left(self.at, number)
             label = self.label[place]
@@ -158,7 +157,7 @@ class Several:
             self._latest = [(one, self.label[bisect_left(self.at, one)]) for one in latest[::-1]]
 
     def forget(self, below: int) -> None:
-        """Let go of events with lower numbers."""
+        """Forget events with lower numbers."""
         gone = bisect_left(self.at, below)
         for label in dict.fromkeys(self.label[:gone]):
             numbers = self._of_label[label]

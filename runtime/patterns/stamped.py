@@ -1,4 +1,4 @@
-"""Events whose clocks may be off: when each may have happened, and who surely came before whom.
+"""Stamped events have clocks that may be off: each happened within a stretch.
 
 ```
       ├──1──┤                 somewhere in [t − bound, t + bound], either end included
@@ -16,11 +16,11 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 Moment: TypeAlias = tuple[int, int]
-"""A point in time, and a number that tells equal ones apart."""
+"""A point in time, and a number that tells equal points apart."""
 BELOW, ABOVE = -1, 2**63
 """Such numbers below and above the place of any event in the stream."""
 OFF = "#off"
-"""Among the values of an event: how far its clock may be off, in ns."""
+"""The key of an event's values for how far its clock may be off, in ns."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -32,9 +32,9 @@ class Stamped:
         off_ns: how far that may be off, either way.
         turn: its place in the whole stream.
         fits: numbers of what it fits.
-        values: of the columns that must differ, and `OFF`.
-        begin: it happened no earlier; never at this moment itself, if its clock may be off.
-        end: it happened no later; likewise.
+        values: the values of the columns that must differ, and `OFF`.
+        begin: it happened no earlier; if its clock may be off, not at this moment itself.
+        end: it happened no later; if its clock may be off, not at this moment itself.
     """
 
     time_ns: int
@@ -59,7 +59,7 @@ def stamped(time_ns: int, turn: int, fits: tuple[int, ...], values: dict[str, An
 
 
 class Lane:
-    """Events of one key that fit one of some things, in the order of the stream."""
+    """A lane has one key's events that fit some of given things."""
 
     __slots__ = ("events", "times_ns")
 
@@ -69,11 +69,10 @@ class Lane:
 
     @property
     def newest_ns(self) -> int:
-        """The time of the last event; below all times: there is none."""
+        """The time of the last event; of an empty lane, below all times."""
         return self.times_ns[-1] if self.times_ns else -(2**62)
 
-    def add(self, event: Stamped) -> None:
-        """Take the next one."""
+    def add(self, event: Stamped) -> None:  # noqa: D102
         self.events.append(event)
         self.times_ns.append(event.time_ns)
 
@@ -86,7 +85,7 @@ class Lane:
         return self.events[self.since(low_ns) : self.since(high_ns + 1)]
 
     def forget_before(self, time_ns: int) -> None:
-        """Let go of those before a time, if they are half of all."""
+        """Forget events before a time, if they are half of all."""
         gone = self.since(time_ns)
         if gone and 2 * gone >= len(self.events):
             del self.events[:gone], self.times_ns[:gone]

@@ -1,4 +1,4 @@
-"""Matches while they are listed: a part more, and what came before it."""
+"""Steps of a listing: a part, and the parts before it."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from slackwater.runtime.patterns.naming import Part
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A part more, in either direction, and what came before it."""
+    """A part in either direction, and the step before it."""
 
     came: Step | None
     part: Part
     taken: int
-    """How many stand at its place."""
+    """The number of parts at its place."""
     labels: Together
-    """Of those, where several stand in any order."""
+    """Their labels, where several stand in any order."""
 
     @property
     def key(self) -> tuple[int, int, int, Together]:
-        """Without conditions, the events that can follow depend on this alone."""
+        """The events that can follow depend on this alone, without conditions."""
         return (self.part[0], self.part[1], self.taken, self.labels)
 
     def parts(self) -> Iterator[Part]:
@@ -36,7 +36,7 @@ class Step:
 def merged(
     one: Iterator[Part], other: Iterator[Part], *, is_ascending: bool = False
 ) -> Iterator[Part]:
-    """Yield the parts of both by number, then by place; descending unless said otherwise."""
+    """Yield the parts of both by number, then by place; descending by default."""
     left, right = next(one, None), next(other, None)
     while left is not None or right is not None:
         if right is None or (left is not None and (left[:2] < right[:2]) == is_ascending):

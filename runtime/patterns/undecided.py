@@ -1,4 +1,4 @@
-"""Choices that something which has yet to come may forbid."""
+"""Undecided choices may be forbidden by events that have yet to come."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from slackwater.runtime.patterns.stamped import Stamped
 
 
 class Waits(NamedTuple):
-    """A choice, and where it stands among those that leave.
+    """A choice, and its place among those that leave.
 
     Attributes:
         due_ns: when it is decided, once all events up to this time have come.
-        turn: of its last event.
-        order: of those of one event.
+        turn: the place in the stream of its last event.
+        order: its place among the choices of one event.
         made: the choice in its scope.
     """
 
@@ -35,7 +35,7 @@ class Undecided:
     Its matcher has the events of all choices: so of each choice their places are saved.
 
     Args:
-        decide: gives what leaves of one.
+        decide: returns the matches that leave of a choice.
     """
 
     __slots__ = ("_decide", "_heap")
@@ -46,25 +46,25 @@ class Undecided:
 
     @property
     def due_ns(self) -> int | None:
-        """When the next is decided; None: none waits."""
+        """The time when the next choice is decided; None if none waits."""
         return self._heap[0].due_ns if self._heap else None
 
     def __len__(self) -> int:
         return len(self._heap)
 
     def add(self, one: Waits) -> None:
-        """Let one wait."""
+        """Add a choice."""
         heapq.heappush(self._heap, one)
 
     def decided(self, passed_ns: int) -> list[Found]:
-        """Return what leaves of those that no event of `passed_ns` or later can forbid."""
-        found: list[Found] = []
+        """Return the matches of choices that no event of `passed_ns` or later can forbid."""
+        matches: list[Found] = []
         while self._heap and self._heap[0].due_ns < passed_ns:
-            found += self._decide(heapq.heappop(self._heap))
-        return found
+            matches += self._decide(heapq.heappop(self._heap))
+        return matches
 
     def snapshot(self) -> list[Any]:
-        """Return all of them."""
+        """Return all choices, as plain values."""
         return [
             [
                 *(one.due_ns, one.turn, list(one.order), one.made.line.shift),
@@ -80,8 +80,8 @@ class Undecided:
         """Continue from a snapshot.
 
         Args:
-            state: it.
-            lines: what is looked for.
+            state: the snapshot.
+            lines: the lines of the layout.
             events: {turn: event} of all that are held.
         """
         line_of = {(one.which, one.shift): one for one in lines}

@@ -1,4 +1,4 @@
-"""Union of all matches that end with an event: events of each place, no list of matches."""
+"""A union of all matches that end with an event: events, no list of matches."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ class United(Listing):
     """A `Listing` that also has the parts of all its matches together."""
 
     def union(self) -> Match | None:
-        """Return one of the events of all of them; None: there are none.
+        """Return a match of the events of all matches; None without matches.
 
-        Each is what it may be first of all that it is in some of them.
+        Each event has its first number of all in some of them.
         """
         last, chain = self.last, self.chain
         kind = chain.rules.kinds[last]
@@ -33,14 +33,14 @@ class United(Listing):
         alive = [since]
         for k in range(last, 0, -1):
             before = chain.ends[k - 1].at
-            found: dict[int, None] = {}
+            earlier: dict[int, None] = {}
             done = 0
             for number in alive:
                 begin, end = self.range_before(number, k)
                 for i in range(max(begin, done), end):
-                    found[before[i]] = None
+                    earlier[before[i]] = None
                 done = max(done, end)
-            alive = list(found)
+            alive = list(earlier)
             parts += [self.part(number, k - 1) for number in alive]
         return tuple(sorted(parts)) if not last or alive else None
 
@@ -71,7 +71,7 @@ class United(Listing):
     def _first_role(
         self, label: tuple[int, ...], own: tuple[Any, ...], bottom: int, count: int
     ) -> int | None:
-        """Return the first thing that an event of a label is in some match; None: it is in none."""
+        """Return the first number of a label's events in some match; None: in none."""
         several = self.chain.several[self.last]
         end = bisect_right(several.at, self.end)
         others = several.label[bisect_right(several.at, bottom) : end]

@@ -1,7 +1,7 @@
-"""Matches that wait for the end of their scope: what may still come can forbid them.
+"""Matches wait for the end of their scope if events to come can forbid them.
 
-A match is not kept: it is told only when its scope is over which of those that may have been
-matches are, and which of these leave. So an event is used up when its match has left, not before.
+A match is not kept: when its scope is over, it is decided which matches there are, and which of
+these leave. So an event is used up when its match has left, not before.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from slackwater.runtime.model.state import Fields
 from slackwater.runtime.patterns.settings import Found
 
 What: TypeAlias = tuple[int, ...]
-"""A window, or an event that ends matches: as whoever decides knows it."""
+"""A window, or an event that ends matches, as the matcher knows it."""
 Decides: TypeAlias = Callable[[int, What], "tuple[list[Found], tuple[int, What] | None]"]
-"""Returns what leaves at a time, and when, perhaps, to ask again of what."""
+"""Returns the matches that leave at a time, and perhaps the next (time, what) to ask for."""
 
 
 class Waiting:
     """Windows and ends of one key that wait, and until when.
 
     Args:
-        decides: what leaves.
+        decides: returns what leaves.
     """
 
     STATE = Fields("_heap")
@@ -35,7 +35,7 @@ class Waiting:
 
     @property
     def due_ns(self) -> int | None:
-        """When the next is decided, once all events up to this time have come; None: none waits."""
+        """The time when the next is decided; None if none waits."""
         return self._heap[0][0] if self._heap else None
 
     def __len__(self) -> int:
@@ -46,15 +46,15 @@ class Waiting:
         heapq.heappush(self._heap, (due_ns, what))
 
     def clear(self) -> None:
-        """Let go of all: it cannot be told any more whether something forbids them."""
+        """Forget all: whether something forbids them can no longer be told."""
         self._heap = []
 
     def decided(self, passed_ns: int) -> list[Found]:
         """Return the matches whose scope has no event of `passed_ns` or later."""
-        found: list[Found] = []
+        matches: list[Found] = []
         while self._heap and self._heap[0][0] < passed_ns:
             leaves, again = self._decides(*heapq.heappop(self._heap))
-            found += leaves
+            matches += leaves
             if again is not None:
                 heapq.heappush(self._heap, again)
-        return found
+        return matches

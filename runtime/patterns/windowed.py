@@ -18,10 +18,10 @@ _FEW = 64
 
 
 class WindowMatcher(KeyMatcher):
-    """See `KeyMatcher`.
+    """The matcher of one key with windows; see `KeyMatcher`.
 
     Attributes:
-        windows: those that are open.
+        windows: the open windows.
     """
 
     STATE = KeyMatcher.STATE + Fields(
@@ -41,19 +41,19 @@ class WindowMatcher(KeyMatcher):
         super().__init__(settings, holds)
         assert not isinstance(settings.scope, Within)
         self.windows: Windows = settings.scope.begin()
-        # Of windows: those up to this key have all their matches; counts of those behind it.
+        # Windows up to this key have all their matches; counts are of later ones.
         self._full: int | None = None
         self._counts: dict[int, int] = {}
         self._own: dict[int, OwnLists] = {}  # {key of the window: its lists}
         self._lost: dict[int, set[int]] = {}  # {key of the window: numbers of what it lost}
-        self._gone: set[int] = set()  # numbers of what all windows that share lists lost
-        # {key of a window: the number from which on no more matches of it are looked for}
+        self._gone: set[int] = set()  # numbers of events that all windows with shared lists lost
+        # {key of a window: the number of the event from which on it is given up}
         self._given_up: dict[int, int] = {}
         self._now = 0  # the number of the last event
-        self._closing: dict[int, Window] = {}  # {key: a window of which something waits}
+        self._closing: dict[int, Window] = {}  # {key: a window that waits for its end}
 
     def open(self, number: int, time_ns: int, fits: tuple[int, ...]) -> None:
-        """Let an event open and end windows, and do nothing else."""
+        """Open and end windows by an event, and do nothing else."""
         self.windows.pass_to(number, time_ns)
         self.windows.take(number, time_ns, fits)
 
@@ -78,11 +78,11 @@ class WindowMatcher(KeyMatcher):
         values: dict[str, Any] | None = None,
         lost: frozenset[int] = NONE,
     ) -> list[Found]:
-        """Take an event that `open` has had; `lost` are the keys of windows that do not have it."""
+        """Take an event after `open`; windows of the keys `lost` have lost it."""
         self._now = number
-        found = self.waiting.decided(time_ns) if self._waits else []
+        matches = self.waiting.decided(time_ns) if self._waits else []
         if not fits or self.windows.low(self.log) is None or self._has_all():
-            return found  # it is in no window, or in none that waits for a match
+            return matches  # it is in no window, or in none that waits for a match
         roles = self._settings.roles(fits)
         if (worked := self._settings.worked) is not None:
             for one in roles:
@@ -96,18 +96,18 @@ class WindowMatcher(KeyMatcher):
         self._orders = 0
         ended = [] if is_gone else self._add(number, roles, values)
         if self._own:
-            found += self._in_own(number, time_ns, turn, roles, values)
+            matches += self._in_own(number, time_ns, turn, roles, values)
         if ended:
-            found += self._in_windows(number, turn, time_ns, ended)
+            matches += self._in_windows(number, turn, time_ns, ended)
         self._forget(number)
-        return found
+        return matches
 
     def _in_windows(
         self, number: int, turn: int, time_ns: int, ended: list[tuple[int, int]]
     ) -> list[Found]:
         """Return the matches of windows that share their lists."""
         settings = self._settings
-        found = []
+        matches = []
         for which, start in ended:
             for window in list(self.windows.around(self._full, start, self.log)):
                 if self._settings.rules[which].barred_after:
@@ -116,13 +116,13 @@ class WindowMatcher(KeyMatcher):
                 if window.key in self._own or self._is_full(window.key):
                     continue
                 if window.key in self._lost:
-                    # What it lost may be in what ends here: only its own lists tell.
+                    # A lost event may be in a match that ends here: only its own lists tell.
                     own = self._make_own(window)
-                    found += self._ends_in_own(own, own.ended(number), number, time_ns, turn)
+                    matches += self._ends_in_own(own, own.ended(number), number, time_ns, turn)
                     continue
                 used = self._used.setdefault(window.key, set()) if self._keeps_used else set()
                 for match in self._chosen(self._chains[which], number, window.low, used):
-                    found.append(self._made(match, which, turn, time_ns, window))
+                    matches.append(self._made(match, which, turn, time_ns, window))
                     self._count(window)
                     if settings.consumes and settings.selection == "last":
                         used.update(one for one, _, _ in match)
@@ -132,7 +132,7 @@ class WindowMatcher(KeyMatcher):
                         break
                     if self._is_full(window.key):
                         break
-        return found
+        return matches
 
     # -- windows that wait for their end ----------------------------------------------------
 
@@ -143,7 +143,7 @@ class WindowMatcher(KeyMatcher):
             self.waiting.add(window.end_ns - 1, (window.key,))
 
     def _decide(self, due_ns: int, what: What) -> tuple[list[Found], tuple[int, What] | None]:
-        """Return the matches of a window that is over that something could have forbidden.
+        """Return the matches of a window that is over and that events could have forbidden.
 
         Its events are all in the log yet, and no later one is.
         """
@@ -152,17 +152,17 @@ class WindowMatcher(KeyMatcher):
         settings, used = self._settings, self._used.setdefault(key, set())
         if key in self._lost and key not in self._own:
             self._make_own(window)
-        found: list[Found] = []
+        matches: list[Found] = []
         for number, which in self._ends_of(window):
             if self._is_full(key):
                 break
             own = self._own.get(key)
             chain = (self._chains if own is None else own.chains)[which]
             if not chain.is_end(number, window.low):
-                continue  # used up, or what it followed is
+                continue  # used up, or its earlier events are
             turn = self.log.turns[number]
             for match in self._chosen(chain, number, window.low, used, self._accepts(chain)):
-                found.append(self._made(match, which, turn, due_ns, window, is_behind=True))
+                matches.append(self._made(match, which, turn, due_ns, window, has_waited=True))
                 self._count(window)
                 if settings.consumes:
                     used.update(one for one, _, _ in match)
@@ -173,52 +173,52 @@ class WindowMatcher(KeyMatcher):
         self._own.pop(key, None)
         self._used.pop(key, None)
         self._lost.pop(key, None)
-        return found, None
+        return matches, None
 
     def _ends_of(self, window: Window) -> list[tuple[int, int]]:
-        """Return (event, alternative) of what ends a match of a window, and nothing forbids it."""
+        """Return (event, alternative) of the ends of a window's matches that nothing forbids."""
         own = self._own.get(window.key)
-        found = []
+        ends_of_window = []
         for which, chain in enumerate(self._chains if own is None else own.chains):
             if chain.rules.barred_after:
                 ends = chain.ends[-1]
                 first = bisect_left(ends.start, window.low)
                 if chain.after:
                     first = max(first, bisect_left(ends.at, chain.after[-1]))
-                found += [(number, which) for number in ends.at[first:]]
-        return sorted(found)
+                ends_of_window += [(number, which) for number in ends.at[first:]]
+        return sorted(ends_of_window)
 
     def _use(self, window: Window, match: Match) -> None:
-        """Take the events of a match out of the lists of its window."""
+        """Remove the events of a match from the lists of its window."""
         if self._keeps_used:
             return
         own = self._own.get(window.key)
         if own is None:
-            self._make_own(window)  # without what is used up
+            self._make_own(window)  # its lists are made without used events
         else:
             own.remove({one for one, _, _ in match})
 
     @property
     def is_waiting(self) -> bool:
-        """Whether an open window waits for a match, or for what may forbid one."""
+        """Whether an open window waits for a match, or for a forbidding event."""
         return self.windows.low(self.log) is not None and not self._has_all()
 
     def is_full(self, key: int) -> bool:
         """Return whether a window has all its matches, whatever comes, or was given up."""
         return not self._waits and self._is_full(key)
 
-    def begin_behind(self, windows: Windows, time_ns: int) -> None:
-        """Go on with windows, of which those that have begun by a time are given up."""
+    def continue_with(self, windows: Windows, time_ns: int) -> None:
+        """Continue with windows; those that have begun by a time are given up."""
         self.windows = windows
         windows.pass_to(0, time_ns)
         self._full = windows.newest()
 
     def give_up(self, key: int, number: int) -> None:
-        """Look for no more matches of a window with the event of this number, or from it on."""
+        """Give up a window's matches from the event of this number on."""
         self._given_up[key] = number
 
     def _has_all(self) -> bool:
-        """Return whether no open window waits for a match, or for what may forbid one."""
+        """Return whether no open window waits for a match, or for a forbidding event."""
         if self._is_varied:
             return False
         full, newest = self._full, self.windows.newest()
@@ -227,7 +227,7 @@ class WindowMatcher(KeyMatcher):
         if not self._given_up:
             return False
         first = self.windows.oldest() if full is None else max(self.windows.oldest(), full + 1)
-        # The newest first: if any waits it is one of these.
+        # The newest first: if any window waits it is one of these.
         return all(self._is_given_up(key) for key in range(newest, first - 1, -1))
 
     def _is_given_up(self, key: int) -> bool:
@@ -236,7 +236,7 @@ class WindowMatcher(KeyMatcher):
 
     @property
     def _is_varied(self) -> bool:
-        """Whether an earlier window need not have had what a later one has."""
+        # An earlier window may lack events that a later one has.
         return bool(self._own or self._lost or self._gone or self._waits)
 
     def _count(self, window: Window) -> None:
@@ -261,9 +261,9 @@ class WindowMatcher(KeyMatcher):
     # -- windows with lists of their own --------------------------------------------------
 
     def _is_gone(self, number: int, lost: frozenset[int]) -> bool:
-        """Return whether few windows keep an event: these have lists of their own then.
+        """Return whether few windows keep an event: these have their own lists then.
 
-        So that what most lose costs no more than it would had no window kept it.
+        So what most windows lose costs no more than it would if no window kept it.
         """
         windows = list(self.windows.around(self._full, number, self.log))
         keepers = [one for one in windows if one.key not in lost]
@@ -279,7 +279,7 @@ class WindowMatcher(KeyMatcher):
         return True
 
     def _lose(self, number: int, roles: list[Roles], lost: frozenset[int]) -> None:
-        """Remember what windows lost.
+        """Remember the losses of windows.
 
         Dropped events take matches away, so the shared lists still tell where one may end; but what
         they forbid is forbidden no longer: then a window has lists of its own at once.
@@ -300,7 +300,6 @@ class WindowMatcher(KeyMatcher):
             self._lost = {key: gone for key, gone in self._lost.items() if key >= oldest}
 
     def _make_own(self, window: Window) -> OwnLists:
-        """Give a window lists of its own, of the events that are left of it."""
         own = self._own[window.key] = OwnLists(window, self._settings.rules)
         self._used.setdefault(window.key, set())
         self._fill(own)
@@ -321,7 +320,7 @@ class WindowMatcher(KeyMatcher):
         roles: list[Roles],
         values: dict[str, Any] | None,
     ) -> list[Found]:
-        found: list[Found] = []
+        matches: list[Found] = []
         for key, own in list(self._own.items()):
             window = own.window
             if (window.end_ns is not None and time_ns >= window.end_ns) or (
@@ -334,15 +333,15 @@ class WindowMatcher(KeyMatcher):
             if number in self._lost.get(key, NONE):
                 continue
             ended = own.take(number, roles, values)
-            found += self._ends_in_own(own, ended, number, time_ns, turn)
-        return found
+            matches += self._ends_in_own(own, ended, number, time_ns, turn)
+        return matches
 
     def _ends_in_own(
         self, own: OwnLists, ended: list[int], number: int, time_ns: int, turn: int
     ) -> list[Found]:
-        """Return what leaves of a window where an event ends matches of some alternatives."""
+        """Return the matches of a window that leave when an event ends some."""
         window, used = own.window, self._used[own.window.key]
-        found: list[Found] = []
+        matches: list[Found] = []
         for which in ended:
             if self._settings.rules[which].barred_after:
                 self._wait_for(window)
@@ -351,7 +350,7 @@ class WindowMatcher(KeyMatcher):
                 continue
             barred = used if self._keeps_used else set()
             for match in self._chosen(own.chains[which], number, window.low, barred):
-                found.append(self._made(match, which, turn, time_ns, window))
+                matches.append(self._made(match, which, turn, time_ns, window))
                 self._count(window)
                 if self._settings.consumes:
                     used.update(one for one, _, _ in match)
@@ -359,10 +358,10 @@ class WindowMatcher(KeyMatcher):
                     break
                 if self._is_full(window.key):
                     break
-        return found
+        return matches
 
     def _forget(self, number: int) -> None:
-        """Let go of events that no window has, if there are many."""
+        """Forget events that no window has, if there are many."""
         open_low = self.windows.low(self.log)
         low = self._low = number + 1 if open_low is None else open_low
         if not self.log.forget(low):

@@ -1,4 +1,4 @@
-"""Whether a choice of events is a match, if all that is known of times is a stretch for each.
+"""A choice of events is a possible or a certain match, by each event's stretch.
 
 A *world* is one way in which it may have been: a moment for each event, in its stretch. A choice is
 a *possible* match if it is a match in some world, and *certain* if it is one in all of them.
@@ -9,9 +9,9 @@ A, no N, B        A ├───┤                     possible: A late or B ea
                         ├───┤ B               certain: no; some world has N between
 ```
 
-Certain is a matter of two events at a time. Possible is, too, where nothing is barred: constraints
-"x before y" and "x at most so far behind y" can all be met if any two stretches allow theirs. What
-is barred must be before the one *or* behind the other: see `paths.py`.
+Certain is a matter of two events at a time. Possible is, too, without bars: constraints
+"x before y" and "x at most so much later than y" can all be met if any two stretches allow theirs.
+A barred event must be before the one *or* after the other: see `paths.py`.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ from slackwater.runtime.patterns.stamped import BELOW, Stamped
 
 
 def answer(case: Case) -> bool | None:
-    """Return whether a match is certain; None: it is none in any world."""
+    """Return whether a match is certain; None if it is none in any world."""
     case = _doubtful(case)
     lies_surely = _lies_surely(case)
-    if any(case.barred) or case.behind:
+    if any(case.barred) or case.barred_after:
         is_possible = _may_lie(case) and is_a_way(case, lies_surely=lies_surely)
         return False if is_possible else None
     if lies_surely and _is_surely_in_order(case):
@@ -43,16 +43,16 @@ def answer(case: Case) -> bool | None:
 
 
 def _doubtful(case: Case) -> Case:
-    """Return it without what is barred, but is surely elsewhere."""
+    """Return the case without barred events that are surely elsewhere."""
     barred: list[tuple[Stamped, ...]] = [()]
     for (before, after), some in zip(pairwise(case.places), case.barred[1:], strict=True):
         first, last = latest_begin(before), earliest_end(after)
         barred.append(tuple(one for one in some if first < one.end and one.begin < last))
-    behind = case.behind
-    if behind:
+    barred_after = case.barred_after
+    if barred_after:
         first, until = latest_begin(case.places[-1]), case.until
-        behind = tuple(one for one in behind if first < one.end and one.begin < until)
-    return Case(case.places, tuple(barred), behind, case.scope)
+        barred_after = tuple(one for one in barred_after if first < one.end and one.begin < until)
+    return Case(case.places, tuple(barred), barred_after, case.scope)
 
 
 def _is_surely_in_order(case: Case) -> bool:
@@ -80,7 +80,7 @@ def _lies_surely(case: Case) -> bool:
 
 
 def _may_lie(case: Case) -> bool:
-    """Return whether it is in order and in its scope in some world, whatever is barred."""
+    """Return whether it is in order and in scope in some world, bars ignored."""
     latest = (-(2**63), BELOW)
     for some in case.places:
         if earliest_end(some) < latest:

@@ -1,10 +1,10 @@
-"""Which events are dropped under load: eSPICE, its rivals, and what tells overload.
+"""Shedding drops events under load: eSPICE, its rivals, and the detection of overload.
 
 It knows nothing of patterns: it sees each event of a window by its type and its position, and
-afterwards which of them were in a match. `words` is what users write, `settings` what that is.
+later which of them were in a match. `words` is what users write, `settings` what becomes of that.
 `machine` joins `detector` (how much: `costs`, `breaks`) with a `shedder` (which): `espice`,
 `featured`, `contest` (of these two the one that loses less, by its `evidence`), `rivals`. A model
-is counted in a `table` of cells (`places`), begins with what types and places say apart (`priors`),
+is counted in a `table` of cells (`places`), begins with types and places by themselves (`priors`),
 is brought to a scale (`scales`) and cut (`thresholds`); what is dropped of a read (`spans`) is
 looked up in it at once (`runs`). `change` tells when it is out of date, `matches` what it costs.
 """

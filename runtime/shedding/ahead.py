@@ -1,4 +1,4 @@
-"""How old events are when they come to an operator, whatever waits there."""
+"""The age of events when they reach an operator, whatever waits there."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from math import exp
 from slackwater.runtime.model.state import Fields
 
 BUSY = 0.9
-"""Of the time: from there on events are taken to wait for the work on others."""
+"""From this share of busy time on events are taken to wait for the work on others."""
 
 
 class Ahead:
-    """Tells what events waited before an operator from what they wait for it.
+    """Ahead separates the time that events waited upstream from their time in this operator.
 
-    Gates that put events in order make them old, and so do steps in front: nothing that is dropped
-    behind makes them younger. Who does the work has time to spare now and then unless there is too
-    much of it; the youngest event that comes then has waited for nothing here. While there is no
-    time to spare, the youngest tells what that is at most.
+    Gates that put events in order make them old, and so do steps upstream: nothing that is dropped
+    here makes them younger. A slot has time to spare now and then unless there is too much work;
+    the youngest event that comes then has waited for nothing here. While there is no time to spare,
+    the youngest tells the most that this age can be.
 
     Args:
-        horizon_ns: over how long it is a mean; to become less it takes no time.
+        horizon_ns: the age is a mean over this time; it falls at once.
 
     Attributes:
         is_busy: whether there has been no time to spare lately.
@@ -35,16 +35,16 @@ class Ahead:
 
     @property
     def age_ns(self) -> float:
-        """How old events are that have not waited here; 0: not known."""
+        """The age of events that have not waited here; 0 if it is not known."""
         return self._found_ns or 0.0
 
     def see(self, youngest_ns: int, idle_ns: int, taken_ns: int) -> None:
-        """Take note of some time.
+        """Note an interval.
 
         Args:
-            youngest_ns: how old the youngest event is that came.
-            idle_ns: how long there was nothing to do in that time.
-            taken_ns: how long it was; 0: nothing is known of it.
+            youngest_ns: the age of the youngest event that came.
+            idle_ns: how long there was no work in the interval.
+            taken_ns: the length of the interval; 0 if it is not known.
         """
         if taken_ns <= 0:
             return
@@ -61,5 +61,5 @@ class Ahead:
             self._found_ns += (1 - keep) * (now_ns - self._found_ns)
 
     def after_restore(self) -> None:
-        """Tell from the share of the time whether there was some to spare."""
+        """Find out from the share of busy time whether there was some to spare."""
         self.is_busy = self._busy >= BUSY

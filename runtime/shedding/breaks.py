@@ -1,4 +1,4 @@
-"""Classes of importance, and from what share of the bound on to shed."""
+"""Classes of importance, and the share of the bound at which shedding starts."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ PLAIN_F = 0.8
 
 
 def natural_breaks(weights: FloatArray, classes: int = CLASSES) -> Int64Array:
-    """Return the highest value of each class but the last, so that classes are as alike as can be.
+    """Return the highest value of each class but the last, for natural classes.
 
     Args:
         weights: shape (values,), how often each value 0, 1, … comes.
         classes: how many; fewer if there are fewer different values.
 
     Returns:
-        ascending; the squares of the distances to the mean of its class, summed up, are least.
+        ascending; the sum of squared distances to the mean of each class is least.
 
     Source: [espice] §3.4, *cluster the utilities*: it says not how. Fisher 1958, exact.
     """
@@ -37,7 +37,7 @@ def natural_breaks(weights: FloatArray, classes: int = CLASSES) -> Int64Array:
     begin_, end_ = np.meshgrid(np.arange(end), np.arange(1, end + 1), indexing="ij")
     n, s, q = (one[end_] - one[begin_] for one in sums)
     cost = np.where(end_ > begin_, q - s * s / np.where(end_ > begin_, n, 1.0), np.inf)
-    best, froms = cost[0], []  # of the first values up to each, in one class
+    best, froms = cost[0], []  # costs of the first values up to each, in one class
     for _ in range(classes - 1):
         shifted = np.concatenate([[np.inf], best[:-1]])[:, np.newaxis] + cost
         froms.append(shifted.argmin(axis=0))
@@ -50,16 +50,16 @@ def natural_breaks(weights: FloatArray, classes: int = CLASSES) -> Int64Array:
 
 
 def partitions_of(size: float, q_max: float, f: float) -> int:
-    """Return ρ = ceil(ws / (q_max − f·q_max)): into how many parts a window is cut.
+    """Return ρ = ceil(ws / (q_max − f·q_max)): the number of partitions of a window.
 
     Source: [espice] §3.4, *dropping interval*.
     """
-    room = max(q_max * (1.0 - f), 1.0)  # no part is less than an event
+    room = max(q_max * (1.0 - f), 1.0)  # a part has at least one event
     return max(int(np.ceil(size / room - 1e-9)), 1)
 
 
 def choose_f(utilities: Utilities, expected: FloatArray, *, q_max: float, share: float) -> float:
-    """Return the greatest f at which each partition has x events of no more than low importance.
+    """Return the greatest f at which each partition has x events of low importance.
 
     Low are all classes but the highest.
 
@@ -67,10 +67,10 @@ def choose_f(utilities: Utilities, expected: FloatArray, *, q_max: float, share:
         utilities: shape (types, cells).
         expected: shape (types, cells), events of a window.
         q_max: events that may wait.
-        share: of the events that is to be dropped: x / p_size.
+        share: the share of the events that is to be dropped: x / p_size.
 
     Returns:
-        if there is none: the one at which the partition that lacks most lacks least.
+        if no f has such partitions: the one at which the partition that lacks most lacks least.
 
     Source: [espice] §3.4, *appropriate f value*. It asks for the minimum f with such
     partitions: that were 0, for a low f makes them large. A high one sheds seldom.
@@ -80,7 +80,7 @@ def choose_f(utilities: Utilities, expected: FloatArray, *, q_max: float, share:
     breaks = natural_breaks(np.diff(whole, prepend=0.0))
     low = int(breaks[-1]) if len(breaks) else LEVELS - 1
     best_f, best = PLAIN_F, -np.inf
-    tried: dict[int, float] = {}  # {partitions: of what is to be dropped, how much is low}
+    tried: dict[int, float] = {}  # {partitions: the share of the events to drop that is low}
     for f in SHARES:
         partitions = partitions_of(size, q_max, f)
         if partitions not in tried:

@@ -1,8 +1,8 @@
-"""Whether matches are made of something else than they were, which [espice] leaves open.
+"""A change of the stream, which [espice] leaves open: matches are of other events.
 
 Hits of the model and those since are compared by type and part of the window, by a χ² of two
 samples. Hits are no independent draws: those of a match come together, and windows overlap. So χ²
-over its degrees of freedom is not 1 without a change, but it is about the same each time; what
+over its degrees of freedom is not 1 without a change, but it is about the same each time. What
 counts is how far it is above its own mean, or above 1 if that is less. As a normal deviate that is
 summed up (Page's CUSUM), so a small shift shows after some turns, a large one at once.
 """
@@ -16,17 +16,17 @@ from slackwater.runtime.shedding.draws import FloatArray
 from slackwater.runtime.shedding.table import UtilityTable
 
 PARTS = 8
-"""Of a window: where hits lie is told apart so finely."""
-_LEAST_HITS = 5.0  # expected of a type in a part; those with less are put together
-_LEAST_TURNS = 3  # before its mean says anything
-_MOST_FREEDOM = 8  # hits that come together are as few
-_SLACK, _LIMIT = 1.0, 5.0  # deviates: each must be above the slack, by so much together
-_MOST = 8.0  # of one turn
-_FEW, _ENOUGH = 0.1, 50.0  # so few of so many hits that were to be expected: it has ended
+"""So many parts of a window are told apart."""
+_LEAST_HITS = 5.0  # expected hits of a type in a part; smaller cells are put together
+_LEAST_TURNS = 3  # turns before the mean is used
+_MOST_FREEDOM = 8  # hits of a match are not independent, so they count as few
+_SLACK, _LIMIT = 1.0, 5.0  # deviates: each must be above the slack, and their sum above the limit
+_MOST = 8.0  # the most that one turn adds
+_FEW, _ENOUGH = 0.1, 50.0  # with so few hits where so many were expected, the type has ended
 
 
 class ChangeTest:
-    """χ² of each turn against the mean of those before.
+    """A test compares χ² of each turn with the mean of those before.
 
     Attributes:
         statistic: χ² over its degrees of freedom, of the last turn; 0: nothing to compare.
@@ -43,7 +43,7 @@ class ChangeTest:
         self._above = 0.0
 
     def is_another(self, table: UtilityTable) -> bool:
-        """Return whether hits since the last turn are of another stream; if so, begin anew."""
+        """Return whether hits since the last turn are of another stream; if so, start over."""
         windows = table.windows()
         if not min(windows):
             return False
@@ -67,13 +67,15 @@ class ChangeTest:
 
 
 def _deviate(share: float, freedom: int) -> float:
-    """Return χ² over its degrees of freedom as a normal deviate, by Wilson and Hilferty."""
+    # By Wilson and Hilferty.
     spread = 2.0 / (9.0 * min(freedom, _MOST_FREEDOM))
     return float((np.cbrt(share) - (1.0 - spread)) / np.sqrt(spread))
 
 
 def chi_square(first: FloatArray, second: FloatArray) -> tuple[float, int] | None:
-    """Return χ² of two samples over its degrees of freedom, and these; None: too few to compare.
+    """Return χ² of two samples over its degrees of freedom, and these.
+
+    None if there are too few to compare.
 
     Args:
         first: counts.

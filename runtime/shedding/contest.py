@@ -1,10 +1,10 @@
-"""Two models side by side: the richer one is used only where it loses fewer matches.
+"""A contest uses the richer of two models only where it loses fewer matches.
 
 Both learn from the same windows. A feature that tells nothing apart makes a model worse, for it has
-fewer events of each kind to go by; whether it does is not known before it is tried. So each match
-is held against both models before they learn from it: what would either have lost of it, had as
-much been dropped? That is asked for several amounts, since a feature may be worth it when half of
-all events go, and not when a sixth does.
+fewer events of each kind; whether it does is not known before it is tried. So each match is held
+against both models before they learn from it: how likely would either have lost it, had as much
+been dropped? The question is asked for several amounts, since a feature may be worth it when half
+of all events go, and not when a sixth does.
 """
 
 from __future__ import annotations
@@ -24,16 +24,15 @@ from slackwater.runtime.shedding.spans import Dropped, Spans
 from slackwater.runtime.shedding.windows import FinishedWindows
 
 SHARES = (1 / 6, 2 / 6, 3 / 6, 4 / 6, 5 / 6)
-"""Of a window's events: amounts at which the models are compared. What is to be dropped goes by the
-nearest of them."""
+"""Shares of a window's events at which the models are compared; the nearest one decides."""
 
 
 class ContestShedder(Shedder):
     """eSPICE, with a feature or without, whichever loses fewer matches.
 
     Args:
-        model: what both learn, and how they cut.
-        seed: of the draws, which are the same whichever is used.
+        model: the settings that both models learn and cut by.
+        seed: the seed of the draws, which are the same whichever is used.
 
     Source: [espice], and gSPICE (arXiv 2309.16405) for the richer model. Ours: the choice, by
     prequential validation (Dawid 1984): each window judges before it teaches.
@@ -52,27 +51,27 @@ class ContestShedder(Shedder):
 
     @property
     def model(self) -> EspiceShedder:
-        """The one that is used at this amount."""
+        """The model that is used at this amount."""
         return self._richer if self.evidence.is_better[self._at] else self._plain
 
     @property
     def lost_shares(self) -> tuple[float, float] | None:
-        """What each would have lost of the matches seen, at about this amount; None: not known."""
+        """The shares of matches that each model would have lost; None: not known.
+
+        Of the matches seen, at about this amount.
+        """
         return self.evidence.lost_shares(self._at)
 
     @property
-    def size(self) -> float:
-        """Events of a window, in the mean; 0: none has finished."""
+    def size(self) -> float:  # noqa: D102
         return self._plain.size
 
     @property
-    def is_trained(self) -> bool:
-        """Whether it can rank events; if not, they are dropped at random."""
+    def is_trained(self) -> bool:  # noqa: D102
         return self.model.is_trained
 
     @property
-    def ranked_by(self) -> str:
-        """What the model that is used goes by."""
+    def ranked_by(self) -> str:  # noqa: D102
         return self.model.ranked_by
 
     def learn(self, finished: FinishedWindows) -> None:
@@ -86,12 +85,12 @@ class ContestShedder(Shedder):
             self._plain.learn(part)
             self._richer.learn(part)
             if self._plain.changes != changes:
-                self.evidence = Evidence(len(SHARES))  # it was of another stream
+                self.evidence = Evidence(len(SHARES))  # the evidence was of another stream
             if self._plain.turns != turns:
                 self.evidence.fade()
                 self._weigh()
             begin = end
-        self.model.aim(self._amount)  # it may be the other one now
+        self.model.aim(self._amount)  # the model in use may have changed
 
     def _judge(self, part: FinishedWindows) -> None:
         if not (self._plain.is_trained and self._richer.is_trained):
@@ -112,7 +111,6 @@ class ContestShedder(Shedder):
         self.evidence.add(lost, len(part))
 
     def _weigh(self) -> None:
-        """Say anew what each amount makes of each utility."""
         self._chances = [one.chances_at(SHARES) for one in (self._plain, self._richer)]
 
     def _aimed(self) -> None:
@@ -121,7 +119,7 @@ class ContestShedder(Shedder):
             self._at = off.index(min(off))
         self.model.aim(self._amount)
 
-    def chances(
+    def chances(  # noqa: D102
         self,
         types: Int64Array,
         positions: Int64Array,
@@ -129,10 +127,9 @@ class ContestShedder(Shedder):
         sizes: Sizes,
         features: Int64Array | None,
     ) -> FloatArray:
-        """Return the chance of each pair by the model that is used."""
         return self.model.chances(types, positions, sizes=sizes, features=features)
 
-    def worths(
+    def worths(  # noqa: D102
         self,
         types: Int64Array,
         positions: Int64Array,
@@ -140,16 +137,14 @@ class ContestShedder(Shedder):
         sizes: Sizes,
         features: Int64Array | None = None,
     ) -> FloatArray | None:
-        """Return the chance of each pair to be in a match by the model that is used."""
         return self.model.worths(types, positions, sizes=sizes, features=features)
 
-    def bounds(
+    def bounds(  # noqa: D102
         self, types: Int64Array, features: Int64Array | None
     ) -> tuple[FloatArray, FloatArray]:
-        """Return the least and the highest chance of each event, wherever it is in a window."""
         return self.model.bounds(types, features)
 
-    def drop_spans(
+    def drop_spans(  # noqa: D102
         self,
         types: Int64Array,
         spans: Spans,
@@ -157,10 +152,8 @@ class ContestShedder(Shedder):
         events: Int64Array,
         features: Int64Array | None = None,
     ) -> Dropped:
-        """Return which pairs of a read are dropped, by the model that is used."""
         return self.model.drop_spans(types, spans, events=events, features=features)
 
-    def after_restore(self) -> None:
-        """Weigh what was learnt, and aim."""
+    def after_restore(self) -> None:  # noqa: D102
         self._weigh()
         super().after_restore()

@@ -1,12 +1,12 @@
-"""What an event costs, and what dropping it saves: from how long intervals took.
+"""The cost of an event, and the saving of a drop, from intervals' times.
 
-While events are dropped the operator looks faster than it is. So time is taken apart into what
-every event takes, dropped or not, and what one takes that is kept: a line through the intervals, of
+While events are dropped the operator looks faster than it is. So time has two parts: every event
+takes some, dropped or not, and a kept event takes more. They are a line through the intervals, of
 the time over the share of pairs kept.
 
-Events that are in more windows may cost more, whatever is dropped. So each interval's time is put
-in relation to what its events would have taken, had nothing been dropped: so much for an event, and
-so much for each of its pairs with a window, as intervals were in which nothing was.
+Events that are in more windows may cost more, whatever is dropped. So each interval's time is
+divided by the time that its events would have taken, had nothing been dropped. That is so much for
+an event, and so much for each of its pairs with a window, as in intervals without drops.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from __future__ import annotations
 from slackwater.runtime.model.state import Fields
 
 _RIDGE = 1e-3
-"""How firmly the fixed part stays as it was found before, while one share of pairs is seen only. It
-begins with 0: all of the time is saved, as [espice] takes it."""
+"""How firmly the fixed part keeps its value while only one share of pairs is seen. It begins with
+0: all of the time is saved, as [espice] takes it."""
 _SOONER = 8
-"""So many times sooner it is forgotten in how many windows events are than what they cost."""
+"""The number of an event's windows is forgotten so many times sooner than its cost."""
 
 
 class Costs:
-    """Least squares of a line with older intervals forgotten; neither part is negative.
+    """Costs fits a line by least squares, forgets older intervals; no part is negative.
 
     The line is of ratios: of what an event that is kept would have taken.
     """
@@ -30,23 +30,23 @@ class Costs:
 
     def __init__(self) -> None:
         self._fixed = self._saved = 0.0
-        self._sums = [0.0] * 5  # of weights: time; times kept, kept², ratio, ratio · kept
+        self._sums = [0.0] * 5  # sums of weights: time; times kept, kept², ratio, ratio · kept
         self._plain = _Plain()
         self._lately = [0.0, 0.0]  # events, and what they would have taken
 
     @property
     def whole_ns(self) -> float:
-        """What an event takes now that is kept in all of its windows; 0: not known."""
+        """The time of an event now, kept in all of its windows; 0: not known."""
         return self.fixed_ns + self.saved_ns
 
     @property
     def fixed_ns(self) -> float:
-        """What any event takes."""
+        """The time that any event takes."""
         return self._fixed * self._each_ns
 
     @property
     def saved_ns(self) -> float:
-        """What one takes besides if it is kept in all of its windows."""
+        """The further time of an event that is kept in all of its windows."""
         return self._saved * self._each_ns
 
     @property
@@ -56,12 +56,12 @@ class Costs:
 
     @property
     def pairs_each(self) -> float:
-        """Windows that an event is in, in the mean, at least 1."""
+        """The mean number of windows of an event, at least 1."""
         events, pairs = self._plain.sums[:2]
         return max(pairs / events, 1.0) if events else 1.0
 
     def at(self, dropped_share: float) -> float:
-        """Return what an event takes at a share of pairs dropped."""
+        """Return the time that an event takes at a share of pairs dropped."""
         return self.fixed_ns + self.saved_ns * (1.0 - dropped_share)
 
     def add(
@@ -98,12 +98,12 @@ class Costs:
 
 
 class _Plain:
-    """Of intervals without drops: so long for an event, and for each of its pairs."""
+    """In intervals without drops: the time of an event, and of each of its pairs."""
 
     STATE = Fields("sums")
 
     def __init__(self) -> None:
-        self.sums = [0.0] * 5  # of events, pairs, ns; of pairs² and pairs · ns for an event
+        self.sums = [0.0] * 5  # sums of events, pairs, ns; of pairs² and pairs · ns for an event
 
     @property
     def is_known(self) -> bool:
@@ -114,7 +114,7 @@ class _Plain:
         self.sums = [keep * old + new for old, new in zip(self.sums, added, strict=True)]
 
     def time_ns(self, events: int, pairs: int) -> float:
-        """Return what events would have taken; neither part is negative."""
+        """Return the time that events would have taken; neither part is negative."""
         n, p, t, pp, pt = self.sums
         det = n * pp - p * p
         if det <= 1e-9 * n * pp or pp <= 0:

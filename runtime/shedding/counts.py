@@ -1,53 +1,52 @@
-"""What a run's report says of shedding."""
+"""The counts of shedding in a run's report."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
 ENOUGH = 20
-"""Matches that have to be judged, so that a share of them says something."""
+"""So many matches have to be judged before a share of them is reported."""
 _MOST_ERROR = 0.025
-"""Of that share, its standard error: then it is known to five points."""
+"""The most standard error of that share: then it is known to five points."""
 
 
 @dataclass(frozen=True)
 class SheddingCounts:
-    """What shedding has come to so far, in one operator.
+    """Counts of shedding so far, in one operator.
 
     Attributes:
-        pairs: of an event and a window that it is in.
-        dropped: of these.
-        aimed: of these, as many as were to be dropped.
+        pairs: pairs of an event and a window that it is in.
+        dropped: pairs of these that were dropped.
+        aimed: pairs of these that were to be dropped.
         shed: events that no window of theirs kept.
         starts: times that shedding began.
-        began_ns: when it first did, by the operator's clock; None: it never has.
+        began_ns: when it first began, by the operator's clock; None if it never has.
         uncured: looks at the load after which dropping was known not to keep the bound.
         reason: why, the last time; "": it has always been enough.
-        slowest_ns: the longest that an event has taken from its stimulus until it was worked off or
-            dropped: latency, also of events that no result comes of.
-        rest_ns: what events take behind the operator, up to egress, as it was last told.
+        slowest_ns: the longest that an event has taken from its stimulus until it was worked on or
+            dropped: latency, also of events without a result.
+        rest_ns: the time of events downstream of the operator, up to egress, as last told.
         passed_over: events, of those that were shed, that were not looked at at all.
         latency_ns: the bound.
         f: the share of it at which shedding starts.
         is_trained: whether events could be ranked; if not, they were dropped at random.
-        ranked_by: what they are ranked by now: "utility (type, place)", "chance" and the like.
-        ranked: {what they were ranked by: pairs}, while something was to be dropped.
-        feature: by what else the user allows them to be ranked; "": nothing.
+        ranked_by: the ranking of events now: "utility (type, place)", "chance" and the like.
+        ranked: {ranking: pairs}, while something was to be dropped.
+        feature: the feature that the user allows events to be ranked by; "" without one.
         compared: matches that the models with and without it were held against before either had
             learnt from them, older ones counting less.
-        compared_lost: which share of these would have been lost without it, and with it, at about
-            the amount dropped last; None: not known.
+        compared_lost: the share of these that would have been lost without it, and with it, at
+            about the amount dropped last; None: not known.
         models: times that the model was built.
         changes: times that the stream was found to be another.
         judged_windows: windows that opened after shedding first began, and that were looked through
             with and without what they lost.
-        judged_matches: of them, had nothing been dropped.
-        judged_lost_share: of these, those that were not found.
-        judged_false_share: matches that were found and are none, by those that there are.
+        judged_matches: their matches, had nothing been dropped.
+        judged_lost_share: the share of these that were not found.
+        judged_false_share: matches that were found and are none, as a share of the true ones.
         judged_error: the standard error of the share that was not found.
-        most_lost_share: of matches, those of which an event is dropped, in the mean while there
-            was something to drop, known from matches before; None: there was not, or nothing is
-            known.
+        most_lost_share: the mean share of matches that lose an event, while there was something to
+            drop, known from matches before; None: there was not, or nothing is known.
         spells: [from, to, pairs dropped] of each time that something was dropped, the newest last,
             in ns of the operator's clock.
     """
@@ -96,10 +95,10 @@ class SheddingCounts:
 
     @property
     def false_share(self) -> float | None:
-        """Matches that are found and are none, by those that should be; None: not known."""
+        """The share of false matches among the true ones; None: not known."""
         return self.judged_false_share if self.is_judged else None
 
 
 def is_known(matches: int, error: float) -> bool:
-    """Return whether a share of so many matches, with such a standard error, is said."""
+    """Whether a share of so many matches, with such a standard error, is known."""
     return matches >= ENOUGH and error <= _MOST_ERROR

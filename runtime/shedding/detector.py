@@ -23,35 +23,35 @@ from slackwater.runtime.shedding.shedder import Amount
 
 MOST_PARTITIONS = 1024
 _DRAINED = 0.1
-"""Of what may wait before shedding starts: no more than so little has been waited for."""
+"""Drained: the newest event has waited no more than this share of the start of shedding."""
 _IDLE = 0.01
-"""Of the time since the last look: who had so little to do had nothing that waited at some time."""
+"""With this share of idle time since the last look, nothing waited at some moment."""
 _MOST_MORE = 1.5
-"""So many times what is too much is asked for, where less than that is dropped."""
+"""At most so many times the excess is asked for, where less than that is dropped."""
 _QUICK = 4
-"""How ages grow is a mean over so much less time than rates."""
+"""The growth of ages is a mean over so many times less time than rates."""
 
 
 @dataclass(frozen=True)
 class Load:
-    """What was seen of an operator in the time since the last one.
+    """The load of an operator since the last look.
 
     Attributes:
-        now_ns: by the clock that ages are by.
-        arrived: events that came, since.
-        came_ns: in how long they came; None: in the time since.
-        processed: events that were done, since, dropped ones included.
-        busy_ns: time that this took, since.
-        dropped_share: of the pairs of events and windows that were looked at since, dropped ones.
+        now_ns: the time, by the clock of all ages.
+        arrived: events that came.
+        came_ns: the time in which they came; None: the time since the last look.
+        processed: events that were done, dropped ones included.
+        busy_ns: the time that this took.
+        dropped_share: the dropped share of the pairs of events and windows that were looked at.
         queued: events that wait; None: not known, then `age_ns` is.
         age_ns: now − stimulus time of the oldest that waits; None: not known, or none waits.
-        youngest_ns: likewise of the youngest; None: not known.
-        idle_ns: how long, since, who does the work had nothing to do; None: not known.
-        rest_ns: what an event still takes behind this operator, up to egress.
-        between_ns: how long it is to the next look.
-        read_ns: what the rows take that have come now.
-        pairs: of those that were done and their windows, dropped ones included; 0: not known.
-        is_passing: whether they were passed over: there was time to spare, yet they had waited.
+        youngest_ns: now − stimulus time of the youngest; None: not known.
+        idle_ns: how long the slot had no work; None: not known.
+        rest_ns: the time that an event takes downstream of this operator, up to egress.
+        between_ns: the time to the next look.
+        read_ns: the time that the rows of this read take.
+        pairs: pairs of processed events and their windows, dropped ones included; 0: unknown.
+        is_passing: whether events were passed over: there was time to spare, yet they had waited.
     """
 
     now_ns: int
@@ -73,10 +73,10 @@ class Load:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What the detector says.
+    """A verdict of the detector.
 
     Attributes:
-        amount: what is to be dropped; None: nothing.
+        amount: how much is to be dropped; None: nothing.
         is_overloaded: whether shedding is on, perhaps with nothing to drop, while the queue falls.
         is_curable: whether dropping can keep the bound: if not, all is dropped that helps.
         rate: R, events that arrive in a second.
@@ -84,7 +84,7 @@ class Verdict:
         q_max: events that may wait; 0: not known.
         level_ns: l(e), the latency of what comes now.
         x: events to be dropped of each partition.
-        reason: why it cannot be kept; "" if it can.
+        reason: why the bound cannot be kept; "" if it can.
         is_above: whether the level is above the one at which shedding starts.
         is_drained: whether what comes now has hardly waited here.
     """
@@ -108,15 +108,15 @@ def verdict_of(amount: tuple[float, int] | None, *rest: Any) -> Verdict:
 
 
 class OverloadDetector:
-    """Follows an operator's load.
+    """A detector follows an operator's load.
 
     Args:
         settings: the bound, and how it is kept.
 
     Attributes:
-        f: at which share of the bound shedding starts.
+        f: the share of the bound at which shedding starts.
 
-    Source: [espice] §3.4. Differs: what waits is worked off (`drain`), shedding stops at a lower
+    Source: [espice] §3.4. Differs: the queue is worked off (`drain`), shedding stops at a lower
     level than it starts at, latency is also taken from ages, and more is dropped as long as these
     grow.
     """
@@ -141,39 +141,38 @@ class OverloadDetector:
         self._settings = settings
         self._horizon_ns = settings.horizon_ns or max(settings.latency_ns // 2, 1)
         self._costs = Costs()
-        # Of events that came, how many and in what time, older ones forgotten.
+        # The number of events that came, and in what time, older ones forgotten.
         self._came = [0.0, 0.0]
-        self._before_ns: int | None = None  # of the look before the last
+        self._before_ns: int | None = None  # the time of the look before the last
         self._last_ns: int | None = None
         self._is_on = False
-        self._age_ns: int | None = None  # of the last look that knew one
+        self._age_ns: int | None = None  # the age at the last look that knew one
         self._bearable = 1.0  # the share of pairs at which ages would not have grown, lately
         self._ahead = Ahead(self._horizon_ns)
-        self._empty_ns: int | None = None  # nothing has waited since before that
+        self._empty_ns: int | None = None  # nothing that waits now was here before this
         self._asked = 0.0  # the share that was to be dropped since the last look
-        self._lately = [0.0, 0.0]  # of that, and of what was dropped, older ones forgotten
+        self._lately = [0.0, 0.0]  # both, asked and dropped, older ones forgotten
 
     @property
     def cost_ns(self) -> float:
-        """l(p): what an event takes, nothing dropped; 0: not known."""
+        """l(p): the time that an event takes, nothing dropped; 0: not known."""
         return self._costs.whole_ns
 
     def fits_whole(self, size: float) -> bool:
-        """Return whether one window's work is done in what the bound leaves above its start."""
+        """Return whether one window's work fits between the start of shedding and the bound."""
         window_ns = size * self._costs.whole_ns / self._costs.pairs_each
         return window_ns <= (1 - self.f) * self._settings.latency_ns
 
     @property
     def _rate(self) -> float:
-        """R: events that come in a second."""
         events, ns = self._came
         return events * NS_PER_SECOND / ns if ns > 0 else 0.0
 
     def observe(self, load: Load, *, size: float) -> Verdict:
-        """Say what to drop from now on.
+        """Return what to drop from now on.
 
         Args:
-            load: what was seen since the last call.
+            load: the load since the last call.
             size: events of a window.
         """
         self._take_in(load)
@@ -182,19 +181,19 @@ class OverloadDetector:
             return Verdict(None, False, True, self._rate, 0.0, 0.0, float(load.rest_ns), 0.0)
         waiting_ns, elsewhere_ns = self._levels(load)
         is_elsewhere = elsewhere_ns > bound_ns
-        # What is lost elsewhere is lost; then this queue alone is kept within the bound.
+        # Time that is lost elsewhere is lost; then this queue alone is kept within the bound.
         counted_ns = 0.0 if is_elsewhere else elsewhere_ns
-        # What events take elsewhere is there at any time: of the rest half may wait here at least.
+        # Time elsewhere is needed at any load: at least half of the rest may be waited here.
         start_ns = max(self.f * bound_ns, (bound_ns + counted_ns) / 2)
         hardly_ns = _DRAINED * (start_ns - counted_ns)
         is_drained = self._waited(load) <= hardly_ns
         has_none_waited = waiting_ns <= hardly_ns  # not even the oldest
-        # Before the next look has its say there is this read, and one more if rows wait for it.
+        # This read comes before the next look, and one more if rows wait for it.
         waiting_ns += load.between_ns + load.read_ns * (1 if is_drained else 2)
         level_ns = waiting_ns + counted_ns
         stop_ns = counted_ns + self._settings.low * (start_ns - counted_ns)
         if self._is_on:
-            # Once nothing waits events are worked on, whatever they are taken to cost: that tells.
+            # Once nothing waits events are worked on, whatever their assumed cost: that shows it.
             self._is_on = level_ns > stop_ns and not has_none_waited
         else:
             self._is_on = level_ns > start_ns
@@ -233,12 +232,12 @@ class OverloadDetector:
         before_ns, last_ns = self._before_ns, self._last_ns
         self._before_ns, self._last_ns = last_ns, load.now_ns
         if load.youngest_ns is not None and load.idle_ns is not None and not load.is_passing:
-            # The first time: of what came before nothing is known but how long it took.
+            # The first time: of earlier events nothing is known but how long they took.
             first_ns = load.busy_ns + load.idle_ns
             taken_ns = first_ns if last_ns is None else load.now_ns - last_ns
             self._ahead.see(load.youngest_ns, load.idle_ns, taken_ns)
         if last_ns is None or load.now_ns <= last_ns:
-            # No length of time: what came is of no rate, what it took counts.
+            # Without an interval there is no rate, but a cost.
             self._count(load, keep=1.0)
             return
         taken_ns = load.now_ns - last_ns
@@ -246,10 +245,10 @@ class OverloadDetector:
         now = (self._asked * taken_ns, load.dropped_share * taken_ns)
         self._lately = [keep * old + new for old, new in zip(self._lately, now, strict=True)]
         if load.idle_ns is not None and load.idle_ns > _IDLE * taken_ns and before_ns is not None:
-            # It is told with the slice after it, so it may lie before the last look.
+            # The slice after a look reports its time, so it may lie before the last look.
             self._empty_ns = before_ns
         self._follow(load, taken_ns)
-        # Of a mean of rates those of short times would be much: what came, by how long it took.
+        # A mean of rates would count short intervals too much: so events and times are summed.
         came_ns = taken_ns if load.came_ns is None else max(load.came_ns, 0)
         keep = exp(-came_ns / self._horizon_ns)
         came = (float(load.arrived), float(came_ns))
@@ -263,16 +262,16 @@ class OverloadDetector:
 
     @property
     def _too_little(self) -> float:
-        """How many times as much is to be asked for: what comes may not be as it was learnt."""
-        asked, dropped = self._lately
-        return min(asked / dropped, _MOST_MORE) if 0 < dropped < asked else 1.0
+        # Less was dropped lately than was asked for, so more is asked for.
+        wanted, dropped = self._lately
+        return min(wanted / dropped, _MOST_MORE) if 0 < dropped < wanted else 1.0
 
     @property
     def _memory_ns(self) -> int:
-        return 8 * self._horizon_ns  # costs vary less than rates, and need different shares seen
+        return 8 * self._horizon_ns  # costs vary less than rates, and need various shares
 
     def _follow(self, load: Load, taken_ns: int) -> None:
-        """Follow what could be kept such that ages grow no longer.
+        """Follow the share of pairs at which ages would not grow.
 
         Costs are means of some time; when events become dearer, ages tell it sooner: as much as
         these grew, so much of what came in that time is still to be done.
@@ -286,21 +285,20 @@ class OverloadDetector:
         self._bearable += (1 - keep) * (bearable - self._bearable)
 
     def _levels(self, load: Load) -> tuple[float, float]:
-        """Return how long what waits here takes, and what events take elsewhere, in ns."""
+        """Return the time of what waits here, and the time of events elsewhere, in ns."""
         age_ns = float(max(load.age_ns or 0, 0))
         ahead_ns = min(self._ahead.age_ns, age_ns)
-        # What waits now is met by the shedder: it takes what events take at the present share.
+        # Events that wait now are shed too: they take the time of events at the present share.
         now_ns = self._costs.at(load.dropped_share)
         waiting_ns = age_ns - ahead_ns if load.queued is None else load.queued * now_ns
         if load.queued is None and self._empty_ns is not None:
-            # A gate may let old and young go together: the old have not waited here for it.
+            # A gate may release old and young rows together: the old ones have not waited here.
             waiting_ns = min(waiting_ns, float(load.now_ns - self._empty_ns))
-        # Ages tell of what waits in front, too; with a queue that is known that is elsewhere.
+        # Ages include the wait upstream; with a known queue the rest of the age is elsewhere.
         elsewhere_ns = max(age_ns - waiting_ns, ahead_ns) + load.rest_ns
         return waiting_ns, elsewhere_ns
 
     def _waited(self, load: Load) -> float:
-        """Return how long the event that came last has waited here."""
         if load.youngest_ns is None:
             return self._levels(load)[0]
         return load.youngest_ns - self._ahead.age_ns
@@ -308,7 +306,7 @@ class OverloadDetector:
     def _share(self, over_ns: float) -> tuple[float, str]:
         """Return the share to be dropped, and why that is not enough.
 
-        What arrives in a second has to be done in one, less what is worked off of the queue.
+        What arrives in a second has to be done in one, with a part of the queue.
         """
         whole_s, saved_s = (one / NS_PER_SECOND for one in (self.cost_ns, self._costs.saved_ns))
         room = 1.0 - min(over_ns / self._settings.latency_ns, 1.0)

@@ -1,9 +1,9 @@
-"""Chance that depends on which event it is drawn for, not on when: a replay draws the same.
+"""Draws depend on the event, not on the time: a replay draws the same.
 
-Each event has a number between 0 and 1 of its own, a hash of its number and a seed, so it is the
-same however rows are cut into batches, and nothing of it has to be kept but the seed. It is one for
-all windows of the event: those that drop it with the same chance do so together, and an event that
-no window keeps is work that is saved, whatever an operator shares among windows.
+Each event has a number between 0 and 1 of its own, a hash of its number and a seed. So it is the
+same however rows are cut into batches, and only the seed has to be kept. All windows of the event
+have the same number: those that drop it with the same chance do so together. An event that no
+window keeps is work that is saved, whatever an operator shares among windows.
 """
 
 from __future__ import annotations

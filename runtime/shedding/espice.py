@@ -1,4 +1,4 @@
-"""eSPICE: what is dropped goes by an event's type and its position in the window."""
+"""eSPICE drops events by their type and their position in the window."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ from slackwater.runtime.shedding.windows import FinishedWindows
 
 
 class EspiceShedder(Shedder):
-    """Drops the pairs of least utility.
+    """EspiceShedder drops the pairs of least utility.
 
     Before anything can be ranked (no window has finished, or none had a match), events are dropped
     at random. A type that was never seen has the highest utility: it goes last.
 
     Args:
-        model: what it learns, and how it cuts.
-        seed: of the draws.
+        model: how it learns, and how it cuts.
+        seed: the seed of the draws.
 
     Source: [espice] §3.3, §3.5, §3.6.
     """
@@ -60,33 +60,30 @@ class EspiceShedder(Shedder):
         return self._learnt
 
     @property
-    def size(self) -> float:
-        """Events of a window, in the mean; 0: none has finished."""
+    def size(self) -> float:  # noqa: D102
         return self._learnt.size
 
     @property
-    def is_trained(self) -> bool:
-        """Whether it can rank events; if not, they are dropped at random."""
+    def is_trained(self) -> bool:  # noqa: D102
         return self._learnt.is_trained
 
     @property
-    def ranked_by(self) -> str:
-        """Utility, once there is a model."""
+    def ranked_by(self) -> str:  # noqa: D102
         return f"utility ({self._looks_at})" if self.is_trained else CHANCE
 
     @property
     def left(self) -> int:
-        """Windows that are still to be learnt from before the model is built anew."""
+        """Windows that are still to be learnt from before the model is built again."""
         due = self._model.every if self.turns else self._model.first
         return due - self._table.recent
 
     @property
     def cut(self) -> Cut:
-        """What is dropped of each utility now."""
+        """The chances by which each utility is dropped now."""
         return self._cut
 
     def learn(self, finished: FinishedWindows) -> None:
-        """Learn from windows that are over; the model is built anew after every so many.
+        """Learn from windows that are over; the model is rebuilt at intervals of windows.
 
         Source: [espice] §3.6, *model retraining*.
         """
@@ -117,18 +114,17 @@ class EspiceShedder(Shedder):
         return self._table.learnt()
 
     def _rows(self, types: Int64Array, features: Int64Array | None) -> Int64Array:  # noqa: ARG002
-        """Return the row of the model that each pair is looked up in."""
         unseen = len(self._learnt.utilities) - 1
         # As unsigned numbers, so a negative code is a very high one.
         rows = np.minimum(types.astype(np.uint64), np.uint64(unseen))
         return rows.view(np.int64)
 
     def _rebuild(self) -> None:
-        """Build the model, and what pairs and types are looked up in."""
+        """Build the model, and the tables of pairs and types."""
         self._learnt = self._built()
         utilities = self._learnt.utilities
         self._flat = utilities.ravel()
-        # What was never seen may be worth anything.
+        # A type that was never seen may have any worth.
         unseen = (utilities == MOST_UTILITY).all(axis=1, keepdims=True)
         self._worths = np.where(unseen, 1.0, self._learnt.rates).ravel()
         self._by_cell = CellTable(utilities)
@@ -139,9 +135,9 @@ class EspiceShedder(Shedder):
         self._cumulated = cdt_of_partitions(*self._ranked, 1)
 
     def _of_mean_window(self, sums: Int64Array) -> tuple[Utilities, FloatArray]:
-        """Return utilities and expected events by the places that a window of N events has.
+        """Return utilities and expected events by the places of a window of N events.
 
-        Fewer events than cells: each goes by the mean of several, so what is cut are those means.
+        Fewer events than cells: each has the mean of several, so these means are cut.
         Some more: a cell has one event more than the next.
         """
         learnt, cells = self._learnt, self._model.cells
@@ -167,7 +163,7 @@ class EspiceShedder(Shedder):
         self._chances = self._cut.chances.ravel()
         self._cut_table = CutTable(self._by_cell, self._cut.chances)
 
-    def chances(
+    def chances(  # noqa: D102
         self,
         types: Int64Array,
         positions: Int64Array,
@@ -175,7 +171,7 @@ class EspiceShedder(Shedder):
         sizes: Sizes,
         features: Int64Array | None,
     ) -> FloatArray:
-        """Return the chance of each pair: two look-ups, its utility's and its partition's."""
+        # Two look-ups: the pair's utility, and its partition.
         utilities = self.utilities(types, positions, sizes=sizes, features=features)
         partitions = len(self._cut.chances)
         if partitions > 1:
@@ -187,7 +183,7 @@ class EspiceShedder(Shedder):
         """Return the chance of each utility if such shares of a window are dropped.
 
         Args:
-            shares: of its events, of each part alike.
+            shares: the shares of its events, alike in each part.
 
         Returns:
             shape (shares, 101).
@@ -216,7 +212,7 @@ class EspiceShedder(Shedder):
         mean: Int64Array = np.rint(sums / (end - first)).astype(np.int64)
         return mean
 
-    def worths(
+    def worths(  # noqa: D102
         self,
         types: Int64Array,
         positions: Int64Array,
@@ -224,21 +220,19 @@ class EspiceShedder(Shedder):
         sizes: Sizes,
         features: Int64Array | None = None,
     ) -> FloatArray | None:
-        """Return the chance of each pair to be in a match, by type and place."""
         if not self._learnt.is_trained:
             return None
         cells = self._model.cells
         first = first_cells(within(positions, sizes), sizes, cells)
         return self._worths.take(self._rows(types, features) * cells + first)
 
-    def bounds(
+    def bounds(  # noqa: D102
         self, types: Int64Array, features: Int64Array | None
     ) -> tuple[FloatArray, FloatArray]:
-        """Return the least and the highest chance of each event, wherever it is in a window."""
         rows = self._rows(types, features)
         return self._cut_table.low.take(rows), self._cut_table.high.take(rows)
 
-    def drop_spans(
+    def drop_spans(  # noqa: D102
         self,
         types: Int64Array,
         spans: Spans,
@@ -246,7 +240,7 @@ class EspiceShedder(Shedder):
         events: Int64Array,
         features: Int64Array | None = None,
     ) -> Dropped:
-        """Return which pairs of a read are dropped, stretch by stretch where that is quicker."""
+        # Stretch by stretch where that is quicker.
         rows, table = self._rows(types, features), self._cut_table
         surely, open_ = table.settled(rows, events, self.drawn)
         pieces = None
@@ -258,7 +252,6 @@ class EspiceShedder(Shedder):
             rows, pieces, surely=surely, open_=open_, events=events, drawn=self.drawn
         )
 
-    def after_restore(self) -> None:
-        """Build the model, and aim."""
+    def after_restore(self) -> None:  # noqa: D102
         self._rebuild()
         super().after_restore()

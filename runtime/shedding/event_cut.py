@@ -1,10 +1,10 @@
-"""Which events to drop from all their windows, where work goes by events: those of least worth.
+"""EventCut drops the events of least worth from all their windows.
 
-The worth of an event is the number of matches that it is likely to be in: the sum, over the windows
-that wait for it, of the chance that events of its type at its place are in a match. Events are
-ranked by the power of two of their worth, and among those alike by a draw of the windows that have
-them: windows that lose events lose them together, so that a few matches go whole and the others
-stay as they are.
+Used where work is counted in events. The worth of an event is the number of matches that it is
+likely to be in. It is the sum, over the windows that wait for it, of the chance that events of its
+type at its place are in a match. Events are ranked by the power of two of their worth, and among
+equal ones by a draw of the windows that have them. So windows that lose events lose them together:
+a few matches go whole and the others stay as they are.
 
 ```
 rank      worth ≤ 2⁻²³   …   2⁻³: w5 w2 w9   2⁻²: w5 w2 w9   …     w5: the draw of a window
@@ -29,14 +29,14 @@ _DRAWS = 32
 """Parts in which draws of windows are told apart."""
 RANKS = _POWERS * _DRAWS
 _FEW = 256
-"""Events that must have been ranked before their ranks say how many have which."""
+"""So many events must have been ranked before their ranks are used."""
 
 
 class EventCut:
-    """Follows how many events have each rank, and says which of them go.
+    """EventCut counts the events of each rank, and cuts by rank.
 
     Args:
-        seed: of the draws.
+        seed: the seed of the draws.
 
     Source: [espice] §3.4 and Algorithm 1, of events in place of pairs, over the stream that came
         last in place of a partition of a window.
@@ -50,7 +50,7 @@ class EventCut:
         self._events = 0.0
 
     def dropped(self, ranks: Int64Array, events: Int64Array, *, share: float) -> BoolArray:
-        """Return which events go, so that it is this share of them in the mean, shape (events,).
+        """Return which events go, this share of them in the mean, shape (events,).
 
         Args:
             ranks: shape (events,), see `ranks_of`.
@@ -58,21 +58,21 @@ class EventCut:
             share: to be dropped, 0 to 1.
         """
         counts = self._counts
-        if self._events < _FEW:  # what is here tells more than what has been
+        if self._events < _FEW:  # the events here tell more than earlier ones
             counts = counts + np.bincount(ranks, minlength=RANKS)
         chances = chances_of(counts, share).take(ranks)
-        found: BoolArray = chances >= 1
-        open_ = np.flatnonzero((chances > 0) & ~found)
+        is_dropped: BoolArray = chances >= 1
+        open_ = np.flatnonzero((chances > 0) & ~is_dropped)
         if len(open_):
-            found[open_] = draws_of_events(events[open_], seed=self._seed) < chances[open_]
-        return found
+            is_dropped[open_] = draws_of_events(events[open_], seed=self._seed) < chances[open_]
+        return is_dropped
 
     def saw(self, ranks: Int64Array, *, length: float) -> None:
         """Count events that were there to be dropped or kept.
 
         Args:
             ranks: shape (events,).
-            length: of how many events in front the ranks are to be known, in the mean.
+            length: the counts are a mean over so many earlier events.
         """
         if not len(ranks):
             return
@@ -94,7 +94,7 @@ def ranks_of(worths: FloatArray, draws: FloatArray) -> Int64Array:
 
 
 def chances_of(counts: FloatArray, share: float) -> FloatArray:
-    """Return the chance of each rank to be dropped, so that this share goes: the least first.
+    """Return the chance of each rank to be dropped for a share, the least first.
 
     Args:
         counts: events of each rank.
@@ -102,7 +102,7 @@ def chances_of(counts: FloatArray, share: float) -> FloatArray:
     """
     wanted = share * counts.sum()
     before = np.cumsum(counts) - counts
-    # Ranks that nothing has: dropped if all below them are.
+    # Empty ranks are dropped if all lower ones are.
     chances: FloatArray = np.where(before < wanted, 1.0, 0.0)
     at = np.flatnonzero((before < wanted) & (before + counts > wanted))
     chances[at] = (wanted - before[at]) / counts[at]

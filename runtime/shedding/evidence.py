@@ -1,4 +1,4 @@
-"""Whether one model loses fewer matches than another, beyond what chance does.
+"""Evidence that one model loses fewer matches than another, beyond chance.
 
 ```
 matches that neither model has learnt from    lost by the plain one − lost by the richer one
@@ -24,16 +24,16 @@ BLOCK = 32
 """Windows."""
 BEGIN, END = 2.5, 1.0
 _KEEP = 0.875
-"""What is kept of older blocks when the models are built anew: those were of other models."""
+"""The share of older blocks that is kept when the models are rebuilt: they were of other models."""
 _PARTS = 1 << 10
 """Chances are counted in so many parts: sums do not depend on how windows came."""
 
 
 class Evidence:
-    """What was found, for several amounts dropped.
+    """Evidence, for several amounts dropped.
 
     Args:
-        amounts: how many.
+        amounts: the number of amounts.
 
     Attributes:
         is_better: shape (amounts,), where the richer model is to be used.
@@ -43,15 +43,15 @@ class Evidence:
 
     def __init__(self, amounts: int) -> None:
         self.is_better: BoolArray = np.zeros(amounts, np.bool_)
-        self._windows = 0  # of the block
+        self._windows = 0  # windows of the block
         self._block: Int64Array = np.zeros(amounts, np.int64)
-        self._sums: FloatArray = np.zeros((2, amounts))  # of D and D²
+        self._sums: FloatArray = np.zeros((2, amounts))  # sums of D and D²
         self._matches = 0.0
-        self._lost: FloatArray = np.zeros((2, amounts))  # by the plain model and the richer one
+        self._lost: FloatArray = np.zeros((2, amounts))  # lost by the plain and the richer model
 
     @property
     def left(self) -> int:
-        """Windows that are still to come of this block."""
+        """Windows that are still missing of this block."""
         return BLOCK - self._windows
 
     @property
@@ -60,7 +60,7 @@ class Evidence:
         return self._matches
 
     def lost_shares(self, amount: int) -> tuple[float, float] | None:
-        """Return what share of matches each model would have lost; None: none was looked at."""
+        """Return the share of matches that each model would have lost; None without matches."""
         if not self._matches:
             return None
         plain, richer = (self._lost[:, amount] / (self._matches * _PARTS)).tolist()
@@ -89,7 +89,7 @@ class Evidence:
         self.is_better = np.where(self.is_better, z >= END, z >= BEGIN - 1e-9)
 
     def fade(self) -> None:
-        """Let older blocks count less: the models are others now."""
+        """Reduce the weight of older blocks: the models have changed."""
         self._sums *= _KEEP
         self._lost *= _KEEP
         self._matches *= _KEEP

@@ -1,9 +1,9 @@
-"""A richer model: what else is known of an event counts besides its type and position.
+"""A richer model counts a feature of events besides their type and position.
 
 A type and a feature together are a *kind*. A feature is any code that the caller has: the bin of
 an attribute, or the types of the events in front (`types_in_front`). Kinds are hashed into rows by
-the XOR of two random words (Zobrist), so there may be any number of features. What a row has too
-few events to say is taken from its type, as eSPICE would have it.
+the XOR of two random words (Zobrist), so there may be any number of features. A row with too few
+events takes its values from its type, as in eSPICE.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from slackwater.runtime.shedding.thresholds import MOST_UTILITY
 from slackwater.runtime.shedding.windows import FinishedWindows, Places
 
 ROWS = MOST_TYPES
-NOBODY = -1
+NO_TYPE = -1
 _SMOOTH = 16.0
-"""Events that a kind must have had to count as much as its type does."""
+"""With so many events a kind counts as much as its type."""
 
 
 class FeaturedShedder(EspiceShedder):
     """eSPICE over kinds of events.
 
     Args:
-        model: what it learns, and how it cuts; with `scale="type"` kinds are as by "probability".
-        seed: of the draws, and of the hash.
+        model: how it learns, and how it cuts; with `scale="type"` kinds are as by "probability".
+        seed: the seed of the draws, and of the hash.
 
     Source: after gSPICE (Slo, Bhowmik, Rothermel, arXiv 2309.16405): features and Zobrist hashing
     are its idea. Differs: no trees; smoothing by the type in their place.
@@ -42,9 +42,9 @@ class FeaturedShedder(EspiceShedder):
 
     def __init__(self, model: Model, *, seed: int) -> None:
         self._kinds = UtilityTable(model.cells, scale=model.scale, smooth=_SMOOTH)
-        self._owners: Int64Array = np.full(ROWS, NOBODY)  # (rows,), the type that a row is of
-        self._place: Int64Array = np.full(ROWS, NOBODY)  # (rows,), in the model, at the last turn
-        self._types = 0  # of the plain model, with a row for unseen ones: those of kinds follow
+        self._owners: Int64Array = np.full(ROWS, NO_TYPE)  # (rows,), the type that a row is of
+        self._place: Int64Array = np.full(ROWS, NO_TYPE)  # (rows,), in the model, at the last turn
+        self._types = 0  # rows of the plain model, with one for unseen types: rows of kinds follow
         super().__init__(model, seed=seed)
 
     def _kinds_of(self, types: Int64Array, features: Int64Array | None) -> Int64Array:
@@ -62,7 +62,7 @@ class FeaturedShedder(EspiceShedder):
 
     def _as_kinds(self, places: Places) -> Places:
         kinds = self._kinds_of(places.types, places.features)
-        # Of types that share a row by chance one has it, whoever came first.
+        # Types may share a row by chance: the highest code owns it, whatever the order.
         np.maximum.at(self._owners, kinds, places.types)
         return Places(places.windows, kinds, places.positions)
 
@@ -71,18 +71,18 @@ class FeaturedShedder(EspiceShedder):
         self._kinds.turn(keep=keep)
 
     def _built(self) -> Learnt:
-        """Return the plain model's rows, and below them those of kinds: all on one scale."""
+        """Return the rows of the plain model and then those of kinds, on one scale."""
         plain = super()._built()
         self._types = len(plain.utilities)
         seen = np.flatnonzero(self._kinds.seen_types())
-        self._place = np.full(ROWS, NOBODY)
+        self._place = np.full(ROWS, NO_TYPE)
         self._place[seen] = self._types + np.arange(len(seen))
         kinds = self._kinds.only(seen)
         own = plain.rates[np.minimum(self._owners[seen], self._types - 1)]
         hits, rates = kinds.rates_with(own)
         rates = np.vstack([plain.rates, rates])
-        # Each event is expected once, as what it is of. What is of no known kind is looked up as
-        # what its type is.
+        # Each event is expected once, as its kind. An event of an unknown kind is looked up by
+        # its type.
         expected = np.vstack([np.zeros_like(plain.expected), kinds.expected()])
         scale = "probability" if self._model.scale == "type" else self._model.scale
         utilities = scaled(scale, rates, rates, expected)
@@ -98,7 +98,7 @@ class FeaturedShedder(EspiceShedder):
 
 
 def types_in_front(types: Int64Array, carried: Int64Array, *, classes: int = 8) -> Int64Array:
-    """Return, for each event of a stream, which types are among those just in front: a feature.
+    """Return a feature of each event: the types among those just before it.
 
     Args:
         types: shape (rows,), of events one after the other.
@@ -110,7 +110,7 @@ def types_in_front(types: Int64Array, carried: Int64Array, *, classes: int = 8) 
     stream = np.concatenate([carried, types])
     class_of = (mixed(stream, salt=7) % np.uint64(classes)).astype(np.int64)
     bits = np.where(stream < 0, 0, np.int64(1) << class_of)
-    found = np.zeros(rows, np.int64)
+    features = np.zeros(rows, np.int64)
     for back in range(1, depth + 1):
-        found |= bits[depth - back : depth - back + rows]
-    return found
+        features |= bits[depth - back : depth - back + rows]
+    return features

@@ -8,8 +8,8 @@ matches = Σ  rows that came · matches of tried windows / rows of blocks      o
 lost    = Σ  rows that came · lost    of tried windows / rows of blocks
 ```
 
-Windows of a block lie over each other and fare alike, so a block is what is counted in the error:
-the standard error of the ratio of these two sums, by linearisation (Cochran 1977, §6).
+Windows of a block lie over each other and fare alike, so the error counts blocks. It is the
+standard error of the ratio of these two sums, by linearisation (Cochran 1977, §6).
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from slackwater.runtime.shedding.draws import FloatArray
 
 _ROWS, _MATCHES, _LOST, _FALSE = range(4)
 _OPEN_BLOCKS = 16
-"""Blocks of which windows may still be under way."""
+"""The most blocks with windows that may still be open."""
 
 
 class Losses:
-    """Sums over blocks of windows that were tried, for rows looked at and rows passed over.
+    """Sums over blocks of tried windows, for rows looked at and passed over.
 
     Attributes:
-        windows: that were judged.
-        matches: of them, had nothing been dropped.
+        windows: windows that were judged.
+        matches: their matches, had nothing been dropped.
     """
 
     STATE = Fields(
@@ -41,11 +41,11 @@ class Losses:
     def __init__(self) -> None:
         self.windows = self.matches = 0
         self._came = np.zeros(2)  # rows: looked at, and passed over
-        # Of blocks, weighted: rows, matches, lost, false; and the products of these, over blocks.
+        # Weighted sums of blocks: rows, matches, lost, false; and the sums of their products.
         self._sums = np.zeros((2, 4))
         self._products = np.zeros((2, 4, 4))
         self._open: dict[int, FloatArray] = {}  # {number of a block: its part of the sums}
-        self._blocks = 0  # that had a match
+        self._blocks = 0  # blocks that had a match
         self._omitted: list[int] = []  # blocks of which a window was not judged
 
     def came(self, rows: int, *, in_gap: bool) -> None:
@@ -58,7 +58,10 @@ class Losses:
             self._of(block)[int(in_gap), _ROWS] += stands_for * rows
 
     def omit(self, block: int) -> None:
-        """Leave a block out, of which a window is not judged: its other windows stand for none."""
+        """Leave a block out, as one of its windows is not judged.
+
+        Its other windows represent none.
+        """
         if block not in self._omitted:
             self._omitted = [*self._omitted[1 - _OPEN_BLOCKS :], block]
         own = self._open.pop(block, None)
@@ -94,16 +97,13 @@ class Losses:
         return own
 
     def _sums_of_all(self) -> FloatArray:
-        """Return the sums over all blocks, those whose windows are under way included."""
         return self._sums + sum(self._open.values(), np.zeros((2, 4)))
 
     def _scales(self, sums: FloatArray) -> FloatArray:
-        """Return for how many rows that came a weighted row of a block stands, in each state."""
         rows = sums[:, _ROWS]
         return np.divide(self._came, rows, out=np.zeros(2), where=rows > 0)
 
     def _share_of(self, what: int) -> float:
-        """Return the estimated share of the matches that are lost, or false ones beside them."""
         sums = self._sums_of_all()
         totals = self._scales(sums) @ sums
         return float(totals[what] / totals[_MATCHES]) if totals[_MATCHES] else 0.0
@@ -115,7 +115,7 @@ class Losses:
 
     @property
     def false_share(self) -> float:
-        """Matches that were found and are none, by those that there are."""
+        """The share of matches that were found and are false, by true ones."""
         return self._share_of(_FALSE)
 
     @property
@@ -132,9 +132,9 @@ class Losses:
         products = self._products + np.einsum("bsi,bsj->sij", own, own)
         variance = 0.0
         for state in np.flatnonzero(sums[:, _ROWS]).tolist():
-            # What a block has above its rows' part: lost - share · matches - r · rows.
+            # The excess of a block over its rows' part: lost - share · matches - r · rows.
             by = np.array([0.0, -share, 1.0, 0.0])
             by[_ROWS] = -(by @ sums[state]) / sums[state, _ROWS]
             variance += scales[state] ** 2 * max(float(by @ products[state] @ by), 0.0)
-        # Where all were found, or none, so many blocks do not tell a few from none.
+        # If all matches were found, or none, so few blocks do not tell a few from none.
         return sqrt(variance / matches**2 + (1 / (self._blocks + 2)) ** 2)

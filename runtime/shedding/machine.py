@@ -1,4 +1,4 @@
-"""Shedding of one operator: its detector, its shedder, and what both have come to.
+"""Shedding of one operator: its detector, its shedder, and the counts of both.
 
 ```
 observe(load)      → verdict       the shedder aims at its amount
@@ -29,31 +29,31 @@ from slackwater.runtime.shedding.shedder import CHANCE, Shedder
 from slackwater.runtime.shedding.windows import FinishedWindows
 
 _LIKELY_SHARE = 1 / 6
-"""Of events to be dropped, while nobody knows: at an overload by 20 %, R1 of [espice] §4.1."""
+"""The share of events to be dropped, until known: at an overload by 20 %, R1 of [espice] §4.1."""
 
 
 @dataclass(frozen=True)
 class SheddingReport:
-    """What shedding has come to.
+    """A report of shedding.
 
     Attributes:
-        pairs: of events and windows, looked at while there was something to drop.
-        dropped: of these.
-        aimed: of these, as many as were to be dropped; "at least" may drop far more.
+        pairs: pairs of events and windows, looked at while there was something to drop.
+        dropped: pairs of these that were dropped.
+        aimed: pairs of these that were to be dropped; "at least" may drop far more.
         starts: times that shedding began.
         uncured: times that a verdict said that dropping does not keep the bound.
         turns: times that the model was built.
         changes: times that the stream was found to be another, and older counts were dropped.
         f: the share of the bound at which shedding starts.
         is_trained: whether events can be ranked; if not, they are dropped at random.
-        kept_share: of matches, those that are to be expected whole at the present amount; None:
+        kept_share: the share of matches that are expected whole at the present amount; None if
             nothing is known of matches.
-        verdict: the last one; None: there was none.
-        ranked_by: what events are ranked by now.
-        ranked: {what they were ranked by: pairs}, of `pairs`.
+        verdict: the last one; None before the first.
+        ranked_by: the ranking of events now.
+        ranked: {ranking: pairs}, of `pairs`.
         compared: of a contest, matches that its models were held against, older ones counting less.
-        lost_shares: what the plain model would have lost of these at about the present amount, and
-            the richer one; None: there is no contest, or nothing was compared yet.
+        lost_shares: the shares of these that the plain and the richer model would have lost at
+            about the present amount; None without a contest, or before anything was compared.
     """
 
     pairs: int
@@ -74,14 +74,14 @@ class SheddingReport:
 
 
 class Shedding:
-    """One operator's.
+    """The shedding of one operator.
 
     Args:
-        settings: what the user asks for.
+        settings: the settings that the user wrote.
 
     Attributes:
-        shedder: which pairs are dropped.
-        detector: how much.
+        shedder: decides which pairs are dropped.
+        detector: decides how much is dropped.
     """
 
     STATE = Fields(
@@ -105,13 +105,13 @@ class Shedding:
         self.detector = OverloadDetector(settings.overload)
         self._matches = RecentMatches()
         self._verdict: Verdict | None = None
-        self._turns = 0  # of the model that f was found from
+        self._turns = 0  # turns of the model that f was found from
         self._pairs = self._dropped = self._starts = self._uncured = 0
         self._aimed = 0.0
-        self._ranked: dict[str, int] = {}  # {what they were ranked by: pairs}
+        self._ranked: dict[str, int] = {}  # {ranking: pairs}
 
     def observe(self, load: Load) -> Verdict:
-        """Say how much is dropped from now on."""
+        """Return how much is dropped from now on."""
         before, verdict = self._verdict, self.detector.observe(load, size=self.shedder.size)
         self._verdict = verdict
         self._starts += verdict.is_overloaded and not (before and before.is_overloaded)
@@ -138,7 +138,7 @@ class Shedding:
         return dropped
 
     def count(self, pairs: int, dropped: int) -> None:
-        """Count pairs of which it was known without a look at each whether they are dropped."""
+        """Count pairs that were known to be dropped or kept without a look at each."""
         if self.shedder.amount is not None:
             self._pairs += pairs
             self._dropped += dropped
@@ -152,7 +152,7 @@ class Shedding:
         self._matches.learn(finished)
 
     def _choose_f(self) -> None:
-        """Find f anew if the model is another; not in the midst of shedding."""
+        """Find f again if the model has changed; not in the midst of shedding."""
         shedder, verdict = _learner(self.shedder), self._verdict
         if (
             self._settings.overload.f is None
@@ -175,7 +175,7 @@ class Shedding:
             )
 
     def report(self) -> SheddingReport:
-        """Return what it has come to."""
+        """Return the counts so far."""
         shedder = self.shedder
         explore = self._settings.model.explore
         learner = _learner(shedder)
@@ -200,7 +200,7 @@ class Shedding:
 
 
 def shedder_of(settings: Espice) -> Shedder:
-    """Return the shedder that a user asks for."""
+    """Return the shedder of the settings."""
     model, seed = settings.model, settings.seed
     match settings.kind:
         case "espice":
@@ -216,7 +216,6 @@ def shedder_of(settings: Espice) -> Shedder:
 
 
 def _learner(shedder: Shedder) -> EspiceShedder | None:
-    """Return whose model events are ranked by; None: there is none."""
     if isinstance(shedder, ContestShedder):
         return shedder.model
     return shedder if isinstance(shedder, EspiceShedder) else None

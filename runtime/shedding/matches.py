@@ -1,4 +1,4 @@
-"""Matches that are remembered, so that what dropping costs can be said before it is known.
+"""Remembered matches predict the cost of dropping before it is known.
 
 Each is kept with the places of its events. Against the chances of now: a match is lost if any of
 its events is dropped, and with it every other one of its window that it is in.
@@ -17,17 +17,17 @@ from slackwater.runtime.shedding.windows import FinishedWindows
 
 MOST_MATCHES = 512
 MOST_EVENTS = 256
-"""Of a match: of a longer one these are kept, evenly chosen."""
+"""The most events that are kept of a match; those of a longer one are evenly chosen."""
 
 _Match = tuple[int, Int64Array, Int64Array, Int64Array | None, float]
-"""Its window's size, types, positions and features of its events, and how many each stands for."""
+"""A match: its window's size, its events' types, positions, features, and what each stands for."""
 
 
 class RecentMatches:
     """The newest matches of windows that nothing was dropped of.
 
     Args:
-        most: how many are kept.
+        most: the most matches that are kept.
     """
 
     STATE = Fields("_matches")
@@ -59,14 +59,14 @@ class RecentMatches:
             )
 
     def kept_share(self, shedder: Shedder, *, explore: float) -> float | None:
-        """Return which share of matches is to be expected whole; None: none is remembered.
+        """Return the share of matches that is expected whole; None: none is remembered.
 
         Of a window that is shed a match lasts if none of its events is dropped, each by a draw of
         its own. A match that takes the place of a lost one is not known here: the share of
         windows that still have one may be higher.
 
         Args:
-            shedder: whose chances.
+            shedder: its chances count.
             explore: the share of windows of which nothing is dropped.
         """
         if not self._matches:

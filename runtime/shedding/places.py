@@ -1,4 +1,4 @@
-"""Where an event lies in its window: its cell, among as many as a utility table has.
+"""A place is the cell of an event in its window's utility table.
 
 Windows differ in size, a table has so many cells. A position P of a window of ws events covers the
 cells from P·C/ws up to (P + 1)·C/ws, without that one, and one at least:
@@ -26,11 +26,11 @@ Sizes = Int64Array | int
 def likely_sizes(
     positions: Int64Array, in_a_window: FloatArray | Int64Array | float, left: FloatArray
 ) -> Int64Array:
-    """Return how many events windows of a time will have, as far as can be told at each event.
+    """Return the likely sizes of windows by time, as far as each event can tell.
 
-    What has come is known; in the time that is left as much comes as came lately. A size predicted
-    once, when the window opens, is off by a fifth on quotes, and whoever goes by places then drops
-    the end of a window that grows longer, all of it, and nothing of one that stays shorter.
+    The events so far are known; in the remaining time as many come as came lately. A size predicted
+    once, when the window opens, is off by a fifth on quotes. A shedder by places then drops the
+    whole end of a window that grows longer, and nothing of one that stays shorter.
 
     Args:
         positions: shape (pairs,), among the events of the window, from 0.
@@ -45,19 +45,19 @@ def likely_sizes(
 
 
 def within(positions: Int64Array, sizes: Sizes) -> Int64Array:
-    """Return positions, the last one for what lies behind: a window may outgrow its prediction."""
+    """Return positions, cut to the last one, as a window may outgrow its prediction."""
     inside: Int64Array = np.minimum(positions, np.subtract(sizes, 1))
     return inside
 
 
 def first_cells(positions: Int64Array, sizes: Sizes, cells: int) -> Int64Array:
     """Return the first cell that each position covers; positions are within their windows."""
-    found: Int64Array = positions * cells // sizes
-    return found
+    first: Int64Array = positions * cells // sizes
+    return first
 
 
 def end_cells(positions: Int64Array, sizes: Sizes, cells: int) -> Int64Array:
-    """Return the cell behind the last one that each position covers."""
+    """Return the cell after the last one that each position covers."""
     ends: Int64Array = np.maximum(
         (positions + 1) * cells // sizes, first_cells(positions, sizes, cells) + 1
     )

@@ -1,9 +1,8 @@
-"""What a type at a place is taken to be worth before enough of it was seen: type times place.
+"""A prior is the worth of a type at a place: type times place.
 
 A table has thousands of cells, and most have seen next to nothing: of 500 types at 64 places a few
 matches say little. But how often a type is in matches is known from all its places, and how much a
-place adds from all its types. Their product is where each cell begins; what was seen in the cell
-itself then moves it.
+place adds from all its types. Their product is where each cell begins; its own events then move it.
 
 ```
           place 1   place 2   all
@@ -20,14 +19,14 @@ import numpy as np
 from slackwater.runtime.shedding.draws import FloatArray
 
 _EVENTS = 4.0
-"""Events like any other that a type is taken to have had besides: that it was in no match so far is
-no proof that it never will be. What stands in no pattern still comes last, having come often."""
+"""A type is taken to have had so many further events like any other: that it was in no match so far
+is no proof that it never will be. A type in no pattern still has the least, as it came often."""
 _HITS = 16.0
-"""Hits that a place must have had for its own to count as much as those of the stretch it is in."""
+"""With so many hits a place counts as much as the stretch that it is in."""
 
 
 def prior_rates(hits: FloatArray, seen: FloatArray) -> FloatArray:
-    """Return the rate of hits of each cell if types and places worked each for itself.
+    """Return the hit rate of each cell if types and places were independent.
 
     Args:
         hits: shape (types, cells), counted.
@@ -45,29 +44,30 @@ def prior_rates(hits: FloatArray, seen: FloatArray) -> FloatArray:
 
 
 def factors(hits: FloatArray, wanted: FloatArray) -> FloatArray:
-    """Return by how much hits at each place are more than was to be expected.
+    """Return the ratio of the hits at each place to the expected ones.
 
-    From coarse to fine: of the window as a whole it is 1; each half begins with what the whole has,
-    each quarter with its half's, so a place with few hits goes by its neighbourhood.
+    From coarse to fine: of the window as a whole it is 1. Each half begins with the ratio of the
+    whole, each quarter with its half's. So a place with few hits has the ratio of its
+    neighbourhood.
 
     Args:
         hits: shape (cells,).
         wanted: shape (cells,), those that types alone let expect.
     """
     cells, parts = len(hits), 1
-    found: FloatArray = np.ones(1)
+    ratios: FloatArray = np.ones(1)
     while parts < cells:
         finer = min(2 * parts, cells)
         begins = np.arange(finer) * cells // finer
-        inside = found[np.arange(finer) * parts // finer]
+        inside = ratios[np.arange(finer) * parts // finer]
         own_hits, own_wanted = (np.add.reduceat(one, begins) for one in (hits, wanted))
-        found = (own_hits + _HITS * inside) / (own_wanted + _HITS)
+        ratios = (own_hits + _HITS * inside) / (own_wanted + _HITS)
         parts = finer
-    return found
+    return ratios
 
 
 def shares_of_types(seen: FloatArray, besides: float) -> FloatArray:
-    """Return which share of the events of each cell is of each type, shape (types, cells).
+    """Return the share of each type among the events of each cell, shape (types, cells).
 
     A type that came seldom by chance, or seldom to a cell, has a higher rate for it, and one that
     came often is dropped first. If chance counted in full as what is to come, less would be
@@ -75,8 +75,8 @@ def shares_of_types(seen: FloatArray, besides: float) -> FloatArray:
 
     Args:
         seen: shape (types, cells), events.
-        besides: events that each type, and each type in each cell in the mean, is taken to have had
-            besides.
+        besides: further events that each type, and each type in each cell in the mean, is taken to
+            have had.
 
     Source: S(T, P) of [espice] §3.3. Smoothed: ours.
     """
@@ -85,11 +85,11 @@ def shares_of_types(seen: FloatArray, besides: float) -> FloatArray:
     overall = (of_type + besides * (of_type > 0)) / max(float(of_type.sum()) + more, 1.0)
     overall = np.broadcast_to(overall, seen.shape)
     in_cell = np.broadcast_to(seen.sum(axis=0) + more, seen.shape)
-    # Where nothing was seen, and nothing is to be added, types come as everywhere.
+    # Without events and without a prior, types have their overall shares.
     return np.where(in_cell > 0, ratio(seen + more * overall, in_cell), overall)
 
 
 def ratio(above: FloatArray, below: FloatArray) -> FloatArray:
     """Return above / below, 0 where there is nothing below."""
-    found: FloatArray = np.divide(above, below, out=np.zeros_like(above), where=below > 0)
-    return found
+    quotients: FloatArray = np.divide(above, below, out=np.zeros_like(above), where=below > 0)
+    return quotients

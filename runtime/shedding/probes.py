@@ -1,8 +1,8 @@
-"""Tried windows: those that begin in short blocks of the stream, evenly spread.
+"""Tried windows begin in short blocks of the stream, evenly spread.
 
-Where a block lies in its stride is drawn, and nothing of the load or of what is shed has a say. So
-windows that are tried stand for all, those that rows were passed over of included: a window of a
-block of B rows in a stride of S stands for S / B windows.
+The place of a block in its stride is drawn, whatever the load or the shedding. So tried windows
+represent all, also those whose rows were passed over: a window of a block of B rows in a stride
+of S represents S / B windows.
 
 ```
 rows   |----------██----|---██-----------|--------------██|      ██: windows that begin here
@@ -21,7 +21,7 @@ from slackwater.runtime.shedding.draws import draws_of_windows
 
 ONE_OF = 8
 LATER_ONE_OF = 64
-"""One of so many events that fit is noted, while the share is known twice as well as it must be."""
+"""One of so many fitting events is noted, while the share is known twice as well as it must be."""
 _NOTE_NS = 10_000
 """Time to note an event for a tried window and to judge it: 9 µs on Q1, on one machine."""
 _TRIED_SHARE = 0.03
@@ -33,37 +33,37 @@ _ENOUGH_WINDOWS = 16
 
 
 def is_quick_to_judge(events: int, spare_ns: float) -> bool:
-    """Return whether a window of so many noted events is judged in a length of time."""
+    """Return whether a window of so many noted events is judged in `spare_ns`."""
     return events * _NOTE_NS <= spare_ns
 
 
 def affordable_one_of(least: int, cost_ns: float) -> int:
-    """Return n where noting one of n events that fit costs little beside the events themselves.
+    """Return n so that noting one of n fitting events costs little.
 
     Args:
         least: fewer are never returned.
-        cost_ns: what an event takes; 0: not known.
+        cost_ns: the time that an event takes; 0: not known.
     """
     return max(least, round(_NOTE_NS / (_TRIED_SHARE * cost_ns)) if cost_ns else 0)
 
 
 class Block(NamedTuple):
-    """Rows: windows that begin with them are tried.
+    """A block of rows: windows that begin with them are tried.
 
     Attributes:
-        number: of the stride.
-        first, behind: [first, behind) of all rows.
-        stands_for: so many windows each.
+        number: the number of the stride.
+        first, end: [first, end) of all rows.
+        stands_for: the number of windows that each represents.
     """
 
     number: int
     first: int
-    behind: int
+    end: int
     stands_for: float
 
 
 class Probes:
-    """Draws blocks, as long as windows and strides are known to be when a stride begins.
+    """Probes draws blocks, by the lengths of windows known when a stride begins.
 
     Args:
         least: one of so many events that fit may be noted for tried windows, at most.
@@ -86,9 +86,9 @@ class Probes:
 
     def __init__(self, *, least: int = ONE_OF, has_gaps: bool = True) -> None:
         self._has_gaps = has_gaps
-        self._end = 0  # of the last stride
+        self._end = 0  # the end of the last stride
         self._number = 0
-        self._blocks: list[Block] = []  # that may not be over
+        self._blocks: list[Block] = []  # blocks that may not be over
         # Windows, the rows that they were seen to open among, and those of these that fit.
         self._opened = self._seen = self._fit = 0.0
         self._span = self._size = 0.0  # rows of a window: of all keys while it is open, and its own
@@ -102,7 +102,7 @@ class Probes:
         self._fit += fit
 
     def ended(self, span: int, size: int) -> None:
-        """Note a window that is over: rows of all keys that came, and rows that it had."""
+        """Note a window that is over: all rows that came meanwhile, and its own."""
         self._ended += 1
         keep = _KEEP if self._span else 0.0
         self._span = keep * self._span + (1 - keep) * max(span, 1)
@@ -110,14 +110,14 @@ class Probes:
 
     @property
     def knows_windows(self) -> bool:
-        """Whether enough windows ended to know how long they are."""
+        """Whether enough windows have ended to know their length."""
         return self._ended >= _ENOUGH_WINDOWS
 
     def set_rate(self, cost_ns: float, *, is_known_well: bool) -> None:
         """Set how many events are noted from the next stride on.
 
         Args:
-            cost_ns: what an event takes; 0: not known.
+            cost_ns: the time that an event takes; 0: not known.
             is_known_well: whether the share is known better than it must be. Fewer tries tell
                 less, so that the rate rises again before the share is unknown.
         """
@@ -128,17 +128,17 @@ class Probes:
         """Begin the first stride with a row."""
         self._end = row
 
-    def blocks(self, first: int, behind: int) -> list[Block]:
+    def blocks(self, first: int, end: int) -> list[Block]:
         """Return the blocks that have rows of a range; ranges follow each other.
 
         Args:
-            first: of all rows.
-            behind: the row after the last.
+            first: the first row, among all rows.
+            end: the row after the last.
         """
-        while self._end < behind:
+        while self._end < end:
             self._blocks.append(self._next())
-        self._blocks = [one for one in self._blocks if one.behind > first]
-        return [one for one in self._blocks if one.first < behind]
+        self._blocks = [one for one in self._blocks if one.end > first]
+        return [one for one in self._blocks if one.first < end]
 
     def _next(self) -> Block:
         span = max(self._span, _LEAST_SPAN)
@@ -152,6 +152,6 @@ class Probes:
         length = max(length, 1)
         at = draws_of_windows(np.array([self._number]), seed=_SEED).item()
         first = self._end + int(at * (stride - length + 1))
-        found = Block(self._number, first, first + length, stride / length)
+        block = Block(self._number, first, first + length, stride / length)
         self._end, self._number = self._end + stride, self._number + 1
-        return found
+        return block

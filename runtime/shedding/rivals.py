@@ -1,4 +1,4 @@
-"""What eSPICE is held against: dropping at random, and by how often a pattern has a type."""
+"""Rivals of eSPICE drop at random, or by how often a pattern has a type."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from slackwater.runtime.shedding.windows import FinishedWindows
 
 
 class RandomShedder(Shedder):
-    """Drops every event with the same chance."""
+    """RandomShedder drops every event with the same chance."""
 
     STATE = Shedder.STATE + Fields("_windows", "_events")
 
@@ -26,13 +26,11 @@ class RandomShedder(Shedder):
         self._windows = self._events = 0
 
     @property
-    def size(self) -> float:
-        """Events of a window, in the mean; 0: none has finished."""
+    def size(self) -> float:  # noqa: D102
         return self._events / self._windows if self._windows else 0.0
 
     @property
-    def ranked_by(self) -> str:
-        """Chance."""
+    def ranked_by(self) -> str:  # noqa: D102
         return CHANCE
 
     def learn(self, finished: FinishedWindows) -> None:
@@ -43,7 +41,7 @@ class RandomShedder(Shedder):
     def _aimed(self) -> None:
         pass
 
-    def chances(
+    def chances(  # noqa: D102
         self,
         types: Int64Array,
         positions: Int64Array,  # noqa: ARG002 - it looks at nothing
@@ -51,28 +49,26 @@ class RandomShedder(Shedder):
         sizes: Sizes,  # noqa: ARG002
         features: Int64Array | None,  # noqa: ARG002
     ) -> FloatArray:
-        """Return the share that is to be dropped, for each."""
         return np.full(len(types), self._share)
 
-    def bounds(
+    def bounds(  # noqa: D102
         self, types: Int64Array, features: Int64Array | None
     ) -> tuple[FloatArray, FloatArray]:
-        """Return the share that is to be dropped, for each."""
         chances = self.chances(types, types, sizes=1, features=features)
         return chances, chances
 
 
 class BaselineShedder(Shedder):
-    """Drops of each type an amount that goes by its weight in the pattern and in windows.
+    """BaselineShedder drops types by their weight in the pattern and in windows.
 
     The utility of a type is r / φ: how often it stands in the pattern, over how often it comes in a
-    window. Types that are not in the pattern are dropped first, all alike; when they do not
-    suffice, of each other type a share that goes with φ / r, up to all of it.
+    window. Types that are not in the pattern are dropped first, all alike; if they do not
+    suffice, a share of each other type in proportion to φ / r, up to all of it.
 
     Args:
         repetitions: {code of a type: how often it stands in the pattern}.
-        model: how often φ is counted anew (`first`, `every`, `keep`), and of which windows.
-        seed: of the draws.
+        model: how often φ is counted again (`first`, `every`, `keep`), and of which windows.
+        seed: the seed of the draws.
 
     Source: [espice] §4.1, *baseline*, which leaves open how the amounts follow from the utilities.
     """
@@ -85,24 +81,21 @@ class BaselineShedder(Shedder):
         self._model = model
         self._recent = np.zeros(MOST_TYPES)
         self._counts = np.zeros(MOST_TYPES)
-        self._windows = 0  # since φ was counted anew
+        self._windows = 0  # since φ was last counted
         self._turns = 0
         self._sums = [0.0, 0.0, 0.0, 0.0]  # windows and events: recent, all
         self._aimed()
 
     @property
-    def size(self) -> float:
-        """Events of a window, in the mean; 0: none has finished."""
+    def size(self) -> float:  # noqa: D102
         return self._sums[3] / self._sums[2] if self._sums[2] else 0.0
 
     @property
-    def is_trained(self) -> bool:
-        """Whether it knows how often types come."""
+    def is_trained(self) -> bool:  # noqa: D102
         return bool(self._counts.any())
 
     @property
-    def ranked_by(self) -> str:
-        """The weights of types."""
+    def ranked_by(self) -> str:  # noqa: D102
         return "weight (type)" if self.is_trained else CHANCE
 
     def learn(self, finished: FinishedWindows) -> None:
@@ -143,7 +136,7 @@ class BaselineShedder(Shedder):
             worths = np.divide(repeated, frequency, out=self._worths[:-1], where=frequency > 0)
             self._worths[:-1] = worths / max(worths.max(), 1.0)
 
-    def chances(
+    def chances(  # noqa: D102
         self,
         types: Int64Array,
         positions: Int64Array,  # noqa: ARG002 - it knows of no order
@@ -151,30 +144,27 @@ class BaselineShedder(Shedder):
         sizes: Sizes,  # noqa: ARG002
         features: Int64Array | None,  # noqa: ARG002
     ) -> FloatArray:
-        """Return the share of its type that is dropped, for each."""
         return self._chances.take(np.where(types < 0, MOST_TYPES, types), mode="clip")
 
-    def worths(
+    def worths(  # noqa: D102
         self,
         types: Int64Array,
-        positions: Int64Array,  # noqa: ARG002 - likewise
+        positions: Int64Array,  # noqa: ARG002 - it has no order
         *,
         sizes: Sizes,  # noqa: ARG002
         features: Int64Array | None = None,  # noqa: ARG002
     ) -> FloatArray | None:
-        """Return r / φ of each event's type."""
         return self._worths.take(np.where(types < 0, MOST_TYPES, types), mode="clip")
 
-    def bounds(
+    def bounds(  # noqa: D102
         self, types: Int64Array, features: Int64Array | None
     ) -> tuple[FloatArray, FloatArray]:
-        """Return the share of its type that is dropped, for each: the same at all places."""
         chances = self.chances(types, types, sizes=1, features=features)
         return chances, chances
 
 
 def shares_by_weight(frequency: FloatArray, repeated: FloatArray, share: float) -> FloatArray:
-    """Return which share of each type is dropped, so that it is this share of all events.
+    """Return the dropped share of each type, for a share of all events.
 
     Args:
         frequency: shape (types,), φ: the share of events that each type is.

@@ -1,9 +1,9 @@
-"""A table of utilities with a cut through it, and stretches of windows looked up in it together.
+"""Stretches of windows are looked up together in a table of utilities with a cut.
 
-Event n of a stretch is at position n − first, so rows of the table come as a slice of what is known
-of the events, and cells as a slice of a table of positions: a pair costs one look, and nothing is
-worked out for it alone. What a cut makes of whole rows, and at which end of a window it drops
-nothing at all, is known before.
+Event n of a stretch is at position n − first. So rows of the table come as a slice of what is known
+of the events, and cells as a slice of a table of positions. A pair costs one look, and nothing is
+computed for it alone. The cut's effect on whole rows, and the end of a window at which it drops
+nothing at all, are known before.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from slackwater.runtime.shedding.spans import Dropped, Spans, starts_of
 from slackwater.runtime.shedding.thresholds import LEVELS, Utilities
 
 NEVER, OPEN, SURELY, DRAWN = 0, 1, 2, 3
-"""What becomes of an event, wherever it is in a window. OPEN: where that is tells. DRAWN: one draw
-does, its chance being the same everywhere."""
+"""The fate of an event in a window. OPEN: its place decides. DRAWN: one draw decides, as
+its chance is the same everywhere."""
 _SHORT = 32
-"""Pieces with fewer open events than that in the mean are quicker looked up pair by pair."""
+"""Pieces with fewer open events than this in the mean are quicker looked up pair by pair."""
 _MANY, _MANY_CELLS = 1 / 3, 0.9
 """Up to this share of open events the others are left out; with more it is quicker not to. The
 second is for windows with as many events as there are cells."""
 _MOST = 1 << 20
-"""Partitions by cells: with more than that it is not looked where nothing is dropped."""
+"""With more partitions by cells than this, cells that drop nothing are not searched for."""
 
 T = TypeVar("T", bound=np.generic)
 Int32Array = npt.NDArray[np.int32]
@@ -40,7 +40,7 @@ Drawn = Callable[[FloatArray, Int64Array], BoolArray]
 
 
 class CellTable:
-    """Utilities by cells: neighbours in a stretch are of neighbouring cells, and of any row.
+    """Utilities by cells: neighbours in a stretch have neighbouring cells, and any rows.
 
     Args:
         utilities: shape (rows, cells).
@@ -59,15 +59,15 @@ class CellTable:
 
 
 class CutTable:
-    """Utilities and what is dropped of each.
+    """Utilities and the chances by which each is dropped.
 
     Args:
-        table: of utilities.
+        table: the table of utilities.
         chances: shape (partitions, 101), see `Cut`.
 
     Attributes:
         low, high: shape (rows,), the least and the highest chance of each row.
-        states: shape (rows,), what becomes of events of each row.
+        states: shape (rows,), the fate of events of each row.
         is_drawn: whether any is DRAWN.
     """
 
@@ -81,8 +81,8 @@ class CutTable:
         self.states[self.low >= 1] = SURELY
         self.states[self.high <= 0] = NEVER
         self.is_drawn = bool((self.states == DRAWN).any())
-        # Of each partition: the least utility that does not go without a draw, and its chance. What
-        # is above is kept, since there is a model.
+        # For each partition: the least utility that needs a draw, and its chance. Higher ones are
+        # kept, since there is a model.
         self._firm = np.count_nonzero(chances >= 1, axis=1).astype(np.uint8)
         self._rest: FloatArray = np.take_along_axis(
             chances, np.minimum(self._firm, LEVELS - 1)[:, np.newaxis].astype(np.int64), axis=1
@@ -97,12 +97,12 @@ class CutTable:
     def settled(
         self, rows: Int64Array, events: Int64Array, drawn: Drawn
     ) -> tuple[BoolArray, Int64Array]:
-        """Return which events are dropped wherever they are, and of which it is open, as indices.
+        """Return which events are dropped everywhere, and indices of the open ones.
 
         Args:
             rows: shape (events,), the row of each.
             events: shape (events,), their numbers.
-            drawn: what is drawn for them.
+            drawn: tells for chances and events whether they are dropped.
         """
         states = self.states.take(rows)
         surely = states == SURELY
@@ -112,15 +112,15 @@ class CutTable:
         return surely, np.flatnonzero(states == OPEN)
 
     def pieces(self, spans: Spans, *, share: float) -> tuple[Spans, Int64Array, Int64Array] | None:
-        """Return what of the spans lies in one partition each, where something may be dropped.
+        """Return pieces of the spans in one partition each, where something may be dropped.
 
         Args:
-            spans: of a read.
-            share: of its events, those of which it is open what becomes of them.
+            spans: the spans of a read.
+            share: the share of its events whose fate is open.
 
         Returns:
-            the pieces, of each which span it is of, and its partition. None: that is not worth it,
-            or windows have fewer events than there are cells, which then go by means of several.
+            the pieces, the span of each, and its partition. None: that is not worth it, or windows
+            have fewer events than there are cells, so that positions have means of several cells.
         """
         cells = len(self._table)
         if spans.sizes.min(initial=cells) < cells:
@@ -150,10 +150,10 @@ class CutTable:
         Args:
             rows: shape (events,), the row of each event.
             pieces: as from `pieces`.
-            surely: shape (events,), those of which no pair is told.
-            open_: indices of those of which it is open what becomes of them.
+            surely: shape (events,), the events of which no pair is listed.
+            open_: indices of the events whose fate is open.
             events: shape (events,), their numbers.
-            drawn: what is drawn for them.
+            drawn: tells for chances and events whether they are dropped.
         """
         spans, of_span, part = pieces
         among = None
@@ -161,15 +161,15 @@ class CutTable:
             among = open_
             begins, ends = (open_.searchsorted(one) for one in (spans.begins, spans.ends))
             spans = Spans(spans.firsts, begins, ends, spans.sizes)
-            found = self._looked_up_among(open_, rows.take(open_), spans)
+            utilities = self._looked_up_among(open_, rows.take(open_), spans)
         else:
-            found = self._looked_up(rows, spans)
+            utilities = self._looked_up(rows, spans)
         limits: npt.NDArray[np.uint8] | np.uint8 = self._firm[0]
         if self._partitions > 1:
             limits = np.repeat(self._firm[part], spans.lengths)
-        is_dropped = found < limits
+        is_dropped = utilities < limits
         if self._rest.any():
-            at_limit = np.flatnonzero(found == limits)
+            at_limit = np.flatnonzero(utilities == limits)
             counts, at = spans.placed(at_limit)
             chances = np.repeat(self._rest[part], counts)
             numbers = events.take(at if among is None else among.take(at))
@@ -187,7 +187,7 @@ class CutTable:
         Args:
             among: shape (some,), their places among all.
             rows: shape (some,), of these.
-            spans: of these; their firsts are places among all.
+            spans: their spans; their firsts are places among all.
         """
         cells, count = self._table.shape
         lengths, size = spans.lengths, int(spans.sizes[0])
@@ -202,16 +202,15 @@ class CutTable:
         return self._table.ravel().take(places)
 
     def _looked_up(self, rows: Int64Array, spans: Spans) -> Utilities:
-        """Return the utility of each pair, span by span."""
         places = _in_spans(rows.astype(np.int32), spans)
         places += np.concatenate(_columns_of(spans, *self._table.shape))
         return self._table.ravel().take(places)
 
 
 def _hull(is_live: BoolArray) -> Int64Array:
-    """Return the first cell of each row that is live, and the one behind the last: shape (2, rows).
+    """Return [first, end) of the live cells of each row: shape (2, rows).
 
-    Of a row without any both are 0.
+    Both are 0 for a row without live cells.
     """
     cells = is_live.shape[1]
     some = is_live.any(axis=1)
@@ -221,31 +220,30 @@ def _hull(is_live: BoolArray) -> Int64Array:
 
 
 def _in_spans(values: npt.NDArray[T], spans: Spans) -> npt.NDArray[T]:
-    """Return a value for each event as one for each pair, span by span."""
     begins, ends = spans.begins.tolist(), spans.ends.tolist()
     return np.concatenate([values[begin:end] for begin, end in zip(begins, ends, strict=True)])
 
 
 def _columns_of(spans: Spans, cells: int, rows: int) -> list[Int32Array]:
-    """Return where the cell of each position that a span has begins in a table."""
+    """Return the beginnings in a table of the cells of each span's positions."""
     begins, ends = (spans.begins - spans.firsts).tolist(), (spans.ends - spans.firsts).tolist()
     sizes = spans.sizes.tolist()
     alike = None
     if sizes.count(sizes[0]) == len(sizes):
         alike = columns_by_position(sizes[0], cells, rows)
-    found = []
+    columns = []
     for begin, end, size in zip(begins, ends, sizes, strict=True):
         if alike is not None and end <= size:
-            found.append(alike[begin:end])
+            columns.append(alike[begin:end])
         else:
             inside = np.minimum(np.arange(begin, end), size - 1)
-            found.append((first_cells(inside, size, cells) * rows).astype(np.int32))
-    return found
+            columns.append((first_cells(inside, size, cells) * rows).astype(np.int32))
+    return columns
 
 
 @lru_cache(maxsize=8)
 def columns_by_position(size: int, cells: int, rows: int) -> Int32Array:
-    """Return where the cell begins that each position of a window of so many events is in."""
-    found: Int32Array = (first_cells(np.arange(size), size, cells) * rows).astype(np.int32)
-    found.flags.writeable = False
-    return found
+    """Return the beginning in a table of the cell of each position of a window."""
+    columns: Int32Array = (first_cells(np.arange(size), size, cells) * rows).astype(np.int32)
+    columns.flags.writeable = False
+    return columns

@@ -1,4 +1,4 @@
-"""Utilities as whole numbers: how counts become a value from 0 to 100."""
+"""Scales turn counts into utilities, whole numbers from 0 to 100."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def scaled(scale: Scale, hits: FloatArray, rates: FloatArray, expected: FloatArr
     """Return utilities, shape (types, cells).
 
     Args:
-        scale: how.
+        scale: the scale.
         hits: shape (types, cells), counted.
         rates: shape (types, cells), hits for each event.
         expected: shape (types, cells), events of a window.
@@ -43,7 +43,7 @@ def _whole(values: FloatArray) -> Utilities:
 
 
 def _ranked(rates: FloatArray, expected: FloatArray) -> Utilities:
-    """Return 0 where the rate is 0, else 1 to 99 by the events of a window with a lesser rate."""
+    """Return ranks: 0 for a rate of 0, else 1 to 99 by lesser rates."""
     different, which = np.unique(rates, return_inverse=True)
     counted = np.bincount(which.ravel(), weights=expected.ravel(), minlength=len(different))
     counted[different == 0] = 0.0

@@ -1,4 +1,4 @@
-"""How a model of utilities learns and cuts; how overload is met."""
+"""Settings of shedding: how a model learns and cuts, and how overload is met."""
 
 from __future__ import annotations
 
@@ -12,19 +12,20 @@ from slackwater.runtime.shedding.thresholds import Cutting
 
 @dataclass(frozen=True)
 class Model:
-    """How utilities are learnt, and how events are cut by them.
+    """The settings of a model: how it learns utilities, and cuts events by them.
 
     Attributes:
         cells: places of a window that are told apart, 1 to 65,536. Windows of fewer events tell
             all their positions apart; larger ones share cells, so that each has been seen often
             enough. With as many as a window has events it is the paper's bin size 1.
         scale: how counts become utilities: see `Scale`.
-        smooth: events like its type and its place in general that each cell is taken to have had
-            besides, so that a single hit of a rare place is no certainty; 0 or more.
+        smooth: each cell is taken to have had so many further events like its type and its place in
+            general. So a single hit of a rare place is no certainty; 0 or more.
         cutting: "exact" drops x in the mean, "at least" all up to the threshold, as the paper.
         first: windows before the model is built at all: random shedding till then.
-        every: windows after which it is built anew.
-        keep: what of older counts is kept then, 0 (a jumping window) to 1 (nothing is forgotten).
+        every: windows after which it is built again.
+        keep: the share of older counts that is kept then, 0 (a jumping window) to 1 (nothing is
+            forgotten).
         detect: whether all older counts are dropped when the stream has become another.
         explore: the share of windows that are never shed: else what is dropped could not be seen
             to matter again.
@@ -62,14 +63,14 @@ class Model:
 
 @dataclass(frozen=True)
 class Overload:
-    """When shedding starts, how much, and when it stops.
+    """The settings of overload: when shedding starts, how much, and when it stops.
 
     Attributes:
         latency_ns: LB, from stimulus to egress, more than 0.
         f: the share of the bound at which shedding starts, above 0 and below 1; None: found from
-            the model (`choose_f`), 0.8 until there is one.
+            the model (`choose_f`), 0.8 until it is built.
         low: the share of that at which it stops, above 0, at most 1.
-        horizon_ns: over which rates are taken; None: half of the bound.
+        horizon_ns: rates are means over this time; None: half of the bound.
         drain: whether what waits above f is worked off within a bound; the paper lets it stay.
     """
 
@@ -84,7 +85,7 @@ class Overload:
         if self.f is not None and not (_is_number(self.f) and 0 < self.f < 1):
             raise SettingError(
                 f"f={self.f!r} must be above 0 and below 1: the share of the latency bound at "
-                "which shedding starts; leave it away to have it chosen"
+                "which shedding starts; omit it to have it chosen"
             )
         if not (_is_number(self.low) and 0 < self.low <= 1):
             raise SettingError(f"low={self.low!r} must be above 0 and at most 1")
@@ -99,22 +100,23 @@ _RICHER = ("featured", "contest")
 
 @dataclass(frozen=True)
 class Espice:
-    """What a user asks for: which bound, which model, which seed.
+    """The settings of shedding that a user writes: bound, model, seed.
 
     Attributes:
         overload: the bound, and how it is kept.
         model: how utilities are learnt.
-        seed: of all draws, a whole number from 0 to 2^63 − 1.
-        kind: "espice"; "featured", which goes by a feature of events besides; "contest", which
-            learns both and goes by the feature where that loses fewer matches; the rivals
+        seed: the seed of all draws, a whole number from 0 to 2^63 − 1.
+        kind: "espice"; "featured", which uses a feature of events besides; "contest", which
+            learns both and uses the feature where that loses fewer matches; the rivals
             "baseline" and "random".
         repetitions: {code of a type: how often it stands in the pattern}, for the baseline.
-        drops: "stretches" of the stream, which are not looked at, and nothing between them, so that
-            nothing is ranked; "events": from all windows that wait for a match, or from none, which
-            is what costs where windows share their work; "pairs" of an event and a window, each by
-            itself, as [espice] does: where an event costs something in each window.
-        feature: what else is known of an event, as whoever has the rows understands it: here it
-            is only passed on. None: nothing.
+        drops: "stretches" of the stream are not looked at, and nothing between them is dropped, so
+            nothing is ranked. "events" are dropped from all windows that wait for a match, or from
+            none: that saves work where windows share it. "pairs" of an event and a window are
+            dropped each by itself, as [espice] does: that saves work where an event costs something
+            in each window.
+        feature: a feature of events, as the owner of the rows understands it: here it is only
+            passed on. None: none.
     """
 
     overload: Overload
@@ -141,7 +143,7 @@ class Espice:
         if self.feature is not None and self.kind not in _RICHER:
             raise SettingError(
                 f"feature={self.feature} is for {' and '.join(map(repr, _RICHER))}, not for "
-                f"{self.kind!r}, which goes by no feature; leave it away"
+                f"{self.kind!r}, which uses no feature; omit it"
             )
 
     @property
@@ -150,8 +152,7 @@ class Espice:
         return self.drops != "stretches"
 
     @property
-    def text(self) -> str:
-        """As `explain` has it."""
+    def text(self) -> str:  # noqa: D102
         if self.drops == "stretches":
             return f"stretches of the stream, to keep {self.overload.latency_ns / 1e9:g} s"
         how: str = "espice" if self.kind == "contest" else self.kind

@@ -1,7 +1,7 @@
-"""What any shedder answers: which pairs of an event and a window to drop, given how many.
+"""A shedder decides which pairs of an event and a window to drop.
 
 A shedder knows chances: how likely each pair is to be dropped. Whether it is, is drawn for the
-event (`draws`), here, for all of them alike.
+event (`draws`), here, for all shedders alike.
 
 ```
 learn(finished windows)   what matches are made of
@@ -25,15 +25,15 @@ from slackwater.runtime.shedding.spans import Dropped, Spans, unfolded
 from slackwater.runtime.shedding.windows import FinishedWindows
 
 CHANCE = "chance"
-"""What events are ranked by that cannot be told apart."""
+"""The ranking of events that cannot be told apart."""
 
 
 @dataclass(frozen=True)
 class Amount:
-    """How much is to be dropped.
+    """The amount that is to be dropped.
 
     Attributes:
-        share: of the events of each partition, above 0 and at most 1.
+        share: the share of the events of each partition, above 0 and at most 1.
         partitions: ρ, of each window, 1 or more.
     """
 
@@ -42,10 +42,10 @@ class Amount:
 
 
 class Shedder(ABC):
-    """Drops pairs so that the expected number is kept, as much as it can be.
+    """A shedder drops pairs so that the expected number is dropped, if possible.
 
     Args:
-        seed: of the draws, 0 or more.
+        seed: the seed of the draws, 0 or more.
         explore: the share of windows that nothing is dropped of, below 1: they are learnt from
             while others are shed. What they keep, others lose.
         sample: the share of windows whose events are all looked at, to learn from, while nothing
@@ -54,7 +54,7 @@ class Shedder(ABC):
 
     STATE = Fields("_amount", elements={"_amount": Amount})
     is_by_window = False
-    """Whether what an event is worth depends on the windows that it is in."""
+    """Whether the worth of an event depends on the windows that it is in."""
 
     def __init__(self, *, seed: int, explore: float, sample: float) -> None:
         self._seed = seed
@@ -64,23 +64,23 @@ class Shedder(ABC):
 
     @property
     def amount(self) -> Amount | None:
-        """What is dropped now; None: nothing."""
+        """The amount that is dropped now; None: nothing."""
         return self._amount
 
     @property
     def size(self) -> float:
-        """Events of a window, in the mean, as far as is known; 0: nothing is."""
+        """The mean number of events of a window, as far as known; 0: not known."""
         return 0.0
 
     @property
     def is_trained(self) -> bool:
-        """Whether it can tell events apart; if not, they are dropped at random."""
+        """Whether it can rank events; if not, they are dropped at random."""
         return True
 
     @property
     @abstractmethod
     def ranked_by(self) -> str:
-        """What it goes by now, for people."""
+        """The ranking that it uses now, as text."""
 
     def aim(self, amount: Amount | None) -> None:
         """Drop so much from now on; None: nothing."""
@@ -90,15 +90,15 @@ class Shedder(ABC):
 
     @property
     def _share(self) -> float:
-        """What windows that may be shed have to lose, so that it is the share of all."""
+        # Windows that are never shed lose nothing, so the others lose more.
         return 0.0 if self._amount is None else min(self._amount.share / (1 - self._explore), 1.0)
 
     def keeps_whole(self, windows: Int64Array) -> BoolArray:
-        """Return of which windows, by their numbers, nothing is dropped, whatever the load."""
+        """Return for windows, by number, whether nothing is dropped, whatever the load."""
         return draws_of_windows(windows, seed=self._seed) < self._explore
 
     def samples(self, windows: Int64Array) -> BoolArray:
-        """Return of which windows, by their numbers, all events should be learnt."""
+        """Return for windows, by number, whether all events should be learnt."""
         share = self._sample if self._amount is None else self._explore
         return draws_of_windows(windows, seed=self._seed) < share
 
@@ -119,8 +119,8 @@ class Shedder(ABC):
             positions: shape (pairs,), among all events of the window, dropped ones too, from 0.
             windows: shape (pairs,), numbers of windows: each has one of its own.
             events: shape (pairs,), numbers of events.
-            sizes: how many events each window has, or is likely to have; or all of them.
-            features: shape (pairs,), codes of what else is known of the events.
+            sizes: the events that each window has, or is likely to have; or all of them.
+            features: shape (pairs,), codes of the events' features.
 
         Source: [espice] Algorithm 2, lines 8–17.
         """
@@ -154,7 +154,7 @@ class Shedder(ABC):
         sizes: Sizes,  # noqa: ARG002
         features: Int64Array | None = None,  # noqa: ARG002
     ) -> FloatArray | None:
-        """Return the chance of each pair to be in a match; None: nothing tells them apart."""
+        """Return the chance of each pair to be in a match; None if nothing tells."""
         return None
 
     def drop_spans(
@@ -171,7 +171,7 @@ class Shedder(ABC):
             types: shape (events,), codes of their types.
             spans: the windows that have them, none of which is kept whole.
             events: shape (events,), their numbers.
-            features: shape (events,), codes of what else is known of them.
+            features: shape (events,), codes of their features.
         """
         surely, open_ = self._settled(types, features, events)
         return self._of_open(types, spans, events, features, surely, np.flatnonzero(open_))
@@ -179,7 +179,7 @@ class Shedder(ABC):
     def _settled(
         self, types: Int64Array, features: Int64Array | None, events: Int64Array
     ) -> tuple[BoolArray, BoolArray]:
-        """Return which events are dropped wherever they are, and of which that is not settled."""
+        """Return which events are dropped everywhere, and which are open."""
         low, high = self.bounds(types, features)
         settled = np.flatnonzero(low == high)
         surely, open_ = low >= 1, (low < high) & (low < 1)
@@ -195,7 +195,7 @@ class Shedder(ABC):
         surely: BoolArray,
         open_: Int64Array,
     ) -> Dropped:
-        """Look at each pair of events of which that is not settled."""
+        """Look at each pair of the events that are open."""
         low, high = open_.searchsorted(spans.begins), open_.searchsorted(spans.ends)
         looked_at, each = Spans(spans.firsts, low, high, spans.sizes), np.arange(len(spans))
         counts = looked_at.lengths
@@ -224,7 +224,7 @@ class Shedder(ABC):
         return dropped
 
     def surely_dropped(self, types: Int64Array, features: Int64Array | None = None) -> BoolArray:
-        """Return which events are dropped wherever they are, but of windows that are kept whole."""
+        """Return which events are dropped from all windows that are not kept whole."""
         surely: BoolArray = self.bounds(types, features)[0] >= 1
         return surely
 
@@ -237,11 +237,11 @@ class Shedder(ABC):
     def bounds(
         self, types: Int64Array, features: Int64Array | None
     ) -> tuple[FloatArray, FloatArray]:
-        """Return the least and the highest chance of each event, wherever it is in a window."""
+        """Return the least and the highest chance of each event, at any place."""
 
     @abstractmethod
     def learn(self, finished: FinishedWindows) -> None:
-        """Learn from windows that are over, and that nothing was dropped of."""
+        """Learn from windows that are over, and lost nothing."""
 
     @abstractmethod
     def chances(
@@ -252,7 +252,7 @@ class Shedder(ABC):
         sizes: Sizes,
         features: Int64Array | None,
     ) -> FloatArray:
-        """Return the chance of each pair to be dropped, in a window that may be shed."""
+        """Return the chance of each pair to be dropped, if its window may be shed."""
 
     @abstractmethod
     def _aimed(self) -> None:

@@ -1,4 +1,4 @@
-"""A read as shedding sees it: events in a row, and windows that have a stretch of them each.
+"""Spans are a read in shedding: events in a row, and windows over stretches.
 
 ```
 events        0   1   2   3   4   5   6
@@ -21,12 +21,12 @@ from slackwater.runtime.model import BoolArray, Int64Array
 
 @dataclass(frozen=True)
 class Spans:
-    """Windows, and which of the events each has; arrays of shape (windows,).
+    """Windows, and the events of each; arrays of shape (windows,).
 
     Attributes:
-        firsts: where the first event of each window is; negative: it came before these.
-        begins, ends: the events that it has of these: [begin, end).
-        sizes: how many events each window has, or is likely to have.
+        firsts: the place of each window's first event; negative: it came before these.
+        begins, ends: the window's events among these: [begin, end).
+        sizes: the events that each window has, or is likely to have.
     """
 
     firsts: Int64Array
@@ -39,7 +39,7 @@ class Spans:
 
     @property
     def lengths(self) -> Int64Array:
-        """How many of the events each has."""
+        """The number of events of each."""
         return self.ends - self.begins
 
     @property
@@ -51,7 +51,7 @@ class Spans:
         )
 
     def placed(self, pairs: Int64Array) -> tuple[Int64Array, Int64Array]:
-        """Return how many of some pairs are of each span, and which event each is of.
+        """Return the number of given pairs in each span, and the event of each.
 
         Args:
             pairs: their numbers among all pairs, span by span; ascending.
@@ -62,16 +62,16 @@ class Spans:
         return counts, pairs + np.repeat(self.begins - (behind - lengths), counts)
 
     def within(self, begins: Int64Array, ends: Int64Array) -> Spans:
-        """Return what of each lies in these bounds, perhaps nothing."""
+        """Return the part of each span within these bounds, perhaps empty."""
         begins = np.maximum(self.begins, begins)
         ends = np.maximum(np.minimum(self.ends, ends), begins)
         return Spans(self.firsts, begins, ends, self.sizes)
 
     def cut(self, parts: int) -> tuple[Spans, Int64Array, Int64Array]:
-        """Return them cut where one of so many parts of a window ends and the next one begins.
+        """Return the spans cut where one of so many parts of a window ends.
 
         Returns:
-            the pieces; of each which span it is of; and which part it lies in.
+            the pieces; the span of each; and the part that it lies in.
         """
         low, high = (
             np.minimum(at - self.firsts, self.sizes - 1) * parts // self.sizes
@@ -82,7 +82,7 @@ class Spans:
         part = unfolded(low, counts)
         firsts, sizes = self.firsts[which], self.sizes[which]
         begins = np.maximum(firsts + starts_of(part, sizes, parts), self.begins[which])
-        # What outgrew its window is in the last part.
+        # Events after the predicted end are in the last part.
         ends = np.where(
             part == high[which],
             self.ends[which],
@@ -93,13 +93,13 @@ class Spans:
 
 @dataclass(frozen=True)
 class Dropped:
-    """Which pairs of a read are dropped.
+    """The dropped pairs of a read.
 
     Attributes:
         surely: shape (events,), which events are dropped of all windows that have them.
         looked_at: of the other pairs those that were looked at, one by one, as stretches of
             `among`.
-        of: shape (stretches,), the index of the window that each is of.
+        of: shape (stretches,), the index of the window of each.
         among: shape (n,), indices of events, ascending; None: all events.
         is_dropped: shape (pairs,), of these, stretch by stretch.
     """
@@ -111,24 +111,24 @@ class Dropped:
     is_dropped: BoolArray
 
     def pairs(self) -> tuple[Int64Array, Int64Array]:
-        """Return the windows and the events of pairs that are dropped, but for sure ones.
+        """Return the windows and the events of dropped pairs, without the sure ones.
 
         Returns:
             indices, of shape (dropped,) each, by window, events ascending.
         """
-        found = np.flatnonzero(self.is_dropped)
-        counts, at = self.looked_at.placed(found)
+        dropped = np.flatnonzero(self.is_dropped)
+        counts, at = self.looked_at.placed(dropped)
         return np.repeat(self.of, counts), at if self.among is None else self.among.take(at)
 
 
 def starts_of(part: Int64Array, sizes: Int64Array, parts: int) -> Int64Array:
-    """Return the first position P of each part of windows: the least with P·parts ≥ part·size."""
-    found: Int64Array = -(-part * sizes // parts)
-    return found
+    """Return the first position P of each part: the least with P·parts ≥ part·size."""
+    starts: Int64Array = -(-part * sizes // parts)
+    return starts
 
 
 def unfolded(low: Int64Array, counts: Int64Array) -> Int64Array:
     """Return low, low + 1, … for each, so many."""
     begins = np.cumsum(counts) - counts
-    found: Int64Array = np.arange(int(counts.sum())) + np.repeat(low - begins, counts)
-    return found
+    values: Int64Array = np.arange(int(counts.sum())) + np.repeat(low - begins, counts)
+    return values

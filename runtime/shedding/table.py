@@ -1,4 +1,4 @@
-"""What has been counted of finished windows, and the utilities that follow from it.
+"""A table counts finished windows, and computes utilities from the counts.
 
 Counts are of cells, so windows of any size add up. Those of the windows since the last turn are
 kept apart: at a turn they are added to the older ones, which are forgotten in part. Only whole
@@ -21,7 +21,7 @@ from slackwater.runtime.shedding.thresholds import MOST_UTILITY, Utilities
 from slackwater.runtime.shedding.windows import FinishedWindows, Places
 
 MOST_TYPES = 4096
-"""Types of higher codes share what is known: nothing, so they are kept last."""
+"""Types of higher codes are unknown, and share the last row: they are dropped last."""
 
 
 @dataclass(frozen=True)
@@ -45,13 +45,13 @@ class Learnt:
 
 
 class UtilityTable:
-    """Counts of finished windows.
+    """A table has counts of finished windows.
 
     Args:
         cells: C, places of a window that are told apart; `bs` of the paper is N / C.
         scale: how counts become utilities.
-        smooth: events like its type and its place in general that each cell is taken to have had
-            besides; 0: none.
+        smooth: each cell is taken to have had so many further events like its type and its place in
+            general; 0: none.
 
     Attributes:
         recent: windows learnt since the last turn.
@@ -78,19 +78,19 @@ class UtilityTable:
         self._new.add(finished)
 
     def turn(self, *, keep: float) -> None:
-        """Take in what was learnt since the last turn.
+        """Add the counts since the last turn.
 
         Args:
-            keep: the share of what is older that still counts, 0 to 1.
+            keep: the share of older counts that still counts, 0 to 1.
         """
         self._new.take_in(self._old, keep)
         self._old, self._new = self._new, _Counts(self._cells)
 
     def hits_by_type(self, parts: int) -> tuple[FloatArray, FloatArray]:
-        """Return hits at the last turn and since, each of shape (types, parts) and one size.
+        """Return hits at the last turn and since, each of shape (types, parts).
 
         Args:
-            parts: of a window, in which cells are put together.
+            parts: the parts of a window, each of several cells.
         """
         types = max(len(self._old.hits), len(self._new.hits))
         part = np.arange(self._cells) * parts // self._cells
@@ -102,22 +102,22 @@ class UtilityTable:
         return old, new
 
     def windows(self) -> tuple[float, float]:
-        """Return how many windows count at the last turn, and how many came since."""
+        """Return the number of windows that count at the last turn, and of those since."""
         return self._old.windows, self._new.windows
 
     def rates_with(self, own: FloatArray | None = None) -> tuple[FloatArray, FloatArray]:
         """Return hits scaled to the windows whose events were seen, and rates.
 
         Args:
-            own: shape (types, cells), the rates that cells are taken to have by default; left
-                away: by their type and their place, see `prior_rates`.
+            own: shape (types, cells), the rates that cells are taken to have by default; omitted:
+                by their type and their place, see `prior_rates`.
 
         Returns:
             both of shape (types, cells).
         """
         old = self._old
         hits = old.hits * (old.sampled / max(old.windows, 1.0))
-        # A rare type may have hit in windows whose other events nobody counted.
+        # A rare type may have hit in windows whose other events were not counted.
         seen = np.where(old.seen > 0, old.seen, hits)
         if own is None:
             own = prior_rates(hits, seen)
@@ -139,22 +139,22 @@ class UtilityTable:
 
     @property
     def size(self) -> float:
-        """Events of a window, in the mean, at the last turn; 0: there was none."""
+        """The mean number of events of a window at the last turn; 0 before it."""
         old = self._old
         return old.events / old.windows if old.windows else 0.0
 
     def expected(self) -> FloatArray:
-        """Return the events of a window that are expected in each cell, shape (types, cells)."""
+        """Return the expected events of a window in each cell, shape (types, cells)."""
         return shares_of_types(self._old.seen, self._smooth) * (self.size / self._cells)
 
     def only(self, types: Int64Array) -> UtilityTable:
-        """Return what counts of these types at the last turn, as a table of theirs alone."""
+        """Return a table with the counts of these types at the last turn."""
         table = UtilityTable(self._cells, scale=self._scale, smooth=self._smooth)
         table._old = self._old.only(types)
         return table
 
     def seen_types(self) -> BoolArray:
-        """Return of which types something counts at the last turn, shape (types,)."""
+        """Return which types have counts at the last turn, shape (types,)."""
         old = self._old
         seen: BoolArray = np.any(old.seen > 0, axis=1) | np.any(old.hits > 0, axis=1)
         return seen
@@ -197,14 +197,13 @@ class _Counts:
         self.seen = _of_types(self.seen, types) + keep * _of_types(older.seen, types)
 
     def only(self, types: Int64Array) -> _Counts:
-        found = _Counts(self.hits.shape[1])
-        found.windows, found.sampled, found.events = self.windows, self.sampled, self.events
-        found.hits, found.seen = self.hits[types], self.seen[types]
-        return found
+        counts = _Counts(self.hits.shape[1])
+        counts.windows, counts.sampled, counts.events = self.windows, self.sampled, self.events
+        counts.hits, counts.seen = self.hits[types], self.seen[types]
+        return counts
 
 
 def _of_types(counts: FloatArray, types: int) -> FloatArray:
-    """Return counts with rows for so many types, if there are fewer."""
     if len(counts) >= types:
         return counts
     return np.vstack([counts, np.zeros((types - len(counts), counts.shape[1]))])

@@ -1,4 +1,4 @@
-"""From utilities to what is dropped: how many events have each utility, and where to cut.
+"""Thresholds cut utilities: how many events have each, and which are dropped.
 
 ```
 utility            0     5    10    15    30    60    70
@@ -47,7 +47,7 @@ def cdt(utilities: Utilities, expected: FloatArray) -> FloatArray:
 def cdt_of_partitions(utilities: Utilities, expected: FloatArray, partitions: int) -> FloatArray:
     """Return a CDT for each partition of a window, shape (partitions, 101).
 
-    Of a cell that lies in two partitions each has the part that lies in it.
+    A cell in two partitions counts in each with the part that lies in it.
 
     Source: [espice] §3.4, *dropping interval*.
     """
@@ -65,7 +65,7 @@ def _counted(utilities: Utilities, expected: FloatArray) -> FloatArray:
 
 
 def _overlaps(cells: int, partitions: int) -> FloatArray:
-    """Return which share of each cell lies in each partition, shape (partitions, cells)."""
+    """Return the share of each cell that lies in each partition, shape (partitions, cells)."""
     cell, part = np.arange(cells), np.arange(partitions)[:, np.newaxis]
     # In units of 1 / (cells · partitions), so that they are whole.
     begins = np.maximum(cell * partitions, part * cells)
@@ -75,7 +75,7 @@ def _overlaps(cells: int, partitions: int) -> FloatArray:
 
 
 def thresholds(cumulated: FloatArray, drop: float) -> npt.NDArray[np.int64]:
-    """Return the least utility up to which so many events come, for each partition.
+    """Return the least utility up to which x events come, for each partition.
 
     Args:
         cumulated: shape (partitions, 101), their CDTs.
@@ -94,7 +94,7 @@ def thresholds(cumulated: FloatArray, drop: float) -> npt.NDArray[np.int64]:
 
 @dataclass(frozen=True)
 class Cut:
-    """What is dropped of each utility in each partition.
+    """A cut has the chance of each utility in each partition to be dropped.
 
     Attributes:
         chances: shape (partitions, 101): that an event of this utility is dropped; falls with
@@ -126,7 +126,7 @@ def cut_of(cumulated: FloatArray, drop: float, *, how: Cutting) -> Cut:
     if how == "exact" and drop > 0:
         here = np.take_along_axis(counted, at, axis=1)
         below = np.take_along_axis(cumulated, at, axis=1) - here
-        # Where nothing is expected at the threshold there are too few events: all of them go.
+        # If no events are expected at the threshold there are too few: all of them go.
         share = np.divide(drop - below, here, out=np.ones_like(here), where=here > _ROUNDING)
         np.put_along_axis(chances, at, np.clip(share, 0.0, 1.0), axis=1)
     return Cut(chances, drop, float((chances * counted).sum(axis=1).mean()))

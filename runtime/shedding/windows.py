@@ -1,4 +1,4 @@
-"""What is learnt from: windows that are over, and that nothing was dropped of."""
+"""Finished windows that nothing was dropped of: models learn from them."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ class Places:
     """Events in windows: pairs, by their type and position.
 
     Attributes:
-        windows: shape (pairs,), the index of the window among those that they came with.
+        windows: shape (pairs,), the index of the window among those of its batch.
         types: shape (pairs,), the code of the event's type, 0 or more.
         positions: shape (pairs,), among the events of the window, from 0.
-        features: shape (pairs,), a code of whatever else is known of the event; None: nothing.
+        features: shape (pairs,), a code of the event's feature; None without features.
     """
 
     windows: Int64Array
@@ -27,7 +27,7 @@ class Places:
         return len(self.types)
 
     def of_windows(self, first: int, end: int) -> Places:
-        """Return those of the windows in this range, with indices from its begin."""
+        """Return the places of the windows in this range, with indices from its begin."""
         chosen = (self.windows >= first) & (self.windows < end)
         return Places(
             self.windows[chosen] - first,
@@ -45,8 +45,8 @@ class FinishedWindows:
         sizes: shape (windows,), events of each, 1 or more.
         hits: the events of each match of a window, match by match; an event of several matches
             comes in each.
-        matches: shape (hits,), which match of these windows each hit is of; ascending.
-        sampled: shape (windows,), of which windows all events are in `events`.
+        matches: shape (hits,), the match of each hit, among those of these windows; ascending.
+        sampled: shape (windows,), whether all events of the window are in `events`.
         events: all events of the sampled windows.
     """
 

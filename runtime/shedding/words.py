@@ -1,4 +1,4 @@
-"""What a user writes behind `shed=`: lengths of time in words, the rest as it is."""
+"""The values that a user writes for `shed=`, with lengths of time in words."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ def espice(
     feature: object | None = None,
     **model: Any,
 ) -> Espice:
-    """Drop what costs the fewest matches, when a latency bound is at risk.
+    """Drop the events that cost the fewest matches, when a latency bound is at risk.
 
     Args:
         latency: the bound, from stimulus to egress; at least 1 ms.
         f: the share of it at which shedding starts, above 0 and below 1; omitted: 0.8, and with
             `drops="pairs"` found from the model.
-        seed: of all draws: a run that is repeated drops the same.
+        seed: the seed of all draws: a run that is repeated drops the same.
         drops: "stretches" of the stream, which are passed over whole; "events" from all windows
             that wait or from none; "pairs" of an event and a window, as the paper: see `Espice`.
-            Left away: "stretches"; "events" where a feature or the model says how to rank them.
+            Omitted: "stretches"; "events" where a feature or the model says how to rank them.
         feature: an expression over a row's columns, of few different values, such as
             `sw.col("change") > 0`: text, whole numbers, or true and false. Events are told apart
             by it, too, where that has been seen to lose fewer matches.
@@ -41,7 +41,7 @@ def espice(
             which learns nothing.
 
     Raises:
-        SettingError: one is out of its range, has no effect, or there is none of that name.
+        SettingError: a value is out of its range, has no effect, or its name is unknown.
 
     Source: [espice] §3; the feature is after gSPICE, arXiv 2309.16405.
     """
@@ -70,12 +70,12 @@ def random_shedding(
     Args:
         latency: the bound, from stimulus to egress; at least 1 ms.
         f: the share of it at which shedding starts; omitted: 0.8.
-        seed: of all draws.
+        seed: the seed of all draws.
         drops: "events" or "pairs", as of `espice`.
         model: `explore` and `sample`, as of `espice`.
 
     Raises:
-        SettingError: one is out of its range, or there is none of that name.
+        SettingError: a value is out of its range, or its name is unknown.
     """
     settings = _model("random_shedding", model, ("explore", "sample"))
     return Espice(_overload(latency, f), settings, seed, "random", drops=drops)
@@ -90,18 +90,18 @@ def baseline_shedding(
     drops: Drops = "events",
     **model: Any,
 ) -> Espice:
-    """Drop events by how often a pattern, and windows, have their type, when a bound is at risk.
+    """Drop events by how often the pattern and windows have their type.
 
     Args:
         latency: the bound, from stimulus to egress; at least 1 ms.
         f: the share of it at which shedding starts; omitted: 0.8.
-        seed: of all draws.
+        seed: the seed of all draws.
         drops: "events" or "pairs", as of `espice`.
         repetitions: {code of a type: how often it stands in the pattern}.
         model: `first`, `every`, `keep`, `explore` and `sample`, as of `espice`.
 
     Raises:
-        SettingError: one is out of its range, or there is none of that name.
+        SettingError: a value is out of its range, or its name is unknown.
 
     Source: [espice] §4.1, *baseline*.
     """

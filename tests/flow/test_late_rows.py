@@ -59,14 +59,14 @@ def test_late_rows_of_a_join_have_its_keys_or_the_columns_of_a_side() -> None:
                 .aggregate(window=sw.tumbling("1s"), n=sw.count(), name="twice")
             ),
             FlowError,
-            "step 'twice' is behind 'aggregate-1', whose windows leave again",
+            "step 'twice' is downstream of 'aggregate-1', whose windows leave again",
         ),
         (
             lambda buses, loops: counted(buses, late="correct").join(
                 counted(loops.assign(line=sw.lit("a"))), on="line", within="1s", name="pairs"
             ),
             FlowError,
-            "step 'pairs' is behind 'aggregate-1'",
+            "step 'pairs' is downstream of 'aggregate-1'",
         ),
         (
             lambda buses, _: buses.aggregate(

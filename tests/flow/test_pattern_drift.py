@@ -60,26 +60,26 @@ def found(stream: sw.Stream, *parts: sw.Part, **given: Any) -> sw.Stream:
             {"selection": "first"},
             SettingError,
             "selection='first' does not go with drift=: which match is the first depends on.*"
-            "leave it out",
+            "omit it",
         ),
         ((), {"selection": "cumulative"}, SettingError, "selection='cumulative' does not go"),
         (
             (),
             {"consumption": "consumed"},
             SettingError,
-            "consumption='consumed' does not go with drift=: what was used up.*leave it out",
+            "consumption='consumed' does not go with drift=: what was used up.*omit it",
         ),
         (
             (),
             {"within": None, "window": sw.tumbling("1s"), "matches": 1},
             SettingError,
-            "matches=1 does not go with drift=.*come first.*leave it out",
+            "matches=1 does not go with drift=.*come first.*omit it",
         ),
         (
             (),
             {"within": None, "window": sw.tumbling("1s"), "shed": sw.shedding.espice("1s")},
             SettingError,
-            "shed= does not go with drift=: .*positions.*leave one out",
+            "shed= does not go with drift=: .*positions.*omit one of the two",
         ),
         (
             (SLOW, sw.patterns.repeat(FAST, 2)),

@@ -61,7 +61,7 @@ def test_assign_replaces_in_place_adds_behind_and_takes_literals() -> None:
     assert said.startswith("step 'derive': there is no column 'linee'; the nearest is 'line'")
     with pytest.raises(TypeMismatch, match=r"step 'assign-2': x: \[1\] cannot stand"):
         buses.assign(x=[1])  # type: ignore[arg-type]
-    with pytest.raises(FlowError, match="nothing to assign"):
+    with pytest.raises(FlowError, match="assign has no columns"):
         buses.assign()
     with pytest.raises(DuplicateName, match="column 'x' is given twice"):
         buses.assign({"x": 1}, x=2)
@@ -168,7 +168,7 @@ def test_merge_says_which_column_differs() -> None:
     assert "'speed' is double in 'buses' and missing in 'drop-1'" in said
     said = message(TypeMismatch, lambda: buses.drop("speed").merge(buses))
     assert "'speed' is missing in 'drop-2' and double in 'buses'" in said
-    with pytest.raises(FlowError, match="nothing to merge"):
+    with pytest.raises(FlowError, match="merge has no streams"):
         flow.merge()
 
 
@@ -246,7 +246,7 @@ def test_key_by_gives_its_keys_to_the_aggregate_and_the_join() -> None:
 @pytest.mark.parametrize(
     ("options", "error", "words"),
     [
-        ({}, FlowError, "step 'agg': there is nothing to aggregate"),
+        ({}, FlowError, "step 'agg': aggregate has no columns"),
         ({"n": sw.mean("flw")}, ColumnError, "'agg': there is no column 'flw'; the nearest is 'fl"),
         ({"n": sw.mean("on")}, TypeMismatch, "n=mean('on') takes numbers, and 'on' is bool"),
         ({"n": sw.min("ts")}, TypeMismatch, "'ts' is timestamp[ns]; cast it"),

@@ -64,7 +64,7 @@ def found_by(
 
 def as_they_leave(found: list[Found]) -> list[Found]:
     """Return what is decided in one read in the order in which the operator lets it leave."""
-    return sorted(found, key=lambda one: (one.time_ns, one.is_behind, one.turn, one.order))
+    return sorted(found, key=lambda one: (one.time_ns, one.has_waited, one.turn, one.order))
 
 
 def same(spec: DriftSpec, events: list[Event], put_away: frozenset[int] = frozenset()) -> None:

@@ -133,7 +133,7 @@ def test_it_waits_until_nothing_that_forbids_it_can_come() -> None:
     assert matcher.waiting.decided(12) == []
     assert matcher.take(3, 12, 3, (C,), {OFF: 2}) == []
     (found,) = matcher.take(4, 13, 4, (C,), {OFF: 2})
-    assert (found.time_ns, found.is_behind, found.turn, found.is_certain) == (12, True, 2, False)
+    assert (found.time_ns, found.has_waited, found.turn, found.is_certain) == (12, True, 2, False)
 
 
 def tried(spec: DriftSpec, events: list[Event]) -> tuple[int, int]:

@@ -139,13 +139,17 @@ MOST = "must be 1,000,000,000,000,000 at most, and no stream has so many events"
 REFUSED: dict[str, tuple[Callable[[], object], type[SlackwaterError], str]] = {
     "no scope": (pattern(A, B, within=None), SettingError, "every event would be kept for ever"),
     "two scopes": (pattern(A, B, window=sw.tumbling("1s")), SettingError, "give one"),
-    "no window": (pattern(A, window="1s", within=None), SettingError, "is none; write sw.tumbling"),
+    "no window": (
+        pattern(A, window="1s", within=None),
+        SettingError,
+        "is no window; write sw.tumbling",
+    ),
     "no length": (
         pattern(A, B, within=0),
         SettingError,
         "within=0 must be a whole number, 1 or more",
     ),
-    "of_type without type": (pattern(A, B, type=None), FlowError, "which column types are in"),
+    "of_type without type": (pattern(A, B, type=None), FlowError, "the pattern no type="),
     "a type that cannot be": (
         pattern(A, sw.patterns.event("D", of_type=3)),
         TypeMismatch,
@@ -208,7 +212,7 @@ REFUSED: dict[str, tuple[Callable[[], object], type[SlackwaterError], str]] = {
         FlowError,
         "'odd' is true or false: it can never match; ask for 2 or fewer",
     ),
-    "matches without windows": (pattern(A, matches=1), SettingError, "there is none"),
+    "matches without windows": (pattern(A, matches=1), SettingError, "the pattern has none"),
     "no such word": (pattern(A, selection="frist"), SettingError, "'frist' is none of 'first'"),
     "next of any": (pattern(sw.patterns.all_of(A, B), skip="next"), FlowError, "leave skip='any'"),
     "cumulative repetition": (
@@ -229,7 +233,7 @@ REFUSED: dict[str, tuple[Callable[[], object], type[SlackwaterError], str]] = {
     "shedding by a word": (
         pattern(A, window=sw.tumbling("1s"), within=None, shed="espice"),
         SettingError,
-        "is no way to shed",
+        "is no shedding",
     ),
     "a feature in a word": (shedding("v"), TypeMismatch, "feature='v' is no expression over"),
     "a feature of no column": (shedding(sw.col("zz") > 1), ColumnError, "no column 'zz'"),

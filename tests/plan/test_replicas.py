@@ -82,7 +82,7 @@ def test_the_name_of_the_step_places_all_its_parts_but_those_named_themselves() 
 
 def test_explain_says_how_replicas_share() -> None:
     assert (
-        "replicas 2 behind that gate, each reads the rows of its keys"
+        "replicas 2 after that gate, each reads the rows of its keys"
         in joined(replicas=2).explain()
     )
     assert "stores its share" in joined(replicas=2, share="all").explain()

@@ -25,7 +25,7 @@ def test_one_window_of_each_stride_is_tried_wherever_it_lies() -> None:
         tried: dict[int, float] = {}
         for begin in range(500, 100_500, read):
             for block in probes.blocks(begin, min(begin + read, 100_500)):
-                for row in range(-(-block.first // 10) * 10, block.behind, 10):
+                for row in range(-(-block.first // 10) * 10, block.end, 10):
                     tried[row] = block.stands_for
         found.append(tried)
     assert found[0] == found[1] == found[2]
@@ -43,7 +43,7 @@ def test_the_fewer_rows_fit_the_more_windows_are_tried() -> None:
         probes.opened(100, 1_000, 100)
         probes.ended(200, 200)
         (block,) = probes.blocks(0, ONE_OF * 200)
-        lengths.append(block.behind - block.first)
+        lengths.append(block.end - block.first)
         assert block.stands_for == ONE_OF * 200 / lengths[-1]
     assert lengths == [100, 100]
 
@@ -83,7 +83,7 @@ def test_windows_of_many_keys_take_turns() -> None:
     probes.opened(100, 1_000, 1_000)
     probes.ended(500, 10)
     (block,) = probes.blocks(0, ONE_OF * 500)
-    assert block.behind - block.first == 500
+    assert block.end - block.first == 500
     assert block.stands_for == ONE_OF
 
 

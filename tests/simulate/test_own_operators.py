@@ -83,7 +83,7 @@ class Failing:
     [
         ("on_rows", r"step 'own': .*KeyError.*\n(.*\n)*.*nothing of the kind(.*\n)*first"),
         ("on_time", r"step 'own': .*ValueError: out of time\n(.*\n)*key '\d' at event_time_ns="),
-        ("far", r"step 'own': Failing has set due_ns=\d+; .*within= behind the last row"),
+        ("far", r"step 'own': Failing has set due_ns=\d+; .*within= after the last row"),
         ("dict", r"step 'own': Failing.on_rows returned a dict; it must return a list of rows"),
         ("names", r"step 'own': what its function returned lacks bus and has besides a"),
     ],
@@ -108,7 +108,7 @@ def test_what_is_no_operator_is_refused_where_it_is_written() -> None:
         keyed.process(Failing, WHAT, within="1m")
     with pytest.raises(SettingError, match=r"'process-1': within"):
         keyed.process(own_operator.Stops, WHAT, within="0s")
-    with pytest.raises(FlowError, match=r"'dedupe-1': rows are alike by their keys"):
+    with pytest.raises(FlowError, match=r"'dedupe-1': dedupe has no key"):
         stream.dedupe((), within="1s")
     counts = stream.aggregate(by="bus", window=sw.tumbling("1m"), n=sw.count(), late="correct")
     with pytest.raises(FlowError, match="whose windows leave again"):

@@ -1,12 +1,12 @@
-"""`aggregate`: what each key's rows come to in each window of event time.
+"""`aggregate`: results per key and window of event time.
 
-| page | what it has |
+| page | contents |
 | --- | --- |
-| `step.py`, `schema.py`, `stream.py`, `written.py` | what a user writes, and what that is |
-| `machine.py`, `closing.py`, `late.py` | rows in, windows out; when they close |
+| `step.py`, `schema.py`, `stream.py`, `written.py` | what a user writes, and the step made of it |
+| `machine.py`, `closing.py`, `late.py` | rows in, windows out; when windows close |
 | `three_windows.py` | the same, where clocks may be off |
-| `window.py`, `cells.py`, `panes.py` | which windows a row is in, and what is kept of each |
-| `needs.py`, `accumulators.py`, `whole_sum.py` | what is computed |
+| `window.py`, `cells.py`, `panes.py` | the windows of a row, and the state of each window |
+| `needs.py`, `accumulators.py`, `whole_sum.py` | the values that are computed |
 """
 
 from slackwater.runtime.operators.aggregate.step import Aggregate, Late, Window

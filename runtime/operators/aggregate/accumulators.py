@@ -1,9 +1,9 @@
-"""What each cell accumulates: a running count, sum, minimum or maximum, or all its values.
+"""Accumulators hold the state of cells: a count, sum, minimum or maximum, or all values.
 
-Rows are added one after the other in the order of the stream, so how they were cut into
-batches does not show, to the bit. Panes are combined in their order when a window closes; so
-a float sum over a sliding window may differ in its last bit from one sum over all its rows, but
-never between runs.
+Rows are added one after the other in the order of the stream, so how they were cut into batches
+does not show, to the bit. Panes are combined in their order when a window closes. So a float sum
+over a sliding window may differ in its last bit from one sum over all its rows, but never between
+runs.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ from slackwater.runtime.model.state import Fields
 from slackwater.runtime.operators.ground.arrays import GrowableArray, unfold
 
 Values = Callable[[Batch, Int64Array], tuple[Int64Array, Any]]
-"""What a batch gives to an accumulator, by the cell of each row: cells, and an array of as many
-values, or one for all. A row that gives nothing is left out."""
+"""The values of a batch for an accumulator: the cells of rows, and an array of as many values, or
+one for all. A row without a value is left out."""
 
 
 class Pairs(NamedTuple):
-    """Which cells make up which result: one entry for each cell in each, by result and pane."""
+    """Pairs of cells and results: the cells that each result is computed from."""
 
     cells: Int64Array
     results: Int64Array
     size: int
-    """How many results there are."""
+    """The number of results."""
     are_single: bool = False
     """Whether each result is one cell, in order."""
 
 
 class Accumulator(Protocol):
-    """One state per cell."""
+    """An accumulator holds one state per cell."""
 
     STATE: Fields
 
@@ -47,11 +47,11 @@ class Accumulator(Protocol):
         """Return the state of each result."""
 
     def keep(self, cells: Int64Array, moved: Int64Array) -> None:
-        """Forget all but these cells (ascending); `moved` has the new number of each old one."""
+        """Forget all other cells (`cells` ascends); `moved` has the new number of each old cell."""
 
 
 class FoldAccumulator:
-    """One number per cell: `ufunc` over the values, beginning with its identity."""
+    """A fold holds one number per cell: `ufunc` over the values, beginning with its identity."""
 
     STATE = Fields("_state")
 
@@ -63,14 +63,13 @@ class FoldAccumulator:
         self._dtype = self._state.values.dtype
 
     @property
-    def state(self) -> npt.NDArray[Any]:
-        """The number of each cell."""
+    def state(self) -> npt.NDArray[Any]:  # noqa: D102
         return self._state.values
 
     def add(self, batch: Batch, cells: Int64Array, size: int) -> None:
-        """Take rows, in order: `ufunc.at` goes from the first to the last.
+        """Take rows, in order: `ufunc.at` works from the first to the last.
 
-        NaN and infinity go their way, as documented: who adds has silenced NumPy.
+        NaN and infinity propagate, as documented: the caller has silenced NumPy.
         """
         self.fold(*self._values(batch, cells), size)
 
@@ -78,14 +77,13 @@ class FoldAccumulator:
         """Take values, in order."""
         if size > len(self._state):
             self._state.resize(size)
-        if not len(cells):  # the nulls of a column: mostly there are none
+        if not len(cells):  # the nulls of a column: usually none
             return
         if isinstance(values, np.ndarray):
             values = values.astype(self._dtype, copy=False)
         self._ufunc.at(self.state, cells, values)
 
-    def combined(self, pairs: Pairs) -> npt.NDArray[Any]:
-        """Return `ufunc` over the cells of each result, in order."""
+    def combined(self, pairs: Pairs) -> npt.NDArray[Any]:  # noqa: D102 - see Accumulator
         if pairs.are_single:
             return self.state.take(pairs.cells)
         results = np.full(pairs.size, self._identity, dtype=self._dtype)
@@ -93,13 +91,15 @@ class FoldAccumulator:
             self._ufunc.at(results, pairs.results, self.state.take(pairs.cells))
         return results
 
-    def keep(self, cells: Int64Array, moved: Int64Array) -> None:  # noqa: ARG002 - has the cells
-        """Forget all but these cells."""
+    def keep(self, cells: Int64Array, moved: Int64Array) -> None:  # noqa: ARG002, D102 - has the cells
         self._state.replace(self.state[cells])
 
 
 class MarkAccumulator:
-    """The marks of each cell: those of all its rows. Nothing, until a row has one."""
+    """Marks accumulate per cell: a cell has the marks of all its rows.
+
+    Nothing is allocated until a row has a mark.
+    """
 
     STATE = Fields("_state", elements={"_state": "_new_state"})
 
@@ -109,8 +109,7 @@ class MarkAccumulator:
     def _new_state(self) -> GrowableArray:
         return GrowableArray(np.uint8)
 
-    def add(self, batch: Batch, cells: Int64Array, size: int) -> None:
-        """Take rows."""
+    def add(self, batch: Batch, cells: Int64Array, size: int) -> None:  # noqa: D102 - see Accumulator
         if batch.marks is None:
             return
         if self._state is None:
@@ -123,7 +122,7 @@ class MarkAccumulator:
             self._state.resize(size)
 
     def combined(self, pairs: Pairs) -> Marks | None:
-        """Return the marks of each result; None where none has any."""
+        """Return the marks of each result; None if no result has any."""
         if self._state is None or not len(pairs.cells):
             return None
         self._cover(int(pairs.cells.max()) + 1)
@@ -131,15 +130,14 @@ class MarkAccumulator:
         np.bitwise_or.at(results, pairs.results, self._state.values.take(pairs.cells))
         return results if results.any() else None
 
-    def keep(self, cells: Int64Array, moved: Int64Array) -> None:
-        """Forget all but these cells."""
+    def keep(self, cells: Int64Array, moved: Int64Array) -> None:  # noqa: D102 - see Accumulator
         self._cover(len(moved))
         if self._state is not None:
             self._state.replace(self._state.values[cells])
 
 
 class SortedValues(NamedTuple):
-    """The values of each result, sorted: results follow each other, `starts` has the places."""
+    """Sorted values of all results, one result after the other; `starts` has their places."""
 
     values: npt.NDArray[np.float64]
     starts: Int64Array
@@ -147,7 +145,10 @@ class SortedValues(NamedTuple):
 
 
 class ValueAccumulator:
-    """All values of each cell: what an exact quantile needs. Memory grows with open panes."""
+    """A ValueAccumulator keeps all values of each cell, for exact quantiles.
+
+    Memory grows with open panes.
+    """
 
     STATE = Fields("_cells", "_values")
 
@@ -156,8 +157,7 @@ class ValueAccumulator:
         self._cells = GrowableArray(np.int64)
         self._values = GrowableArray(np.float64)
 
-    def add(self, batch: Batch, cells: Int64Array, size: int) -> None:  # noqa: ARG002 - no state per cell
-        """Take rows."""
+    def add(self, batch: Batch, cells: Int64Array, size: int) -> None:  # noqa: ARG002, D102 - no state per cell
         cells, values = self._of_batch(batch, cells)
         self._cells.append(cells)
         self._values.append(values)
@@ -177,8 +177,7 @@ class ValueAccumulator:
         sizes = np.bincount(results, minlength=pairs.size)
         return SortedValues(values, sizes.cumsum() - sizes, sizes)
 
-    def keep(self, cells: Int64Array, moved: Int64Array) -> None:  # noqa: ARG002 - moved says it all
-        """Forget all but these cells."""
+    def keep(self, cells: Int64Array, moved: Int64Array) -> None:  # noqa: ARG002, D102 - moved says it all
         numbers = moved.take(self._cells.values)
         stays = numbers >= 0
         self._cells.replace(numbers[stays])
@@ -186,10 +185,10 @@ class ValueAccumulator:
 
 
 def quantile(of: SortedValues, level: float) -> npt.NDArray[np.float64]:
-    """Return the quantile of each result: linear between neighbours, as `np.quantile` does it.
+    """Return the quantile of each result: linear between neighbours, as `np.quantile` computes it.
 
-    NaN where there are no values. Beside an infinite neighbour it is that one, and between both
-    infinities the nearer.
+    NaN if a result has no values. Next to one infinite value the quantile is that value, and
+    between both infinities the nearer.
     """
     if not len(of.values):
         return np.full(len(of.counts), np.nan)
@@ -201,16 +200,15 @@ def quantile(of: SortedValues, level: float) -> npt.NDArray[np.float64]:
     high = of.values.take(of.starts + np.minimum(below + 1, highest), mode="clip")
     with np.errstate(invalid="ignore", over="ignore"):  # inf − inf, and 1e308 + 1e308
         step = high - low
-        found = np.where(part >= 0.5, high - step * (1 - part), low + step * part)
+        values = np.where(part >= 0.5, high - step * (1 - part), low + step * part)
         if not np.isfinite(step).all():
-            found = np.where(np.isfinite(step), found, _beside_infinity(low, high, part))
-    return np.where(of.counts == 0, np.nan, found)
+            values = np.where(np.isfinite(step), values, _beside_infinity(low, high, part))
+    return np.where(of.counts == 0, np.nan, values)
 
 
 def _beside_infinity(
     low: npt.NDArray[np.float64], high: npt.NDArray[np.float64], part: npt.NDArray[np.float64]
 ) -> npt.NDArray[np.float64]:
-    """Return the quantile where the step between two neighbours is not finite."""
     nearer = np.where(part < 0.5, low, high)
     between = np.where(np.isinf(low) & np.isinf(high), nearer, low * (1 - part) + high * part)
     return np.where((part == 0) | (low == high), low, between)

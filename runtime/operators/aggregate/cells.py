@@ -1,4 +1,7 @@
-"""A cell is what one key has in one pane. Cells are numbered in order of first appearance."""
+"""A cell is the rows of one key in one pane.
+
+Cells are numbered in order of first appearance.
+"""
 
 from __future__ import annotations
 
@@ -18,11 +21,11 @@ from slackwater.runtime.operators.ground.codes import IntCodes
 _AT_ONCE = 1 << 20
 """Panes that are looked up at once."""
 _LONG_RUN = 512
-"""Rows of one pane that are worth being looked up by themselves."""
+"""A run of so many rows of one pane is worth a look-up of its own."""
 
 
 class Cells:
-    """Which cell each row falls in; the pane and the key's code of each cell."""
+    """Cells gives each row its cell, and knows each cell's pane and key code."""
 
     STATE = Fields("_panes", "_codes")
 
@@ -35,9 +38,9 @@ class Cells:
         self._slots: dict[int, int] = {}  # {pane: its dense number}
         self._pane_of_slot = GrowableArray(np.int64)
         self._index = IntCodes()  # slot and code, together, to cell
-        self._bits = 6  # of the code
+        self._bits = 6  # the bits of the code
         self.of_panes = PaneCells()
-        """The cells of each pane, those apart that are done with and not forgotten yet."""
+        """The cells of each pane, without panes that are done but not forgotten yet."""
 
     def __len__(self) -> int:
         return len(self._index)
@@ -53,12 +56,12 @@ class Cells:
         return self._codes.values
 
     def of(self, panes: Int64Array, codes: Int64Array, *, keys: int) -> Int64Array:
-        """Return the cell of each row, new ones where needed.
+        """Return the cell of each row; new cells are made where needed.
 
         Args:
-            panes: shape (rows,); quickest when equal ones stand together.
+            panes: shape (rows,); quickest when equal panes stand together.
             codes: shape (rows,), each less than `keys`.
-            keys: how many keys there are.
+            keys: the number of keys.
         """
         if keys >> self._bits:
             self._bits = keys.bit_length() + 1
@@ -74,23 +77,23 @@ class Cells:
         return cells
 
     def beside(self, cells: Int64Array, starts: Int64Array, counts: Int64Array) -> Int64Array:
-        """Return the cells, ascending, that the keys of these have in some panes.
+        """Return the cells, ascending, that the keys of some cells have in given panes.
 
         Args:
-            cells: shape (cells,); one may be there several times, with the same panes.
-            starts: shape (cells,): the first pane that is asked for of each.
-            counts: shape (cells,): and how many.
+            cells: shape (cells,); a cell may be there several times, with the same panes.
+            starts: shape (cells,): the first pane wanted for each cell.
+            counts: shape (cells,): the number of panes wanted for each cell.
         """
         cells, places = np.unique(cells, return_index=True)
         starts, counts, codes = starts.take(places), counts.take(places), self.codes.take(cells)
-        found = []
+        chunks = []
         for some in slices_of_weight(counts, _AT_ONCE):
             of, panes = unfold(starts[some], counts[some])
-            found.append(self._find(panes, codes[some].take(of)))
-        return np.unique(np.concatenate(found))
+            chunks.append(self._find(panes, codes[some].take(of)))
+        return np.unique(np.concatenate(chunks))
 
     def keep(self, cells: Int64Array, codes: Int64Array) -> None:
-        """Forget all but these cells (ascending); their keys now have these codes."""
+        """Forget all other cells (`cells` ascends); `codes` are the new codes of their keys."""
         self._panes.replace(self.panes[cells])
         self._codes.replace(codes)
         self._slots.clear()
@@ -100,18 +103,20 @@ class Cells:
         self._index.replace(self._together(self.panes, self.codes))
 
     def moved(self, first: int) -> tuple[Int64Array, Int64Array]:
-        """Return the cells of panes from this one on, and the new number of each cell, or −1."""
+        """Return the cells of panes from `first` on, and each cell's new number, or −1."""
         kept = np.flatnonzero(self.panes >= first)
         moved = np.full(len(self.panes), -1, dtype=np.int64)
         moved[kept] = np.arange(len(kept))
         return kept, moved
 
     def first_within(self, rows: Int64Array, most: int) -> int:
-        """Return the first pane from which on there are at most so many rows; else the last.
+        """Return the first pane from which on at most `most` rows follow.
+
+        The last pane, if even that has more.
 
         Args:
-            rows: shape (cells,), of each.
-            most: how many.
+            rows: shape (cells,), the rows of each cell.
+            most: the most rows.
         """
         panes, of = np.unique(self.panes, return_inverse=True)
         newer = np.bincount(of, weights=rows)[::-1].cumsum()[::-1]
@@ -119,20 +124,20 @@ class Cells:
         return panes.item(min(first, len(panes) - 1))
 
     def after_restore(self) -> None:
-        """Give the cells their numbers, as if all had come at once."""
+        """Number the cells again, as if all had appeared at once."""
         panes, codes = self.panes, self.codes
         self._clear()
         self.of(panes, codes, keys=int(codes.max(initial=0)) + 1)
 
     def _find(self, panes: Int64Array, codes: Int64Array) -> Int64Array:
-        """Return those cells that there are of these, each a pane and a code; shape (found,)."""
+        """Return the existing cells among pairs of pane and code; shape (found,)."""
         distinct, places = np.unique(panes, return_inverse=True)
         slots = np.array([self._slots.get(pane, -1) for pane in distinct.tolist()], np.int64)
         slots = slots.take(places)
         there = np.flatnonzero(slots >= 0)
         cells = self._index.find((slots.take(there) << self._bits) | codes.take(there))
-        found: Int64Array = cells[cells >= 0]
-        return found
+        known: Int64Array = cells[cells >= 0]
+        return known
 
     def _found(self, panes: Int64Array, codes: Int64Array) -> Int64Array:
         if not len(panes):

@@ -1,4 +1,4 @@
-"""What `close=` of an aggregate means: checked where it is written."""
+"""Checks of `close=` of an aggregate, where a user writes it."""
 
 from __future__ import annotations
 
@@ -34,20 +34,20 @@ def close_of(
     """Return how the windows of a step close.
 
     Args:
-        policy: what was written.
+        policy: the value that was written.
         steps: {name: step}, of the flow so far.
-        inputs: of the step.
-        window: its windows.
-        schema: of its input.
-        step: its name, for errors.
+        inputs: the inputs of the step.
+        window: the windows of the step.
+        schema: the schema of its input.
+        step: the step's name, for errors.
 
     Raises:
-        TypeMismatch: it is no closing policy, or the column of its types is of no key's type.
-        ColumnError: the column of its types is not there.
+        TypeMismatch: `policy` is no closing policy, or the column of types cannot be a key.
+        ColumnError: the column of types is not there.
     """
     if isinstance(policy, type) or not callable(getattr(policy, "begin", None)):
         raise TypeMismatch(
-            f"step {step!r}: close={policy!r} says of no window when it closes; write "
+            f"step {step!r}: close={policy!r} is no closing policy; write "
             "sw.closing.probslack(miss=0.1), sw.closing.event_driven(), sw.closing.mean_delay() "
             "or sw.closing.ignore()"
         )
@@ -64,27 +64,27 @@ def close_of(
 
 
 def refuse_drift(drift: Drift | None, *, step: str) -> None:
-    """Check that windows that close in time do not allow for clocks as well.
+    """Check that an aggregate has not both `close=` and `drift=`.
 
     Raises:
-        SettingError: they do.
+        SettingError: it has both.
     """
     if drift is not None:
         raise SettingError(
-            f"step {step!r}: close= and drift= cannot be had together: what closes a window early "
-            "would have to know where the moved ones end; write two aggregates, or leave one away"
+            f"step {step!r}: close= and drift= exclude each other: a policy does not know when the "
+            "moved windows end; write two aggregates, or omit one of the two"
         )
 
 
 def no_slack(slack: Slack, *, step: str) -> Release:
-    """Return the rule of a gate in front of windows that close in time.
+    """Return the rule of a gate before windows that close in time.
 
     Raises:
         SettingError: a slack was written.
     """
     if not isinstance(slack, AsFlow):
         raise SettingError(
-            f"step {step!r}: close= and slack= both say how long a window waits; leave slack away: "
-            "rows leave its gate as they come"
+            f"step {step!r}: close= and slack= both say how long a window waits; omit slack=: "
+            "rows leave the gate as they come"
         )
     return ON_ARRIVAL

@@ -1,4 +1,4 @@
-"""Windows that close in time: rows by their arrivals, as far as these have come, and a policy."""
+"""Windows close in time: rows come by arrival, and a policy closes windows."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ from slackwater.runtime.operators.ground.keys import KeyIndex
 
 
 def closer_of(step: AggregateStep) -> Closer:
-    """Return what closes the windows of a step."""
+    """Return the closer of a step's windows."""
     return ByWatermark() if step.close is None else ByPolicy(step)
 
 
 class ByPolicy:
-    """Puts rows in the order of their arrivals, as far as these have come, and asks a policy.
+    """ByPolicy sorts rows by their arrivals, and asks a policy when windows close.
 
-    Ties go by the source's number, then by the row's place in its input: so how the rows came here
-    does not show. By the clock, where nobody tells of arrivals, a row has arrived when its stimulus
-    reached us, and none comes before the time that has passed.
+    Ties are broken by the source's number, then by the row's place in its input: so the way of a
+    row to this operator does not show. By the clock, where sources tell no arrivals, a row's
+    arrival is its stimulus time, and no row arrives before the time that has passed.
     """
 
     STATE = Fields(
@@ -61,29 +61,28 @@ class ByPolicy:
         self._windows = WindowEnds(step.window.size_ns, step.window.slide_ns)
         self.run = self._policy.begin(self._windows)
         self._types = KeyIndex(1)
-        self._held: list[Batch] = []  # rows that may not be looked at yet
+        self._held: list[Batch] = []  # rows whose turn has not come
         self.rows_held = 0
-        self._passed_ns = START_NS  # all that arrived before has been looked at
+        self._passed_ns = START_NS  # all rows that arrived before have been worked on
         self._closed_ns = START_NS
         self.waited_ns = 0
         self._has_begun = False  # a policy hears of time once there are windows
-        # When the last source was first heard, in the time of arrivals; END_NS: not yet.
+        # The first arrival of the source that was heard last; END_NS: not yet.
         self._since_ns = END_NS
         self._is_held = True
         self.run.hold(True)
         self._final_ns = START_NS
-        self._ends: list[Int64Array] = []  # of the windows that have closed lately
+        self._ends: list[Int64Array] = []  # ends of the windows that closed lately
         self._chances: list[npt.NDArray[np.float64]] = []
-        self._left_ns = END_NS  # windows that end behind it were left to the end of the input
+        self._left_ns = END_NS  # later ends: windows left to the end of the input
 
-    def segments(self, released: GateRead, now_ns: int) -> Iterator[Segment]:
-        """Yield the rows whose turn it is, cut where windows close; then as far as time is."""
+    def segments(self, released: GateRead, now_ns: int) -> Iterator[Segment]:  # noqa: D102 - see Closer
         is_end = released.watermark_ns == END_NS
-        told, stimulus_ns = self._told(released, now_ns)
+        arrived_ns, stimulus_ns = self._told(released, now_ns)
         self._hear_sources(released)
         self.waited_ns = 0
         self._forget_final()
-        rows = self._due_rows(released.batches, END_NS if is_end else told)
+        rows = self._due_rows(released.batches, END_NS if is_end else arrived_ns)
         last: Sequence[Batch] = ()
         if rows is not None:
             arrival_ns = self._arrival_ns(rows)
@@ -98,12 +97,12 @@ class ByPolicy:
                     yield Segment(last, until_ns, row_ns, self._final_ns, wait)
                     last = ()
                 last = (*last, rows.slice(start, stop))
-        if told > self._passed_ns and self._closed_ns < END_NS:
-            self._passed_ns = told
-            if told >= self._since_ns:
+        if arrived_ns > self._passed_ns and self._closed_ns < END_NS:
+            self._passed_ns = arrived_ns
+            if arrived_ns >= self._since_ns:
                 self._release()
             if self._has_begun:
-                self._closed_ns = max(self._closed_ns, self.run.pass_time(told))
+                self._closed_ns = max(self._closed_ns, self.run.pass_time(arrived_ns))
         if is_end:
             self.run.finish()
             self._left_ns = min(self._left_ns, self._closed_ns)
@@ -112,13 +111,13 @@ class ByPolicy:
             oldest = [int(batch.event_time_ns.min()) for batch in self._held]
             self._final_ns = max(self._final_ns, min([released.frontier_ns, *oldest]))
         self._note_closings()
-        wait = None if is_end else self._wait(told)
+        wait = None if is_end else self._wait(arrived_ns)
         yield Segment(last, self._closed_ns, stimulus_ns, self._final_ns, wait)
 
     def _observed(self, rows: Batch, arrival_ns: Int64Array) -> Int64Array:
-        if self._closed_ns == END_NS:  # nothing is open
+        if self._closed_ns == END_NS:  # no window is open
             return np.full(len(rows), END_NS, dtype=np.int64)
-        types, told = self._types_of(rows), []
+        types, closed_ns = self._types_of(rows), []
         held = int(arrival_ns.searchsorted(self._since_ns)) if self._is_held else 0
         for part in (slice(0, held), slice(held, len(rows))):
             if part.start == part.stop:
@@ -127,13 +126,14 @@ class ByPolicy:
                 self._release()
             self._has_begun = True
             times = rows.event_time_ns[part], arrival_ns[part]
-            told.append(self.run.observe(types[part], *times))
-        return np.concatenate(told)
+            closed_ns.append(self.run.observe(types[part], *times))
+        return np.concatenate(closed_ns)
 
     def _hear_sources(self, released: GateRead) -> None:
-        """Find out since when each source that the plan names has been heard, or is idle.
+        """Find out since when each source of the plan has been heard, or is idle.
 
-        Nothing is told of arrivals before that, nor looked at; by the clock its promise says it.
+        No arrivals count before that, and no rows are worked on. By the clock, the source's promise
+        says it.
         """
         if self._since_ns < END_NS:
             return
@@ -144,7 +144,7 @@ class ByPolicy:
             self._since_ns = self._passed_ns
 
     def _release(self) -> None:
-        """Let windows close from when the last source was heard."""
+        """Allow windows to close from the moment when the last source was heard."""
         if not self._is_held:
             return
         if self._has_begun:
@@ -176,7 +176,7 @@ class ByPolicy:
                 is_due = own_ns < told_ns
                 due.append(batch.keep(is_due))
                 self._held.append(batch.keep(~is_due))
-            else:  # what has just come is not ours: it may change
+            else:  # rows that have just come belong to their batch, which may change
                 is_ours = place < len(held) - len(came)
                 self._held.append(batch if is_ours else batch.take(np.arange(len(batch))))
         self.rows_held = sum(map(len, self._held))
@@ -192,7 +192,6 @@ class ByPolicy:
         return own
 
     def _arrival_ns(self, rows: Batch) -> Int64Array:
-        """Return when rows arrived: none before what has been looked at."""
         return np.maximum(self._own_arrivals(rows), self._passed_ns)
 
     def _order(self, rows: Batch) -> Int64Array:
@@ -202,7 +201,6 @@ class ByPolicy:
         return np.lexsort((rows.arrivals[:, 1], arrival_ns))
 
     def _types_of(self, rows: Batch) -> Int64Array:
-        """Return the type of each row, numbered in the order of their first rows."""
         if self._close.type is not None:
             return self._types.codes([rows.columns[self._close.type]], len(rows))
         if rows.arrivals is None:
@@ -210,7 +208,7 @@ class ByPolicy:
         return self._types.codes([rows.arrivals[:, 1] >> PLACE_BITS], len(rows))
 
     def _forget_final(self) -> None:
-        """Forget of windows what was told: all, or those that can be corrected no more."""
+        """Forget the closings of windows: all, or those of windows that are final."""
         if not self._corrects:
             self._ends, self._chances = [], []
         elif self._ends:
@@ -227,40 +225,34 @@ class ByPolicy:
                 waited_ns = int((closed.closed_at_ns - closed.end_ns).max() / speed)
                 self.waited_ns = max(self.waited_ns, waited_ns)
 
-    def sure_ns(self, frontier_ns: int) -> int:
-        """Return the end that has closed; where windows are corrected, what is final."""
+    def sure_ns(self, frontier_ns: int) -> int:  # noqa: D102 - see Closer
         del frontier_ns
         return min(self._closed_ns, self._final_ns) if self._corrects else self._closed_ns
 
-    def due_ns(self) -> int | None:
-        """Return when the policy closes a window if no row comes."""
+    def due_ns(self) -> int | None:  # noqa: D102 - see Closer
         due_ns = self.run.next_ns()
         return None if due_ns is None else max(due_ns, self._passed_ns + 1)
 
-    def chances(self, ends_ns: Int64Array) -> npt.NDArray[np.float64]:
-        """Return the chances of windows that have closed: with this read, or to be corrected."""
+    def chances(self, ends_ns: Int64Array) -> npt.NDArray[np.float64]:  # noqa: D102 - see Closer
         known = np.concatenate([*self._ends, np.empty(0, np.int64)])
         chances = np.concatenate([*self._chances, np.empty(0)])
         order = known.argsort(kind="stable")
         at = known.searchsorted(ends_ns, sorter=order)
-        found = np.full(len(ends_ns), np.nan)
+        chances_by_end = np.full(len(ends_ns), np.nan)
         there = np.flatnonzero(at < len(known))
         places = order.take(at.take(there))
         is_same = known.take(places) == ends_ns.take(there)
-        found[there[is_same]] = chances.take(places[is_same])
-        found[ends_ns > self._left_ns] = 0.0
-        return found
+        chances_by_end[there[is_same]] = chances.take(places[is_same])
+        chances_by_end[ends_ns > self._left_ns] = 0.0
+        return chances_by_end
 
-    def counts(self) -> ClosingCounts:
-        """Return what it has come to."""
+    def counts(self) -> ClosingCounts:  # noqa: D102 - see Closer
         return self.run.counts()
 
-    def after_restore(self) -> None:
-        """Count the rows held."""
+    def after_restore(self) -> None:  # noqa: D102
         self.rows_held = sum(map(len, self._held))
 
 
 def _runs(closed_ns: Int64Array) -> Iterator[tuple[int, int]]:
-    """Yield (start, stop) of the runs of equal values."""
     starts = [0, *(np.flatnonzero(closed_ns[1:] != closed_ns[:-1]) + 1).tolist()]
     yield from zip(starts, [*starts[1:], len(closed_ns)], strict=True)

@@ -1,4 +1,4 @@
-"""Which rows missed a window of theirs, and which window's row has left how often."""
+"""Late rows of an aggregate, and revisions of its results."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from slackwater.runtime.operators.ground.late_rows import LateRows
 
 
 def missed_windows(batch: Batch, panes: Int64Array, windows: Windows, last_closed: int) -> LateRows:
-    """Return those rows of an aggregate's input that missed a window.
+    """Return the rows of an aggregate's input that missed a window.
 
-    How late: by how much the end of the last window that was done with is ahead of each.
+    A row is late by the distance from its event time to the end of the last window that is done.
 
     Args:
-        batch: what has come.
-        panes: shape (rows,): of each row.
-        windows: of the aggregate.
-        last_closed: the last of them that is done with.
+        batch: the rows that came.
+        panes: shape (rows,): the pane of each row.
+        windows: the windows of the aggregate.
+        last_closed: the last window that is done.
     """
     missed = np.flatnonzero(panes < windows.first_whole_pane(last_closed))
     rows = batch.take(missed)
@@ -29,9 +29,9 @@ def missed_windows(batch: Batch, panes: Int64Array, windows: Windows, last_close
 
 
 class Revisions:
-    """How often the row of a window and key has left, beyond the first time.
+    """Revisions counts how often the result of a window and key has left again.
 
-    Only what was corrected is kept, until the window is final: {window: {code: its revision}}.
+    Only corrected results are counted, until their window is final: {window: {code: revision}}.
     """
 
     STATE = Fields("_known")
@@ -40,30 +40,33 @@ class Revisions:
         self._known: dict[int, dict[int, int]] = {}
 
     def next(self, windows: Int64Array, codes: Int64Array, *, is_first: BoolArray) -> Int64Array:
-        """Count rows that leave again, and return the revision of each.
+        """Count results that leave again, and return the revision of each.
 
         Args:
             windows: shape (results,), each by its k.
             codes: shape (results,), of the keys.
-            is_first: shape (results,): nothing had come for it before, so none has left yet.
+            is_first: shape (results,): the cell had no rows before, so no result has left yet.
         """
-        known, found = self._known, []
+        known, revisions = self._known, []
         for window, code, first in zip(
             windows.tolist(), codes.tolist(), is_first.tolist(), strict=True
         ):
             of_window = known.setdefault(window, {})
             before = of_window.get(code, -1 if first else 0)
             of_window[code] = before + 1
-            found.append(before + 1)
-        return np.array(found, dtype=np.int64)
+            revisions.append(before + 1)
+        return np.array(revisions, dtype=np.int64)
 
     def forget(self, last_final: int) -> None:
-        """Let go of windows that are final."""
+        """Forget windows that are final."""
         for window in [window for window in self._known if window <= last_final]:
             del self._known[window]
 
     def recode(self, moved: Int64Array) -> None:
-        """Give each key its new code; `moved` has it for each old one, less than 0: gone."""
+        """Give each key its new code.
+
+        `moved` has it by old code, less than 0 for forgotten keys.
+        """
         for window, of_window in self._known.items():
             self._known[window] = {
                 int(moved[code]): n for code, n in of_window.items() if moved[code] >= 0

@@ -3,15 +3,14 @@
 ```
 pane       0    1    2    3        watermark reaches the end of pane 2: windows that end there
 key a      ██   ██   ██   █        leave, combined from their panes; panes that are in no open
-key b           █    ██            window any more are let go
+key b           █    ██            window are forgotten
 ```
 
-With late="correct" panes stay until their windows are *final*: the frontier has passed them too, so
-nothing can come for them any more. A late row before that makes its windows' rows leave again.
+With late="correct" panes stay until their windows are *final*: the frontier has passed them too,
+so no row can come for them. A late row before that makes the results of its windows leave again.
 
-Null keys (null text) are one key. Nulls among the values (NaN, null text) are skipped: each
-aggregate is that of the values there are, and null where there is none; `count()` counts rows,
-`count("x")` those where x is not null.
+Null keys (null text) are one key. Aggregates skip nulls among the values (NaN, null text): a
+result is null if it has no values; `count()` counts rows, `count("x")` those where x is not null.
 """
 
 from __future__ import annotations
@@ -45,26 +44,26 @@ from slackwater.runtime.operators.ground.late_rows import Missed
 from slackwater.runtime.operators.ground.user_code import row_of, rows_of_columns
 
 Changed = tuple[Int64Array, Int64Array]
-"""Which results have changed, ascending (`_pairs_of`), and by how many rows."""
+"""The results that changed, ascending (`_pairs_of`), and by how many rows each."""
 _PAIRS_AT_ONCE = 1 << 20
-"""Windows that close together are worked off in blocks of about so many cells (or values)."""
+"""Windows that close together are computed in blocks of about so many cells (or values)."""
 
 
 class AggregateMachine(PlainOperator):
     """The machine of an `AggregateStep`.
 
     A row counts in those of its windows that are still open (late="correct": not yet final) when
-    it comes; if there are none, it is counted in `late_dropped`. Rows leave by window end, then by
+    it comes; if none is open, it is counted in `late_dropped`. Results leave by window end, then by
     first appearance of the key in the window. The stimulus time of a result is the latest of its
     rows and of what moved the watermark past the window's end. Source: [mace] Def. 2.
 
     Args:
-        step: what it aggregates.
-        most_kept_rows: beyond so many rows held for corrections the oldest windows are final.
-        closer: says when windows close; None: as the step says.
+        step: the aggregates and their windows.
+        most_kept_rows: beyond so many rows held for corrections the oldest windows become final.
+        closer: closes the windows; None: as the step says.
 
     Attributes:
-        let_go: rows so far that went before the frontier let them, since there were too many.
+        let_go: rows so far that were dropped too soon: before the frontier passed, being too many.
         late_used: rows so far that missed a window of theirs, and counted in another, or later.
     """
 
@@ -106,7 +105,7 @@ class AggregateMachine(PlainOperator):
         self._held = self._rows  # by cell: the rows that it holds
         self._keys = KeyIndex(len(self._step.keys))
         self._cells = Cells()
-        self._last_closed = START_NS  # of the windows, by their k
+        self._last_closed = START_NS  # the k of the last closed window
         self._last_kept = START_NS  # the last window whose panes are gone, or may go
         self._revisions = Revisions()
         self._missed = Missed(keeps=self._step.keeps_late)
@@ -116,15 +115,15 @@ class AggregateMachine(PlainOperator):
     def work(self, released: GateRead, now_ns: int) -> Result:
         """Take rows, late ones first; return the results of the windows that close.
 
-        Before them, with late="correct", those of closed windows that late rows have changed.
+        With late="correct" they follow the results of closed windows that late rows have changed.
         """
-        left: list[Batch] = []
+        results: list[Batch] = []
         closer, missed = self._closer, self._missed
         dropped = missed.dropped
         for segment in closer.segments(released, now_ns):
-            self._take(segment, left)
+            self._take(segment, results)
         return Result(
-            concat_batches(left) if left else None,
+            concat_batches(results) if results else None,
             self._promise_ns(released.frontier_ns),
             missed.take(),
             missed.dropped - dropped,
@@ -133,7 +132,7 @@ class AggregateMachine(PlainOperator):
         )
 
     def _promise_ns(self, frontier_ns: int) -> int:
-        """Return the last moment in the earliest window still open: nothing older will leave."""
+        # The last moment in the earliest window still open: no older result will leave.
         return self._summary.promise_ns(self._closer.sure_ns(frontier_ns))
 
     def counts(self) -> dict[str, Any]:  # noqa: D102 - see Operator
@@ -142,7 +141,7 @@ class AggregateMachine(PlainOperator):
         return {"let_go": self.let_go, **in_time}
 
     def _take(self, segment: Segment, left: list[Batch]) -> None:
-        late: list[Int64Array] = []  # the cells of rows
+        late: list[Int64Array] = []  # cells of late rows
         for batch in segment.batches:
             if batch is not None and len(batch):
                 self._count(batch, late)
@@ -158,19 +157,17 @@ class AggregateMachine(PlainOperator):
             self._let_go()
 
     @property
-    def rows_held(self) -> int:
-        """Rows in panes of windows that are open, or may be corrected; or that wait for these."""
+    def rows_held(self) -> int:  # noqa: D102 - see Operator
         return self._rows_held + self._closer.rows_held
 
     @property
-    def late_dropped(self) -> int:
-        """Rows so far that came when all of their windows were done with."""
+    def late_dropped(self) -> int:  # noqa: D102 - see Operator
         return self._missed.dropped
 
     def _count(self, batch: Batch, late: list[Int64Array]) -> None:
-        """Count rows in their cells; add those to `late` if windows that have closed change."""
+        """Count rows in their cells; add cells to `late` if closed windows change."""
         panes = self._windows.panes_of(batch.event_time_ns)
-        oldest = panes.item(panes.argmin())  # half of what min() takes
+        oldest = panes.item(panes.argmin())  # half the time of min()
         if oldest < self._windows.first_whole_pane(self._last_kept):
             in_time = np.flatnonzero(panes >= self._windows.first_open_pane(self._last_kept))
             if self._step.keeps_late:
@@ -187,7 +184,7 @@ class AggregateMachine(PlainOperator):
         cells = self._cells.of(panes, codes, keys=max(1, len(self._keys)))
         size = len(self._cells)
         try:
-            with np.errstate(all="ignore"):  # once: it costs as much as one of them
+            with np.errstate(all="ignore"):  # once: it takes as long as an accumulator
                 for accumulator in self._all:
                     accumulator.add(batch, cells, size)
         except OperatorError as problem:
@@ -212,7 +209,7 @@ class AggregateMachine(PlainOperator):
         return self._left(windows, of_panes.cells(panes), after=after, until=last, by=by)
 
     def _corrected(self, late: list[Int64Array]) -> Batch | None:
-        """Return anew the results of closed windows that late rows have changed."""
+        """Return the results of closed windows that late rows have changed."""
         after, until = self._last_kept, self._last_closed
         of_rows = np.concatenate(late)
         panes, codes = self._cells.panes.take(of_rows), self._cells.codes.take(of_rows)
@@ -237,13 +234,13 @@ class AggregateMachine(PlainOperator):
         by: Segment,
         only: Changed | None = None,
     ) -> Batch | None:
-        """Return the results of these windows, of those in (after, until]; `only` some of them.
+        """Return the results of those windows that are in (after, until]; `only` some of them.
 
         All their cells are among `within`, ascending.
         """
         if not len(windows):
             return None
-        # Which of the windows each cell is in: places in `windows`.
+        # The windows of each cell: places in `windows`.
         panes = self._cells.panes.take(within)
         is_plain = self._windows.are_disjoint and only is None and not self._keeps_values
         if is_plain and len(within) <= _PAIRS_AT_ONCE:
@@ -268,7 +265,6 @@ class AggregateMachine(PlainOperator):
         return concat_batches(results) if results else None
 
     def _pairs_of(self, cells: Int64Array, places: Int64Array) -> Int64Array:
-        """Return one number for each pair of a window's place and the key of a cell."""
         return np.add(places * max(1, len(self._keys)), self._cells.codes.take(cells))
 
     @property
@@ -322,7 +318,7 @@ class AggregateMachine(PlainOperator):
         return Batch(ends - 1, stimuli, columns, None, marks)
 
     def _aggregated(self, pairs: Pairs, rows: Int64Array) -> Columns:
-        """Return the aggregates of each result; `rows` has how many it is made of."""
+        """Return the aggregates of each result; `rows` has the number of rows of each."""
         states = {need: one.combined(pairs) for need, one in self._accumulators.items()}
         return {
             name: finished(self._step, name, aggregate, rows=rows, states=states)
@@ -330,12 +326,11 @@ class AggregateMachine(PlainOperator):
         }
 
     def _keys_of(self, cells: Int64Array) -> Columns:
-        """Return the key columns of these cells."""
         keys = self._keys.columns(self._cells.codes.take(cells))
         return dict(zip(self._step.keys, keys, strict=True))
 
     def _grouped(self, cells: Int64Array, places: Int64Array) -> tuple[Int64Array, Pairs]:
-        """Return the first entry of each (window, key), and the entries of each in pane order."""
+        """Return the first entry of each (window, key), and all its entries in pane order."""
         both = self._pairs_of(cells, places)
         _, first, groups = np.unique(both, return_index=True, return_inverse=True)
         by_appearance = first.argsort()
@@ -346,7 +341,7 @@ class AggregateMachine(PlainOperator):
         return first.take(by_appearance), pairs
 
     def _forget(self, last: int) -> None:
-        """Let go of panes that are in no window after `last`; tidy up once most cells are."""
+        """Forget panes that are in no window after `last`; tidy up now and then."""
         if last <= self._last_kept:
             return
         self._last_kept = last
@@ -367,9 +362,9 @@ class AggregateMachine(PlainOperator):
         self._cells.keep(kept, codes)
 
     def _let_go(self) -> None:
-        """Let the oldest of the closed windows go, down to a little less than the most.
+        """Make the oldest closed windows final until few enough rows are held.
 
-        A little less, so that it is done now and then, not for each read.
+        A little fewer, so that it happens now and then, not for each read.
         """
         if self._last_closed <= self._last_kept:
             return
@@ -379,6 +374,5 @@ class AggregateMachine(PlainOperator):
         self._forget(min(self._windows.last_without(stays), self._last_closed))
         self.let_go += before - self._rows_held
 
-    def after_restore(self) -> None:
-        """Forget the panes that are final."""
+    def after_restore(self) -> None:  # noqa: D102
         self._cells.of_panes.drop_before(self._windows.first_open_pane(self._last_kept))

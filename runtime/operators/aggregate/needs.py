@@ -1,4 +1,4 @@
-"""Which states an aggregate is made of; two that need the same one share it."""
+"""Needs: the states that aggregates are computed from; aggregates share equal ones."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from slackwater.runtime.operators.aggregate.whole_sum import SumOfMean, WholeSum
 
 
 class Need(NamedTuple):
-    """A state that one or more aggregates are made of."""
+    """A need is a state that one or more aggregates are computed from."""
 
     kind: str  # sum, mean, min, max, values, nulls
     column: str
     dtype: str
 
     def accumulator(self) -> Accumulator:
-        """Return who has it."""
+        """Return a fresh accumulator of this state."""
         dtype, values = np.dtype(self.dtype), _values_of(self.column)
         if self.kind == "nulls":
             return FoldAccumulator(np.add, dtype, 0, _nulls_of(self.column))
@@ -49,7 +49,7 @@ class Need(NamedTuple):
 
 
 def accumulators_of(step: AggregateStep) -> dict[Need, Accumulator]:
-    """Return fresh ones for all aggregates of a step: {what is needed: who has it}."""
+    """Return fresh accumulators for all aggregates of a step: {need: accumulator}."""
     return {
         need: need.accumulator()
         for name, aggregate in step.aggregates.items()
@@ -58,9 +58,9 @@ def accumulators_of(step: AggregateStep) -> dict[Need, Accumulator]:
 
 
 def needs_of(step: AggregateStep, name: str, aggregate: Aggregate) -> tuple[Need, ...]:
-    """Return the states that an aggregate needs: its own, then of how many values were null.
+    """Return the states that an aggregate needs: its own, then the number of its nulls.
 
-    None for the count of rows, which is always there; only the second for that of a column.
+    Empty for the count of rows, which is always kept; only the second for the count of a column.
     Whole numbers are never null, and a quantile's state knows its size.
     """
     if aggregate.column is None:
@@ -86,57 +86,60 @@ def finished(
     rows: Int64Array,
     states: Mapping[Need, Any],
 ) -> npt.NDArray[Any]:
-    """Return a column that leaves, shape (results,).
+    """Return a column of the results, shape (results,).
 
     Args:
-        step: of the aggregate.
-        name: of the column.
-        aggregate: what is in it.
-        rows: shape (results,): how many there are.
-        states: {what is needed: what it comes to for each result}.
+        step: the step of the aggregate.
+        name: the name of the column.
+        aggregate: the aggregate of the column.
+        rows: shape (results,): the number of rows of each result.
+        states: {need: its state for each result}.
     """
     needs = needs_of(step, name, aggregate)
-    there = rows  # the values that are not null
+    there = rows  # the number of values that are not null
     if needs and needs[-1].kind == "nulls":
         there = rows - states[needs[-1]]
-    found: Any = there if aggregate.kind == "count" else states[needs[0]]
+    result: Any = there if aggregate.kind == "count" else states[needs[0]]
     if aggregate.kind == "mean":
-        found = mean_of(found, there)
+        result = mean_of(result, there)
     elif aggregate.kind == "quantile":
         assert aggregate.level is not None
-        found = quantile(states[needs[0]], aggregate.level)
+        result = quantile(states[needs[0]], aggregate.level)
     if there is not rows and aggregate.kind in ("sum", "min", "max"):
-        found = np.where(there == 0, np.nan, found)
-    values: npt.NDArray[Any] = found
+        result = np.where(there == 0, np.nan, result)
+    values: npt.NDArray[Any] = result
     leaves_as = step.schema.field(name).type
     is_time = pa.types.is_timestamp(leaves_as)
     return values.astype(np.int64 if is_time else leaves_as.to_pandas_dtype(), copy=False)
 
 
 def _values_of(column: str) -> Values:
-    """Return what gives the values of a column that are not null."""
+    """Return a function that gives the values of a column that are not null."""
 
     def values(batch: Batch, cells: Int64Array) -> tuple[Int64Array, Any]:
-        found = batch.columns[column]
-        assert isinstance(found, np.ndarray), "checked when the step was made: numbers"
-        if found.dtype.kind == "f":
-            nulls = np.isnan(found)
-            if np.count_nonzero(nulls):  # a tenth of what any() costs
-                return cells[~nulls], found[~nulls]
-        return cells, found
+        numbers = batch.columns[column]
+        assert isinstance(numbers, np.ndarray), "checked when the step was made: numbers"
+        if numbers.dtype.kind == "f":
+            nulls = np.isnan(numbers)
+            if np.count_nonzero(nulls):  # a tenth of the time of any()
+                return cells[~nulls], numbers[~nulls]
+        return cells, numbers
 
     return values
 
 
 def _nulls_of(column: str) -> Values:
-    """Return what gives a one for each null of a column: mostly nothing, which costs nothing."""
+    """Return a function that gives a 1 for each null of a column.
+
+    Usually it gives none, at no cost.
+    """
 
     def nulls(batch: Batch, cells: Int64Array) -> tuple[Int64Array, Any]:
-        found = batch.columns[column]
-        if isinstance(found, np.ndarray):
-            is_null = np.isnan(found) if found.dtype.kind == "f" else None
+        values = batch.columns[column]
+        if isinstance(values, np.ndarray):
+            is_null = np.isnan(values) if values.dtype.kind == "f" else None
         else:
-            is_null = found.is_null().to_numpy(zero_copy_only=False) if found.null_count else None
+            is_null = values.is_null().to_numpy(zero_copy_only=False) if values.null_count else None
         if is_null is None or not np.count_nonzero(is_null):
             return cells[:0], 1
         return cells[is_null], 1

@@ -1,6 +1,7 @@
-"""Which cells are in which pane, so that who asks for some panes does not walk all cells.
+"""PaneCells knows the cells of each pane, so a search skips other panes' cells.
 
-Cells are numbered as they appear, so those of a pane mostly follow each other: runs of them.
+Cells are numbered as they appear, so the cells of a pane mostly follow each other: a pane has a
+few runs of cells.
 """
 
 from __future__ import annotations
@@ -16,10 +17,13 @@ _NONE = np.empty(0, dtype=np.int64)
 
 
 class PaneCells:
-    """The cells of each pane. They are added in the order of their numbers."""
+    """PaneCells has the cells of each pane.
+
+    Cells are added in the order of their numbers.
+    """
 
     def __init__(self) -> None:
-        self._panes: list[int] = []  # those that have cells, ascending
+        self._panes: list[int] = []  # panes that have cells, ascending
         self._runs: dict[int, list[int]] = {}  # {pane: start, stop, start, stop, … of its cells}
         self._cells = 0
 
@@ -27,11 +31,11 @@ class PaneCells:
         return self._cells
 
     def add(self, panes: Int64Array, *, first: int) -> None:
-        """Take cells in.
+        """Add cells.
 
         Args:
-            panes: shape (cells,): of each; quickest when equal ones stand together.
-            first: the number of the first cell; the others have the next ones.
+            panes: shape (cells,): the pane of each; quickest when equal panes stand together.
+            first: the number of the first cell; the others have the next numbers.
         """
         if not len(panes):
             return
@@ -53,7 +57,7 @@ class PaneCells:
         self._cells += len(panes)
 
     def between(self, first: int, end: int) -> list[int]:
-        """Return the panes from `first` up to `end`, without it, that have cells; ascending."""
+        """Return the panes in [first, end) that have cells, ascending."""
         return self._panes[bisect_left(self._panes, first) : bisect_left(self._panes, end)]
 
     def cells(self, panes: list[int]) -> Int64Array:
@@ -63,7 +67,7 @@ class PaneCells:
         runs: list[int] = []
         for pane in panes:
             more = self._runs[pane]
-            if runs and runs[-1] == more[0]:  # what is mostly so
+            if runs and runs[-1] == more[0]:  # the usual case
                 runs[-1] = more[1]
                 more = more[2:]
             runs += more

@@ -1,4 +1,4 @@
-"""What columns leave an aggregate, and whether it can be."""
+"""Schemas of the results of an aggregate, and the checks of its columns."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from slackwater.runtime.operators.ground.drift import Drift
 
 WINDOW_COLUMNS = ("window_start", "window_end")
 MEAN, LOWEST, HIGHEST = "_mean", "_low", "_high"
-"""Behind an aggregate's name, with drift: of what it comes to in the three windows."""
+"""Suffixes of an aggregate's name, with drift: its mean, least and greatest over three windows."""
 
 
 def aggregated_schema(
@@ -30,7 +30,7 @@ def aggregated_schema(
     time: pa.DataType,
     step: str,
 ) -> pa.Schema:
-    """Return the columns that leave: keys, window_start, window_end (of type `time`), aggregates.
+    """Return the columns of results: keys, window_start, window_end (of type `time`), aggregates.
 
     Raises:
         FlowError: no aggregates.
@@ -38,7 +38,7 @@ def aggregated_schema(
         DuplicateName: an aggregate has the name of a key or of a window's end.
     """
     if not aggregates:
-        raise FlowError(f"step {step!r}: there is nothing to aggregate; write n=count(), say")
+        raise FlowError(f"step {step!r}: aggregate has no columns; write one, such as n=count()")
     fields = [*zip(keys, key_types(schema, keys, step=step), strict=True)]
     fields += [(name, time) for name in WINDOW_COLUMNS]
     for name, aggregate in aggregates.items():
@@ -56,7 +56,7 @@ def aggregated_schema(
 def with_three(
     schema: pa.Schema, aggregates: Mapping[str, Aggregate], drift: Drift | None, *, step: str
 ) -> pa.Schema:
-    """Return what leaves an aggregate: with drift= each has its mean and its ends beside it.
+    """Return the schema with drift=: each aggregate has its mean and its ends beside it.
 
     Raises:
         DuplicateName: there is a column of such a name.
@@ -69,7 +69,7 @@ def with_three(
         if aggregate is None:
             fields.append(field)
             continue
-        is_extreme = aggregate.kind in ("min", "max")  # of whole numbers too there may be none
+        is_extreme = aggregate.kind in ("min", "max")  # also windows of whole numbers may be empty
         fields += [
             field.with_type(pa.float64()) if is_extreme and is_whole(field.type) else field,
             pa.field(field.name + MEAN, pa.float64()),
@@ -85,7 +85,7 @@ def with_three(
 
 
 def without_three(schema: pa.Schema, aggregates: Mapping[str, Aggregate]) -> pa.Schema:
-    """Return what would leave without drift."""
+    """Return the schema as it would be without drift=."""
     added = {name + end for name in aggregates for end in (MEAN, LOWEST, HIGHEST)}
     return pa.schema(
         [
@@ -99,7 +99,7 @@ def without_three(schema: pa.Schema, aggregates: Mapping[str, Aggregate]) -> pa.
 
 
 def revised(schema: pa.Schema, late: Late, *, step: str) -> pa.Schema:
-    """Return what leaves an aggregate: with late="correct" there is a `revision`.
+    """Return the schema of results: with late="correct" there is a `revision`.
 
     Raises:
         SettingError: late is neither "drop" nor "correct".
@@ -118,7 +118,7 @@ def revised(schema: pa.Schema, late: Late, *, step: str) -> pa.Schema:
 
 
 def with_chance(schema: pa.Schema, *, step: str) -> pa.Schema:
-    """Return what leaves an aggregate whose windows close in time: with each one's chance.
+    """Return the schema of windows that close in time: with the chance of each.
 
     Raises:
         DuplicateName: there is a column of that name.

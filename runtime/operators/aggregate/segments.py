@@ -6,7 +6,7 @@ by a policy    rows by arrival    1 3 2 │ 9 8 │ 12       │ the policy says
                ──▶ 1 3 2, close, 9 8, close, 12, …       so each closes at its own moment
 ```
 
-A row that comes for a window that has closed is late, whoever closed it.
+A row that comes for a closed window is late, whatever closed it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from slackwater.runtime.model.state import Fields
 
 
 class Wait(NamedTuple):
-    """Return the time of arrivals between a window's end and its closing."""
+    """The time of arrivals between a window's end and its closing."""
 
     arrival_ns: int
     """How far arrivals had come."""
@@ -31,30 +31,30 @@ class Wait(NamedTuple):
     """Arrivals go so many times faster than the clock."""
 
     def since_ns(self, ends_ns: Int64Array) -> Int64Array:
-        """Return how long ago windows ended, by the clock; 0 for those that have not ended yet."""
-        behind: Int64Array = np.maximum(self.arrival_ns - np.minimum(ends_ns, self.arrival_ns), 0)
-        return behind if self.speed == 1 else (behind / self.speed).astype(np.int64)
+        """Return how long ago windows ended, by the clock; 0 if they have not."""
+        ago_ns: Int64Array = np.maximum(self.arrival_ns - np.minimum(ends_ns, self.arrival_ns), 0)
+        return ago_ns if self.speed == 1 else (ago_ns / self.speed).astype(np.int64)
 
 
 class Segment(NamedTuple):
-    """Rows that come next, and then windows close."""
+    """A segment has the rows that come next; then windows close."""
 
     batches: Sequence[Batch | None]
-    """Late ones first."""
+    """Late rows first."""
     until_ns: int
-    """Windows that end by then close behind them: never less than before. END_NS: all."""
+    """Windows that end by then close after the rows: never less than before. END_NS: all."""
     stimulus_ns: int
-    """When what closes them reached us."""
+    """The stimulus time of what closes them."""
     final_ns: int
     """No row older than this will come, not even late."""
     wait: Wait | None = None
     """How long windows have waited, by the clock; None: that is not known, or not counted."""
 
     def stimuli_ns(self, ends_ns: Int64Array) -> Int64Array | int:
-        """Return the stimulus of windows with these ends: what they waited for counts for them.
+        """Return the stimulus of windows with these ends, earlier by each window's wait.
 
-        By the clock it is when the window ended, if it closed behind its end: from then on its
-        result was waited for.
+        By the clock, for a window that closed after its end, it is the moment when the window
+        ended: its result was waited for from then on.
         """
         if self.wait is None:
             return self.stimulus_ns
@@ -62,26 +62,26 @@ class Segment(NamedTuple):
 
 
 NOTHING = Segment((), START_NS, START_NS, START_NS)
-"""Closes none: for results that leave again, whose rows alone are their stimulus."""
+"""It closes no window: for results that leave again, whose rows alone are their stimulus."""
 
 
 class Closer(Protocol):
-    """Says when the windows of one aggregate close."""
+    """A closer says when the windows of one aggregate close."""
 
     STATE: Fields
 
     def segments(self, released: GateRead, now_ns: int) -> Iterator[Segment]:
-        """Yield a read as segments, the last of which is as far as is known by now."""
+        """Yield a read as segments; the last one reaches as far as is known."""
         ...
 
     def sure_ns(self, frontier_ns: int) -> int:
-        """Return up to which end windows have closed for good, behind the last read."""
+        """Return the end up to which windows have closed for good, after the last read."""
         ...
 
     def due_ns(self) -> int | None:
-        """Return when it closes some by the clock; None: at no time that is known.
+        """Return when windows close by the clock; None if that is not known.
 
-        Only of an aggregate whose step says `has_time`.
+        Only called for an aggregate whose step says `has_time`.
         """
         ...
 
@@ -92,26 +92,25 @@ class Closer(Protocol):
 
     @property
     def waited_ns(self) -> int:
-        """How long a window that closed with the last read had waited by the clock, at most."""
+        """The longest wait, by the clock, of the windows that closed with the last read."""
         ...
 
     def chances(self, ends_ns: Int64Array) -> npt.NDArray[np.float64]:
-        """Return of windows that have closed each one's chance of missing a row, by its end."""
+        """Return the chances of missing a row, of closed windows with these ends."""
         ...
 
     def counts(self) -> ClosingCounts | None:
-        """Return what closing in time has come to; None: it does not."""
+        """Return the counts of closing in time; None if windows close by the watermark."""
         ...
 
 
 class ByWatermark:
-    """Closes a window once what is released in order has come to its end."""
+    """ByWatermark closes a window once the watermark has reached its end."""
 
     STATE = Fields()
     rows_held = waited_ns = 0
 
-    def segments(self, released: GateRead, now_ns: int) -> Iterator[Segment]:
-        """Yield the read as it is."""
+    def segments(self, released: GateRead, now_ns: int) -> Iterator[Segment]:  # noqa: D102 - see Closer
         del now_ns
         yield Segment(
             (*released.late, *released.ports),
@@ -120,15 +119,13 @@ class ByWatermark:
             released.frontier_ns,
         )
 
-    def sure_ns(self, frontier_ns: int) -> int:
-        """Return the frontier, which no watermark is behind."""
+    def sure_ns(self, frontier_ns: int) -> int:  # noqa: D102 - see Closer
         return frontier_ns
 
     def due_ns(self) -> None:
         """Return None: windows close by event time."""
 
-    def chances(self, ends_ns: Int64Array) -> npt.NDArray[np.float64]:
-        """Return that it is unknown."""
+    def chances(self, ends_ns: Int64Array) -> npt.NDArray[np.float64]:  # noqa: D102 - see Closer
         return np.full(len(ends_ns), np.nan)
 
     def counts(self) -> None:

@@ -1,4 +1,4 @@
-"""What an aggregate is to the flow."""
+"""The step of an aggregate."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ AggregateName = Literal["count", "sum", "mean", "min", "max", "quantile"]
 
 @dataclass(frozen=True)
 class Aggregate:
-    """One aggregate: `quantile` of `column` at `level`, say. `count` needs no column."""
+    """An aggregate of a column, such as its `quantile` at `level`. `count` needs no column."""
 
     kind: AggregateName
     column: str | None = None
@@ -29,7 +29,10 @@ class Aggregate:
 
 @dataclass(frozen=True)
 class Window:
-    """Windows [k·slide, k·slide + size) of event time, for all whole k. Tumbling: slide = size."""
+    """Windows [k·slide, k·slide + size) of event time, for all whole k.
+
+    Tumbling windows have slide = size.
+    """
 
     size_ns: int
     slide_ns: int
@@ -41,10 +44,10 @@ class Window:
 
 
 Late = Literal["drop", "correct"]
-"""What becomes of a row that comes behind the close of its window: counted, or the window's row
+"""The fate of a row that comes after the close of its window: it is counted, or the window's result
 leaves again, as long as the frontier has not passed it."""
 REVISION = "revision"
-"""The column of late="correct": how often the row of a window and key had left before."""
+"""The column of late="correct": how often the result of a window and key had left before."""
 
 
 CHANCE = "chance_missing"
@@ -53,20 +56,20 @@ CHANCE = "chance_missing"
 
 @dataclass(frozen=True)
 class CloseInTime:
-    """Windows close as a policy says, by the arrivals of rows, and not by the watermark.
+    """A policy closes windows by the arrivals of rows, and not by the watermark.
 
     Attributes:
-        policy: which.
-        type: the column that tells types of rows apart, each with its own delays; None: they are
-            of one type that are of one source.
-        speed: how many times faster than the clock arrivals go; None: nobody knows, as its sources
-            are not replayed at one speed.
-        every_ns: a slide of the windows, in ten parts: so often it is told how far arrivals have
-            come.
-        awaits: whether by what its gate is promised it can be told that each source has been heard,
-            where windows close by the clock: no source promises nothing before its end.
-        untold: why it goes by the clock of its slot instead: sources without an arrival column,
-            and steps whose rows are new events. Empty: it does not.
+        policy: the policy that closes windows.
+        type: the column that tells types of rows apart, each with its own delays; None: rows of one
+            source are of one type.
+        speed: how many times faster than the clock arrivals go; None if that is not known, as the
+            sources are not replayed at one speed.
+        every_ns: a tenth of the windows' slide: the policy hears at this interval how far arrivals
+            have come.
+        awaits: whether the promises of its gate tell that each source has been heard, where windows
+            close by the clock: every source promises something before its end.
+        untold: why windows close by the clock of the slot instead: sources without an arrival
+            column, and steps whose rows are new events. Empty if they close by arrivals.
     """
 
     policy: Closing
@@ -78,13 +81,13 @@ class CloseInTime:
 
     @property
     def by_clock(self) -> bool:
-        """Whether nobody tells it of arrivals."""
+        """Whether no source tells of arrivals."""
         return bool(self.untold)
 
 
 @dataclass(frozen=True, kw_only=True)
 class AggregateStep(GatedStep):
-    """Aggregates per key and window. A row leaves per key and window that had events.
+    """The aggregates of each key and window that had events leave as a row.
 
     Columns that leave: the keys, `window_start` and `window_end` (timestamp[ns], in the time zone
     of the sources' event times), then the aggregates. Its event time is the last moment in the
@@ -102,7 +105,7 @@ class AggregateStep(GatedStep):
     """None: by the watermark."""
     drift: Drift | None = None
     replica: Replica | None = None
-    """In a plan: which of several this is; they share by keys."""
+    """In a plan: the number of this replica among several, which share by keys."""
     keeps_late: bool = False
     """In a plan: whether a `LateStep` takes the rows that could not count in full."""
 
@@ -127,8 +130,7 @@ class AggregateStep(GatedStep):
             close=self.close,
         )
 
-    def reads(self, position: int, there: frozenset[str], needed: frozenset[str]) -> Set[str]:
-        """The keys, and what is aggregated: needed or not."""
+    def reads(self, position: int, there: frozenset[str], needed: frozenset[str]) -> Set[str]:  # noqa: D102 - see Step
         del position, there, needed
         columns = {each.column for each in self.aggregates.values() if each.column}
         if self.close is not None and self.close.type is not None:
@@ -139,15 +141,12 @@ class AggregateStep(GatedStep):
     def _wait_ns(self) -> int:
         return self.drift.most_ns if self.drift else 0
 
-    def names_before(self, column: str) -> tuple[str | None, ...]:
-        """As here, if it is a key: the rows of a key make its results.
-
-        Not where windows close in time: when they do follows from the rows of all keys.
-        """
+    def names_before(self, column: str) -> tuple[str | None, ...]:  # noqa: D102
+        # The rows of a key make its results. Not where windows close in time: when they do follows
+        # from the rows of all keys.
         return (column if column in self.keys and self.close is None else None,)
 
-    def explained(self, steps: Mapping[str, Step]) -> Iterator[str]:
-        """Yield its keys, window, columns, and how it takes late rows."""
+    def explained(self, steps: Mapping[str, Step]) -> Iterator[str]:  # noqa: D102 - see Step
         window = self.window
         slide = "" if window.is_tumbling else f" every {format_ns(window.slide_ns)}"
         yield f"by       {', '.join(self.keys) or 'nothing: all rows together'}"
@@ -182,7 +181,6 @@ def _close_text(step: AggregateStep, close: CloseInTime) -> Iterator[str]:
 
 
 def _panes_text(step: AggregateStep, steps: Mapping[str, Step]) -> str:
-    """Return how long windows that are corrected stay."""
     silent = silent_text(steps, step.inputs)
     text = "windows until all have promised their ends"
     return f"{text}; {silent}: of as many rows as most_kept_rows" if silent else text

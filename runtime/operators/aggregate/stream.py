@@ -1,4 +1,4 @@
-"""How a stream is aggregated."""
+"""The method `aggregate` of streams."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from slackwater.runtime.plan.event_time_type import event_time_type
 from slackwater.runtime.plan.slack import AS_FLOW, Slack
 
 _RUNTIME = str(Path(__file__).parents[2])
-"""Folder of the runtime: a warning is of the first line outside."""
+"""Folder of the runtime: a warning names the first line outside."""
 
 
 class Aggregating(AnyStream):
@@ -63,24 +63,24 @@ class Aggregating(AnyStream):
             window: tumbling("1s") or sliding("10s", "2s").
             by: the key columns; none: all rows together.
             slack: how long its gate waits; AS_FLOW: as the flow says.
-            late: what becomes of a row that comes behind the close of its window. "drop": it is
-                counted. "correct": the window's row leaves again, with a column `revision` (0
-                the first time), as long as its source may still have sent it; no aggregate or
-                join can follow.
+            late: what becomes of a row that comes after its window has closed. "drop": the row is
+                counted as late. "correct": the result of the window leaves again, with a column
+                `revision` (0 the first time), as long as a source may still send such a row; no
+                aggregate or join can follow.
             close: when windows close: probslack(miss=0.1), event_driven(), mean_delay() or
-                ignore(), by the arrivals of rows. Rows then leave its gate as they come, and with
-                each result is its window's chance of having missed some, as `chance_missing`.
-                None: when the gate has let all go that belongs to them.
+                ignore(), by the arrivals of rows. Rows then leave the gate as they come, and each
+                result has the chance that its window missed some, as `chance_missing`.
+                None: when the gate has released all rows of the window.
             drift: how far an event's time may be off, either way: "5ms", or the name of a column
-                with each event's own bound in whole nanoseconds (see `clock_bound`). Each
-                aggregate x is then taken over three windows, the one as it is and those moved
-                either way by that: x is that of the middle one, x_mean the mean of the three,
-                x_low and x_high the least and the greatest. A row leaves by so much later, for
-                each window of which one of the three had events; x and x_mean are null where
-                those had none. Null min and max of whole numbers make theirs float64.
-                At most half of the window. Source: [thesis] §3.2.3.1.
-            replicas: how many work on it, each on the rows of its keys; see `join`.
-            name: of the step.
+                with each event's own bound in whole nanoseconds (see `clock_bound`). Each aggregate
+                x is then taken over three windows, the one as it is and those moved either way by
+                the bound. x is that of the middle one, x_mean the mean of the three, x_low and
+                x_high the least and the greatest. A result leaves later by the bound, for each
+                window of which one of the three had events. x and x_mean are null if those had
+                none. Null min and max of whole numbers make theirs float64. At most half of the
+                window. Source: [thesis] §3.2.3.1.
+            replicas: the number of replicas, each with the rows of its keys; see `join`.
+            name: the name of the step.
             named: column=aggregate, such as n=count().
         """
         name = self._step_name("aggregate", name)
@@ -120,7 +120,7 @@ class Aggregating(AnyStream):
 
 
 def _check_window(given: Any, *, step: str) -> None:
-    """Check that it is a window.
+    """Check that `given` is a window.
 
     Raises:
         TypeMismatch: it is not.

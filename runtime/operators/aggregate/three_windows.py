@@ -1,4 +1,4 @@
-"""An aggregate that allows for clocks: each window as it is, and moved either way by the bound.
+"""`drift=` of an aggregate: each window as it is, and moved by the bound.
 
 ```
               t − b       t        t + b               t + w − b     t + w    t + w + b
@@ -7,10 +7,10 @@ middle                    ├─────────────────
 high                               ├────────────────────────────────────────────────┤
 ```
 
-An event is in the low window if its time + b is in the middle one, in the high one if its
-time − b is: so an event of each bound b goes its own way. Three states for each cell stand beside
-each other, one for each of the three; all close together, when the last of them does. With a
-bound of zero the three are one and the same. Source: [thesis] §3.2.3.1, Fig. 3.4.
+An event is in the low window if its time + b is in the middle one, in the high one if its time − b
+is. So an event of each bound b moves by its own bound. Three states for each cell stand beside each
+other, one for each of the three; all close together, when the last of them does. With a bound of
+zero the three are one and the same. Source: [thesis] §3.2.3.1, Fig. 3.4.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from slackwater.runtime.operators.ground.late_rows import LateRows
 from slackwater.runtime.operators.ground.user_code import row_of
 
 _TURNS = (1, 0, -1)
-"""Of the bound, for the low, the middle and the high window: how an event's time is moved."""
+"""An event's time moves by so many bounds for the low, the middle and the high window."""
 Three = Sequence[npt.NDArray[Any]]
 
 
@@ -53,19 +53,19 @@ def aggregate_machine(
     step: AggregateStep, *, most_kept_rows: int = Limits.most_kept_rows
 ) -> AggregateMachine:
     """Return the machine of an `AggregateStep`, with or without `drift`."""
-    made = AggregateMachine if step.drift is None else ThreeWindows
-    return made(step, most_kept_rows=most_kept_rows)
+    machine = AggregateMachine if step.drift is None else ThreeWindows
+    return machine(step, most_kept_rows=most_kept_rows)
 
 
 class ThreeWindows(AggregateMachine):
     """The machine of an `AggregateStep` with `drift`.
 
-    A row leaves for each key and window of which at least one of the three had events. A late row
-    counts in those of the three that are open for it; it is dropped if none is, and has missed
-    something if one is not.
+    A result leaves for each key and window of which at least one of the three had events. A late
+    row counts in those of the three that are open for it; it is dropped if none is open, and has
+    missed a window if one is closed.
 
     Costs: three states for each cell, so three times the work and memory of `accumulators.py`;
-    cells are looked up once for rows that are in the same pane whichever way they are moved.
+    cells are looked up once for rows whose pane is the same whichever way they are moved.
 
     Attributes:
         bounds_cut: rows so far whose own bound was more than the most.
@@ -81,14 +81,13 @@ class ThreeWindows(AggregateMachine):
         self._three = [_Window(accumulators_of(self._plain)) for _ in _TURNS]
         self._accumulators = self._three[1].accumulators
         self._all = [*self._own, *chain.from_iterable(window.all for window in self._three)]
-        # What a row is in latest, when it has been moved ahead, holds it for longest.
+        # A row is held for the last window that it is in: the one that it is moved ahead to.
         self._held = self._three[0].rows
         self.bounds_cut = 0
 
-    def work(self, released: GateRead, now_ns: int) -> Result:
-        """Take rows, late ones first; return the results of the windows that close."""
+    def work(self, released: GateRead, now_ns: int) -> Result:  # noqa: D102 - see Operator
         wait_ns = self._drift.most_ns
-        made = super().work(
+        result = super().work(
             replace(
                 released,
                 watermark_ns=_before(released.watermark_ns, wait_ns),
@@ -96,18 +95,18 @@ class ThreeWindows(AggregateMachine):
             ),
             now_ns,
         )
-        made = made._replace(promise_ns=self._promise_ns(released.frontier_ns))
-        if (rows := made.rows) is None:
-            return made
+        result = result._replace(promise_ns=self._promise_ns(released.frontier_ns))
+        if (rows := result.rows) is None:
+            return result
         times = rows.event_time_ns + wait_ns
         moved = Batch(times, rows.stimulus_time_ns, rows.columns, None, rows.marks)
-        return made._replace(rows=moved)
+        return result._replace(rows=moved)
 
     def counts(self) -> dict[str, Any]:  # noqa: D102 - see Operator
         return {**super().counts(), **self._drift.counts(self.bounds_cut)}
 
     def _count(self, batch: Batch, late: list[Int64Array]) -> None:
-        """Count rows in their cells, of each of the three; see there."""
+        """Count rows in their cells, of each of the three windows."""
         bounds, cut = self._drift.bounds_ns(batch, step=self._step.name)
         self.bounds_cut += cut
         times = [batch.event_time_ns + turn * bounds for turn in _TURNS]
@@ -122,7 +121,7 @@ class ThreeWindows(AggregateMachine):
         cells = self._cells_of(batch, panes, there)
         size = len(self._cells)
         try:
-            with np.errstate(all="ignore"):  # once: it costs as much as one of them
+            with np.errstate(all="ignore"):  # once: it takes as long as an accumulator
                 for number, window in enumerate(self._three):
                     rows = batch if there is None else batch.keep(there[number])
                     for accumulator in (*self._own, *window.all):
@@ -137,9 +136,9 @@ class ThreeWindows(AggregateMachine):
     def _cells_of(
         self, batch: Batch, panes: Sequence[Int64Array], there: Sequence[BoolArray] | None
     ) -> list[Int64Array]:
-        """Return the cells of the rows in each of the three; of those that are `there`.
+        """Return the cells of rows in each of the three windows, if `there`.
 
-        New cells get their numbers row by row, so that how rows were cut cannot show.
+        New cells get their numbers row by row, so that the cuts of reads cannot show.
         """
         codes = self._keys.codes([batch.columns[name] for name in self._step.keys], len(batch))
         keys = max(1, len(self._keys))
@@ -148,22 +147,22 @@ class ThreeWindows(AggregateMachine):
             return [self._cells.of(middle, codes, keys=keys)] * 3
         each = np.stack(panes, axis=1)
         is_there = np.ones(each.shape, np.bool_) if there is None else np.stack(there, axis=1)
-        found = np.empty(each.shape, dtype=np.int64)
-        found[is_there] = self._cells.of(
+        cells = np.empty(each.shape, dtype=np.int64)
+        cells[is_there] = self._cells.of(
             each[is_there], codes.repeat(3).reshape(each.shape)[is_there], keys=keys
         )
-        return [found[is_there[:, number], number] for number in range(3)]
+        return [cells[is_there[:, number], number] for number in range(3)]
 
     def _miss(
         self, batch: Batch, times: Int64Array, panes: Int64Array, *, is_dropped: BoolArray
     ) -> None:
-        """Account for rows of which at least the high window had closed.
+        """Count rows for which at least the high window had closed.
 
         Args:
-            batch: what has come.
-            times: shape (rows,), as they count for that window.
-            panes: shape (rows,), likewise.
-            is_dropped: shape (rows,): all three had closed.
+            batch: the rows that came.
+            times: shape (rows,), their times in that window.
+            panes: shape (rows,), their panes in that window.
+            is_dropped: shape (rows,): all three windows had closed.
         """
         self._missed.dropped += int(np.count_nonzero(is_dropped))
         if self._step.keeps_late:
@@ -175,8 +174,8 @@ class ThreeWindows(AggregateMachine):
             self._missed.add([LateRows(0, rows, late_by_ns, is_dropped.take(missed))])
 
     def _aggregated(self, pairs: Pairs, rows: Int64Array) -> Columns:
-        """Return what each of the three comes to, their mean, the least and the greatest."""
-        del rows  # of all three together
+        """Return the aggregates of the three windows, their mean, the least and the greatest."""
+        del rows  # rows of all three windows together
         counts = [window.rows.combined(pairs) for window in self._three]
         states = [window.states(pairs) for window in self._three]
         columns: Columns = {}
@@ -185,14 +184,14 @@ class ThreeWindows(AggregateMachine):
                 finished(self._plain, name, aggregate, rows=own, states=state)
                 for own, state in zip(counts, states, strict=True)
             ]
-            # The least of whole numbers that are not there is null, which those cannot say.
+            # The least of no whole numbers is null, and int64 has no null.
             is_bare = aggregate.kind in ("min", "max") and three[0].dtype.kind != "f"
             columns |= _told(name, three, [own > 0 for own in counts] if is_bare else None)
         return columns
 
 
 class _Window:
-    """The states of the cells of one of the three."""
+    """The states of the cells of one of the three windows."""
 
     def __init__(self, accumulators: dict[Need, Accumulator]) -> None:
         self.rows = FoldAccumulator(np.add, np.int64, 0, lambda _, cells: (cells, 1))
@@ -200,12 +199,10 @@ class _Window:
         self.all: list[Accumulator] = [self.rows, *accumulators.values()]
 
     def states(self, pairs: Pairs) -> dict[Need, Any]:
-        """Return {what is needed: what it comes to for each result}."""
         return {need: one.combined(pairs) for need, one in self.accumulators.items()}
 
 
 def _before(passed_ns: int, wait_ns: int) -> int:
-    """Return the time that lies so far behind; the start and the end stay what they are."""
     return passed_ns if passed_ns in (START_NS, END_NS) else max(START_NS, passed_ns - wait_ns)
 
 
@@ -213,9 +210,9 @@ def _told(name: str, three: Three, there: Sequence[BoolArray] | None) -> Columns
     """Return the four columns of an aggregate, shape (results,) each.
 
     Args:
-        name: of the aggregate.
-        three: of low, middle and high window; NaN where there is none.
-        there: where there are any, for numbers that cannot be NaN.
+        name: the name of the aggregate.
+        three: the values of low, middle and high window; NaN if a window had no events.
+        there: which windows had events, for numbers that cannot be NaN.
     """
     floats = [one.astype(np.float64) for one in three]
     if there is None:
@@ -229,7 +226,7 @@ def _told(name: str, three: Three, there: Sequence[BoolArray] | None) -> Columns
     with np.errstate(all="ignore"):
         known = np.stack([~np.isnan(one) for one in floats])
         total = np.where(known, np.stack(floats), 0).sum(axis=0)
-        # Within the two, also where the sum of three equal numbers is not thrice the one.
+        # The mean lies within the two, also where the sum of three equal numbers is not thrice one.
         mean = np.clip(
             total / known.sum(axis=0), lowest.astype(np.float64), highest.astype(np.float64)
         )

@@ -1,8 +1,8 @@
-"""Sums of whole numbers in 64 bits, and an error for one that does not fit; sums of means.
+"""Exact sums of whole numbers in 64 bits, and sums of means.
 
-While the absolute values of all that was added come to less than 2**63, so does every sum, and
-nothing more is asked. Beyond that each sum is compared with one in floats: a sum that has wrapped
-is 2**64 away.
+While the absolute values of all that was added sum to less than 2**63, each sum fits, and nothing
+more is checked. Beyond that each sum is compared with one in floats: a sum that has wrapped is
+2**64 away.
 
 A mean fits where its sum does not. So its sum is kept in two halves, which no stream fills.
 """
@@ -37,10 +37,9 @@ class WholeSum(FoldAccumulator):
     def __init__(self, column: str, values: Values) -> None:
         super().__init__(np.add, np.int64, 0, values)
         self._column, self._of_batch = column, values
-        self._at_most = 0  # the absolute values of all cells come to no more
+        self._at_most = 0  # a bound for the sum of the absolute values of all cells
 
-    def add(self, batch: Batch, cells: Int64Array, size: int) -> None:
-        """Take rows."""
+    def add(self, batch: Batch, cells: Int64Array, size: int) -> None:  # noqa: D102 - see Accumulator
         cells, values = self._of_batch(batch, cells)
         if not len(values):
             return self.fold(cells, values, size)
@@ -55,8 +54,7 @@ class WholeSum(FoldAccumulator):
             return self.fold(cells, values, size)
         return self._add_slowly(cells, size, values.astype(np.int64))
 
-    def combined(self, pairs: Pairs) -> npt.NDArray[Any]:
-        """Return the sum over the cells of each result."""
+    def combined(self, pairs: Pairs) -> npt.NDArray[Any]:  # noqa: D102 - see Accumulator
         results = super().combined(pairs)
         if self._at_most > _MOST:
             about = np.zeros(pairs.size)
@@ -65,14 +63,13 @@ class WholeSum(FoldAccumulator):
             if not fits.all():
                 place = int(fits.argmin())
                 cells = pairs.cells[pairs.results == place]
-                total = sum(map(int, self.state.take(cells).tolist()))  # of Python: exact
+                total = sum(map(int, self.state.take(cells).tolist()))  # Python's sum is exact
                 raise self._too_large(
                     place, f"that of its {len(cells)} panes is {total}, which does not fit int64"
                 )
         return results
 
-    def after_restore(self) -> None:
-        """Find the most that the absolute values come to."""
+    def after_restore(self) -> None:  # noqa: D102
         self._at_most = self._absolute()
 
     def _absolute(self) -> int:
@@ -111,17 +108,16 @@ class Halves(NamedTuple):
 
 
 class SumOfMean:
-    """Sums of a mean, per cell: a float sum of floats, an exact one of whole numbers."""
+    """Sums of a mean, per cell: float sums of floats, exact sums of whole numbers."""
 
     STATE = Fields("_is_whole", "_folds", elements={"_folds": "_new_fold"})
 
     def __init__(self, values: Values) -> None:
         self._of_batch = values
-        self._is_whole = False  # the first rows tell
+        self._is_whole = False  # the first rows decide
         self._folds: list[FoldAccumulator] = []  # one of floats, or two of halves
 
-    def add(self, batch: Batch, cells: Int64Array, size: int) -> None:
-        """Take rows."""
+    def add(self, batch: Batch, cells: Int64Array, size: int) -> None:  # noqa: D102 - see Accumulator
         cells, values = self._of_batch(batch, cells)
         is_whole = values.dtype.kind in "iu"
         if not self._folds:
@@ -131,19 +127,17 @@ class SumOfMean:
             return self._folds[0].fold(cells, values, size)
         high, low = self._folds
         least, most = ends_of(values) if len(values) else (0, 0)
-        if least >= -_LOW and most <= _LOW:  # mostly; which of the two it is does not show
+        if least >= -_LOW and most <= _LOW:  # the usual case; both ways give the same sums
             high.fold(cells[:0], values[:0], size)
             return low.fold(cells, values, size)
         high.fold(cells, values >> _HALF, size)
         return low.fold(cells, values & _LOW, size)
 
-    def combined(self, pairs: Pairs) -> npt.NDArray[Any] | Halves:
-        """Return the sum of each result."""
-        found = [fold.combined(pairs) for fold in self._folds]
-        return found[0] if len(found) == 1 else Halves(*found)
+    def combined(self, pairs: Pairs) -> npt.NDArray[Any] | Halves:  # noqa: D102 - see Accumulator
+        sums = [fold.combined(pairs) for fold in self._folds]
+        return sums[0] if len(sums) == 1 else Halves(*sums)
 
-    def keep(self, cells: Int64Array, moved: Int64Array) -> None:
-        """Forget all but these cells."""
+    def keep(self, cells: Int64Array, moved: Int64Array) -> None:  # noqa: D102 - see Accumulator
         for fold in self._folds:
             fold.keep(cells, moved)
 
@@ -161,12 +155,12 @@ def mean_of(sums: npt.NDArray[Any] | Halves, counts: Int64Array) -> npt.NDArray[
     about = high * float(1 << _HALF) + low  # exact, if less than 2**53
     means = _quotients(about, counts)
     for place in np.flatnonzero(np.abs(about) >= _EXACT).tolist():
-        total = (high.item(place) << _HALF) + low.item(place)  # of Python: exact
+        total = (high.item(place) << _HALF) + low.item(place)  # Python's sum is exact
         means[place] = total / counts.item(place)
     return means
 
 
 def _quotients(sums: npt.NDArray[Any], counts: Int64Array) -> npt.NDArray[np.float64]:
-    with np.errstate(invalid="ignore"):  # of nothing there is no mean
-        found: npt.NDArray[np.float64] = sums / counts
-    return found
+    with np.errstate(invalid="ignore"):  # nothing has no mean
+        means: npt.NDArray[np.float64] = sums / counts
+    return means

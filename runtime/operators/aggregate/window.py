@@ -1,4 +1,4 @@
-"""Windows of event time, in whole panes: which window closes when, and what it covers.
+"""Windows of event time, in whole panes: when each closes, and its panes.
 
 ```
 size 3, slide 2        panes of gcd(3, 2) = 1
@@ -20,9 +20,9 @@ from slackwater.runtime.operators.ground.arrays import unfold
 
 
 class Windows:
-    """The arithmetic of windows [k·slide, k·slide + size), for all whole k. No state.
+    """Windows compute with [k·slide, k·slide + size), for all whole k; they hold no state.
 
-    Windows are known by their k, panes by their p: [p·pane_ns, (p + 1)·pane_ns).
+    A window is known by its k, a pane by its p: [p·pane_ns, (p + 1)·pane_ns).
     """
 
     def __init__(self, window: Window) -> None:
@@ -47,7 +47,7 @@ class Windows:
         return (watermark_ns - self._window.size_ns) // self._window.slide_ns
 
     def first_open_pane(self, last_closed: int) -> int:
-        """Return the first pane that is in no closed window only; older ones are done with."""
+        """Return the first pane that is in a window still open; older panes are done."""
         return max(START_NS, min((last_closed + 1) * self._slide, END_NS))
 
     def first_whole_pane(self, last_closed: int) -> int:
@@ -57,7 +57,7 @@ class Windows:
         return max(START_NS, min(last_closed * self._slide + self._size, END_NS))
 
     def last_without(self, pane: int) -> int:
-        """Return the last window after whose close this pane is still in an open one."""
+        """Return the last window after whose close this pane is still in an open window."""
         return pane // self._slide - 1
 
     def end_ns(self, window: int) -> int:
@@ -74,7 +74,7 @@ class Windows:
     ) -> tuple[Int64Array, Int64Array]:
         """Return the first and last window, of those in (after, until], over each pane.
 
-        Where there is none, the last is before the first.
+        The last is before the first if no window is over the pane.
         """
         first = np.maximum((panes - self._size + self._slide) // self._slide, after + 1)
         return first, np.minimum(panes // self._slide, until)
@@ -84,7 +84,7 @@ class Windows:
     ) -> tuple[Int64Array, Int64Array]:
         """Return the first pane and the number of panes from one window to another, each.
 
-        None, where the last is before the first. Panes between windows are among them.
+        No panes, where the last is before the first. Panes between windows are among them.
         """
         return first * self._slide, np.where(
             last >= first, (last - first) * self._slide + self._size, 0
@@ -93,7 +93,7 @@ class Windows:
     def over_any(self, panes: Int64Array, *, after: int, until: int) -> Int64Array:
         """Return the windows in (after, until] over any of these ascending panes, ascending.
 
-        Looks at the panes only, so a leap over years of empty windows costs nothing.
+        Only the panes are looked at, so a leap over years of empty windows costs nothing.
         """
         first, last = self.covering(panes, after=after, until=until)
         last = np.maximum.accumulate(last)
@@ -105,13 +105,13 @@ class Windows:
 def weights_of(
     first_at: Int64Array, last_at: Int64Array, load: Int64Array, *, windows: int
 ) -> Int64Array:
-    """Return the load of each window, shape (windows,): the sum over the cells that are in it.
+    """Return the load of each window, shape (windows,): the sum over its cells.
 
     Args:
-        first_at: shape (cells,), the place of the first window that each is in.
-        last_at: shape (cells,), and that behind the last.
-        load: shape (cells,).
-        windows: how many.
+        first_at: shape (cells,), the place of the first window that each cell is in.
+        last_at: shape (cells,), the place after the last window that each cell is in.
+        load: shape (cells,), the load of each cell.
+        windows: the number of windows.
     """
     weights = np.zeros(windows + 1, dtype=np.int64)
     inside = np.flatnonzero(last_at > first_at)

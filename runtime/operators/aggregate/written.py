@@ -1,4 +1,4 @@
-"""What an aggregate step is written with: windows of event time, and what to compute in them.
+"""Users write an aggregate with windows of event time and the aggregates of columns.
 
 areas.aggregate(window=sliding("10s", "2s"), n=count(), worst=quantile("delay", 0.95))
 """
@@ -11,7 +11,7 @@ from slackwater.runtime.operators.aggregate.step import Aggregate, AggregateName
 
 
 def tumbling(size: Duration) -> Window:
-    """Return windows side by side: each event falls in one.
+    """Return windows side by side: each event is in one window.
 
     Raises:
         SettingError: not a length of time, or not more than zero.
@@ -21,7 +21,9 @@ def tumbling(size: Duration) -> Window:
 
 
 def sliding(size: Duration, slide: Duration) -> Window:
-    """Return windows of `size`, one starting every `slide`: each event falls in size / slide.
+    """Return windows of `size`, one starting every `slide`.
+
+    Each event is in size / slide windows.
 
     Raises:
         SettingError: not lengths of time more than zero, or slide > size, which would leave
@@ -38,7 +40,7 @@ def sliding(size: Duration, slide: Duration) -> Window:
 
 
 def count(column: str | None = None) -> Aggregate:
-    """Return how many rows there are; of a column: how many that are not null. int64."""
+    """Return the number of rows, or of a column's values that are not null. int64."""
     return Aggregate("count") if column is None else _of("count", column)
 
 

@@ -1,4 +1,4 @@
-"""Adds or replaces columns."""
+"""An assign adds or replaces columns."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from slackwater.runtime.operators.ground.user_code import evaluated
 
 
 class AssignMachine:
-    """Adds or replaces columns, each computed from the row as it came in."""
+    """An assign adds or replaces columns, each computed from the row as it came."""
 
     row_tests = None
 
@@ -20,8 +20,7 @@ class AssignMachine:
             for name, expression in step.columns.items()
         ]
 
-    def apply(self, batch: Batch) -> Batch:
-        """Return all rows with the columns assigned."""
+    def apply(self, batch: Batch) -> Batch:  # noqa: D102 - see Stateless
         columns = dict(batch.columns)
         for name, expression, leaves_as in self._assigned:
             values = evaluated(expression, batch, step=self._step.name, column=name)

@@ -1,4 +1,4 @@
-"""What an assign is to the flow."""
+"""The step of an assign."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from slackwater.runtime.plan.traits import StepTraits, each_row
 
 @dataclass(frozen=True, kw_only=True)
 class AssignStep(EachRowStep):
-    """Adds or replaces columns, each computed from the row as it came in."""
+    """An assign adds or replaces columns, each computed from the row as it came."""
 
     columns: Mapping[str, Expr]
 
@@ -21,18 +21,15 @@ class AssignStep(EachRowStep):
     def traits(self) -> StepTraits:  # noqa: D102 - see Step
         return each_row("assign")
 
-    def reads(self, position: int, there: frozenset[str], needed: frozenset[str]) -> Set[str]:
-        """What the expressions read, and what they leave as it was."""
+    def reads(self, position: int, there: frozenset[str], needed: frozenset[str]) -> Set[str]:  # noqa: D102 - see Step
         del position, there
         computed = {name for each in self.columns.values() for name in each.columns()}
         return (needed - self.columns.keys()) | computed
 
-    def names_before(self, column: str) -> tuple[str | None, ...]:
-        """As here, if it leaves it as it was."""
+    def names_before(self, column: str) -> tuple[str | None, ...]:  # noqa: D102 - see Step
         return (None if column in self.columns else column,)
 
-    def explained(self, steps: Mapping[str, Step]) -> Iterator[str]:
-        """Yield the columns that it makes."""
+    def explained(self, steps: Mapping[str, Step]) -> Iterator[str]:  # noqa: D102 - see Step
         del steps
         for name, expression in self.columns.items():
             yield f"assigns  {name} = {expression}"

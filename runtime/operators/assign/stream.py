@@ -1,4 +1,4 @@
-"""How a stream gets new columns."""
+"""The method `assign` of streams."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Assigning(AnyStream):
 
         Args:
             columns: {column: expression}, for names that Python cannot spell.
-            name: of the step.
+            name: the name of the step.
             named: column=expression.
 
         Raises:
@@ -46,7 +46,7 @@ class Assigning(AnyStream):
         }
         if not expressions:
             raise FlowError(
-                f"step {name!r}: there is nothing to assign; write kmh=col('mps') * 3.6"
+                f"step {name!r}: assign has no columns; write one, such as kmh=col('mps') * 3.6"
             )
         types = {field.name: field.type for field in self.schema}
         types |= {

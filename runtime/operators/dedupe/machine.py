@@ -1,13 +1,13 @@
-"""Of rows that are alike, the first: who has left is known for as long as another may follow.
+"""Only the first of equal rows leaves; it is known while another may follow.
 
 ```
 within 3   key a   1  2     5  8        1 leaves; 2 is like it; 5 is not, and leaves; 8 is like 5
                    ├──────┤ ├──────┤
 ```
 
-Rows in order are like the one of their key that left last, or like none. A late row may be like
-any that has left. It is let go unseen only where somebody may have been forgotten: so no two
-alike ever leave, and in an order that is complete none is missing.
+A row in order can only equal the last of its key that left. A late row may equal any that has
+left. If rows that it may equal have been forgotten, it is dropped unseen: so no two equal rows
+ever leave, and in an order that is complete none is missing.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ from slackwater.runtime.operators.ground.late_rows import Missed
 
 _FEW_ROWS = 16
 _ROUNDS = 3
-"""How many rows of one key that leave with one read are found all at once."""
+"""So many rows of one key that leave with one read are found all at once."""
 
 
 class DedupeMachine(PlainOperator):
     """The machine of a `DedupeStep`.
 
     Args:
-        step: what it looks at.
+        step: the keys, and how far apart equal rows may be.
         most_kept_rows: beyond so many rows known the oldest are forgotten, as far as rows in
-            order do not need them. What these need is looked for once for each eighth more.
+            order do not need them. The search for these runs once for each eighth more.
 
     Attributes:
-        duplicates: rows so far that were like one that had left.
-        let_go: rows so far that were forgotten before the frontier let them, being too many.
+        duplicates: rows so far that equalled a row that had left.
+        let_go: rows so far that were dropped too soon: before the frontier passed, being too many.
     """
 
     STATE = Fields(
@@ -60,18 +60,17 @@ class DedupeMachine(PlainOperator):
         self._step = step
         self._most_kept_rows = most_kept_rows
         self._keys = KeyIndex(len(self._step.on))
-        # Of the rows that have left and are known, in the order in which they left:
+        # The rows that have left and are known, in the order in which they left:
         self._codes, self._times = GrowableArray(np.int64), GrowableArray(np.int64)
         self._newest = GrowableArray(np.int64, fill=START_NS)  # by code: when its newest happened
-        self._by_code: dict[int, list[int]] | None = None  # their times; made for late rows
-        self._horizon_ns = START_NS  # who happened before this is not known any more
+        self._by_code: dict[int, list[int]] | None = None  # times by code; made for late rows
+        self._horizon_ns = START_NS  # rows that happened before this are not known any more
         self._looks_at = self._most_kept_rows  # more rows than this: some are to be forgotten
-        self._tidied = 0  # how many there were when the forgotten ones were last cleared away
+        self._tidied = 0  # how many rows there were when the forgotten ones were last cleared away
         self._missed = Missed(keeps=self._step.keeps_late)
         self.duplicates = self.let_go = 0
 
-    def work(self, released: GateRead, now_ns: int) -> Result:
-        """Take rows, late ones first; return those that are like none that has left."""
+    def work(self, released: GateRead, now_ns: int) -> Result:  # noqa: D102 - see Operator
         del now_ns
         before = self.late_dropped
         late, in_order = released.late[0], released.ports[0]
@@ -80,29 +79,27 @@ class DedupeMachine(PlainOperator):
             self._of_ordered(in_order) if in_order is not None and len(in_order) else None,
         ]
         self._forget(released)
-        found = [batch for batch in leaves if batch is not None]
-        left = concat_batches(found) if found else None
+        batches = [batch for batch in leaves if batch is not None]
+        rows = concat_batches(batches) if batches else None
         dropped = self.late_dropped - before
-        return Result(left, released.frontier_ns, self._missed.take(), dropped)
+        return Result(rows, released.frontier_ns, self._missed.take(), dropped)
 
     def counts(self) -> dict[str, Any]:  # noqa: D102 - see Operator
         return {"duplicates": self.duplicates, "let_go": self.let_go}
 
     @property
-    def late_dropped(self) -> int:
-        """Rows so far that may have been like one that was forgotten."""
+    def late_dropped(self) -> int:  # noqa: D102 - see Operator
         return self._missed.dropped
 
     @property
-    def rows_held(self) -> int:
-        """Rows that have left, of which the times are known."""
+    def rows_held(self) -> int:  # noqa: D102 - see Operator
         return len(self._times)
 
     # -- rows in, rows out --------------------------------------------------------------
 
     def _of_ordered(self, batch: Batch) -> Batch | None:
         if batch.event_time_ns.item(0) - self._step.within_ns < self._horizon_ns:
-            return self._of_late(batch)  # behind the end, say
+            return self._of_late(batch)  # such as rows after the end
         codes, times = self._codes_of(batch), batch.event_time_ns
         newest, within_ns = self._newest.values, self._step.within_ns
         leaves: list[Int64Array] = []
@@ -146,10 +143,10 @@ class DedupeMachine(PlainOperator):
                 leaves.append(place)
         if unknown:
             self._miss(batch.take(np.array(unknown)))
-        duplicates = self.duplicates  # counted above, as those that were missed are not alike
-        left = self._left(batch, codes, np.array(leaves, dtype=np.int64), is_known=True)
+        duplicates = self.duplicates  # counted above, as rows that were missed are no duplicates
+        rows = self._left(batch, codes, np.array(leaves, dtype=np.int64), is_known=True)
         self.duplicates = duplicates
-        return left
+        return rows
 
     def _miss(self, rows: Batch) -> None:
         reach_ns = min(self._horizon_ns, END_NS - self._step.within_ns) + self._step.within_ns
@@ -158,7 +155,7 @@ class DedupeMachine(PlainOperator):
     def _left(
         self, batch: Batch, codes: Int64Array, places: Int64Array, *, is_known: bool = False
     ) -> Batch | None:
-        """Return the rows at these places, and know them from now on."""
+        """Return the rows at these places; they are known from now on."""
         self.duplicates += len(batch) - len(places)
         if not len(places):
             return None
@@ -192,18 +189,18 @@ class DedupeMachine(PlainOperator):
         if is_end or len(self._times) > 2 * self._tidied + 1024:
             self._tidy()
         if len(self._times) > self._looks_at:
-            # It takes time in proportion to all that are known: so not for each read.
+            # Not for each read: its time is proportional to all known rows.
             self._tidy()
             self._let_go(self._before(released.watermark_ns))
             more = len(self._times) + self._most_kept_rows // 8
             self._looks_at = max(more, self._most_kept_rows)
 
     def _before(self, passed_ns: int) -> int:
-        """Return before what time nobody is needed by rows from this time on."""
+        # Rows from this time on need no older row.
         return END_NS if passed_ns == END_NS else max(START_NS, passed_ns - self._step.within_ns)
 
     def _let_go(self, most_ns: int) -> None:
-        """Forget the oldest, down to a little less than the most, as far as that is allowed."""
+        """Forget the oldest rows that may go, until few enough are known."""
         before = len(self._times)
         excess = before - self._most_kept_rows + self._most_kept_rows // 16
         if excess <= 0 or most_ns <= self._horizon_ns:
@@ -214,7 +211,7 @@ class DedupeMachine(PlainOperator):
         self.let_go += before - len(self._times)
 
     def _tidy(self) -> None:
-        """Clear away who is forgotten, and keys that nobody has."""
+        """Clear away forgotten rows, and keys without rows."""
         stays = self._times.values >= self._horizon_ns
         self._codes.replace(self._codes.values[stays])
         self._times.replace(self._times.values[stays])

@@ -1,4 +1,4 @@
-"""What a dedupe is to the flow."""
+"""The step of a dedupe."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from slackwater.runtime.plan.traits import Replica, Role, Sharing, StepTraits
 
 @dataclass(frozen=True, kw_only=True)
 class DedupeStep(GatedStep):
-    """Lets a row go on unless one with equal keys, at most `within` away in event time, has.
+    """A dedupe drops a row if an equal one, at most `within` away, has left.
 
     In the order of the stream: so the first leaves, and the first that is further away again.
     """
@@ -24,9 +24,9 @@ class DedupeStep(GatedStep):
     release: Release
     replicas: int = 1
     replica: Replica | None = None
-    """In a plan: which of several this is; they share by keys."""
+    """In a plan: the number of this replica among several, which share by keys."""
     keeps_late: bool = False
-    """In a plan: whether a `LateStep` takes the rows of which nobody knows any more."""
+    """In a plan: whether a `LateStep` takes the rows that may equal forgotten ones."""
 
     @cached_property
     def traits(self) -> StepTraits:  # noqa: D102 - see Step
@@ -37,23 +37,21 @@ class DedupeStep(GatedStep):
             reach_ns=self.within_ns,
             release=self.release,
             port_keys=(self.on,),
-            kept_by="promise",  # so that a late row finds the row that it is like
+            kept_by="promise",  # so that a late row finds the row that it equals
             misses="the rows that they are like",
             sharing=Sharing(self.replicas, "keys"),
             replica=self.replica,
         )
 
-    def reads(self, position: int, there: frozenset[str], needed: frozenset[str]) -> Set[str]:
-        """The keys, and what is needed behind it."""
+    def reads(self, position: int, there: frozenset[str], needed: frozenset[str]) -> Set[str]:  # noqa: D102 - see Step
         del position, there
         return needed | set(self.on)
 
-    def names_before(self, column: str) -> tuple[str | None, ...]:
-        """As here, if it is a key: rows of other keys are none of its own."""
+    def names_before(self, column: str) -> tuple[str | None, ...]:  # noqa: D102
+        # Rows of other keys do not matter to a row.
         return (column if column in self.on else None,)
 
-    def explained(self, steps: Mapping[str, Step]) -> Iterator[str]:
-        """Yield its keys, and how long they are known."""
+    def explained(self, steps: Mapping[str, Step]) -> Iterator[str]:  # noqa: D102 - see Step
         yield f"on       {', '.join(self.on)}, within {format_ns(self.within_ns)}"
         yield f"gate     {self.release.text}"
         if silent := silent_text(steps, self.inputs):

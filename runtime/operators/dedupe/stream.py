@@ -1,4 +1,4 @@
-"""How rows that are alike are left out of a stream."""
+"""The method `dedupe` of streams."""
 
 from __future__ import annotations
 
@@ -28,30 +28,29 @@ class Deduping(AnyStream):
         replicas: int = 1,
         name: str | None = None,
     ) -> Self:
-        """Keep of rows with equal keys and event times at most `within` apart only the first.
+        """Keep the first of rows with equal keys and close event times.
 
         The first in the order of the stream leaves; the next of its key is the first that is more
-        than `within` behind it. The others count as filtered, and as `duplicates` in the report.
+        than `within` later. The others count as filtered, and as `duplicates` in the report.
 
         Args:
             on: the key columns; nulls are equal to each other.
-            within: how far apart, "5s". So long a key is known, by what all have promised.
-            slack: how long its gate waits; AS_FLOW: as the flow says. With one, a late row leaves
-                if none like it has left.
-            replicas: how many work on it, each on the rows of its keys; see `join`.
-            name: of the step.
+            within: how far apart equal rows are dropped, "5s". A key is known until all sources
+                have promised that no row so close follows.
+            slack: how long its gate waits; AS_FLOW: as the flow says. With a slack, a late row
+                leaves if none like it has left.
+            replicas: the number of replicas, each with the rows of its keys; see `join`.
+            name: the name of the step.
 
         Raises:
-            FlowError: no key, or windows that are corrected would come in.
+            FlowError: no key, or the input has windows that are corrected.
             ColumnError, TypeMismatch: a key is not there, or is neither text nor whole.
             SettingError: `within` is no length of time.
         """
         name = self.flow.name_for("dedupe", name)
         keys = names_of(on)
         if not keys:
-            raise FlowError(
-                f"step {name!r}: rows are alike by their keys; name one, such as on='id'"
-            )
+            raise FlowError(f"step {name!r}: dedupe has no key; name one, such as on='id'")
         checks.key_types(self.schema, keys, step=name)
         replicas, _ = checks.replicas(replicas, "keys", keys=keys, step=name)
         refuse_revised(self.flow, self.name, step=name)

@@ -1,4 +1,4 @@
-"""Keeps the rows where a predicate is true."""
+"""A filter keeps the rows where a predicate is true."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from slackwater.runtime.operators.ground.user_code import evaluated
 
 
 class FilterMachine:
-    """Keeps the rows where the predicate is true.
+    """The filter keeps the rows where the predicate is true.
 
     Attributes:
-        row_tests: the predicate row by row, for whoever has a few rows; None: it has no such form.
+        row_tests: the predicate row by row, for a caller with a few rows; None if there is no such
+            form.
     """
 
     def __init__(self, step: FilterStep) -> None:
@@ -21,11 +22,10 @@ class FilterMachine:
         self.row_tests: RowTests | None = row_tests(step.predicate)
         self._nothing: Batch | None = None  # the batch of no rows, made when first needed
 
-    def apply(self, batch: Batch) -> Batch:
-        """Return the rows that remain, in order."""
+    def apply(self, batch: Batch) -> Batch:  # noqa: D102 - see Stateless
         mask = evaluated(self._predicate, batch, step=self._name)
         rows = mask.nonzero()[0]
-        if len(rows) == 0:  # what most batches come to where few rows pass, and batches are small
+        if len(rows) == 0:  # most batches where few rows pass, and batches are small
             if self._nothing is None:
                 self._nothing = batch.take(rows)
             return self._nothing

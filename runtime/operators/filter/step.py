@@ -1,4 +1,4 @@
-"""What a filter is to the flow."""
+"""The step of a filter."""
 
 from __future__ import annotations
 
@@ -12,22 +12,19 @@ from slackwater.runtime.plan.traits import StepTraits, each_row
 
 @dataclass(frozen=True, kw_only=True)
 class FilterStep(ChoosingStep):
-    """Keeps the rows where the predicate is true; the others are counted as filtered."""
+    """A filter keeps the rows where the predicate is true, and counts the others."""
 
     @cached_property
     def traits(self) -> StepTraits:  # noqa: D102 - see Step
         return each_row("filter")
 
-    def reads(self, position: int, there: frozenset[str], needed: frozenset[str]) -> Set[str]:
-        """What is needed behind it, and what the predicate reads."""
+    def reads(self, position: int, there: frozenset[str], needed: frozenset[str]) -> Set[str]:  # noqa: D102 - see Step
         del position, there
         return needed | self.predicate.columns()
 
-    def names_before(self, column: str) -> tuple[str | None, ...]:
-        """As here."""
+    def names_before(self, column: str) -> tuple[str | None, ...]:  # noqa: D102 - see Step
         return (column,)
 
-    def explained(self, steps: Mapping[str, Step]) -> Iterator[str]:
-        """Yield which rows stay."""
+    def explained(self, steps: Mapping[str, Step]) -> Iterator[str]:  # noqa: D102 - see Step
         del steps
         yield f"keeps    {self.predicate}"

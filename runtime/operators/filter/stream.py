@@ -1,4 +1,4 @@
-"""How a stream is filtered."""
+"""The method `filter` of streams."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ class Filtering(AnyStream):
         """Keep the rows where the predicate is true.
 
         Raises:
-            ColumnError, TypeMismatch: it reads what is not there, or is not true or false.
+            ColumnError, TypeMismatch: the predicate reads a column that is not there, or is neither
+                true nor false.
         """
         name = self.flow.name_for("filter", name)
         checked = checks.predicate(predicate, self.schema, step=name, what="filter")

@@ -1,11 +1,11 @@
-"""`followed_by`: an event, and the next of its key that follows it; as far as clocks can tell.
+"""`followed_by`: an event, and the next of its key that follows it, within clocks' bounds.
 
-| page | what it has |
+| page | contents |
 | --- | --- |
-| `step.py`, `stream.py` | what a user writes, and what it is to the flow |
+| `step.py`, `stream.py` | what a user writes, and the step made of it |
 | `machine.py` | rows in, matches out |
 | `held.py` | the events that wait for others |
-| `before.py` | who came before whom, and who may be the first that follows |
+| `before.py` | which event is before which, and which may be the first that follows |
 """
 
 from slackwater.runtime.operators.followed_by.stream import FollowedBy

@@ -1,18 +1,18 @@
-"""Who came before whom, as far as clocks tell; and who may be the first that follows.
+"""The order of events as far as clocks tell: which may follow first.
 
-An event happened somewhere in [t − bound, t + bound]. One is *surely* before another if its whole
+An event happened somewhere in [t − bound, t + bound]. It is *surely* before another if its whole
 interval is; where both bounds are zero the order of the stream decides.
 
 ```
 first      ├─1─┤                     a  overlaps 1: it may follow it, or not
-then             ├─a─┤  ├─b─┤        b  is surely behind 1
+then             ├─a─┤  ├─b─┤        b  is surely after 1
              ├─c─┤       ├─d─┤ ├─e─┤ d  may be before b: so it may be the first that follows
-                                     e  is surely behind b, which follows 1: not the first
+                                     e  is surely after b, which follows 1: not the first
 ```
 
-So `then` events that may be the first to follow a `first` one are those that are not surely before
-it, and before which none surely follows it. The latter is one number for each `first` event: the
-earliest end of those that surely follow it (`done`).
+A `then` event may be the first to follow a `first` event unless it is surely before that, or
+surely after another that surely follows it. The latter is one number for each `first` event: the
+earliest end of the events that surely follow it (`done`).
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ from slackwater.runtime.operators.ground.arrays import unfold
 
 
 class Moments(NamedTuple):
-    """Points in time, each with a number that tells equal ones apart; shape (events,) both."""
+    """Points in time, each with a number that tells equal points apart; shape (events,) both."""
 
     at_ns: Int64Array
     ties: Int64Array
 
     def take(self, which: Int64Array) -> Moments:
-        """Return those at these places."""
+        """Return the moments at these places."""
         return Moments(self.at_ns.take(which), self.ties.take(which))
 
 
 class Events(NamedTuple):
-    """Some events, in the order of the stream; shape (events,) each.
+    """Events in the order of the stream; shape (events,) each.
 
     Attributes:
-        codes: of their keys.
-        times: event times.
-        bounds: how far those may be off, either way.
+        codes: the codes of their keys.
+        times: their event times.
+        bounds: how far their times may be off, either way.
         turns: their places in the stream.
     """
 
@@ -52,58 +52,58 @@ class Events(NamedTuple):
     turns: Int64Array
 
     def take(self, which: Int64Array) -> Events:
-        """Return those at these places."""
+        """Return the events at these places."""
         return Events(*(column.take(which) for column in self))
 
     @property
     def begins(self) -> Moments:
-        """The earliest that each may have happened at."""
+        """The earliest moment at which each may have happened."""
         ties = np.where(self.bounds == 0, self.turns, START_NS)
         return Moments(self.times - self.bounds, ties)
 
     @property
     def ends(self) -> Moments:
-        """The latest that each may have happened at."""
+        """The latest moment at which each may have happened."""
         ties = np.where(self.bounds == 0, self.turns, END_NS)
         return Moments(self.times + self.bounds, ties)
 
 
 class Followers(NamedTuple):
-    """What may follow what.
+    """Pairs of events of which the second may follow the first.
 
     Attributes:
         firsts: shape (pairs,), places among the first events.
         thens: shape (pairs,), places among the others.
-        is_behind: shape (pairs,), whether the latter surely follows the former.
-        done: of each first event.
+        surely_follows: shape (pairs,), whether the latter surely follows the former.
+        done: `done` of each first event.
     """
 
     firsts: Int64Array
     thens: Int64Array
-    is_behind: BoolArray
+    surely_follows: BoolArray
     done: Moments
 
 
 def not_done(events: int) -> Moments:
-    """Return what `done` is of events that nothing surely follows yet."""
+    """Return `done` of events that nothing surely follows yet."""
     return Moments(np.full(events, END_NS), np.full(events, END_NS))
 
 
 def followers(firsts: Events, thens: Events, done: Moments, *, most_ns: int) -> Followers:
-    """Return the pairs of which the second may be the first event that follows the first.
+    """Return pairs of which the second may be the first event that follows the first.
 
-    Of one key; whatever their distance. An event is none's own follower.
+    The events of a pair are of one key, at any distance. No event follows itself.
 
     Args:
         firsts: events that may begin.
         thens: events that may follow: all of these keys, but those that `done` knows of.
-        done: of each of `firsts`, by events that came before these.
-        most_ns: of all bounds.
+        done: `done` of each of `firsts`, by events that came before these.
+        most_ns: the most of all bounds.
 
-    Source: [thesis] §3.2.3.2, Pseudocode 3.1. Differs: there the first that follows is that of the
-        clocks, and those that may be it instead are lost.
+    Source: [thesis] §3.2.3.2, Pseudocode 3.1. Differs: there the first that follows is the first by
+        the clocks, and the others that may be first are lost.
     """
-    least = Moments(  # what ends behind a begin begins no earlier than this
+    least = Moments(  # an event that ends after a begin begins no earlier than this
         firsts.times - firsts.bounds - 2 * most_ns, np.full(len(firsts.times), START_NS)
     )
     distinct, (begin, end, until, start, their_begin, their_end) = _ranked(
@@ -113,24 +113,24 @@ def followers(firsts: Events, thens: Events, done: Moments, *, most_ns: int) -> 
     own, order = firsts.codes * size, (thens.codes * size + their_begin).argsort(kind="stable")
     theirs = thens.codes.take(order) * size
     begins = theirs + their_begin.take(order)
-    # Of each and of all of its key that begin later: the earliest end.
+    # The earliest end of each event and of all of its key that begin later.
     earliest = np.minimum.accumulate((theirs + their_end.take(order))[::-1])[::-1]
-    behind = begins.searchsorted(own + end, "right")
-    some = np.flatnonzero(behind < len(begins))
-    some = some[theirs.take(behind.take(some)) == own.take(some)]
-    until[some] = np.minimum(until.take(some), earliest.take(behind.take(some)) - own.take(some))
+    after = begins.searchsorted(own + end, "right")
+    some = np.flatnonzero(after < len(begins))
+    some = some[theirs.take(after.take(some)) == own.take(some)]
+    until[some] = np.minimum(until.take(some), earliest.take(after.take(some)) - own.take(some))
     at = begins.searchsorted(own + start)
     pairs, places = unfold(at, np.maximum(begins.searchsorted(own + until, "right") - at, 0))
     found = order.take(places)
     may_follow = their_end.take(found) >= begin.take(pairs)
     may_follow &= thens.turns.take(found) != firsts.turns.take(pairs)
     pairs, found = pairs[may_follow], found[may_follow]
-    is_behind = their_begin.take(found) > end.take(pairs)
-    return Followers(pairs, found, is_behind, distinct.take(until))
+    surely_follows = their_begin.take(found) > end.take(pairs)
+    return Followers(pairs, found, surely_follows, distinct.take(until))
 
 
 def _ranked(*groups: Moments) -> tuple[Moments, list[Int64Array]]:
-    """Return all moments there are, in order, and of each group the place of each in them."""
+    """Return all moments in order, and the places of each group's moments among them."""
     at_ns = np.concatenate([one.at_ns for one in groups])
     ties = np.concatenate([one.ties for one in groups])
     order = np.lexsort((ties, at_ns))

@@ -1,4 +1,4 @@
-"""The events that wait: those that may begin a match, and those that may be behind one to come."""
+"""Events wait if they may begin a match, or end one to come."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ class Held:
     """Rows in the order of the stream, with what is known of each.
 
     Attributes:
-        rows: with the columns that matches need; None: none has come yet.
-        events: of each: key, time, bound, place in the stream.
+        rows: with the columns that matches need; None: no row has come yet.
+        events: the key, time, bound and place in the stream of each.
         may_begin: shape (rows,): whether it matches `first`.
         may_follow: shape (rows,): whether it matches `then`.
-        done: of each: the earliest end of those that surely follow it.
+        done: the earliest end of the events that surely follow each.
     """
 
     STATE = Fields("rows", "events", "may_begin", "may_follow", "done")
@@ -35,7 +35,7 @@ class Held:
     def append(
         self, rows: Batch, events: Events, may_begin: BoolArray, may_follow: BoolArray
     ) -> None:
-        """Take events that come behind all others in the stream."""
+        """Add events that come after all others in the stream."""
         self.rows = rows if self.rows is None else concat_batches([self.rows, rows])
         both = zip(self.events, events, strict=True)
         self.events = Events(*(np.concatenate(pair) for pair in both))
@@ -45,11 +45,11 @@ class Held:
         self.done = Moments(*(np.concatenate(pair) for pair in done))
 
     def forget(self, passed_ns: int, *, within_ns: int, most_ns: int) -> None:
-        """Let go of what can be in no match with events that happen, by their clocks, from now on.
+        """Forget events that can match no event from now on, by their clocks.
 
         Args:
-            passed_ns: none that follows is older by its clock.
-            within_ns: how far apart a match may be.
+            passed_ns: no event that follows is older by its clock.
+            within_ns: how far apart the events of a match may be.
             most_ns: how far clocks may be off.
         """
         if self.rows is None or passed_ns == START_NS:
@@ -70,10 +70,10 @@ class Held:
         self.may_begin, self.may_follow = self.may_begin[which], self.may_follow[which]
 
     def clear(self) -> None:
-        """Let go of all."""
+        """Forget all."""
         if self.rows is not None:
             self._keep(np.empty(0, dtype=np.int64))
 
     def recode(self, moved: Int64Array) -> None:
-        """Give each key its new code; `moved` has it for each old one."""
+        """Give each key its new code; `moved` has it by old code."""
         self.events = self.events._replace(codes=moved.take(self.events.codes))

@@ -1,14 +1,14 @@
-"""An event, and the first of its key that follows it: rows in the order of the stream, matches out.
+"""Rows in stream order become pairs of an event and its first follower.
 
 ```
-within 9   first   1        5           every `first` with the first `then` behind it:
+within 9   first   1        5           every `first` with the first `then` after it:
            then          4        8     (1, 4)  (5, 8)
 drift ±1                                4 and 5 may be the other way round: (5, 4) too, uncertain;
                                         (1, 8) not: 4 surely follows 1, and is surely before 8
 ```
 
-A match leaves when the later of its rows, by their clocks, comes: what may keep another from being
-the first has come before that. So how rows were cut into reads cannot show.
+A match leaves when the later of its rows, by their clocks, comes: any event that may keep another
+from being the first has come before that. So the cuts of reads cannot show.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ class FollowedByMachine(PlainOperator):
     A late row is not looked at: it is counted in `late_dropped`. Event and stimulus time of a match
     are the later ones of its rows; matches leave by their later row, then by the other one.
 
-    Costs: what has come with a read is looked for among the events that wait, of its keys.
+    Costs: each row of a read is searched for among the waiting events of its key.
 
     Args:
-        step: what it does.
+        step: the two predicates, and how far apart the events of a match may be.
         most_kept_rows: events that may wait, at most.
 
     Attributes:
@@ -87,10 +87,10 @@ class FollowedByMachine(PlainOperator):
             self._miss(late)
         if in_order is not None and len(in_order):
             in_order = self._on_time(in_order)
-        made = None
+        matches = None
         if in_order is not None and len(in_order):
             self._passed_ns = max(self._passed_ns, in_order.event_time_ns.item(-1))
-            made = self._matched(in_order)
+            matches = self._matched(in_order)
         self._passed_ns = max(self._passed_ns, released.watermark_ns)
         self._forget()
         if len(self._held) > self._most_kept_rows:
@@ -101,23 +101,21 @@ class FollowedByMachine(PlainOperator):
                 "limits=sw.Limits(most_kept_rows=…)"
             )
         dropped = self.late_dropped - before
-        return Result(made, released.frontier_ns, self._missed.take(), dropped)
+        return Result(matches, released.frontier_ns, self._missed.take(), dropped)
 
     def counts(self) -> dict[str, Any]:  # noqa: D102 - see Operator
         return self._drift.counts(self.bounds_cut)
 
     @property
-    def late_dropped(self) -> int:
-        """Rows so far that came after what was released in order."""
+    def late_dropped(self) -> int:  # noqa: D102 - see Operator
         return self._missed.dropped
 
     @property
-    def rows_held(self) -> int:
-        """Events that may be in a match with one to come."""
+    def rows_held(self) -> int:  # noqa: D102 - see Operator
         return len(self._held)
 
     def _on_time(self, batch: Batch) -> Batch:
-        """Return the rows that are not behind the end, say."""
+        """Return the rows that come before the end of the stream."""
         if batch.event_time_ns.item(0) >= self._passed_ns:
             return batch
         is_late = batch.event_time_ns < self._passed_ns
@@ -155,28 +153,28 @@ class FollowedByMachine(PlainOperator):
         return np.asarray(evaluated(predicate, batch, step=self._step.name), dtype=np.bool_)
 
     def _found(self, before: int) -> Batch | None:
-        """Return the matches of which at least one row has the place `before` or a later one."""
+        """Return the matches with at least one row whose place is `before` or later."""
         held = self._held
         firsts = self._of_keys_that_came(held.may_begin, held.may_follow, before)
         thens = self._of_keys_that_came(held.may_follow, held.may_begin, before)
         if not len(firsts) or not len(thens):
             return None
-        found = followers(
+        pairs = followers(
             held.events.take(firsts),
             held.events.take(thens),
             held.done.take(firsts),
             most_ns=self._drift.most_ns,
         )
-        held.done.at_ns[firsts], held.done.ties[firsts] = found.done
-        return self._left(firsts.take(found.firsts), thens.take(found.thens), found, before)
+        held.done.at_ns[firsts], held.done.ties[firsts] = pairs.done
+        return self._left(firsts.take(pairs.firsts), thens.take(pairs.thens), pairs, before)
 
     def _of_keys_that_came(self, these: BoolArray, others: BoolArray, before: int) -> Int64Array:
-        """Return the places of these: those that came now, and older ones if others of theirs did.
+        """Return places of new rows, and of older rows with new partners of their key.
 
         Args:
-            these: shape (held,), which it is about.
-            others: shape (held,), those that make matches with them.
-            before: what came now has this place or a later one.
+            these: shape (held,), the rows that are wanted.
+            others: shape (held,), the rows that make matches with them.
+            before: new rows have this place or a later one.
         """
         codes = self._held.events.codes
         came = np.zeros(max(1, len(self._keys)), dtype=np.bool_)
@@ -192,8 +190,8 @@ class FollowedByMachine(PlainOperator):
 
         Args:
             firsts: shape (pairs,), places among the events held.
-            thens: likewise.
-            found: of each pair whether the second surely follows.
+            thens: shape (pairs,), places among the events held.
+            found: whether the second of each pair surely follows.
             before: pairs of older events have left already, or never will.
         """
         events, within_ns = self._held.events, self._step.within_ns
@@ -207,7 +205,7 @@ class FollowedByMachine(PlainOperator):
             np.lexsort((firsts.take(leaves), thens.take(leaves), later.take(leaves)))
         )
         firsts, thens = firsts.take(leaves), thens.take(leaves)
-        certain = found.is_behind.take(leaves)
+        certain = found.surely_follows.take(leaves)
         certain &= (apart_ns + off_ns).take(leaves) <= within_ns
         rows = self._held.rows
         assert rows is not None

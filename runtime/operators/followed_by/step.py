@@ -1,4 +1,4 @@
-"""What a pattern of two events is to the flow."""
+"""The step of a pattern of two events."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from slackwater.runtime.plan.step import GatedStep, Step
 from slackwater.runtime.plan.traits import Replica, Role, Sharing, StepTraits
 
 FIRST, THEN = 0, 1
-"""Which event of a match."""
+"""The events of a match."""
 PREFIXES = ("first_", "then_")
-"""Of their columns, keys apart."""
+"""Prefixes of their columns, without the keys."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class FollowedByStep(GatedStep):
-    """Every event that is `first`, with the first one behind it of its key that is `then`.
+    """Every event that is `first` leaves with the next of its key that is `then`.
 
     They are at most `within` apart. The row that leaves has the keys, the columns of both with
     their prefixes, and with drift `certain`: whether the one follows the other, and within that
@@ -38,7 +38,7 @@ class FollowedByStep(GatedStep):
     drift: Drift | None = None
     replicas: int = 1
     replica: Replica | None = None
-    """In a plan: which of several this is; they share by keys."""
+    """In a plan: the number of this replica among several, which share by keys."""
     keeps_late: bool = False
     """In a plan: whether a `LateStep` takes the rows that came too late."""
 
@@ -47,7 +47,7 @@ class FollowedByStep(GatedStep):
         return StepTraits(
             kind="followed_by",
             role=Role.AFTER_GATE,
-            # As long as another may follow, and as clocks make that longer.
+            # Rows wait as long as another may follow, which clocks make longer.
             reach_ns=self.within_ns + (2 * self.drift.most_ns if self.drift else 0),
             release=self.release,
             port_keys=(self.keys,),
@@ -60,7 +60,7 @@ class FollowedByStep(GatedStep):
 
     @property
     def names(self) -> Mapping[str, tuple[int, str]]:
-        """{column that leaves: (which event's, name it came under)}, keys apart."""
+        """{column that leaves: (which event's, name it came under)}, without the keys."""
         return {
             field.name: (which, field.name.removeprefix(prefix))
             for field in self.schema
@@ -69,24 +69,21 @@ class FollowedByStep(GatedStep):
             if field.name.startswith(prefix)
         }
 
-    def reads(self, position: int, there: frozenset[str], needed: frozenset[str]) -> Set[str]:
-        """The keys, what tells which event a row is, bounds, and what is needed of either."""
+    def reads(self, position: int, there: frozenset[str], needed: frozenset[str]) -> Set[str]:  # noqa: D102 - see Step
         del position, there
         came = {old for name, (_, old) in self.names.items() if name in needed}
         bounds = self.drift.columns if self.drift else frozenset()
         return came | set(self.keys) | self.first.columns() | self.then.columns() | bounds
 
-    def names_before(self, column: str) -> tuple[str | None, ...]:
-        """As here, if it is a key: the rows of a key make its matches."""
+    def names_before(self, column: str) -> tuple[str | None, ...]:  # noqa: D102
+        # The rows of a key make its matches.
         return (column if column in self.keys else None,)
 
-    def pruned(self, needed: frozenset[str], *, keeps_late: bool) -> FollowedByStep:
-        """Return it without columns that nobody needs."""
+    def pruned(self, needed: frozenset[str], *, keeps_late: bool) -> FollowedByStep:  # noqa: D102 - see Step
         schema = pa.schema([field for field in self.schema if field.name in needed])
         return replace(self, schema=schema, keeps_late=keeps_late)
 
-    def explained(self, steps: Mapping[str, Step]) -> Iterator[str]:
-        """Yield its keys, what is to follow what, and how soon."""
+    def explained(self, steps: Mapping[str, Step]) -> Iterator[str]:  # noqa: D102 - see Step
         del steps
         yield f"by       {', '.join(self.keys) or 'nothing: all rows together'}"
         yield f"first    {self.first}"

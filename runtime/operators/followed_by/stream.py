@@ -1,4 +1,4 @@
-"""How a stream is searched for an event that follows another."""
+"""The method `followed_by` of streams."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ class FollowedBy(AnyStream):
         replicas: int = 1,
         name: str | None = None,
     ) -> Self:
-        """Pair every event that is `first` with the first one behind it that is `then`.
+        """Pair every event that is `first` with the next one that is `then`.
 
-        Of equal keys. A `then` event may end several matches, and a row may be both: then it
+        Both have equal keys. A `then` event may end several matches, and a row may be both: then it
         ends one and begins another. In the order of the stream, which for events of one time is
         that of the gate. A match leaves with the keys, and the columns of both events as `first_…`
         and `then_…`; its event time is the later one's.
@@ -51,27 +51,27 @@ class FollowedBy(AnyStream):
         be off. Then every event leaves that may be the first that follows, with a column `certain`:
         whether it follows, and `within` that time, whatever clocks were off by. So no match is
         lost; of `then` events that are close to each other several may leave, certain or not,
-        where clocks do not tell which was the first. Those that are not certain are marked
-        `uncertain`, too, and sinks count them. Source: [thesis] §3.2.3.2, Pseudocode 3.1.
+        where clocks do not tell which was the first. Matches that are not certain are also marked
+        `uncertain`, and sinks count them. Source: [thesis] §3.2.3.2, Pseudocode 3.1.
 
         Args:
-            first: what begins a match: an expression that is true or false for each row.
-            then: what ends it.
-            within: how far behind it that may be, "5s".
+            first: an expression that is true for events that begin a match.
+            then: an expression that is true for events that end a match.
+            within: how much later the second event may be, "5s".
             by: the key columns; none: all rows together. Null keys equal nothing.
             drift: how far an event's time may be off, either way: "5ms", or the name of a column
                 with each event's own bound in whole nanoseconds (see `clock_bound`). At most half
                 of `within`.
             slack: how long its gate waits; AS_FLOW: as the flow says. A row that comes late is in
                 no match: it is counted, and `.late()` has it.
-            replicas: how many work on it, each on the rows of its keys; see `join`.
-            name: of the step.
+            replicas: the number of replicas, each with the rows of its keys; see `join`.
+            name: the name of the step.
 
         Raises:
             TypeMismatch: `first` or `then` is no predicate; a key is a float.
             ColumnError: a column is not there.
             SettingError: `within` or `drift` is no length, or `drift` too long.
-            FlowError: windows that are corrected would come in.
+            FlowError: the input has windows that are corrected.
         """
         name = self._step_name("followed_by", name)
         keys = names_of(by)
@@ -103,7 +103,7 @@ class FollowedBy(AnyStream):
 def _matched_schema(
     schema: pa.Schema, keys: Sequence[str], drift: Drift | None, *, step: str
 ) -> pa.Schema:
-    """Return the columns that leave: keys, then those of both events, and whether it is certain.
+    """Return the columns that leave: keys, both events' columns, with drift `certain`.
 
     Raises:
         DuplicateName: two would leave under one name.

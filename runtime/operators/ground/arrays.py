@@ -17,8 +17,8 @@ class GrowableArray:
     It packs itself: its room for more values is not saved.
 
     Args:
-        dtype: of the values.
-        fill: what new places hold where `extend` does not say.
+        dtype: the type of the values.
+        fill: the value of new places, where `extend` gives none.
     """
 
     def __init__(self, dtype: npt.DTypeLike, *, fill: Any = 0) -> None:
@@ -64,7 +64,7 @@ class GrowableArray:
 
 
 def starts_of_runs(values: Int64Array) -> Int64Array:
-    """Return where runs of equal values begin, shape (runs,); of none, nothing."""
+    """Return where runs of equal values begin, shape (runs,); empty if there are no values."""
     if not len(values):
         return np.empty(0, dtype=np.int64)
     if values[0] == values[-1] and bool((values == values[0]).all()):
@@ -89,7 +89,7 @@ def unfold(starts: Int64Array, counts: Int64Array) -> tuple[Int64Array, Int64Arr
 
 
 def slices_of_weight(weights: Int64Array, limit: int) -> Iterator[slice]:
-    """Yield slices that cover the weights in order, each of one place or of at most `limit`."""
+    """Yield slices over the weights, each of one place or of at most `limit`."""
     totals = weights.cumsum()
     start, done = 0, 0
     while start < len(weights):

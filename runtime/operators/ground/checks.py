@@ -1,6 +1,7 @@
-"""What a step may be, given the columns that reach it: checked on the call that makes it.
+"""Checks of a step's arguments, given the columns of its inputs.
 
-Each check names the step and the column, says the rule, and returns what is right.
+They run on the call that makes the step. Each names the step and the column, says the rule, and
+returns the checked value.
 """
 
 from __future__ import annotations
@@ -25,17 +26,17 @@ from slackwater.runtime.model.type_names import arrow_type
 from slackwater.runtime.plan.traits import Share
 
 MOST_REPLICAS = 1024
-"""Of one step; a plan has a stage and a channel from each of its writers for every one."""
+"""The most replicas of a step: a plan has a stage and a channel from each writer for each."""
 
 Declared: TypeAlias = Mapping[str, str | pa.DataType] | pa.Schema
-"""What a user's function returns: {column: type, or its name}."""
+"""The columns that a user's function returns: {column: type, or its name}."""
 
 
 def expression(value: Any, *, step: str, what: str) -> Expr:
-    """Return an expression, or a literal made one.
+    """Return an expression; a literal becomes one.
 
     Raises:
-        TypeMismatch: neither, such as a function.
+        TypeMismatch: it is neither, such as a function.
     """
     if isinstance(value, Expr):
         return value
@@ -73,6 +74,7 @@ def column_type(schema: pa.Schema, column: str, *, step: str) -> pa.DataType:
 
     Raises:
         ColumnError: it is not there; names the nearest.
+        TypeMismatch: it is no text.
     """
     if not isinstance(column, str):
         raise TypeMismatch(f"step {step!r}: {column!r} is not a column's name; write it as text")
@@ -149,11 +151,11 @@ def declared_schema(columns: Declared, *, step: str) -> pa.Schema:
 
 
 def replicas(count: Any, share: Any, *, keys: Sequence[str], step: str) -> tuple[int, Share]:
-    """Return how many replicas a step has, and what each of them gets.
+    """Return a step's number of replicas, and the share of each.
 
     Raises:
         SettingError: not a whole number, 1 to `MOST_REPLICAS`; or neither "keys" nor "all".
-        FlowError: its rows cannot be shared so.
+        FlowError: a step without keys cannot share its rows by keys.
     """
     if not isinstance(count, int) or isinstance(count, bool) or count < 1:
         raise SettingError(f"step {step!r}: replicas={count!r} must be a whole number, 1 or more")
@@ -189,7 +191,7 @@ def together(
 
 
 def function(given: Any, *, step: str) -> None:
-    """Check that it can be called.
+    """Check that an argument can be called.
 
     Raises:
         TypeMismatch: it cannot.
@@ -201,5 +203,5 @@ def function(given: Any, *, step: str) -> None:
 
 
 def is_whole(kind: pa.DataType) -> bool:
-    """Whether it is the type of whole numbers."""
+    """Whether a type has whole numbers."""
     return bool(pa.types.is_integer(kind))

@@ -1,7 +1,7 @@
-"""Values to dense codes 0, 1, 2 … in order of first appearance: one column's worth.
+"""Values of a column become dense codes, in order of first appearance.
 
-Whole numbers in a small range go through a table (about 2 ns a row), all others through
-Arrow's dictionary encoding and a Python dict over what is distinct in the batch.
+Whole numbers in a small range use a table (about 2 ns a row), all others Arrow's dictionary
+encoding and a Python dict over the distinct values of the batch.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from slackwater.runtime.operators.ground.arrays import GrowableArray
 _TABLE_SPAN = 1 << 20
 """A table may always be this long (8 MB); beyond, only if at least a quarter of it is used."""
 _HEAD_ROWS, _HEADS = 1_024, 8
-"""Of values that are new so many are looked at first, at least, and as many-th a part."""
+"""Of new values at least so many are looked at first, and at least such a part."""
 
 
 class HashCodes:
     """Codes for any Arrow values, nulls included. Never forgets; its owner starts a new one.
 
     Args:
-        values: distinct ones to begin with, coded in their order.
+        values: distinct values to begin with, coded in their order.
     """
 
     STATE = Fields("values")
@@ -36,24 +36,24 @@ class HashCodes:
         self.after_restore()
 
     def after_restore(self) -> None:
-        """Make what codes are looked up in."""
+        """Make the dict that finds codes."""
         self._code: dict[Hashable, int] = {v: code for code, v in enumerate(self.values)}
 
     def __len__(self) -> int:
         return len(self.values)
 
     def codes(self, values: pa.Array) -> Int64Array:
-        """Return the code of each value, new ones for values not seen yet."""
+        """Return the code of each value; values not seen yet get new codes."""
         encoded = values.dictionary_encode(null_encoding="encode")
         known = self._code
         distinct = encoded.dictionary.to_pylist()
         codes = np.array([known.setdefault(value, len(known)) for value in distinct], np.int64)
         if len(known) > len(self.values):
-            # Arrow lists what is distinct in order of first appearance, so new codes ascend.
+            # Arrow lists distinct values in order of first appearance, so new codes ascend.
             size = len(self.values)
             self.values += [distinct[at] for at in np.flatnonzero(codes >= size).tolist()]
-        found: Int64Array = codes.take(encoded.indices.to_numpy())
-        return found
+        row_codes: Int64Array = codes.take(encoded.indices.to_numpy())
+        return row_codes
 
     def find(self, values: Sequence[Hashable]) -> Int64Array:
         """Return the code of each value, −1 for values not seen yet; shape (values,)."""
@@ -84,7 +84,7 @@ class IntCodes:
         return self._values.values
 
     def codes(self, values: Int64Array) -> Int64Array:
-        """Return the code of each value, new ones for values not seen yet; shape (rows,)."""
+        """Return the code of each value, shape (rows,); values not seen yet get new codes."""
         if not len(values):
             return np.empty(0, dtype=np.int64)
         if self._hash is not None:
@@ -101,12 +101,12 @@ class IntCodes:
     def codes_from(self, first: int, offsets: Int64Array, *, span: int) -> Int64Array:
         """Return the codes of the values first + offset, as `codes` does, shape (rows,).
 
-        Quicker for many rows: what is looked at is a small part of the table.
+        Quicker for many rows: only a small part of the table is looked at.
 
         Args:
             first: the least value that there may be.
             offsets: shape (rows,), from 0 to span − 1.
-            span: how many values there may be.
+            span: the number of values that there may be.
         """
         last = first + span - 1
         is_covered = self._base < first and last - self._base < len(self._table) - 1
@@ -118,7 +118,7 @@ class IntCodes:
         return self._codes_in(self._table[start : start + span], offsets, first)
 
     def _codes_in(self, table: Int64Array, places: Int64Array, base: int) -> Int64Array:
-        """Return the codes at these places of a part of the table; `base` is its first value."""
+        """Return codes at places of a part of the table; `base` is its first value."""
         codes = table.take(places, mode="clip")
         unknown = (codes < 0).nonzero()[0]
         if len(unknown) == len(places):
@@ -133,16 +133,16 @@ class IntCodes:
     def _enter_all(self, table: Int64Array, places: Int64Array, base: int) -> None:
         """Give codes to the distinct values among these places, in their order; none has one.
 
-        Where values come again and again, as keys do, most are among the first few.
+        Where values repeat, as keys do, most are among the first few.
         """
         head = max(_HEAD_ROWS, len(places) // _HEADS)
-        if len(table) <= len(places):  # the table tells
+        if len(table) <= len(places):  # the table shows which are new
             head = len(places)
         while len(places) > 2 * head:
             entered = self._enter(table, places[:head], base)
             places = places[head:]
             places = places.take((table.take(places, mode="clip") < 0).nonzero()[0])
-            if 2 * entered > head:  # these do not come again
+            if 2 * entered > head:  # these values hardly repeat
                 break
         self._enter(table, places, base)
 
@@ -176,14 +176,13 @@ class IntCodes:
         self._clear()
         self.codes(values)
 
-    def after_restore(self) -> None:
-        """Make what codes are looked up in."""
+    def after_restore(self) -> None:  # noqa: D102
         self.replace(self.values)
 
     def _enter(self, table: Int64Array, places: Int64Array, base: int) -> int:
-        """Give codes to the distinct values among these places; none has one yet.
+        """Give codes to the distinct values among these places, without codes so far.
 
-        Return how many there are.
+        Return their number.
         """
         marks = np.arange(-2, -2 - len(places), -1)
         table[places[::-1]] = marks[::-1]  # of equal places, the first one's mark stays
@@ -205,7 +204,7 @@ class IntCodes:
         return codes
 
     def _cover(self, values: Int64Array) -> None:
-        """Make the table reach these values, with room to grow; or give it up."""
+        """Extend the table to these values, with room to grow; or give it up."""
         known = self.values
         low, high = int(values.min()), int(values.max())
         is_downward = False
@@ -213,7 +212,7 @@ class IntCodes:
             is_downward = low < int(known.min())
             low, high = min(low, int(known.min())), max(high, int(known.max()))
         span = high - low + 1
-        lowest = -(2**63) + 1  # there must be a place before that of the lowest value
+        lowest = -(2**63) + 1  # the lowest value needs a place before its own
         if span > max(_TABLE_SPAN, 4 * (len(known) + len(values))) or low < lowest:
             self._hash = HashCodes(known.tolist())
             self._table = np.full(2, -1, dtype=np.int64)

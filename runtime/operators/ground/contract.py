@@ -1,4 +1,4 @@
-"""What every operator promises. What a gate hands it is `GateRead`, in the model."""
+"""The contract of every operator; `GateRead`, in the model, is its input."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ class Entry:
     """An operator, as it is registered (`runtime/operators/registry.py`).
 
     Attributes:
-        step: what it is to the flow.
-        machine: of a step that looks at each row alone, makes its `Stateless`; of others, with
+        step: its step of a flow.
+        machine: makes its `Stateless`, if the step looks at each row alone; else, with
             `most_kept_rows=` (see Limits), its `Operator`.
     """
 
@@ -31,16 +31,16 @@ class Result(NamedTuple):
     """Result of one read.
 
     Attributes:
-        rows: that leave, in event-time order; None if none does.
-        promise_ns: what may be promised downstream from now on.
+        rows: rows that leave, in event-time order; None if none leaves.
+        promise_ns: the promise to downstream from now on.
         late: rows that could not count in full, if a step takes them.
         late_dropped: rows of the read that came too late to count in any result of theirs.
         compared: pairs that a join compared; of a pattern that sheds, see `Overload.kept`.
-        passed_over: rows that were not looked at; None: the operator looks at all.
+        passed_over: rows that were not looked at; None if the operator looks at all.
         waited_ns: longest wait, by the clock, of the windows that closed; 0 if it is not known.
-        due_ns: when the operator has something to do by the clock; None: at no time that is
-            known. It is called then, if nothing else has been, with a read without rows. Nothing
-            is due after the end. Only one whose traits have `uses_clock` gives a time.
+        due_ns: when the operator has work by the clock; None if no such time is known. It is called
+            then, if not before, with a read without rows. Nothing is due after the end. Only an
+            operator whose traits have `uses_clock` gives a time.
     """
 
     rows: Batch | None
@@ -54,12 +54,12 @@ class Result(NamedTuple):
 
 
 class Operator(Protocol):
-    """One machine between a gate and the stages downstream. Deterministic; no I/O, no clock.
+    """An operator is a machine between a gate and the stages downstream.
 
-    Contract (`slackwater/testing.py` tries it): any cut of the same released order into
-    reads gives the same rows in the same order, to the bit; save and restore change
-    nothing; `rows_held` is zero after the end. One whose traits have `uses_clock` may use
-    `now_ns`; all others ignore it.
+    It is deterministic, without I/O or a clock of its own. Contract (`slackwater/testing.py` tries
+    it): any cut of the same released order into reads gives the same rows in the same order, to the
+    bit; save and restore change nothing; `rows_held` is zero after the end. An operator whose
+    traits have `uses_clock` may use `now_ns`; all others ignore it.
 
     Attributes:
         STATE: fields that are saved, see `runtime/model/state.py`.
@@ -68,9 +68,9 @@ class Operator(Protocol):
     STATE: Fields
 
     def work(self, released: GateRead, now_ns: int) -> Result:
-        """Take what a gate released; return what this gives.
+        """Take what a gate released; return the result of it.
 
-        One that `passes_on` returns each row with the read that has it, or never.
+        An operator that `passes_on` returns each row with the read that has it, or never.
 
         The stimulus time of each row is the latest of its lineage; for a window, of its
         rows and of the watermark that closed it. Source: [mace] Def. 2, NOTES.
@@ -78,11 +78,11 @@ class Operator(Protocol):
         ...
 
     def charge(self, took_ns: int, idle_ns: int) -> None:
-        """Note how long the last slice took, and how long the slot has been idle so far."""
+        """Note how long the last slice took, and the slot's idle time so far."""
         ...
 
     def reckon_with(self, rest_ns: int) -> None:
-        """Note what an event still takes downstream: command `Shed`, to one that sheds."""
+        """Note how long an event takes downstream: command `Shed`, to an operator that sheds."""
         ...
 
     @property
@@ -101,7 +101,7 @@ class Operator(Protocol):
 
 
 class PlainOperator:
-    """Defaults of an operator that counts nothing of its own, and does not shed."""
+    """Defaults of an operator that has no counts, and does not shed."""
 
     def charge(self, took_ns: int, idle_ns: int) -> None:
         """Ignore it."""
@@ -109,17 +109,16 @@ class PlainOperator:
     def reckon_with(self, rest_ns: int) -> None:
         """Ignore it."""
 
-    def counts(self) -> dict[str, Any]:
-        """Return no counts."""
+    def counts(self) -> dict[str, Any]:  # noqa: D102 - see Operator
         return {}
 
 
 class Stateless(Protocol):
-    """A step that looks at each row alone: filter, assign, select, map."""
+    """The machine of a step that looks at each row alone: filter, assign, select, map."""
 
     @property
     def row_tests(self) -> RowTests | None:
-        """Tests of a filter that a source can make row by row; None: it has none."""
+        """Tests of a filter that a source can make row by row; None without."""
         ...
 
     def apply(self, batch: Batch) -> Batch:

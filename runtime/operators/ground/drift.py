@@ -1,12 +1,12 @@
-"""How far clocks may be off, as an operator is told: `drift=`; and what that means for its rows.
+"""`drift=` tells an operator how far event times may be off.
 
 ```
 true time      somewhere in  [t − bound, t + bound]       bound: half of T_a, [thesis] Eq. 3.16
 ```
 
 A source's clock is known up to half of the round trip that measured it ([thesis] Eq. 3.14). One
-length stands for all events, or a column has each event's own. A window that is moved by ∓bound
-has the rows whose times are moved by ±bound: so what allows for clocks moves rows, not windows.
+length is the bound of all events, or a column has each event's own. A window that is moved by
+∓bound has the rows whose times are moved by ±bound: so operators move rows, not windows.
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ from slackwater.runtime.operators.ground.checks import column_type, is_whole
 from slackwater.runtime.operators.ground.user_code import row_of
 
 BOUNDS_CUT = "bounds_cut"
-"""What a machine counts: rows whose own bound was more than the most, which then stood for it."""
+"""The count of rows whose own bound was more than the most, and was cut to it."""
 CERTAIN = "certain"
 """The column of a pair that allows for clocks."""
 
 
 @dataclass(frozen=True)
 class Drift:
-    """How far an event's time may be off, either way.
+    """A bound says how far an event's time may be off, either way.
 
     Attributes:
-        most_ns: at most so far; of every event, where there is no column.
-        column: has each event's own bound, as whole numbers.
-        unit_ns: of those.
+        most_ns: the most of all bounds; without a column, the bound of every event.
+        column: the column with each event's own bound, as whole numbers; None: all have one bound.
+        unit_ns: the unit of the column.
     """
 
     most_ns: int
@@ -53,22 +53,21 @@ class Drift:
 
     @property
     def columns(self) -> frozenset[str]:
-        """What it reads."""
+        """The columns that the bound is read of."""
         return frozenset() if self.column is None else frozenset({self.column})
 
     def counts(self, bounds_cut: int) -> dict[str, int]:
-        """Return what a machine with drift counts: bounds, where rows have their own."""
+        """Return the counts of a machine with drift: bounds cut, where rows have their own."""
         return {} if self.column is None else {BOUNDS_CUT: bounds_cut}
 
     @property
-    def text(self) -> str:
-        """As `explain` prints it."""
+    def text(self) -> str:  # noqa: D102
         if self.column is None:
             return f"± {format_ns(self.most_ns)}"
         return f"± {self.column}, at most {format_ns(self.most_ns)}"
 
     def bounds_ns(self, batch: Batch, *, step: str) -> tuple[Int64Array, int]:
-        """Return the bound of each row, shape (rows,), and how many were cut to the most.
+        """Return the bound of each row, shape (rows,), and the number of bounds cut.
 
         Raises:
             OperatorError: a bound is less than zero; names the row.
@@ -79,8 +78,8 @@ class Drift:
         assert isinstance(own, np.ndarray), "checked when the step was made: whole numbers"
         if len(own) and own.dtype.kind == "i" and own.min() < 0:
             raise OperatorError(
-                f"step {step!r}: drift={self.column!r} says how far an event's time may be off, "
-                f"either way: zero or more, not less; mend the column\n"
+                f"step {step!r}: drift={self.column!r} has a negative bound; a bound says how far "
+                f"an event's time may be off, either way: write zero or more into the column\n"
                 f"{row_of(batch, int(own.argmin()))}"
             )
         is_cut = own > self.most_ns // self.unit_ns  # in that unit, so that nothing overflows
@@ -91,7 +90,7 @@ class Drift:
 
 @dataclass(frozen=True)
 class ClockBound:
-    """Column with each event's own bound, and the most that may be in it; see `clock_bound`."""
+    """A column with each event's own bound, and the most in it: `sw.clocks.clock_bound`."""
 
     column: str
     most: Duration
@@ -101,20 +100,20 @@ class ClockBound:
 Unit: TypeAlias = Literal["ns", "us", "ms", "s"]
 _UNIT_NS = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": NS_PER_SECOND}
 DriftGiven: TypeAlias = Duration | ClockBound | None
-"""What a user writes: a length, a column's name, or `clock_bound(column, most=…)`."""
+"""A length, a column's name, or `clock_bound(column, most=…)`."""
 
 
 def clock_bound(column: str, *, most: Duration, unit: Unit = "ns") -> ClockBound:
-    """Return what `drift=` takes for a column whose values are small, or are no nanoseconds.
+    """Return a value of `drift=`, for a column of small values or another unit.
 
     Results of a window wait for `most`: with a column's name alone, for half a window.
 
     Args:
         column: each event's own bound: how far its time may be off, either way; a whole number,
             0 or more. A source with `clock=` has one.
-        most: no event counts as further off than this. One whose bound is more stands as if it
-            were this, and is counted as `bounds_cut` in the report.
-        unit: of the column.
+        most: no event counts as further off than this. A larger bound is cut to it, and is counted
+            as `bounds_cut` in the report.
+        unit: the unit of the column.
     """
     return ClockBound(column, most, unit)
 
@@ -122,14 +121,14 @@ def clock_bound(column: str, *, most: Duration, unit: Unit = "ns") -> ClockBound
 def checked_drift(
     given: Any, schemas: Sequence[pa.Schema], *, span_ns: int, span: str, step: str
 ) -> Drift | None:
-    """Return what `drift=` says; None: nobody wrote it.
+    """Return the bound that `drift=` says; None if it was not written.
 
     Args:
-        given: as it was written.
-        schemas: of all inputs: each has the column, if it is one.
-        span_ns: of the window, or how far apart two events may be.
-        span: what that is called, such as "window=".
-        step: for the errors.
+        given: the value that was written.
+        schemas: of all inputs: each has the column, if there is one.
+        span_ns: the length of the window, or how far apart two events may be.
+        span: the name of that setting, such as "window=".
+        step: the step's name, for errors.
 
     Raises:
         SettingError: negative, no length, or more than half of the span.
@@ -191,5 +190,5 @@ def _column(name: Any, schemas: Sequence[pa.Schema], *, step: str) -> str:
                 f"step {step!r}: drift={name!r} is {kind}, and a bound is a whole number; cast "
                 f"it, such as .assign({name}=col({name!r}).cast('int64'))"
             )
-    found: str = name
-    return found
+    column: str = name
+    return column

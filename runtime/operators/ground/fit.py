@@ -1,4 +1,4 @@
-"""Makes what a user's function returned into columns of the types that its step promised."""
+"""Columns of the types that a step promised, made of what a user's function returned."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ def fitted(
     and floats may have nulls. Times are whole nanoseconds, or datetimes.
 
     Args:
-        values: a value a row.
+        values: one value for each row.
         to: the type inside.
-        name: of the column.
-        step: whose function returned them.
-        rows: of which they were made, for the error.
+        name: the name of the column.
+        step: the step whose function returned them.
+        rows: the rows that they were made of, for the error.
 
     Raises:
         OperatorError: they do not fit; names the step, the column and the row.
@@ -53,17 +53,17 @@ _ERRORS = (pa.ArrowException, SchemaError, TypeError, ValueError, OverflowError)
 
 
 def _as_arrow(values: list[Any], to: pa.DataType) -> pa.Array:
-    """Return Python's values as Arrow, which would cut 1.9 to 1 and make 1e40 infinite."""
+    """Return Python's values as Arrow, without its silent cuts (1.9 to 1, 1e40 to infinity)."""
     if pa.types.is_integer(to) or pa.types.is_timestamp(to):
         for place, value in enumerate(values):
             if isinstance(value, float | np.floating):
                 if not float(value).is_integer():
                     raise ValueError(f"{value} is no whole number; round it first")
                 values[place] = int(value)
-    made = pa.array(values, from_pandas=False, type=to)
+    array = pa.array(values, from_pandas=False, type=to)
     if to == pa.float32():
-        _refuse_infinite(np.array(values, np.float64), made.to_numpy(zero_copy_only=False))
-    return made
+        _refuse_infinite(np.array(values, np.float64), array.to_numpy(zero_copy_only=False))
+    return array
 
 
 def _refuse_infinite(values: npt.NDArray[Any], made: npt.NDArray[Any]) -> None:
@@ -72,7 +72,7 @@ def _refuse_infinite(values: npt.NDArray[Any], made: npt.NDArray[Any]) -> None:
 
 
 def _first_of(values: Any, to: pa.DataType, rows: Batch | None) -> str:
-    """Return the row of the first value that does not fit by itself, as text; or nothing."""
+    """Return the first row whose value does not fit, as text; "" without."""
     if rows is None or len(values) != len(rows) or getattr(values, "ndim", 1) != 1:
         return ""
     for place in range(len(values)):

@@ -1,4 +1,4 @@
-"""A dataflow as far as it is written: its steps, and what the next one takes from it."""
+"""A FlowBuilder holds the steps of an unfinished flow, and what the next step needs."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from slackwater.runtime.plan.traits import Keep
 
 
 class FlowBuilder:
-    """The steps of a flow, to which its streams add: what a `Stream` knows of its `Dataflow`.
+    """FlowBuilder has the steps of a flow; the flow's streams add steps to it.
 
     Attributes:
-        name: what reports call the flow.
-        release: of every gate that says nothing of its own.
-        keep: of every join that has none of its own; None: as its inputs promise.
+        name: the flow's name in reports.
+        release: the rule of every gate without a slack of its own.
+        keep: the `keep` of every join without one of its own; None: as its inputs promise.
 
     Raises:
         FlowError: no name of printable text.
@@ -39,7 +39,7 @@ class FlowBuilder:
 
     @property
     def steps(self) -> dict[str, Step]:
-        """{name: step}, each behind its inputs."""
+        """{name: step}, each after its inputs."""
         return order_steps(self._steps)
 
     def put(self, step: Step) -> None:
@@ -58,21 +58,21 @@ class FlowBuilder:
         Raises:
             DuplicateName: another step has it.
         """
-        taken = {step.name for step in self._steps}
+        names = {step.name for step in self._steps}
         if name is None:
             return next(
                 free
-                for number in range(1, len(taken) + 2)
-                if (free := f"{kind}-{number}") not in taken
+                for number in range(1, len(names) + 2)
+                if (free := f"{kind}-{number}") not in names
             )
-        if _checked_name(name, f"a {kind}") in taken:
+        if _checked_name(name, f"a {kind}") in names:
             raise DuplicateName(
                 f"dataflow {self.name!r} has a step {name!r} already; each needs its own name"
             )
         return name
 
     def release_of(self, slack: Slack, *, step: str) -> Release:
-        """Return when a step's gate lets rows go.
+        """Return the release rule of a step's gate.
 
         Raises:
             SettingError: not a length of time.
@@ -80,7 +80,7 @@ class FlowBuilder:
         return self.release if isinstance(slack, AsFlow) else rule_of(slack, who=f"step {step!r}")
 
     def keep_of(self, keep: Any, *, inputs: Sequence[str], step: str) -> Keep:
-        """Return what a join of these inputs keeps its rows by.
+        """Return `keep` of a join of these inputs.
 
         Raises:
             SettingError: neither "promise" nor "slack".

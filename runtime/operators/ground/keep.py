@@ -1,4 +1,4 @@
-"""What operators keep their rows by, and who of them reads which: said once for all."""
+"""`keep=` of joins, and the sources without promises, which keep rows until their end."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _SHARES: dict[Share, str] = {
 
 
 def checked_keep(keep: Any, *, who: str) -> Keep | None:
-    """Return `keep` as it was written; None: nobody wrote one.
+    """Return `keep` as it was written; None if it was not.
 
     Raises:
         SettingError: neither "promise" nor "slack".
     """
     if keep is None or keep in _KEEPS:
-        found: Keep | None = keep
-        return found
+        checked: Keep | None = keep
+        return checked
     raise SettingError(
         f"{who}: keep={keep!r} must be 'promise' (rows stay until no partner of theirs can "
         "follow) or 'slack' (until what was released is further past them than within=)"
@@ -33,22 +33,23 @@ def checked_keep(keep: Any, *, who: str) -> Keep | None:
 
 
 def default_keep(steps: Mapping[str, Step], inputs: Sequence[str]) -> Keep:
-    """Return what a join of these inputs keeps its rows by where nobody wrote it.
+    """Return the `keep` of a join of these inputs if no `keep=` was written.
 
-    By the promise, unless there is none before an input's end: then all rows would stay till then.
+    The promise, unless a source promises nothing before its end: then all rows would stay till
+    then.
     """
     return "slack" if silent_sources(steps, inputs) else "promise"
 
 
 def silent_sources(steps: Mapping[str, Step], inputs: Sequence[str]) -> list[str]:
-    """Return the sources, of those that feed these inputs, that promise nothing before their end.
+    """Return the sources upstream of these inputs that promise nothing before their end.
 
     Args:
         steps: all steps upstream, and perhaps others.
         inputs: names of steps.
     """
     reached = list(dict.fromkeys(inputs))
-    for name in reached:  # grows while we go
+    for name in reached:  # grows meanwhile
         reached += [one for one in steps[name].inputs if one not in reached]
     return [
         name
@@ -59,11 +60,11 @@ def silent_sources(steps: Mapping[str, Step], inputs: Sequence[str]) -> list[str
 
 def replicas_text(sharing: Sharing) -> str:
     """Return the line of `explain` on replicas."""
-    return f"replicas {sharing.replicas} behind that gate, {_SHARES[sharing.share]}"
+    return f"replicas {sharing.replicas} after that gate, {_SHARES[sharing.share]}"
 
 
 def silent_text(steps: Mapping[str, Step], inputs: Sequence[str]) -> str:
-    """Return which sources promise nothing before their end; "" if there are none."""
+    """Return a text on sources that promise nothing before their end, or ""."""
     silent = silent_sources(steps, inputs)
     who = f"{', '.join(silent)} promise{'' if len(silent) > 1 else 's'}"
     return f"{who} nothing before its end" if silent else ""

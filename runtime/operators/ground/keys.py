@@ -1,4 +1,4 @@
-"""Key columns to one dense code per row, and back.
+"""Keys become one dense code per row, and codes become keys again.
 
 ```
 cell   line      code        codes are given in order of first appearance,
@@ -27,8 +27,8 @@ _MOST_KNOWN = 65_536
 class KeyIndex:
     """Dense int codes for the values of some key columns. Stable until `keep` is called.
 
-    It grows with every new key. Bounded over long runs: whoever holds codes calls `keep` with
-    the codes still referred to, once there are more than twice as many as it needs
+    It grows with every new key. Bounded over long runs: the holder of codes calls `keep` with
+    the codes still in use, once there are more than twice as many as it needs
     (`is_worth_keeping`), and moves its own codes accordingly.
 
     Null text and NaN are keys like others here (one each); `any_null` tells them apart.
@@ -41,7 +41,7 @@ class KeyIndex:
     def __init__(self, columns: int) -> None:
         self._columns = columns
         self._part: _Part = _part_of(columns)
-        self._known: dict[Any, int] = {}  # codes of keys that came a few at a time
+        self._known: dict[Any, int] = {}  # codes of keys that came a few rows at a time
 
     def __len__(self) -> int:
         return len(self._part)
@@ -53,7 +53,7 @@ class KeyIndex:
         return self._few(columns) if rows <= _FEW_ROWS else self._part.codes(columns)
 
     def _few(self, columns: Sequence[Column]) -> Int64Array:
-        """Return the codes of a few rows: most keys were here before, and a dict is quick."""
+        """Return the codes of a few rows by a dict, as most keys are known."""
         values = [column.tolist() for column in columns]
         keys = values[0] if len(values) == 1 else list(zip(*values, strict=True))
         known = self._known
@@ -71,7 +71,7 @@ class KeyIndex:
         return self._part.columns(codes) if self._columns else []
 
     def is_worth_keeping(self, referred: int) -> bool:
-        """Whether most keys are forgotten when `referred` of them, at most, stay."""
+        """Whether most keys are forgotten when at most `referred` of them stay."""
         return len(self) > 2 * referred + 1024
 
     def keep(self, codes: Int64Array) -> Int64Array:
@@ -85,8 +85,8 @@ class KeyIndex:
 
 
 def any_null(columns: Sequence[Column]) -> BoolArray | None:
-    """Return for each row whether one of the columns is null or NaN; None: nowhere."""
-    found: BoolArray | None = None
+    """Return whether a column of each row is null or NaN; None if none is."""
+    is_null: BoolArray | None = None
     for column in columns:
         if isinstance(column, np.ndarray):
             if column.dtype.kind != "f":
@@ -96,8 +96,8 @@ def any_null(columns: Sequence[Column]) -> BoolArray | None:
             nulls = column.is_null().to_numpy(zero_copy_only=False)
         else:
             continue
-        found = nulls if found is None else found | nulls
-    return found if found is not None and bool(found.any()) else None
+        is_null = nulls if is_null is None else is_null | nulls
+    return is_null if is_null is not None and bool(is_null.any()) else None
 
 
 class _Part(Protocol):
@@ -117,14 +117,14 @@ def _part_of(columns: int) -> _Part:
 
 
 class _OneColumn:
-    """Codes of one column; what it holds shows with its first rows."""
+    """Codes of one column; its first rows tell the type."""
 
     STATE = Fields("_dtype", "_numbers", "_others", elements={"_others": "_new_others"})
 
     def __init__(self) -> None:
         self._dtype: str | None = None  # of the column, in letters; None: text, or not known yet
         self._numbers = IntCodes()
-        # For text; and for numbers once one has come that int64 does not hold.
+        # Codes of text, and of numbers once one has come that int64 does not hold.
         self._others: HashCodes | None = None
 
     def _new_others(self) -> HashCodes:
@@ -166,14 +166,14 @@ class _OneColumn:
 
 
 class _Pair:
-    """Codes of what two parts are together: the left code in the high bits, the right below."""
+    """Codes of two parts together: the left code in the high bits, the right below."""
 
     STATE = Fields("_left", "_right", "_both", "_bits")
 
     def __init__(self, left: _Part, right: _Part) -> None:
         self._left, self._right = left, right
         self._both = IntCodes()
-        self._bits = 6  # of the right code
+        self._bits = 6  # the bits of the right code
 
     def __len__(self) -> int:
         return len(self._both)
@@ -204,16 +204,16 @@ class _Pair:
 
 
 def _as_int64(column: Column) -> Int64Array:
-    """Return numbers as whole ones, equal exactly where they are: floats by their bits."""
+    """Return numbers as whole ones that are equal where they are: floats by their bits."""
     if column.dtype.kind == "f":
         floats = column.astype(np.float64) + 0.0  # −0.0 becomes 0.0
-        floats[np.isnan(floats)] = np.nan  # one NaN of the many
+        floats[np.isnan(floats)] = np.nan  # all NaNs get the same bits
         return floats.view(np.int64)
     return column.astype(np.int64, copy=False)
 
 
 def _wider(one: str | None, other: np.dtype[Any]) -> np.dtype[Any]:
-    """Return a type that holds whole numbers of both, unless only Python's own does."""
+    # Some types have no common one but Python's own.
     if one is None:
         return other
     both, kinds = np.promote_types(one, other), (np.dtype(one).kind, other.kind)

@@ -1,4 +1,4 @@
-"""Rows that came too late to count in full: their count, and the rows if a step takes them."""
+"""Late rows came too late to count in full: their count, and the rows themselves."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ class LateRows:
     """Rows of one port that missed a result of theirs.
 
     Attributes:
-        port: which one.
+        port: the port.
         batch: the rows, as they came.
-        late_by_ns: shape (rows,), > 0: how far what the operator was done with was ahead of each.
+        late_by_ns: shape (rows,), > 0: how far the time that the operator was done with was ahead.
         is_dropped: shape (rows,): whether it counts nowhere; else it missed some windows only.
     """
 
@@ -58,6 +58,9 @@ class Missed:
         self._rows += rows
 
     def take(self) -> list[LateRows]:
-        """Return the rows since the last call. No snapshot has them: take them after each read."""
+        """Return the rows since the last call.
+
+        No snapshot has them: take them after each read.
+        """
         rows, self._rows = self._rows, []
         return rows

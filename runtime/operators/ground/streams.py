@@ -1,4 +1,4 @@
-"""What a stream is to the methods that operators add: its flow, its columns, a step more.
+"""The base of streams for the methods that operators add: flow, columns, a new step.
 
 `runtime/flow/stream.py` has the stream that users know, which has all of those methods.
 """
@@ -20,7 +20,7 @@ Names = str | Sequence[str]
 
 
 class AnyStream:
-    """What leaves one step of a flow."""
+    """A stream is what leaves one step of a flow."""
 
     def __init__(self, flow: FlowBuilder, step: Step) -> None:
         self.flow = flow
@@ -45,7 +45,7 @@ class AnyStream:
         return type(self)(self.flow, step)
 
     def _step_name(self, kind: str, name: Any) -> str:
-        """Return the step's name, where `name=` could have been meant for a column."""
+        """Return the step's name; refuse a `name=` that was meant for a column."""
         if name is not None and (not isinstance(name, str) or name in self.columns):
             raise FlowError(
                 f"{kind} on {self.name!r}: name={name} would name the step; for a column called "
@@ -84,7 +84,7 @@ def check_own(flow: FlowBuilder, stream: Any, *, step: str) -> None:
 
 
 def names_of(given: Names) -> tuple[str, ...]:
-    """Return column names as a tuple, of one as of several."""
+    """Return column names as a tuple, also for a single name."""
     return (given,) if isinstance(given, str) else tuple(given)
 
 
@@ -95,13 +95,13 @@ def refuse_revised(flow: FlowBuilder, *inputs: str, step: str) -> None:
         FlowError: one does; names both steps.
     """
     steps, waiting = flow.steps, list(inputs)
-    for name in waiting:  # grows while we go
-        behind = steps[name]
-        if behind.traits.revises:
+    for name in waiting:  # grows meanwhile
+        upstream = steps[name]
+        if upstream.traits.revises:
             raise FlowError(
-                f"step {step!r} is behind {name!r}, whose windows leave again when late rows "
-                "correct them, and would count each revision; write late='drop' there, or let a "
-                "sink keep the highest revision"
+                f"step {step!r} is downstream of {name!r}, whose windows leave again when late "
+                "rows correct them, and would count each revision; write late='drop' there, or "
+                "keep the highest revision in a sink"
             )
-        if behind.traits.passes_on and behind.traits.role is not Role.LATE_ROWS:
-            waiting += [one for one in behind.inputs if one not in waiting]
+        if upstream.traits.passes_on and upstream.traits.role is not Role.LATE_ROWS:
+            waiting += [one for one in upstream.inputs if one not in waiting]

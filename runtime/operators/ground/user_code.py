@@ -1,4 +1,4 @@
-"""Runs what the user wrote, and says whose it was when it fails."""
+"""Calls of the user's code, with errors that name the step whose code failed."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ def called(function: Callable[..., _T], *arguments: object, step: str, batch: Ba
 def called_about(
     function: Callable[..., _T], *arguments: object, step: str, shown: Callable[[], str]
 ) -> _T:
-    """The same of a function that is given no batch; `shown` says what it was called about."""
+    """Call a function that gets no batch; `shown` describes its arguments for errors."""
     token = RUNNING.set(step)
     try:
         return function(*arguments)
     except BaseException as problem:
         let_ctrl_c_pass(problem)
-        # The first frame is ours.
+        # The first frame is in this file, not the user's.
         lines = traceback.format_exception(
             type(problem), problem, problem.__traceback__ and problem.__traceback__.tb_next
         )
@@ -51,9 +51,9 @@ def evaluated(expression: Expr, batch: Batch, *, step: str, column: str | None =
     """Return the values of an expression, shape (rows,).
 
     Raises:
-        OperatorError: it could not be computed (a sum that does not fit its type); with the
-            step's name, the column to be made, the expression, and the row; or, if it is no one
-            row's, the first ones.
+        OperatorError: it could not be computed (a sum that does not fit its type). The error has
+            the step's name, the column to be made, the expression, and the row; or, if no single
+            row is at fault, the first rows.
     """
     try:
         return expression.evaluate(batch)
@@ -89,7 +89,7 @@ def rows_of(batch: Batch) -> list[dict[str, object]]:
 
 
 def rows_of_columns(columns: Columns) -> list[dict[str, object]]:
-    """The same of columns, of one length; none if there are no columns."""
+    """Return the rows of columns of one length; no rows if there are no columns."""
     values = [
         column.tolist() if isinstance(column, np.ndarray) else column.to_pylist()
         for column in columns.values()
@@ -100,10 +100,10 @@ def rows_of_columns(columns: Columns) -> list[dict[str, object]]:
 def check_names(
     returned: Mapping[str, Any], names: list[str], *, step: str, shown: Callable[[], str]
 ) -> None:
-    """Check that what a user's function returned has the columns of its schema, and no others.
+    """Check that what a user's function returned has exactly the columns of its schema.
 
     Raises:
-        OperatorError: it has not; with what `shown` says it was called about.
+        OperatorError: it has not; with the text of `shown` on its arguments.
     """
     missing = [name for name in names if name not in returned]
     extra = [str(name) for name in returned if name not in names]

@@ -1,8 +1,8 @@
 """`join`: pairs of rows of two streams with equal keys and close event times.
 
-| page | what it has |
+| page | contents |
 | --- | --- |
-| `step.py`, `schema.py`, `stream.py` | what a user writes, and what it is to the flow |
+| `step.py`, `schema.py`, `stream.py` | what a user writes, and the step made of it |
 | `machine.py`, `late.py` | rows in, pairs out |
 | `uncertain.py` | the same, where clocks may be off |
 | `state.py`, `rows.py`, `columns.py`, `index.py` | the rows that wait for partners |

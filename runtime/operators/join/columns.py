@@ -1,4 +1,4 @@
-"""The columns of one side of a join, as queues: rows come at the end and leave at the front."""
+"""The columns of one side of a join are queues: rows leave at the front."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from slackwater.runtime.model import Batch, Column, Int64Array, concat_columns
 
 
 class HeldColumns:
-    """Some columns of some rows. A row is known by its place: 0 for the first row ever.
+    """Columns of some rows; a row's place is 0 for the first ever.
 
     It packs itself: it keeps room for more rows, and text in pieces.
 
@@ -75,13 +75,13 @@ class HeldColumns:
         ]
 
     def drop_last(self, rows: int) -> None:
-        """Let so many rows at the end go."""
+        """Drop so many rows at the end."""
         self.end -= rows
         for text in self._texts.values():
             text.drop_from(self.end)
 
     def drop(self, rows: int) -> None:
-        """Let so many rows at the front go."""
+        """Drop so many rows at the front."""
         self.start += rows
         for text in self._texts.values():
             text.drop_before(self.start)
@@ -93,13 +93,13 @@ class HeldColumns:
         return {"rows": len(self), "columns": dict(zip(held, columns, strict=True))}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Take the rows of a snapshot, into a fresh queue; they get places from 0 on."""
+        """Take the rows of a snapshot into a fresh queue, with places from 0 on."""
         self._make_room(state["rows"])
         self._extend(state["columns"], state["rows"])
 
 
 class TextQueue:
-    """A text column of such rows: a few Arrow arrays, older ones longer.
+    """A text column is a few Arrow arrays, older ones longer.
 
     Args:
         start: place of the first row to come.
@@ -110,7 +110,7 @@ class TextQueue:
         self._pieces: list[pa.Array] = []
 
     def append(self, column: pa.Array) -> None:
-        """Add rows, and put short pieces together: each is at least twice as long as the next."""
+        """Add rows, and join short pieces: each is at least twice the next."""
         pieces = self._pieces
         pieces.append(column)
         while len(pieces) > 1 and len(pieces[-2]) < 2 * len(pieces[-1]):
@@ -120,11 +120,11 @@ class TextQueue:
         """Return the text at these places."""
         if len(self._pieces) == 1:
             return self._pieces[0].take(places - self._start)
-        found = pa.chunked_array(self._pieces, pa.string()).take(places - self._start)
-        return concat_columns(found.chunks) if found.num_chunks else pa.array([], pa.string())
+        text = pa.chunked_array(self._pieces, pa.string()).take(places - self._start)
+        return concat_columns(text.chunks) if text.num_chunks else pa.array([], pa.string())
 
     def drop_from(self, place: int) -> None:
-        """Let the rows from this place on go."""
+        """Drop the rows from this place on."""
         pieces = self._pieces
         kept = place - self._start
         for number, piece in enumerate(pieces):
@@ -135,7 +135,7 @@ class TextQueue:
             kept -= len(piece)
 
     def drop_before(self, place: int) -> None:
-        """Let the rows before this place go; memory is given back piece by piece."""
+        """Drop the rows before this place; memory is given back piece by piece."""
         pieces = self._pieces
         while pieces and self._start < place:
             gone = min(place - self._start, len(pieces[0]))

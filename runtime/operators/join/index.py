@@ -1,4 +1,4 @@
-"""Finds, among the rows that a join holds, those of a key within a span of event time.
+"""An index finds the held rows of a key within a span of event time.
 
 A row's entry is one int64: its key in the high bits, its time in the low ones. Entries
 stand in a few sorted runs, older ones longer, each with its number in the highest bits: so all
@@ -29,7 +29,7 @@ _WORTH_SORTING = 256
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """How an entry is made of key and time.
+    """A layout makes an entry of key and time.
 
     Where the time does not fit, its lowest bits are cut off: searches then find too many rows,
     never too few, and `is_exact` is false.
@@ -57,7 +57,7 @@ class Layout:
         return self.shift == 0
 
     def pack(self, keys: Int64Array, event_time_ns: Int64Array) -> Int64Array:
-        """Return the entries of rows, shape (rows,); their order is that of (key, time)."""
+        """Return the entries of rows, shape (rows,), which sort by (key, time)."""
         times = event_time_ns - self.base_ns
         if self.shift:
             times >>= self.shift
@@ -66,19 +66,18 @@ class Layout:
 
 
 class RunIndex:
-    """Sorted runs of entries, and the position of the row of each."""
+    """Sorted runs of entries, and the position of each entry's row."""
 
     def __init__(self) -> None:
         self._entries = GrowableArray(np.int64)
         self._rows = GrowableArray(np.int64)
-        self._starts: list[int] = []  # of each run
+        self._starts: list[int] = []  # the first entry of each run
 
     def __len__(self) -> int:
         return len(self._entries)
 
     @property
-    def runs(self) -> int:
-        """How many runs there are."""
+    def runs(self) -> int:  # noqa: D102
         return len(self._starts)
 
     def add(self, entries: Int64Array, first_row: int, *, order: Int64Array | None = None) -> None:
@@ -87,7 +86,7 @@ class RunIndex:
         Args:
             entries: shape (rows,).
             first_row: position of the first one's row.
-            order: shape (rows,), that of the entries, where it is known; see `order_by_key`.
+            order: shape (rows,), the order of the entries, if it is known; see `order_by_key`.
         """
         if self.runs == 1 << _RUN_BITS:
             self._merge_from(0)
@@ -111,9 +110,9 @@ class RunIndex:
         """Yield pairs of (search, row found), some at a time, in no particular order.
 
         Args:
-            low: the lowest entry that each search is after, shape (searches,).
-            high: the highest one.
-            order: shape (searches,), that of the lowest entries, about, where it is known.
+            low: the lowest entry of each search, shape (searches,).
+            high: the highest entry of each search.
+            order: shape (searches,), about the order of `low`, if it is known.
             first_run: leave out the runs before this one.
         """
         searches = len(low)
@@ -172,7 +171,7 @@ class RunIndex:
             self._merge_from(run)
 
     def _merge_from(self, run: int) -> None:
-        """Make one run of this one and all behind it."""
+        """Merge this run and all later ones."""
         if not self.runs:
             return
         start = self._starts[run]
@@ -185,10 +184,10 @@ class RunIndex:
 
 
 def order_by_key(keys: Int64Array, event_time_ns: Int64Array) -> Int64Array | None:
-    """Return the order of rows by (key, time), shape (rows,); None: that has to be sorted for.
+    """Return the order of rows by (key, time), shape (rows,); None: sort them.
 
-    Rows come in the order of time, as a rule, so it is that of the keys; small ones sort by radix,
-    in a third of the time.
+    Rows mostly come in the order of time, so it is the order of their keys; small keys sort by
+    radix, in a third of the time.
     """
     if len(keys) < _WORTH_SORTING or int(np.maximum.reduce(keys)) >= 1 << 16:
         return None

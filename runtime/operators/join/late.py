@@ -1,4 +1,4 @@
-"""Which rows of a join's input may have missed a partner."""
+"""Late rows of a join: they may have missed a partner."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from slackwater.runtime.operators.ground.late_rows import LateRows
 def partly_late(
     batch: Batch, port: int, gone_ns: int, *, dropped_ns: int, within_ns: int
 ) -> list[LateRows]:
-    """Return those rows of a join's input that may have missed a partner: at most one entry.
+    """Return the rows of a join's input that may have missed a partner.
 
     Args:
-        batch: what has come.
-        port: of the input.
-        gone_ns: rows older than this have been let go.
-        dropped_ns: rows older than this count nowhere; at most `gone_ns`. One between the two
-            may find partners at another replica, which has not let so much go.
+        batch: the rows that came.
+        port: the port of the input.
+        gone_ns: rows older than this have been dropped.
+        dropped_ns: rows older than this count nowhere; at most `gone_ns`. A row between the two
+            may find partners at another replica, which has dropped fewer.
         within_ns: how far apart partners may be.
     """
     if gone_ns == START_NS:

@@ -5,9 +5,9 @@ within 2   left   1a      4a             row by row in the order (event time, po
            right     2a  3b  5a          2a finds 1a;  4a finds 2a;  5a finds 4a
 ```
 
-Rows are worked off many at a time, and the results put into the order that one at a time would
-have given. A join of a stream with itself gives every pair (i, j) and (j, i), and each row
-with itself. Null keys (NaN, null text) equal nothing, as in SQL.
+Many rows are joined at a time, and the results put into the order of one at a time. A join of a
+stream with itself gives every pair (i, j) and (j, i), and each row with itself. Null keys (NaN,
+null text) equal nothing, as in SQL.
 """
 
 from __future__ import annotations
@@ -61,20 +61,20 @@ class JoinMachine(PlainOperator):
 
     A row is held until the frontier (`keep="promise"`) or the watermark (`keep="slack"`) is more
     than `within_ns` past it; it finds those rows of the other side that came before it and are
-    held. Late rows are treated likewise, before the rows in order, and find rows that are ahead
-    of them too; a late row that would not be held finds nothing and is counted in `late_dropped`.
+    held. Late rows join in the same way, before the rows in order, and find rows that are ahead of
+    them too. A late row that would not be held finds nothing and is counted in `late_dropped`.
     Event and stimulus time of a pair are the later ones of its rows. Source: [mace] Def. 2.
 
-    By the frontier every row finds all its partners: none that follows is older than that, so
-    none is a partner of what has gone. By the watermark, as in [ssg], late rows may miss some.
+    By the frontier every row finds all its partners: no row that follows is older than that, so
+    none is a partner of a dropped one. By the watermark, as in [ssg], late rows may miss some.
 
     Args:
-        step: what it joins.
+        step: the keys, and how far apart partners may be.
         most_kept_rows: beyond so many rows held the oldest go as under `keep="slack"`.
 
     Attributes:
-        comparisons: pairs so far with equal keys and close times, `where` apart.
-        let_go: rows so far that went before the frontier let them, since there were too many.
+        comparisons: pairs so far with equal keys and close times, without `where`.
+        let_go: rows so far that were dropped too soon: before the frontier passed, being too many.
 
     Raises:
         SettingError: `within_ns` is more than 73 years.
@@ -98,11 +98,11 @@ class JoinMachine(PlainOperator):
             {name: name for name in leaving if name not in renamed},
             {name: renamed[name] for name in leaving if name in renamed},
         )
-        asked = step.where.columns() if step.where is not None else frozenset()
+        where_reads = step.where.columns() if step.where is not None else frozenset()
         left, right = self._names
         self._where_columns: Names = (
-            {name: left[name] for name in left if name in asked},
-            {name: right[name] for name in right if name in asked},
+            {name: left[name] for name in left if name in where_reads},
+            {name: right[name] for name in right if name in where_reads},
         )
         replica = step.replica
         self._replica = replica if replica is not None and replica.share == "all" else None
@@ -110,14 +110,13 @@ class JoinMachine(PlainOperator):
         left_held, right_held = (tuple(names.values()) for names in self._names)
         self._state = JoinState(left_held, right_held, within_ns=step.within_ns)
         self._keys = KeyIndex(len(step.left_on))
-        self._passed_ns = START_NS  # what rows are held by: the frontier, or the watermark
+        self._passed_ns = START_NS  # the time that rows are held by: the frontier, or the watermark
         self._rows_seen = 0
         self._missed = Missed(keeps=self._step.keeps_late)
         self.comparisons = 0
         self.let_go = 0
 
-    def work(self, released: GateRead, now_ns: int) -> Result:
-        """Take rows, late ones first; return the pairs that they make."""
+    def work(self, released: GateRead, now_ns: int) -> Result:  # noqa: D102 - see Operator
         del now_ns
         missed = self._missed
         compared, dropped = self.comparisons, missed.dropped
@@ -134,7 +133,7 @@ class JoinMachine(PlainOperator):
             self._let_go(released.watermark_ns)
         if late is not None:
             results = late if results is None else concat_batches([late, results])
-        return Result(  # a pair is as old as its later row
+        return Result(  # stimulus and event time of a pair are those of its later row
             results,
             released.frontier_ns,
             missed.take(),
@@ -146,15 +145,14 @@ class JoinMachine(PlainOperator):
         return {"comparisons": self.comparisons, "let_go": self.let_go}
 
     def _horizon_ns(self, passed_ns: int) -> int:
-        """Return the event time before which rows are held no more."""
         if passed_ns == END_NS:
             return END_NS
         return max(START_NS, passed_ns - self._step.within_ns)
 
     def _let_go(self, watermark_ns: int) -> None:
-        """Let the oldest rows go, down to a little less than the most, where the slack allows it.
+        """Drop the oldest rows that the slack allows, until few enough are held.
 
-        A little less, so that it is done now and then, not for each read.
+        A little fewer, so that it happens now and then, not for each read.
         """
         state = self._state
         excess = len(state.rows) - self._most_kept_rows + self._most_kept_rows // 16
@@ -166,13 +164,11 @@ class JoinMachine(PlainOperator):
         self._forget_keys()
 
     @property
-    def rows_held(self) -> int:
-        """Rows of both sides that may still find a partner."""
+    def rows_held(self) -> int:  # noqa: D102 - see Operator
         return len(self._state.rows)
 
     @property
-    def late_dropped(self) -> int:
-        """Rows so far that were more than `within_ns` behind what rows are held by."""
+    def late_dropped(self) -> int:  # noqa: D102 - see Operator
         return self._missed.dropped
 
     # -- rows in ------------------------------------------------------------------------
@@ -192,7 +188,7 @@ class JoinMachine(PlainOperator):
         return self._join_new(new)
 
     def _join_share(self, new: Arrivals, replica: Replica) -> Batch | None:
-        """Return the pairs whose earlier row is ours, and hold of the new rows only our own.
+        """Return the pairs whose earlier row is this replica's; hold only its own new rows.
 
         Row number j, over all that could find a partner, is that of replica j mod n. So each
         pair is found by one replica, and each compares all rows with 1/n of them.
@@ -202,7 +198,7 @@ class JoinMachine(PlainOperator):
         is_ours = new.turns % replica.of == (replica.index - self._rows_seen) % replica.of
         self._rows_seen += len(new.keys)
         if state.horizon_ns > self._horizon_ns(self._passed_ns):
-            # How much it has let go is each replica's own matter; the numbers are those of all.
+            # Each replica drops rows at its own pace; the numbers are those of all rows.
             is_held = new.times >= state.horizon_ns
             self.let_go += int((~is_held & is_ours).sum())
             still = new.keep(is_held)
@@ -231,28 +227,28 @@ class JoinMachine(PlainOperator):
 
     def _found(self, candidates: Iterator[Pairs], first: int) -> Batch | None:
         """Return the results of those candidates that are pairs."""
-        found = [
+        chunks = [
             self._selected(pairs if self._state.is_exact else self._close_ones(pairs))
             for pairs in candidates
         ]
-        found = [pairs for pairs in found if len(pairs[_LEFT])]
-        if not found:
+        chunks = [pairs for pairs in chunks if len(pairs[_LEFT])]
+        if not chunks:
             return None
-        lefts, rights = zip(*found, strict=True)
-        pairs = (np.concatenate(lefts), np.concatenate(rights)) if len(found) > 1 else found[0]
+        lefts, rights = zip(*chunks, strict=True)
+        pairs = (np.concatenate(lefts), np.concatenate(rights)) if len(chunks) > 1 else chunks[0]
         return self._results(
             take_pairs(pairs, order_of_pairs(pairs, first, self._state.rows.start))
         )
 
     def _admitted(self, batch: Batch, side: int) -> Batch | None:
-        """Return the rows that may find a partner; None for none."""
+        """Return the rows that may find a partner; None if there are none."""
         rows = len(batch)
         if not rows:
             return None
-        # All replicas that share the rows number those alike that this lets in.
+        # All replicas that share the rows number alike those that pass this test.
         is_shared = self._replica is not None
         horizon_ns = self._horizon_ns(self._passed_ns) if is_shared else self._state.horizon_ns
-        # Where each replica sees all rows the first one speaks for all.
+        # Where each replica sees all rows the first one reports for all.
         if self._step.keeps_late and (self._replica is None or self._replica.index == 0):
             gone_ns, within_ns = self._state.horizon_ns, self._step.within_ns
             self._missed.add(
@@ -272,10 +268,10 @@ class JoinMachine(PlainOperator):
         return self._keys.codes([batch.columns[name] for name in self._on[side]], len(batch))
 
     def _candidates(self, new: Arrivals) -> Iterator[Pairs]:
-        """Take the new rows in; yield all pairs with a new row in them, each once.
+        """Take the new rows in; yield all pairs with a new row, each once.
 
-        The side with fewer new rows searches all of the other one. What it held before is
-        matched with the other's new rows, whichever of the two are fewer.
+        The side with fewer new rows searches all of the other one. Its old rows are matched with
+        the other's new rows, whichever of the two are fewer.
         """
         state = self._state
         first = state.rows.end
@@ -301,7 +297,7 @@ class JoinMachine(PlainOperator):
                 yield sided(older.take(search), row, small)
 
     def _found_by(self, new: Arrivals, small: int, near: int, first: int) -> Iterator[Pairs]:
-        """Yield what the new rows of the smaller side find, and `near` new rows of the larger.
+        """Yield the pairs that the smaller side's new rows find, and those of `near` others.
 
         The latter leave out new rows: those have found them already.
         """
@@ -311,14 +307,14 @@ class JoinMachine(PlainOperator):
             which = np.arange(lefts + rights)
             which[lefts:] += (new.lefts if small == _LEFT else len(keys) - rights) - lefts
             keys, times, rows = keys.take(which), times.take(which), rows.take(which)
-        for search, found in self._state.partners(keys, times):
+        for search, partners in self._state.partners(keys, times):
             if not lefts or not rights:
-                yield sided(rows.take(search), found, _RIGHT if rights else _LEFT)
+                yield sided(rows.take(search), partners, _RIGHT if rights else _LEFT)
                 continue
             is_left = search < lefts
             is_small = is_left if small == _LEFT else ~is_left
-            kept = (is_small | (found < first)).nonzero()[0]
-            own, other = rows.take(search.take(kept)), found.take(kept)
+            kept = (is_small | (partners < first)).nonzero()[0]
+            own, other = rows.take(search.take(kept)), partners.take(kept)
             is_left = is_left.take(kept)
             yield np.where(is_left, own, other), np.where(is_left, other, own)
 
@@ -345,18 +341,17 @@ class JoinMachine(PlainOperator):
     # -- pairs out ----------------------------------------------------------------------
 
     def _results(self, pairs: Pairs) -> Batch:
-        """Return the rows that leave, of pairs in order."""
         event_time_ns, stimulus_time_ns = self._state.rows.later(pairs)
         columns, marks = self._columns(self._names, pairs), self._state.rows.marks(pairs)
         return Batch(event_time_ns, stimulus_time_ns, columns, None, marks)
 
     def _columns(self, names: Names, pairs: Pairs) -> Columns:
-        found: Columns = {}
+        columns: Columns = {}
         for side in (_LEFT, _RIGHT):
             if names[side]:
                 held = self._state.rows.columns(names[side].values(), pairs[side], side=side)
-                found.update(zip(names[side], held, strict=True))
-        return found
+                columns.update(zip(names[side], held, strict=True))
+        return columns
 
     # -- state --------------------------------------------------------------------------
 

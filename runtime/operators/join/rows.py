@@ -1,4 +1,4 @@
-"""The rows that a join holds, of both sides, in the order in which they were processed.
+"""The rows that a join holds, of both sides, in the order of processing.
 
 A row is known by its position: 0 for the first row ever, whether it is still held or not. Times
 and keys of both sides stand in one array, the columns of each side in arrays of its own.
@@ -25,19 +25,19 @@ Pairs = tuple[Int64Array, Int64Array]
 """Positions of left rows, and of the right row that each is paired with."""
 _LEFT, _RIGHT = 0, 1
 _FEW_ROWS = 64
-_FEW_FOUND = 8  # that are looked at one by one
+_FEW_FOUND = 8  # up to so many are looked at one by one
 _ARRAYS = ("_keys", "_times", "_stimuli", "_places", "_newest")
 
 
 class Arrivals:
-    """New rows of both sides, each in event-time order: all left ones, then all right ones.
+    """New rows of both sides, each in event-time order: left rows, then right ones.
 
     Attributes:
-        batches: left and right rows; None for none.
-        lefts: how many of them are left.
+        batches: left and right rows; None if there are none.
+        lefts: the number of left rows.
         keys: shape (rows,), as in `HeldRows`.
         times: shape (rows,), the event times.
-        turns: shape (rows,), where each row stands in the order (event time, side).
+        turns: shape (rows,), the place of each row in the order (event time, side).
     """
 
     __slots__ = ("batches", "keys", "lefts", "times", "turns")
@@ -60,7 +60,7 @@ class Arrivals:
             self.turns = _turns(left.event_time_ns, right.event_time_ns)
 
     def keep(self, mask: BoolArray) -> Arrivals | None:
-        """Return the rows where `mask`, shape (rows,), is true; None for none."""
+        """Return the rows where `mask`, shape (rows,), is true; None if it is true nowhere."""
         if not mask.any():
             return None
         masks, codes = (mask[: self.lefts], mask[self.lefts :]), self.keys >> 1
@@ -71,7 +71,7 @@ class Arrivals:
         return Arrivals(left, right, codes[: self.lefts][masks[0]], codes[self.lefts :][masks[1]])
 
     def count(self, side: int) -> int:
-        """Return how many rows are of one side (0 left, 1 right)."""
+        """Return the number of rows of one side (0 left, 1 right)."""
         return len(self.keys) - self.lefts if side else self.lefts
 
     def keys_of(self, side: int) -> Int64Array:
@@ -84,9 +84,10 @@ class Arrivals:
 
 
 def _turns(left: Int64Array, right: Int64Array) -> Int64Array:
-    """Return the place of each time, left ones first, in the merged order; left before right.
+    """Return the place of each time in the merged order; left before right.
 
-    Both are ascending. The one with fewer rows is looked up in the other.
+    Left times are first in the result; both sides ascend. The side with fewer rows is looked up in
+    the other.
     """
     turns = np.arange(len(left) + len(right))
     turns[len(left) :] -= len(left)
@@ -102,7 +103,7 @@ def _turns(left: Int64Array, right: Int64Array) -> Int64Array:
 
 
 class HeldRows:
-    """A queue of rows: they come at the end, leave at the front, and are read anywhere.
+    """A queue of rows: they leave at the front, and are read anywhere.
 
     A row's key is twice the code of its key, plus one on the right side: so the rows that it
     may be paired with have its key with the last bit turned.
@@ -149,7 +150,7 @@ class HeldRows:
             self._add_side(_RIGHT, new, at[new.lefts :])
         times, newest = self._times[first:last], self._newest[first:last]
         if rows > _FEW_ROWS and not np.count_nonzero(times[1:] < times[:-1]):
-            newest[:] = times  # in order, as a rule: a tenth of what accumulating takes
+            newest[:] = times  # usually in order: a tenth of the time of accumulating
         else:
             np.maximum.accumulate(times, out=newest)
         if before_ns > newest.item(0):
@@ -209,39 +210,39 @@ class HeldRows:
         return self._times.take(positions - self.origin)
 
     def columns(self, names: Iterable[str], positions: Int64Array, *, side: int) -> list[Column]:
-        """Return columns of the rows at these positions, all of one side (0 left, 1 right)."""
+        """Return columns of rows of one side (0 left, 1 right) by their positions."""
         places = self._places.take(positions - self.origin)
         return self.sides[side].take(names, places)
 
     def partners_before(
         self, position: int, *, within_ns: int, since_ns: int
     ) -> tuple[int, list[int]]:
-        """Return a row's side, and the positions of all before it that it may be paired with.
+        """Return a row's side, and the positions of earlier rows that may pair with it.
 
         Each row is looked at: among a few thousand that is quicker than any index.
 
         Args:
-            position: of the row that searches.
+            position: the position of the row that searches.
             within_ns: how far apart in event time the two may be.
             since_ns: leave out rows older than this.
         """
         at, first = position - self.origin, self.start - self.origin
         key, time_ns = self._keys.item(at), self._times.item(at)
-        found = (self._keys[first:at] == key ^ 1).nonzero()[0]
-        if len(found) <= _FEW_FOUND:
+        places = (self._keys[first:at] == key ^ 1).nonzero()[0]
+        if len(places) <= _FEW_FOUND:
             oldest_ns, newest_ns = max(time_ns - within_ns, since_ns), time_ns + within_ns
             item = self._times.item
-            near = [n for n in found.tolist() if oldest_ns <= item(first + n) <= newest_ns]
+            near = [n for n in places.tolist() if oldest_ns <= item(first + n) <= newest_ns]
             return key & 1, [n + self.start for n in near]
-        times = self._times[first:at].take(found)
+        times = self._times[first:at].take(places)
         is_near = times >= max(time_ns - within_ns, since_ns)
         is_near &= times <= time_ns + within_ns
-        found = found[is_near]
-        found += self.start
-        return key & 1, found.tolist()
+        places = places[is_near]
+        places += self.start
+        return key & 1, places.tolist()
 
     def later(self, pairs: tuple[Int64Array, Int64Array]) -> tuple[Int64Array, Int64Array]:
-        """Return of each pair of rows the later event time, and the later stimulus time."""
+        """Return the later event time and the later stimulus time of each pair of rows."""
         left, right = pairs[0] - self.origin, pairs[1] - self.origin
         times, stimuli = self._times, self._stimuli
         return (
@@ -250,7 +251,7 @@ class HeldRows:
         )
 
     def later_ns(self, pairs: tuple[Int64Array, Int64Array]) -> Int64Array:
-        """Return of each pair of rows the later event time."""
+        """Return the later event time of each pair of rows."""
         times = self._times
         later: Int64Array = np.maximum(
             times.take(pairs[0] - self.origin), times.take(pairs[1] - self.origin)
@@ -258,7 +259,7 @@ class HeldRows:
         return later
 
     def marks(self, pairs: tuple[Int64Array, Int64Array]) -> Marks | None:
-        """Return the marks of each pair, those of both its rows; None where none has any."""
+        """Return the marks of each pair, those of both rows; None without any."""
         if self._marks is None:
             return None
         left, right = (self._marks.take(rows - self.origin) for rows in pairs)
@@ -266,12 +267,12 @@ class HeldRows:
         return both if both.any() else None
 
     def recode(self, moved: Int64Array) -> None:
-        """Give each row the key of its new code; `moved` has it for each old code."""
+        """Give each row the key of its new code; `moved` has it by old code."""
         keys = self.keys(self.start, self.end)
         keys[:] = (moved.take(keys >> 1) << 1) | (keys & 1)
 
     def newest_of(self, rows: int) -> int:
-        """Return the newest event time of the first so many rows held, at least one."""
+        """Return the newest event time of the first `rows` rows held, at least one."""
         return self._newest.item(self.start - self.origin + rows - 1)
 
     def would_drop(self, event_time_ns: int) -> bool:
@@ -281,11 +282,9 @@ class HeldRows:
         return first != last and self._newest.item(probe) < event_time_ns
 
     def drop_older_than(self, event_time_ns: int) -> bool:
-        """Let the rows at the front go that are older; none, until they are worth the effort.
+        """Drop the older rows at the front; none, until they are worth the effort.
 
-        Return whether some went.
-
-        A late row is let go with the rows that came before it.
+        Return whether some went. A late row goes with the rows that came before it.
         """
         if not self.would_drop(event_time_ns):
             return False
@@ -295,7 +294,7 @@ class HeldRows:
         return True
 
     def drop_from(self, position: int) -> None:
-        """Let the rows from this position on go; the next to come has it again."""
+        """Drop the rows from this position on; the next to come has it again."""
         rows = self.end - position
         right = int(np.bitwise_and(self.keys(position, self.end), 1).sum())
         self.end = position
@@ -303,7 +302,7 @@ class HeldRows:
             side.drop_last(gone)
 
     def drop_before(self, position: int) -> None:
-        """Let the rows before this position go."""
+        """Drop the rows before this position."""
         rows = position - self.start
         right = int(np.bitwise_and(self.keys(self.start, position), 1).sum())
         self.start = position

@@ -1,4 +1,4 @@
-"""What columns leave a join, and whether it can be."""
+"""The schema of pairs, and the checks of a join's columns."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ def joined_schema(
     suffix: str,
     step: str,
 ) -> tuple[pa.Schema, dict[str, str]]:
-    """Return what leaves a join, and {right column: name it leaves under}, keys apart.
+    """Return the columns of pairs, and {right column: name it leaves under}, without keys.
 
     Args:
         left: columns of the left rows; they keep their names.
         right: columns of the right rows; a name that the left has too gets `suffix`.
         on: keys of the left, keys of the right, pairwise.
         suffix: for right columns.
-        step: for the errors.
+        step: the step's name, for errors.
 
     Raises:
         FlowError: no keys, or not pairwise.
@@ -65,7 +65,7 @@ def joined_schema(
 
 
 def judged(schema: pa.Schema, drift: Drift | None, *, step: str) -> pa.Schema:
-    """Return what leaves: with drift= there is a last column, `certain`.
+    """Return the schema of pairs: with drift= there is a last column, `certain`.
 
     Raises:
         DuplicateName: there is a column of that name.

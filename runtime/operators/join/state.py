@@ -1,4 +1,4 @@
-"""What a join holds: rows, and an index over them that is made only when it is needed."""
+"""A join holds rows, and an index over them that is made only when needed."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ Found = Iterator[tuple[Int64Array, Int64Array]]
 """(place among the searches, position of a row found), some at a time."""
 _FITS_NOTHING = Layout(END_NS, 0, 0)
 _MOSTLY_GONE = 8
-"""An index of so many times the rows that are held is not worth keeping: where a read spans more
-than the window, each is over what the read before has left, and all searches would go twice."""
+"""An index of so many times the rows that are held is dropped: where a read spans more than the
+window, each index is over rows that the read before has left, and all searches would run twice."""
 
 
 class JoinState:
@@ -51,11 +51,11 @@ class JoinState:
 
     @property
     def is_exact(self) -> bool:
-        """Whether a search finds no row that is too far away, or not held any more."""
+        """Whether a search finds only rows that are held and near enough."""
         return self._layout.is_exact
 
     def held(self, side: int) -> int:
-        """Return how many rows of one side are held."""
+        """Return the number of rows held of one side."""
         return len(self.rows.sides[side])
 
     def append(self, new: Arrivals) -> None:
@@ -70,9 +70,9 @@ class JoinState:
                 self._waiting[side] = True
 
     def make_fit(self, new: Arrivals, *, keys: int) -> None:
-        """See to it that these rows, and searches for them, have entries.
+        """Make a layout in which these rows, and searches for them, have entries.
 
-        So have the rows appended since the layout was made without asking here.
+        So have the rows appended since the last layout was made without a call of this.
 
         Args:
             new: rows that are to be appended.
@@ -92,19 +92,19 @@ class JoinState:
             start, end = min(start, int(held.min())), max(end, int(held.max()))
         self._oldest_ns = start
         start, end = start - within_ns, end + within_ns
-        # Late rows may come from a little before all these, and down to the horizon.
+        # Late rows may be a little older than all these, down to the horizon.
         before = max(START_NS, start - 2 * within_ns, end - END_NS)
         if self.horizon_ns > START_NS:
             before = min(before, max(self.horizon_ns - within_ns, end - END_NS))
         self._layout = Layout.for_span(min(start, before), end, keys)
 
     def reach(self, new: Arrivals, side: int) -> int:
-        """Return how many of a side's new rows are near enough to any of the other that is held."""
+        """Count the new rows of a side that are near held ones of the other."""
         reach_ns = self._newest_ns[1 - side] + self._within_ns
         return int(new.times_of(side).searchsorted(reach_ns, "right"))
 
     def settle(self, *sides: int) -> None:
-        """Bring all rows of these sides into the index, and others that wait, as one run."""
+        """Index all rows of these sides, and others that wait, as one run."""
         if not any(self._waiting[side] for side in sides):
             return
         start, end = max(self._indexed, self.rows.start), self.rows.end
@@ -135,11 +135,11 @@ class JoinState:
 
     @property
     def runs(self) -> int:
-        """How many runs the index has."""
+        """The number of runs of the index."""
         return self._index.runs
 
     def partners(self, keys: Int64Array, times: Int64Array, *, first_run: int = 0) -> Found:
-        """Yield what may be paired with rows of these keys and event times, of those indexed."""
+        """Yield the indexed rows that may pair with rows of these keys and times."""
         order = order_by_key(keys, times)
         keys = keys ^ 1  # the other side
         within_ns, layout = self._within_ns, self._layout
@@ -151,7 +151,7 @@ class JoinState:
         )
 
     def partners_among(self, new: Arrivals, which: Int64Array) -> Found:
-        """Yield what may be paired with these of the new rows, of the new rows.
+        """Yield, among the new rows, the pairs of these of them and others.
 
         Both are places among the new rows; the layout must fit them (`make_fit`).
         """
@@ -159,16 +159,16 @@ class JoinState:
         index.add(layout.pack(new.keys, new.times), 0)
         keys, times = new.keys.take(which) ^ 1, new.times.take(which)
         low, high = layout.pack(keys, times - within_ns), layout.pack(keys, times + within_ns)
-        for search, found in index.matches(low, high):
-            yield which.take(search), found
+        for search, partners in index.matches(low, high):
+            yield which.take(search), partners
 
     def shared_candidates(self, new: Arrivals, is_ours: BoolArray, first: int) -> Iterator[Pairs]:
-        """Yield the pairs of a new row with one held, then of ours with a later new one.
+        """Yield pairs of a new row and a held one, then of two new rows.
 
         Args:
             new: rows that were appended, from position `first` on.
             is_ours: shape (rows,), which of them are this replica's.
-            first: see there.
+            first: the position of the first new row.
         """
         positions = new.turns + first
         for side in (0, 1):
@@ -186,11 +186,11 @@ class JoinState:
         keys = self.rows.keys(self.rows.start, before)
         times = self.rows.times(self.rows.start, before)
         is_held = ((keys & 1) == side) & (times >= self.horizon_ns)
-        found: Int64Array = is_held.nonzero()[0] + self.rows.start
-        return found
+        positions: Int64Array = is_held.nonzero()[0] + self.rows.start
+        return positions
 
     def expire(self, horizon_ns: int) -> bool:
-        """Let rows go that are older than this; END_NS: all. Return whether some went."""
+        """Drop rows that are older than this; END_NS: all. Return whether some went."""
         self.horizon_ns = horizon_ns
         rows, have_gone = self.rows, True
         if horizon_ns == END_NS:
@@ -207,13 +207,13 @@ class JoinState:
             return
         held = max(self._indexed - self.rows.start, 0)
         if len(self._index) > _MOSTLY_GONE * held + 64:
-            self._forget_index()  # the few that are left are sorted again, with what comes next
+            self._forget_index()  # the few remaining rows are sorted again, with those to come
         else:
             self._index.tidy(self.rows.start, held)
             self._is_untidy = False
 
     def count_between(self, start_ns: int, end_ns: int) -> int:
-        """Return how many rows are held whose event time is in [start, end)."""
+        """Return the number of rows held whose event time is in [start, end)."""
         times = self.rows.times(self.rows.start, self.rows.end)
         return int(((times >= start_ns) & (times < end_ns)).sum())
 
@@ -222,7 +222,7 @@ class JoinState:
         return self.rows.keys(self.rows.start, self.rows.end) >> 1
 
     def recode(self, moved: Int64Array) -> None:
-        """Give each row's key its new code; `moved` has it for each old one."""
+        """Give each row's key its new code; `moved` has it by old code."""
         self.rows.recode(moved)
         self._forget_index()
 

@@ -1,4 +1,4 @@
-"""What a join is to the flow."""
+"""The step of a join."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class JoinStep(GatedStep):
     replicas: int = 1
     share: Share = "keys"
     replica: Replica | None = None
-    """In a plan: which of several this is."""
+    """In a plan: the number of this replica among several."""
     keeps_late: bool = False
     """In a plan: whether a `LateStep` takes the rows that could not count in full."""
 
@@ -52,7 +52,7 @@ class JoinStep(GatedStep):
             release=self.release,
             ports=(0, 1),
             port_keys=(self.left_on, self.right_on),
-            summaries=(PASSES, PASSES),  # a pair is as old as its later row
+            summaries=(PASSES, PASSES),  # a pair has the times of its later row
             makes="pairs",
             kept_by=self.keep,
             misses="partners",
@@ -61,8 +61,7 @@ class JoinStep(GatedStep):
             needs_rows=True,
         )
 
-    def reads(self, position: int, there: frozenset[str], needed: frozenset[str]) -> Set[str]:
-        """The keys, and what leaves or is asked for by `where`."""
+    def reads(self, position: int, there: frozenset[str], needed: frozenset[str]) -> Set[str]:  # noqa: D102 - see Step
         del there
         wanted = needed | self._asked
         bounds = self.drift.columns if self.drift else frozenset()
@@ -77,11 +76,11 @@ class JoinStep(GatedStep):
 
     @property
     def widest_ns(self) -> int:
-        """How far apart the times of two rows may be, by their clocks, that make a pair."""
+        """The most that the times of a pair may differ, by their clocks."""
         return self.within_ns + (2 * self.drift.most_ns if self.drift else 0)
 
-    def names_before(self, column: str) -> tuple[str | None, ...]:
-        """Where it came from; a left key was that of the right, too."""
+    def names_before(self, column: str) -> tuple[str | None, ...]:  # noqa: D102
+        # A left key was that of the right, too.
         if column in self.left_on:
             right = self.right_on[self.left_on.index(column)]
             return (column, right)
@@ -90,16 +89,14 @@ class JoinStep(GatedStep):
         came = {name: old for old, name in self.right_names.items()}
         return (None, came[column]) if column in came else (column, None)
 
-    def pruned(self, needed: frozenset[str], *, keeps_late: bool) -> JoinStep:
-        """Return it without columns that nobody needs."""
+    def pruned(self, needed: frozenset[str], *, keeps_late: bool) -> JoinStep:  # noqa: D102 - see Step
         wanted = needed | self._asked
         schema = pa.schema([field for field in self.schema if field.name in wanted])
         return replace(self, schema=schema, keeps_late=keeps_late)
 
-    def late_columns(
+    def late_columns(  # noqa: D102 - see Step
         self, inputs: Sequence[pa.Schema], *, side: Side | None, who: str
     ) -> tuple[Mapping[str, str] | None, ...]:
-        """The keys of both sides, or all of one."""
         del who
         if side is None:
             return tuple(
@@ -110,8 +107,7 @@ class JoinStep(GatedStep):
             for own, schema in zip(("left", "right"), inputs, strict=True)
         )
 
-    def explained(self, steps: Mapping[str, Step]) -> Iterator[str]:
-        """Yield its keys, what else pairs must satisfy, and how long rows stay."""
+    def explained(self, steps: Mapping[str, Step]) -> Iterator[str]:  # noqa: D102 - see Step
         keys = zip(self.left_on, self.right_on, strict=True)
         equal = ", ".join(a if a == b else f"{a} = {b}" for a, b in keys)
         yield f"on       {equal}, within {format_ns(self.within_ns)}"

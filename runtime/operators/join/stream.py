@@ -1,4 +1,4 @@
-"""How two streams are joined."""
+"""The method `join` of streams."""
 
 from __future__ import annotations
 
@@ -54,25 +54,25 @@ class Joining(AnyStream):
             within: how far apart, "5s".
             left_on: keys of this stream.
             right_on: keys of the other; they do not leave, being equal to the left ones.
-            where: what else a pair must satisfy, over the columns that leave.
+            where: a further condition on pairs, over the columns that leave.
             drift: how far an event's time may be off, either way: "5ms", or the name of a column
                 that both streams have, with each event's own bound in whole nanoseconds (see
                 `clock_bound`). A pair that may be at most `within` apart leaves, with a column
-                `certain`: whether it surely is. One that is not is marked `uncertain`, too, and
+                `certain`: whether it surely is. A pair that is not is also marked `uncertain`, and
                 sinks count those. At most half of `within`. Source: [thesis] §3.2.3, §6.2.
             suffix: for right columns whose name the left has too.
             slack: how long its gate waits; AS_FLOW: as the flow says.
             keep: "promise": a row stays until no partner of it can follow, so that late rows find
                 all of theirs. "slack": until what was released is more than `within` past it, as
                 in [ssg]; late rows may miss some. None: as the flow says.
-            replicas: how many work on it, in slots of their own, behind one gate that is a
+            replicas: the number of replicas, in slots of their own, after one gate that is a
                 stage of its own. 1: gate and join are one stage. The rows are the same for any
                 number of them; a sink gets them in an order that differs from run to run, unless a
                 gate (`merge`) stands before it.
             share: "keys": each replica gets the rows of its keys. "all": each gets all rows,
                 stores its share of them, and compares all with what it stores: for few keys,
-                or some with most of the rows.
-            name: of the step.
+                or if a few keys have most of the rows.
+            name: the name of the step.
         """
         name = self.flow.name_for("join", name)
         check_own(self.flow, other, step=name)

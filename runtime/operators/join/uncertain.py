@@ -1,4 +1,4 @@
-"""A join that allows for clocks: pairs that are surely near enough, and those that may be.
+"""A join with `drift=` finds pairs that are surely near enough, and possible ones.
 
 ```
 |t1 − t2|    0 ────────── within − b1 − b2 ────────── within + b1 + b2 ──────▶
@@ -6,8 +6,8 @@
 ```
 
 Each of two times may be off by its bound, so their difference may be by the sum of both. It is a
-join over the widest distance, whose rows carry their time and their bound; what is further apart
-than the bounds of its own two rows allow is left out.
+join over the widest distance, whose rows carry their time and their bound; pairs further apart
+than the bounds of their own two rows allow are left out.
 Source: [thesis] §3.2.3 does it for windows and patterns; joins are its future work (§6.2).
 """
 
@@ -37,8 +37,8 @@ _OWN = frozenset({*_TIMES, *_BOUNDS})
 
 def join_machine(step: JoinStep, *, most_kept_rows: int = Limits.most_kept_rows) -> Operator:
     """Return the machine of a `JoinStep`, with or without `drift`."""
-    made = JoinMachine if step.drift is None else UncertainJoin
-    return made(step, most_kept_rows=most_kept_rows)
+    machine = JoinMachine if step.drift is None else UncertainJoin
+    return machine(step, most_kept_rows=most_kept_rows)
 
 
 class UncertainJoin(PlainOperator):
@@ -71,31 +71,30 @@ class UncertainJoin(PlainOperator):
         )
         self.bounds_cut = 0
 
-    def work(self, released: GateRead, now_ns: int) -> Result:
-        """Take rows, late ones first; return the pairs that they make, or may make."""
-        made = self._joined.work(
+    def work(self, released: GateRead, now_ns: int) -> Result:  # noqa: D102 - see Operator
+        result = self._joined.work(
             replace(released, ports=self._timed(released.ports), late=self._timed(released.late)),
             now_ns,
         )
-        rows = None if made.rows is None else self._judged(made.rows)
-        late = [replace(one, batch=_as_it_came(one.batch)) for one in made.late]
-        return made._replace(rows=rows, late=late)
+        rows = None if result.rows is None else self._judged(result.rows)
+        late = [replace(one, batch=_as_it_came(one.batch)) for one in result.late]
+        return result._replace(rows=rows, late=late)
 
     def counts(self) -> dict[str, Any]:  # noqa: D102 - see Operator
         return {**self._joined.counts(), **self._drift.counts(self.bounds_cut)}
 
     def _timed(self, ports: Sequence[Batch | None]) -> list[Batch | None]:
         """Return the rows of each port with their times and bounds as columns."""
-        found: list[Batch | None] = []
+        timed: list[Batch | None] = []
         for side, batch in enumerate(ports):
             if batch is None:
-                found.append(None)
+                timed.append(None)
                 continue
             bounds, cut = self._drift.bounds_ns(batch, step=self._step.name)
             self.bounds_cut += cut
             own = {_TIMES[side]: batch.event_time_ns, _BOUNDS[side]: bounds}
-            found.append(batch.with_columns({**batch.columns, **own}))
-        return found
+            timed.append(batch.with_columns({**batch.columns, **own}))
+        return timed
 
     def _judged(self, made: Batch) -> Batch | None:
         """Return the pairs that may be near enough, and of each whether it surely is."""
@@ -115,20 +114,18 @@ class UncertainJoin(PlainOperator):
         return Batch(made.event_time_ns, made.stimulus_time_ns, columns, None, marks)
 
     @property
-    def rows_held(self) -> int:
-        """Rows of both sides that may still find a partner."""
+    def rows_held(self) -> int:  # noqa: D102 - see Operator
         return self._joined.rows_held
 
     @property
-    def late_dropped(self) -> int:
-        """Rows so far that came when all their partners had gone."""
+    def late_dropped(self) -> int:  # noqa: D102 - see Operator
         return self._joined.late_dropped
 
 
 def _whole(batch: Batch, name: str) -> Int64Array:
-    found = batch.columns[name]
-    assert isinstance(found, np.ndarray), "made above: whole numbers"
-    return found
+    numbers = batch.columns[name]
+    assert isinstance(numbers, np.ndarray), "made above: whole numbers"
+    return numbers
 
 
 def _as_it_came(batch: Batch) -> Batch:

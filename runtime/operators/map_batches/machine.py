@@ -1,4 +1,4 @@
-"""Calls the user's function with the columns of a batch."""
+"""`map_batches` calls the user's function with the columns of a batch."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from slackwater.runtime.operators.map_batches.step import MapBatchesStep
 
 
 class MapBatchesMachine:
-    """Calls the user's function with columns; it returns columns, as many rows.
+    """The machine calls the user's function with columns, for as many rows.
 
     The arrays it is given are read-only: other steps may see the same ones.
     """
@@ -24,8 +24,7 @@ class MapBatchesMachine:
     def __init__(self, step: MapBatchesStep) -> None:
         self._step = step
 
-    def apply(self, batch: Batch) -> Batch:
-        """Return all rows with the columns that the function returned."""
+    def apply(self, batch: Batch) -> Batch:  # noqa: D102 - see Stateless
         given = {name: _read_only(column) for name, column in batch.columns.items()}
         returned = called(self._step.function, given, step=self._step.name, batch=batch)
         self._check(returned, batch)

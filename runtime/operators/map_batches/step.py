@@ -1,4 +1,4 @@
-"""What `map_batches` is to the flow."""
+"""The step of `map_batches`."""
 
 from __future__ import annotations
 
@@ -24,16 +24,14 @@ class MapBatchesStep(EachRowStep):
     def traits(self) -> StepTraits:  # noqa: D102 - see Step
         return each_row("mapbatches", runs_users_code=True)
 
-    def reads(self, position: int, there: frozenset[str], needed: frozenset[str]) -> Set[str]:
-        """All: nobody knows what the function reads."""
+    def reads(self, position: int, there: frozenset[str], needed: frozenset[str]) -> Set[str]:  # noqa: D102
+        # The user's function may read any column.
         del position, needed
         return there
 
-    def explained(self, steps: Mapping[str, Step]) -> Iterator[str]:
-        """Yield the function's name."""
+    def explained(self, steps: Mapping[str, Step]) -> Iterator[str]:  # noqa: D102 - see Step
         del steps
         yield f"calls    {getattr(self.function, '__qualname__', repr(self.function))}"
 
-    def bare(self) -> MapBatchesStep:
-        """Return the step without the function."""
+    def bare(self) -> MapBatchesStep:  # noqa: D102 - see Step
         return self.without("function")

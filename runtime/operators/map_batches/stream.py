@@ -1,4 +1,4 @@
-"""How a stream goes through a function of batches."""
+"""The method `map_batches` of streams."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ class MappingBatches(AnyStream):
         the same order, and only the columns of `schema` leave.
 
         Args:
-            function: must give the same for a row whatever rows come with it; must pickle.
+            function: its value for a row must not depend on the other rows; must pickle.
             schema: {column: type}, such as {"kmh": "float64"}, or a pyarrow schema.
-            name: of the step.
+            name: the name of the step.
         """
         name = self.flow.name_for("map", name)
         checks.function(function, step=name)

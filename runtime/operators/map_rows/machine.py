@@ -1,4 +1,4 @@
-"""Calls the user's function with a row at a time."""
+"""`map_rows` calls the user's function with a row at a time."""
 
 from __future__ import annotations
 
@@ -16,18 +16,17 @@ from slackwater.runtime.operators.map_rows.step import MapRowsStep
 
 
 class MapRowsMachine:
-    """Calls the user's function with each row, a dict; it returns a row, or None to drop it."""
+    """The machine calls the user's function with each row, a dict; None drops the row."""
 
     row_tests = None
 
     def __init__(self, step: MapRowsStep) -> None:
         self._step = step
 
-    def apply(self, batch: Batch) -> Batch:
-        """Return the rows that the function returned, in order."""
+    def apply(self, batch: Batch) -> Batch:  # noqa: D102 - see Stateless
         step, names = self._step, self._step.schema.names
         kept: list[int] = []
-        made: list[Mapping[str, Any]] = []
+        rows_out: list[Mapping[str, Any]] = []
         for place, row in enumerate(rows_of(batch)):
             only = batch.slice(place, place + 1)
             returned = called(step.function, row, step=step.name, batch=only)
@@ -40,11 +39,11 @@ class MapRowsMachine:
                 )
             check_names(returned, names, step=step.name, shown=partial(sample_of, only))
             kept.append(place)
-            made.append(returned)
+            rows_out.append(returned)
         rows = batch.take(np.array(kept, dtype=np.int64))
         columns: Columns = {
             field.name: fitted(
-                [row[field.name] for row in made],
+                [row[field.name] for row in rows_out],
                 field.type,
                 name=field.name,
                 step=step.name,

@@ -1,4 +1,4 @@
-"""What `map_rows` is to the flow."""
+"""The step of `map_rows`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ RowFunction = Callable[[dict[str, Any]], dict[str, Any] | None]
 
 @dataclass(frozen=True, kw_only=True)
 class MapRowsStep(EachRowStep):
-    """The user's function on one row at a time: the slow path. None filters the row."""
+    """The user's function on one row at a time: slow. None filters the row."""
 
     function: RowFunction
 
@@ -24,16 +24,14 @@ class MapRowsStep(EachRowStep):
     def traits(self) -> StepTraits:  # noqa: D102 - see Step
         return each_row("maprows", runs_users_code=True)
 
-    def reads(self, position: int, there: frozenset[str], needed: frozenset[str]) -> Set[str]:
-        """All: nobody knows what the function reads."""
+    def reads(self, position: int, there: frozenset[str], needed: frozenset[str]) -> Set[str]:  # noqa: D102
+        # The user's function may read any column.
         del position, needed
         return there
 
-    def explained(self, steps: Mapping[str, Step]) -> Iterator[str]:
-        """Yield the function's name."""
+    def explained(self, steps: Mapping[str, Step]) -> Iterator[str]:  # noqa: D102 - see Step
         del steps
         yield f"calls    {getattr(self.function, '__qualname__', repr(self.function))}"
 
-    def bare(self) -> MapRowsStep:
-        """Return the step without the function."""
+    def bare(self) -> MapRowsStep:  # noqa: D102 - see Step
         return self.without("function")

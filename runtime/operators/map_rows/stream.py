@@ -1,4 +1,4 @@
-"""How a stream goes through a function of rows."""
+"""The method `map_rows` of streams."""
 
 from __future__ import annotations
 
@@ -23,12 +23,14 @@ class MappingRows(AnyStream):
         *,
         name: str | None = None,
     ) -> Self:
-        """Compute rows one at a time, the slow path: a dict in, a dict out, or None to drop it.
+        """Compute rows one at a time, the slow path.
+
+        The function takes a dict, and returns a dict, or None to drop the row.
 
         Args:
             function: must pickle.
             schema: {column: type} of the rows it returns, or a pyarrow schema.
-            name: of the step.
+            name: the name of the step.
         """
         name = self.flow.name_for("map", name)
         checks.function(function, step=name)

@@ -1,4 +1,4 @@
-"""A chain of K-slack buffers: several streams of one, each in order within its own slack.
+"""A chain of K-slack buffers makes a stream for each slack, in order within it.
 
 ```
             K 1 s          1 s more         3 s more
@@ -25,12 +25,12 @@ S = TypeVar("S", bound=AnyStream)
 
 
 def k_slack_chain(stream: S, *slacks: Duration) -> tuple[S, ...]:
-    """Return the stream in order within each of the slacks, each from the one before it.
+    """Return the stream in order within each slack, each from the one before it.
 
     Rows that a buffer finds late leave it at once, out of order, and the next mends them if its
     slack reaches so far. Which are late depends on how many rows a read takes. The stream itself
     has to come as it is (`out_of_order="late"`, with a `disorder` of at least the longest slack):
-    what a source drops no buffer mends.
+    no buffer mends rows that a source drops.
 
     Args:
         stream: any; it feeds the first buffer.
@@ -41,18 +41,18 @@ def k_slack_chain(stream: S, *slacks: Duration) -> tuple[S, ...]:
     """
     lengths_ns = _ascending_ns(slacks)
     flow = stream.flow
-    made: list[S] = []
+    buffers: list[S] = []
     for before_ns, slack_ns in pairwise([0, *lengths_ns]):
-        # A gate lets a row go once the newest is *more* than its slack ahead: hence 1 ns less.
+        # A gate releases a row once the newest is *more* than its slack ahead: hence 1 ns less.
         step = MergeStep(
             name=flow.name_for("in-order", None),
-            inputs=(made[-1].name if made else stream.name,),
+            inputs=(buffers[-1].name if buffers else stream.name,),
             schema=stream.schema,
             release=ReleaseRule.in_full(slack_ns - before_ns - 1),
         )
         flow.put(step)
-        made.append(type(stream)(flow, step))
-    return tuple(made)
+        buffers.append(type(stream)(flow, step))
+    return tuple(buffers)
 
 
 def _ascending_ns(slacks: Sequence[Duration]) -> list[int]:

@@ -1,4 +1,4 @@
-"""Rows as their gate lets them go: late ones, then those in order."""
+"""A merge returns rows as their gate releases them: late ones, then those in order."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from slackwater.runtime.operators.merge.step import MergeStep
 
 
 class MergeMachine(PlainOperator):
-    """The machine of a `MergeStep`: all that it does is done by its gate.
+    """The machine of a `MergeStep`: its gate does all the work.
 
     Attributes:
         rows_held: none.
-        late_dropped: none: who is late leaves all the same.
+        late_dropped: none: late rows leave, too.
     """
 
     STATE = Fields()
@@ -23,8 +23,7 @@ class MergeMachine(PlainOperator):
         self.rows_held = 0
         self.late_dropped = 0
 
-    def work(self, released: GateRead, now_ns: int) -> Result:
-        """Return what was released."""
+    def work(self, released: GateRead, now_ns: int) -> Result:  # noqa: D102 - see Operator
         del now_ns
         late, batch = released.late[0], released.ports[0]
         if late is not None:

@@ -1,4 +1,4 @@
-"""What a merge is to the flow."""
+"""The step of a merge."""
 
 from __future__ import annotations
 
@@ -24,21 +24,18 @@ class MergeStep(GatedStep):
             role=Role.AFTER_GATE,
             passes_on=True,
             release=self.release,
-            ports=(0,) * len(self.inputs),  # rows of all become one order
-            has_late_rows=False,  # late rows leave as others do
+            ports=(0,) * len(self.inputs),  # rows of all inputs become one order
+            has_late_rows=False,  # late rows leave like others
             misses="their place",
         )
 
-    def reads(self, position: int, there: frozenset[str], needed: frozenset[str]) -> Set[str]:
-        """What is needed behind it."""
+    def reads(self, position: int, there: frozenset[str], needed: frozenset[str]) -> Set[str]:  # noqa: D102 - see Step
         del position, there
         return needed
 
-    def names_before(self, column: str) -> tuple[str | None, ...]:
-        """As here."""
+    def names_before(self, column: str) -> tuple[str | None, ...]:  # noqa: D102 - see Step
         return (column,) * len(self.inputs)
 
-    def explained(self, steps: Mapping[str, Step]) -> Iterator[str]:
-        """Yield how long it waits."""
+    def explained(self, steps: Mapping[str, Step]) -> Iterator[str]:  # noqa: D102 - see Step
         del steps
         yield f"gate     {self.release.text}"

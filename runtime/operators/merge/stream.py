@@ -1,4 +1,4 @@
-"""How streams are merged: by one of them, or by their flow."""
+"""The methods `merge` of flows and of streams, and `k_slack_chain`."""
 
 from __future__ import annotations
 
@@ -43,13 +43,15 @@ class Merging(AnyStream):
         return _merged(self.flow, (self, *others), slack=slack, name=name)
 
     def k_slack_chain(self, *slacks: Duration) -> tuple[Self, ...]:
-        """Return this stream in order within each slack; together they hold what the longest does.
+        """Return this stream in order within each slack.
+
+        Together the buffers hold what the longest does.
 
         Args:
             slacks: "1s", "2s", "5s": of event time, ascending. A row leaves the first buffer when
-                the newest is a second ahead of it, the next when it is two, whatever is ready; one
-                that comes behind those leaves at once, and the next buffer mends it if it can.
-                Which rows are late depends on how many a read takes.
+                the newest is a second ahead of it, the next when it is two, whatever is ready. A
+                row older than those that left leaves at once, and the next buffer mends it if it
+                can. Which rows are late depends on how many a read takes.
 
         Raises:
             SettingError: none, zero, no length of time, or not ascending.
@@ -60,7 +62,7 @@ class Merging(AnyStream):
 def _merged(flow: FlowBuilder, streams: Sequence[S], *, slack: Slack, name: str | None) -> S:
     name = flow.name_for("merge", name)
     if not streams:
-        raise FlowError(f"step {name!r}: there is nothing to merge")
+        raise FlowError(f"step {name!r}: merge has no streams; give at least one")
     for stream in streams:
         check_own(flow, stream, step=name)
     step = MergeStep(

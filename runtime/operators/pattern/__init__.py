@@ -1,17 +1,17 @@
 """`pattern`: sequences of events (docs/decisions/2026-11-24-patterns.md).
 
-| page | what it has |
+| page | contents |
 | --- | --- |
-| `step.py`, `explained.py` | what it is to the flow |
+| `step.py`, `explained.py` | the step of the flow |
 | `stream.py`, `checked.py`, `drift.py` | what a user writes, and what is refused |
 | `machine.py` | rows in, matches out |
 | `fits.py` | which events of the pattern each row is |
 | `conditions.py`, `rows.py` | predicates over earlier events; the rows that they read |
-| `matchers.py`, `values.py` | each event to the matcher of its key; what that has to know of it |
+| `matchers.py`, `values.py` | each event to the matcher of its key; the values that matchers need |
 | `shedding.py`, `kinds.py`, `kept.py`, `open_windows.py` | what shedding sees of a read |
 | `event_drops.py`, `pair_drops.py` | what is dropped: whole events, or window by window |
-| `overload.py`, `passing.py` | how much is dropped; when rows are not looked at at all |
-| `what_if.py` | what that costs in matches |
+| `overload.py`, `passing.py` | how much is dropped; when rows are passed over |
+| `what_if.py` | what shedding costs in matches |
 | `leaving.py` | matches as rows |
 """
 

@@ -1,4 +1,4 @@
-"""What a pattern may be, given the columns that reach it and the scope that it lies in."""
+"""Checks of a pattern, given the columns of its rows and its scope."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ class TimeWindow(Protocol):
 
     @property
     def size_ns(self) -> int:
-        """How long it is."""
+        """The length of a window."""
         ...
 
     @property
     def slide_ns(self) -> int:
-        """How far behind each other they begin."""
+        """The distance between the starts of two windows."""
         ...
 
 
@@ -52,15 +52,15 @@ WORDS = {
 def scope_of(
     pattern: Normal, window: AnyWindow | None, within: Duration | int | None, *, step: str
 ) -> Within | WindowRule:
-    """Return what a match lies in; the pattern asks for what opens its windows.
+    """Return the scope of a match; the pattern tells which event opens its windows.
 
     Raises:
-        SettingError: neither is given, or both; or what is no window.
+        SettingError: neither is given, or both; or `window` is no window.
     """
     if window is None and within is None:
         raise SettingError(
-            f"step {step!r}: how far apart may the events of a match be? Without that every event "
-            'would be kept for ever: give within="5s" or within=1_000 (events), or a window='
+            f"step {step!r}: the pattern has neither window= nor within=, so every event would be "
+            'kept for ever; give within="5s" or within=1_000 (events), or a window='
         )
     if window is not None and within is not None:
         raise SettingError(
@@ -75,7 +75,7 @@ def scope_of(
         return TimeWindows(window.size_ns, window.slide_ns)
     if window is not None:
         raise SettingError(
-            f"step {step!r}: window={window!r} is none; write sw.tumbling(…), sw.sliding(…), "
+            f"step {step!r}: window={window!r} is no window; write sw.tumbling(…), sw.sliding(…), "
             "sw.patterns.count_window(…) or sw.patterns.opened_by(…)"
         )
     if isinstance(within, int) and not isinstance(within, bool):
@@ -92,7 +92,7 @@ def check_columns(
     id_column: str | None,
     step: str,
 ) -> None:
-    """Check that predicates, types and names of events can be had of these columns.
+    """Check that predicates, types and names of events fit these columns.
 
     Raises:
         ColumnError: a column is not there.
@@ -107,8 +107,8 @@ def check_columns(
         if one.types is not None:
             if kind is None:
                 raise FlowError(
-                    f"step {step!r}: event {one.name!r} has of_type=; say which column types are "
-                    "in with type='…'"
+                    f"step {step!r}: event {one.name!r} has of_type=, and the pattern no "
+                    "type=; name the column of types with type='…'"
                 )
             _check_types(one, kind, column=type_column, step=step)
         if one.where is not None:
@@ -126,10 +126,10 @@ def check_columns(
 
 
 def check_feature(feature: object | None, schema: pa.Schema, *, step: str) -> None:
-    """Check that each row has one of few different values of a feature; None: there is none.
+    """Check that rows have one of few different values of a feature, if given.
 
     Raises:
-        TypeMismatch: it is no expression, or of a type whose values hardly ever come twice.
+        TypeMismatch: it is no expression, or of a type whose values hardly ever repeat.
         ColumnError: it reads a column that is not there.
         FlowError: it is the same for all rows.
     """
@@ -150,7 +150,7 @@ def check_feature(feature: object | None, schema: pa.Schema, *, step: str) -> No
     if not feature.columns() and not reads_event_time(feature):
         raise FlowError(
             f"step {step!r}: feature {feature} reads no column, so it tells no events apart; write "
-            'one over a column, such as sw.col("change") > 0, or leave feature= away'
+            'one over a column, such as sw.col("change") > 0, or omit feature='
         )
 
 
@@ -164,10 +164,9 @@ def _check_types(one: Asked, kind: pa.DataType, *, column: str | None, step: str
 
 
 def _may_be(value: Any, kind: pa.DataType) -> bool:
-    """Return whether a column of a type can have a value."""
     try:
-        made = pa.array([value], kind)[0].as_py()
-        return bool(made == value) and isinstance(made, bool) is isinstance(value, bool)
+        converted = pa.array([value], kind)[0].as_py()
+        return bool(converted == value) and isinstance(converted, bool) is isinstance(value, bool)
     except (pa.ArrowException, OverflowError, TypeError, ValueError):
         return False
 
@@ -183,14 +182,14 @@ def check_meaning(
     """Check that all settings go together, and that the pattern can match at all.
 
     Args:
-        pattern: what is looked for.
-        scope: what a match lies in.
+        pattern: the pattern.
+        scope: the scope of a match.
         words: `skip`, `selection` and `consumption`.
-        matches: of a window; None: all.
-        step: for the errors.
+        matches: the most matches of a window; None: all.
+        step: the step's name, for errors.
 
     Raises:
-        SettingError: a word is none; `matches` without windows.
+        SettingError: a word is unknown; `matches` without windows.
         FlowError: the pattern can never match, or is too long for what would be kept.
     """
     for what, word in words.items():
@@ -200,8 +199,8 @@ def check_meaning(
             )
     if matches is not None and isinstance(scope, Within):
         raise SettingError(
-            f"step {step!r}: matches={matches!r} counts those of a window, and there is none; "
-            "give window= in place of within="
+            f"step {step!r}: matches={matches!r} limits the matches of a window, and the "
+            "pattern has none; give window= in place of within="
         )
     if matches is not None:
         whole_events(f"step {step!r}: matches", matches)

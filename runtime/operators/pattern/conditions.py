@@ -13,14 +13,14 @@ from slackwater.runtime.operators.pattern.step import PatternStep
 
 
 class Conditions:
-    """Tells whether they are true.
+    """Conditions evaluates these predicates.
 
     Each is computed as over a batch of one row, so that it means what it means everywhere, nulls
     and whole numbers that do not fit included.
 
     Args:
-        step: whose they are.
-        rows: where events are found.
+        step: the step whose predicates they are.
+        rows: the rows of earlier events.
     """
 
     def __init__(self, step: PatternStep, rows: Rows) -> None:
@@ -28,11 +28,11 @@ class Conditions:
         self._rows = rows
 
     def hold(self, asked: int, turn: int, read: dict[str, int]) -> bool:
-        """Return whether it is true of an event, and of those that it reads.
+        """Return whether a predicate is true of an event and the earlier ones.
 
         Args:
-            asked: the number of what the event is.
-            turn: its place in the stream.
+            asked: the number of the pattern's event.
+            turn: the event's place in the stream.
             read: {name of an earlier event: its place in the stream}.
         """
         predicate = self._predicate(asked)
@@ -47,9 +47,9 @@ class Conditions:
         return bool(evaluated(predicate, batch, step=self._step.name)[0])
 
     def hold_many(self, asked: int, turn: int, name: str, turns: list[int]) -> list[bool] | None:
-        """Return the same for many events that one name is of, computed together.
+        """Return the answers for many earlier events of one name, computed together.
 
-        None: it cannot be computed of one of them. That is an error only if that one is asked for.
+        None if one of them cannot be computed. That is an error only if that one is needed.
         """
         predicate = self._predicate(asked)
         own = self._rows.at(np.full(len(turns), turn, dtype=np.int64))
@@ -60,10 +60,10 @@ class Conditions:
         columns |= {key: value for key, value in named.items() if key in wanted}
         batch = Batch(own.event_time_ns, own.stimulus_time_ns, columns)
         try:
-            found = evaluated(predicate, batch, step=self._step.name)
+            values = evaluated(predicate, batch, step=self._step.name)
         except OperatorError:
             return None
-        truths: list[bool] = np.asarray(found, dtype=np.bool_).tolist()
+        truths: list[bool] = np.asarray(values, dtype=np.bool_).tolist()
         return truths
 
     def _predicate(self, asked: int) -> Expr:

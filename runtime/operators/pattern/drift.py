@@ -1,8 +1,8 @@
-"""What `drift=` goes with: settings under which each choice of events is a match by itself.
+"""`drift=` needs settings under which each choice of events is a match by itself.
 
-Which of several matches leaves (the earliest, the first of a window, one whose events nobody has
-used) is another question in every order that clocks allow. Asked of all matches together it has no
-answer that a row could carry; so each possible match leaves, and such settings are refused.
+Which of several matches leaves (the earliest, the first of a window, one whose events are unused)
+depends on the order of events, and clocks allow many. The answer for all matches together fits in
+no column of a row; so each possible match leaves, and such settings are refused.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Consumption: TypeAlias = Literal["consumed", "zero"]
 
 
 class Leaves(NamedTuple):
-    """Which matches leave."""
+    """The settings that say which matches leave."""
 
     selection: Selection
     consumption: Consumption
@@ -30,7 +30,7 @@ class Leaves(NamedTuple):
 
 UNLESS_TOLD = Leaves("first", "consumed")
 WITH_DRIFT = Leaves("each", "zero")
-"""Unless told, and nothing else is possible."""
+"""The default with drift=, and the only setting that it allows."""
 _WHY = {
     "selection": "which match is the {0} depends on the order of events",
     "consumption": "what was used up before depends on the order of events",
@@ -48,17 +48,17 @@ def checked_pattern_drift(
     shed: object,
     step: str,
 ) -> Drift | None:
-    """Return what `drift=` says; None: nobody wrote it.
+    """Return the bound that `drift=` says; None if it was not written.
 
     Args:
-        given: as it was written.
-        pattern: what is looked for.
-        scope: what a match lies in.
-        schema: of the rows.
+        given: the value that was written.
+        pattern: the pattern.
+        scope: the scope of a match.
+        schema: the schema of the rows.
         words: `skip`, `selection` and `consumption`, as they are to be.
-        matches: of a window; None: all.
+        matches: the most matches of a window; None: all.
         shed: how events are dropped; None: they are not.
-        step: for the errors.
+        step: the step's name, for errors.
 
     Raises:
         SettingError: it is too long, or does not go with another setting.
@@ -73,19 +73,19 @@ def checked_pattern_drift(
         if (word := words[what]) != is_possible:
             raise SettingError(
                 f"step {step!r}: {what}={word!r} does not go with drift=: "
-                f"{_WHY[what].format(word)}, which clocks do not tell; leave it out, then each "
-                "possible match leaves"
+                f"{_WHY[what].format(word)}, which clocks do not tell; omit it, then each possible "
+                "match leaves"
             )
     if matches is not None:
         raise SettingError(
             f"step {step!r}: matches={matches!r} does not go with drift=: which matches of a "
-            "window come first depends on the order of events, which clocks do not tell; leave it "
-            "out, then each possible match leaves"
+            "window come first depends on the order of events, which clocks do not tell; omit it, "
+            "then each possible match leaves"
         )
     if shed is not None:
         raise SettingError(
-            f"step {step!r}: shed= does not go with drift=: what is dropped goes by positions in "
-            "windows, and these by the order of events, which clocks do not tell; leave one out"
+            f"step {step!r}: shed= does not go with drift=: events are dropped by their positions "
+            "in windows, which clocks do not tell; omit one of the two"
         )
     places = [place for one in pattern.alternatives for place in one.places]
     if words["skip"] == "next" and any(one.is_repeated or one.least > 1 for one in places):
@@ -98,7 +98,7 @@ def checked_pattern_drift(
 
 
 def _span(scope: Within | WindowRule, *, step: str) -> tuple[int, str]:
-    """Return how long a match may be, and what that is called."""
+    """Return the length of a scope, and the name of that setting."""
     if isinstance(scope, TimeWindows):
         return scope.size_ns, "window="
     if isinstance(scope, CountWindows) or scope.span_ns is None:

@@ -1,12 +1,13 @@
-"""Dropping events from all windows that wait for them: what saves work where windows share lists.
+"""EventDrops drops an event from all windows that wait for it.
 
-An event costs the operator something if it fits a place of the pattern while a window waits for a
-match; then it costs about the same however many windows have it. So these events are what load is
-counted in, and each goes whole or stays. What it is worth is what it is worth to all windows that
-wait: `runtime/shedding/event_cut.py`; of each at most what its work is, by events, for a window has
-no more than its matches to lose; and less when it has lost events, for its match may not be whole
-any more. So what one event is worth counts where that is little, and beyond that losses fall on few
-windows. Rows that fit nothing, and rows that only forbid, are not dropped.
+It saves work where windows share lists. An event costs the operator something if it fits a place
+of the pattern while a window waits for a match; then it costs about the same however many windows
+have it. So these events are the unit of load, and each is dropped whole or kept. Its worth is the
+sum over all windows that wait: `runtime/shedding/event_cut.py`. In each window the worth is at
+most the window's work, by events, for a window has no more than its matches to lose. It is less
+when the window has lost events, for its match may not be whole any more. So the worth of one event
+decides where it is little, and beyond that losses fall on few windows. Rows that fit nothing, and
+rows that only forbid, are not dropped.
 """
 
 from __future__ import annotations
@@ -30,26 +31,26 @@ from slackwater.runtime.shedding.event_cut import EventCut, ranks_of
 
 _SURE, _LEAST = 1 - 1e-9, 1e-300
 _GIVEN_UP = 0.05
-"""A window is given up when its match is whole with no more chance than this."""
+"""A window is given up when the chance that its match is whole is no more than this."""
 _BUFFERS, _WINDOWS = 8, 256
-"""Over how many dropping intervals, or windows, means are taken."""
+"""Means are over so many dropping intervals, or windows."""
 
 
 _Window = tuple[OpenWindow, int, int]
-"""A window, and the rows that it has: [from, to)."""
+"""A window, and its rows: [from, to)."""
 
 
 class _Asked(NamedTuple):
     """Rows of a key that cost something if a window waits.
 
     Attributes:
-        own: the rows.
+        own: the rows of the key.
         some: shape (some,), places among these.
-        ranks: shape (some,).
+        ranks: shape (some,), the rank of each.
         is_gone: shape (some,), which of them are to go.
         opens: places of rows that windows open with.
-        total: shape (rows,), of how many windows each row is.
-        windows: those that waited when the rows came, and where they begin and end.
+        total: shape (rows,), the number of windows of each row.
+        windows: the windows that waited when the rows came, and where they begin and end.
         was_waiting: whether there were any.
     """
 
@@ -72,12 +73,12 @@ class _Pairs(NamedTuple):
 
 
 class EventDrops:
-    """Asks for each event.
+    """EventDrops decides for each event.
 
     Args:
         overload: the load, and the shedder.
-        matcher_of: the matcher of a key, by its code; None: it has none yet.
-        seed: of the draws.
+        matcher_of: the matcher of a key, by its code; None if it has none yet.
+        seed: the seed of the draws.
     """
 
     STATE = Fields("_cut", "_work", "_had")
@@ -97,17 +98,17 @@ class EventDrops:
         self._matcher_of = matcher_of
         self._seed = seed
         self._cut = EventCut(seed=seed)
-        self._work = [0.0, 0.0]  # of late: events that were asked for, and windows that opened
-        self._had = [0.0, 0.0]  # likewise: matches, and the windows that had them
+        self._work = [0.0, 0.0]  # lately: events that were asked for, and windows that opened
+        self._had = [0.0, 0.0]  # lately: matches, and the windows that had them
         self._asked: list[_Asked] = []
 
-    def keeps_whole(self, window: int, size: int) -> bool:
-        """Return that there is no such window."""
+    def keeps_whole(self, window: int, size: int) -> bool:  # noqa: D102
+        # No single window is kept whole: events go from all windows alike.
         del window, size
         return False
 
     def drop(self, own: Own, every: list[OpenWindow], covered: Covered, kept: Kept) -> None:
-        """Note which rows of a key go, if a window waits for a match when they come."""
+        """Note which rows of a key go, if a window waits for a match."""
         matcher = self._matcher_of(own.code)
         windows: list[_Window] = []
         tried: list[tuple[OpenWindow, Trial, int, int]] = []
@@ -121,10 +122,10 @@ class EventDrops:
             is_full = matcher is not None and matcher.is_full(one.key)
             if begin < end and not is_full:
                 windows.append((one, begin, end))
-            # Of one that was given up all is looked at later.
+            # All events of a window that was given up are looked at later.
             if one.trial is not None and (not is_full or one.given_up is not None):
                 tried.append((one, one.trial, begin, end))
-        # The matcher sees only rows that fit: of windows that opened with others it knows nothing.
+        # The matcher sees only rows that fit, so it does not know windows that other rows opened.
         was_waiting = any(begin == 0 for _, begin, _ in windows)
         some = np.flatnonzero(own.may_match & (covered.total > 0))
         ranks, is_gone = np.zeros(len(some), np.int64), np.zeros(len(some), np.bool_)
@@ -173,26 +174,26 @@ class EventDrops:
 
     @property
     def _most_worth(self) -> float:
-        """What an event of a window can be worth at most: what the window's work is, by events.
+        """The most that an event of a window can be worth: work, by events.
 
-        Who gives up all events of a window saves its work, and loses no more than its matches.
+        Dropping all events of a window saves its work, and loses no more than its matches.
         """
-        asked, opened = self._work
+        events, opened = self._work
         matches, windows = self._had
-        if not matches or not asked:
+        if not matches or not events:
             return 1.0
-        return min((matches / windows) / (asked / max(opened, 1.0)), 1.0)
+        return min((matches / windows) / (events / max(opened, 1.0)), 1.0)
 
     def worked(self, events: int) -> None:
         """Count nothing: events are counted as they are asked for."""
 
     def learned(self, windows: int, matches: int) -> None:
-        """Take note of windows that lost nothing, and of how many matches they had."""
+        """Note windows that lost nothing, and the number of their matches."""
         keep = exp(-windows / _WINDOWS)
         self._had = [keep * self._had[0] + matches, keep * self._had[1] + windows]
 
     def settle(self, kept: Kept) -> None:
-        """Count what came of it, now that it is known when windows waited."""
+        """Count what was dropped, now that it is known when windows waited."""
         every, self._asked = self._asked, []
         for one in every:
             self._settle(one, kept)
@@ -226,10 +227,10 @@ class EventDrops:
     def _wear(
         self, own: Own, lost: Int64Array, pairs: _Pairs, windows: list[_Window], is_gone: BoolArray
     ) -> None:
-        """Let the chance of windows fall that what they would have had is whole.
+        """Lower the chance that what windows would have had is whole.
 
-        Where there is hardly any left they are given up: what is found from there on would be
-        false. Of windows that have their match before that nothing is lost.
+        Windows with hardly any chance left are given up: matches found from there on would be
+        false. Windows that have their match before that lose nothing.
         """
         is_lost = is_gone.take(pairs.at)
         which, at = pairs.which[is_lost], pairs.at[is_lost]
@@ -253,7 +254,7 @@ class EventDrops:
 
 
 def note_tried(own: Own, tried: list[tuple[OpenWindow, Trial, int, int]], kept: Kept) -> None:
-    """Note what windows that are tried have, and what goes of it."""
+    """Note the events of windows that are tried, and which of them they lose."""
     for one, trial, begin, end in tried:
         rows = own.at.take(begin + np.flatnonzero(own.matters[begin:end]))
         is_lost = kept.is_shed.take(rows)
@@ -270,11 +271,11 @@ def _waiting(rows: Int64Array, opens: Int64Array, done: Int64Array, *, was: bool
         rows: ascending.
         opens: rows with which a window opens, that waits from then on.
         done: rows after which none waited.
-        was: whether one waited before.
+        was: whether a window waited before.
     """
     changes = np.concatenate([2 * opens, 2 * done + 1])
     to = np.concatenate([np.ones(len(opens), np.bool_), np.zeros(len(done), np.bool_)])
     order = changes.argsort(kind="stable")
     states = np.concatenate([[was], to[order]])
-    found: BoolArray = states[changes[order].searchsorted(2 * rows, "right")]
-    return found
+    is_waiting: BoolArray = states[changes[order].searchsorted(2 * rows, "right")]
+    return is_waiting

@@ -1,4 +1,4 @@
-"""How a pattern is explained."""
+"""The lines of `explain` on a pattern."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ from slackwater.runtime.patterns.scopes import (
 
 
 def sequence_text(pattern: Normal, sequence: Sequence) -> str:
-    """Return an alternative: "A → no N → 2 of B, C → D, 2 to 3 times"."""
+    """Return the text of an alternative.
+
+    For example: "A → no N → 2 of B, C → D, 2 to 3 times".
+    """
     parts = []
     for place in sequence.places:
         parts += [f"no {pattern.asked[one].name}" for one in place.barred]
@@ -40,7 +43,7 @@ def _place_text(pattern: Normal, place: Place) -> str:
 
 
 def scope_text(pattern: Normal, scope: Within | WindowRule) -> str:
-    """Return what a match lies in."""
+    """Return the text on the scope of a match."""
     if isinstance(scope, TimeWindows):
         size, slide = format_ns(scope.size_ns), format_ns(scope.slide_ns)
         return f"windows of {size}" + ("" if size == slide else f", one every {slide}")
@@ -53,7 +56,7 @@ def scope_text(pattern: Normal, scope: Within | WindowRule) -> str:
 
 
 def selection_text(selection: str, consumes: bool, most: int | None, skip: str) -> str:
-    """Return which matches leave."""
+    """Return the text on which matches leave."""
     text = {
         "first": "of the matches that end with one event that of the first events",
         "last": "of the matches that end with one event that of the last events",

@@ -1,4 +1,4 @@
-"""Which of the events that a pattern asks for each row is, for a whole batch at once."""
+"""Fits tells, for a whole batch, which events of a pattern each row is."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from slackwater.runtime.patterns.normal import Asked
 _SMALL = 1 << 16
 """Signatures below this are looked up in an array."""
 _BITS = 30
-"""Predicates that are put into one number; a code of it goes into the next."""
+"""So many predicates are put into one number; its code is put into the next."""
 _MOST_KNOWN = 1 << 16
-"""Signatures that are remembered; with more, all are worked out once more."""
+"""The most signatures that are remembered; with more, all are computed again."""
 
 NOTHING: tuple[int, ...] = ()
 
 
 class Fits:
-    """Tells rows apart by their type and by which predicates are true: their signature.
+    """Fits tells rows apart by their signature: their type and the predicates that are true.
 
     ```
     type 2; true 0 1 1 | 1 0      2·011 ──▶ code 7      at most _BITS predicates at a time, so that
@@ -33,9 +33,9 @@ class Fits:
     ```
 
     Args:
-        asked: all that the pattern asks for, by number.
-        type_column: which column is the type; None: there is none.
-        step: whose it is, for errors.
+        asked: the events of the pattern, by number.
+        type_column: the column of types; None if rows have no types.
+        step: the step's name, for errors.
 
     Costs: a look-up in a table of types for each row; each different predicate once, over those
     rows only that have a type of the pattern.
@@ -51,7 +51,7 @@ class Fits:
         self._type_column = type_column
         self._types = list(dict.fromkeys(one for each in asked for one in each.types or ()))
         if self._types:
-            arrow_functions()  # now, not in the first row's latency
+            arrow_functions()  # so that the first row need not wait for the import
         self._has_untyped = any(one.types is None for one in asked)
         wheres = {str(one.where): one.where for one in asked if one.where is not None}
         self._wheres: list[Expr] = list(wheres.values())
@@ -60,18 +60,18 @@ class Fits:
         self._begin()
 
     def _begin(self) -> None:
-        # Of each stretch of predicates but the last.
+        # The codes of each stretch of predicates but the last.
         self._codes = [_Codes() for _ in self._wheres[_BITS::_BITS]]
         self._known: dict[int, int] = {}  # {signature of the last stretch: its kind}
         self._numbers: dict[tuple[int, ...], int] = {NOTHING: 0}  # {what it fits: its kind}
         self.of_kind: list[tuple[int, ...]] = [NOTHING]
         size = (len(self._types) + 1) << min(len(self._wheres), _BITS)
-        # The kind of each signature; -1: not worked out yet.
+        # The kind of each signature; -1: not computed yet.
         is_small = not self._codes and size <= _SMALL
         self._kinds_of = np.full(size, -1, dtype=np.int64) if is_small else None
 
     def of(self, batch: Batch) -> tuple[Int64Array, Int64Array]:
-        """Return the rows that fit something, ascending, and of what kind each is: `of_kind`."""
+        """Return the rows that fit something, ascending, and the kind of each: see `of_kind`."""
         if len(self._known) + sum(len(one.signatures) for one in self._codes) > _MOST_KNOWN:
             self._begin()
         rows = np.arange(len(batch))
@@ -94,15 +94,15 @@ class Fits:
         return self._some(rows, signatures)
 
     def _kinds(self, batch: Batch) -> Int64Array:
-        """Return for each row the number of its type from 1 on; 0: the pattern asks for no such."""
+        """Return the number of each row's type, from 1 on; 0 for other types."""
         assert self._type_column is not None
         column = batch.columns[self._type_column]
         values = column if isinstance(column, pa.Array) else pa.array(column)
         if self._values is None or self._values.type != values.type:
             self._values = pa.array(self._types, values.type)
         arrow = arrow_functions()
-        found = arrow.index_in(values, value_set=self._values)
-        kinds: Int64Array = arrow.fill_null(found, -1).to_numpy(zero_copy_only=False) + np.int64(1)
+        places = arrow.index_in(values, value_set=self._values)
+        kinds: Int64Array = arrow.fill_null(places, -1).to_numpy(zero_copy_only=False) + np.int64(1)
         return kinds
 
     def _some(self, rows: Int64Array, signatures: Int64Array) -> tuple[Int64Array, Int64Array]:
@@ -121,7 +121,6 @@ class Fits:
         return rows[keep], kinds[keep]
 
     def _kind_of(self, signature: int) -> int:
-        """Return the kind of a row of this signature."""
         kind = self._known.get(signature)
         if kind is None:
             fits = self._fits_of(signature)
@@ -133,9 +132,9 @@ class Fits:
         return kind
 
     def _fits_of(self, signature: int) -> tuple[int, ...]:
-        """Return the numbers of what a row of this signature fits."""
+        """Return the numbers of the events that a row of this signature fits."""
         count = len(self._wheres)
-        truths: list[bool] = []  # from the last predicate back
+        truths: list[bool] = []  # from the last predicate to the first
         for known in reversed(self._codes):
             width = (count - len(truths) - 1) % _BITS + 1
             truths += [bool(signature >> i & 1) for i in range(width)]
@@ -160,7 +159,6 @@ class _Codes:
         self._code: dict[int, int] = {}
 
     def of(self, signatures: Int64Array) -> Int64Array:
-        """Return the code of each, shape (rows,)."""
         distinct, places = np.unique(signatures, return_inverse=True)
         code = self._code
         codes = [code.setdefault(one, len(code)) for one in distinct.tolist()]

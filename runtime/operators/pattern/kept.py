@@ -1,4 +1,4 @@
-"""What becomes of the rows of a read, where events are dropped under load."""
+"""The fate of the rows of a read, where events are dropped under load."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NOTHING: frozenset[int] = frozenset()
 
 @dataclass
 class Kept:
-    """What becomes of rows.
+    """Kept says what becomes of the rows of a read.
 
     Attributes:
         known: shape (1 or 2, rows), what is known of each row, see `EventKinds`.
@@ -24,12 +24,12 @@ class Kept:
         is_shed: shape (rows,): no window of theirs keeps them.
         is_idle: shape (rows,): no window waits when they come, whatever becomes of those before.
         is_in_gap: whether rows are passed over: all are shed, and windows that open are given up.
-        blocks: of all events: windows that begin with one of these are tried.
-        lost: {row: keys of the windows that it is dropped of}, of those that fit something and are
+        blocks: blocks of all events: windows that begin with one of these are tried.
+        lost: {row: keys of the windows that it is dropped of}, for rows that fit something and are
             not shed.
-        tried: {row: of windows that are tried the trial, and whether it loses it}.
+        tried: {row: the trials of its tried windows, and whether it is lost there}.
         done: {code of a key: rows after which no open window of it waits for a match}: the operator
-            notes them, where it is events that are dropped.
+            notes them, where events are dropped.
     """
 
     known: Int64Array
@@ -50,7 +50,7 @@ class Kept:
     def left(self, places: Int64Array) -> BoolArray:
         """Return which of these rows the operator still has to look at.
 
-        Those that go are looked at if a window opens with them, or one that is tried has them.
+        Dropped rows are looked at if a window opens with them, or a tried window has them.
         """
         is_left = ~(self.is_shed | self.is_idle) | self.opens
         if self.tried:
@@ -59,18 +59,18 @@ class Kept:
 
 
 class Own(NamedTuple):
-    """The rows of one key in a read; shape (rows,) each, but what is known: (1 or 2, rows).
+    """The rows of one key in a read; shape (rows,) each.
 
     Attributes:
-        code: of the key.
+        code: the code of the key.
         at: their places in the read.
-        numbers: which of the key's events they are.
+        numbers: their numbers among the key's events.
         times: event times.
-        known: what is known of them, see `EventKinds`.
-        opens: whether an event that is this opens a window.
-        events: which of all events they are.
+        known: their type and feature, see `EventKinds`.
+        opens: whether a window opens with the event.
+        events: their numbers among all events.
         matters: whether it fits something.
-        may_match: whether it may be in a match: what only forbids may not.
+        may_match: whether it may be in a match: a row that only forbids may not.
     """
 
     code: int
@@ -85,15 +85,15 @@ class Own(NamedTuple):
 
 
 class Covered(NamedTuple):
-    """Which rows of a key its open windows have: [first, behind); shape (windows,) both.
+    """The rows of a key in its open windows: [first, end); shape (windows,) both.
 
-    `total`, shape (rows,), is how many windows have each row.
+    `total`, shape (rows,), is the number of windows of each row.
     """
 
     first: Int64Array
-    behind: Int64Array
+    end: Int64Array
     total: Int64Array
 
     def of(self, windows: list[OpenWindow]) -> Iterator[tuple[OpenWindow, int, int]]:
         """Yield each of these windows, and where its rows begin and end."""
-        return zip(windows, self.first.tolist(), self.behind.tolist(), strict=True)
+        return zip(windows, self.first.tolist(), self.end.tolist(), strict=True)

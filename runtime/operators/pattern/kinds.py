@@ -1,4 +1,4 @@
-"""What shedding may tell events apart by besides their place: their type, and a feature.
+"""Kinds of events: besides its place, shedding knows an event's type and a feature.
 
 ```
 rows ──▶ code of the type ──▶ known[0]     the column of type=; without one, what the row fits
@@ -25,7 +25,7 @@ _MOST_TEXTS = 4096
 
 
 class EventKinds:
-    """Codes of what is known of rows.
+    """EventKinds gives rows the codes of their type and feature.
 
     Args:
         step: with `shed`.
@@ -39,7 +39,7 @@ class EventKinds:
     def __init__(self, step: PatternStep) -> None:
         self._step = step
         self._types: KeyIndex | dict[tuple[int, ...], int]
-        self._texts: dict[str, int] = {}  # codes of texts that came, so as not to hash them anew
+        self._texts: dict[str, int] = {}  # codes of texts that came, so that each is hashed once
         if step.type_column is None:
             self._types, self.repetitions = {}, {}
         else:
@@ -47,7 +47,7 @@ class EventKinds:
             self.repetitions = self._coded(repetitions_of(step))
 
     def _coded(self, repeated: dict[Any, int]) -> dict[int, int]:
-        """Return it by the codes of types, which these are the first to get."""
+        """Return `repeated` by the codes of types, which these are the first to get."""
         assert isinstance(self._types, KeyIndex)
         if not repeated:
             return {}
@@ -64,10 +64,10 @@ class EventKinds:
         """Return what is known of rows, shape (1, rows) or, with a feature, (2, rows).
 
         Args:
-            rows: all.
+            rows: all rows.
             places: which of them fit something.
-            kinds: of these, of what kind each is.
-            of_kind: what each kind fits.
+            kinds: the kind of each of these.
+            of_kind: the numbers that each kind fits.
         """
         types = self._types_of(rows, places, kinds, of_kind)
         feature = self._step.feature
@@ -81,26 +81,26 @@ class EventKinds:
         if isinstance(self._types, KeyIndex):
             assert self._step.type_column is not None
             return self._types.codes([rows.columns[self._step.type_column]], len(rows))
-        found = np.zeros(len(rows), dtype=np.int64)
+        types = np.zeros(len(rows), dtype=np.int64)
         known = self._types
         codes = np.zeros(len(of_kind), dtype=np.int64)
         # In the order in which they come: so codes do not depend on how kinds are numbered.
         for kind in dict.fromkeys(kinds.tolist()):
             codes[kind] = known.setdefault(of_kind[kind], len(known) + 1)
-        found[places] = codes.take(kinds)
-        return found
+        types[places] = codes.take(kinds)
+        return types
 
     def _features(self, values: Column) -> Int64Array:
-        """Return a code of each value: whole numbers are their own, text has a hash.
+        """Return a code of each value: itself for whole numbers, a hash for text.
 
-        So none has to be kept, and the same value has the same code in every run and replica.
+        So no value is kept, and it has the same code in every run and replica.
         """
         if isinstance(values, np.ndarray):
             return values.astype(np.int64)
         encoded = values.dictionary_encode(null_encoding="encode")
         codes = np.array([self._code(one) for one in encoded.dictionary.to_pylist()], np.int64)
-        found: Int64Array = codes.take(encoded.indices.to_numpy())
-        return found
+        features: Int64Array = codes.take(encoded.indices.to_numpy())
+        return features
 
     def _code(self, text: str | bool | None) -> int:
         if text is None or isinstance(text, bool):
@@ -116,10 +116,10 @@ class EventKinds:
 
 def repetitions_of(step: PatternStep) -> dict[Any, int]:
     """Return {type: how often it stands in the pattern}."""
-    found: dict[Any, int] = {}
+    repetitions: dict[Any, int] = {}
     for sequence in step.pattern.alternatives:
         for place in sequence.places:
             for number in place.asked:
                 for kind in step.pattern.asked[number].types or ():
-                    found[kind] = found.get(kind, 0) + place.least
-    return found
+                    repetitions[kind] = repetitions.get(kind, 0) + place.least
+    return repetitions

@@ -1,4 +1,4 @@
-"""How matches leave: as rows."""
+"""Matches leave as rows."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from slackwater.runtime.patterns.settings import Found
 
 
 class Leaving:
-    """Makes rows of matches.
+    """Leaving makes rows of matches.
 
     Args:
-        step: which columns leave.
+        step: says which columns leave.
         rows: the rows that matches are made of.
     """
 
@@ -49,7 +49,7 @@ class Leaving:
         return Batch(rows.event_time_ns, rows.stimulus_time_ns, columns, None, rows.marks)
 
     def rows_of(self, found: Sequence[Found], watermark_stimulus_ns: int) -> Batch | None:
-        """Return a row for each match; None for none."""
+        """Return a row for each match; None if there are no matches."""
         if not found:
             return None
         parts = [part for one in found for part in one.parts]
@@ -59,8 +59,8 @@ class Leaving:
         distinct, places = np.unique(turns, return_inverse=True)
         rows = self._rows.at(distinct)
         stimuli = np.maximum.reduceat(rows.stimulus_time_ns.take(places), begins)
-        is_behind = np.array([one.is_behind for one in found])
-        stimuli[is_behind] = np.maximum(stimuli[is_behind], watermark_stimulus_ns)
+        has_waited = np.array([one.has_waited for one in found])
+        stimuli[has_waited] = np.maximum(stimuli[has_waited], watermark_stimulus_ns)
         marks = None
         if rows.marks is not None:
             marks = np.bitwise_or.reduceat(rows.marks.take(places), begins)
@@ -85,13 +85,11 @@ class Leaving:
         return Batch(times, stimuli, columns, None, marks)
 
     def _of(self, asked: int, parts: list[tuple[int, int]], places: Int64Array) -> Int64Array:
-        """Return where the event is that each match has once."""
         return places[[one == asked for _, one in parts]]
 
     def _events(
         self, rows: Batch, places: Int64Array, asked: list[int], sizes: Int64Array
     ) -> pa.Array:
-        """Return the events of each match as text."""
         ids: list[object]
         if self._id_column is None:
             ids = rows.event_time_ns.tolist()

@@ -17,7 +17,7 @@ def too_many_rows(step: PatternStep, rows: int, most: int) -> OperatorError:
 
 
 def too_many_matches(step: PatternStep, most: int) -> OperatorError:
-    """Return the error for matches of one read that have more rows than may be kept."""
+    """Return the error for too many rows in the matches of one read."""
     return OperatorError(
         f"step {step.name!r}: the matches that one read makes have more than "
         f"most_kept_rows={most:,} events between them, with selection={step.selection!r}; ask for "

@@ -45,14 +45,13 @@ class PatternMachine(PlainOperator):
     match. The stimulus time of a match is the latest of its events', and, if it waited for the end
     of its scope, of what moved the watermark there.
 
-    Costs: rows that fit nothing some nanoseconds each, unless scopes go by the number of events:
-    then these are counted for each key. Keys without rows are not looked at.
+    Costs: rows that fit nothing some nanoseconds each, unless scopes count events: then these are
+    counted for each key. Keys without rows are not looked at.
 
     Args:
-        step: what it does.
+        step: the pattern and its settings.
         most_kept_rows: rows held for matches to come, at most; and rows in the matches of one
             read.
-
     """
 
     STATE = Fields(
@@ -82,7 +81,7 @@ class PatternMachine(PlainOperator):
         self._every = step.scope.every if isinstance(step.scope, CountWindows) else 0
         self._opens = step.scope.asked if isinstance(step.scope, OpenedWindows) else -1
         self._shedding = self._begin_shedding()
-        # What is shed goes by positions in windows, so by which of its key's events each is.
+        # Shedding needs positions in windows, so the number of each event among its key's.
         self._counts_all = step.counts_events or self._shedding is not None
         self._start()
 
@@ -112,12 +111,12 @@ class PatternMachine(PlainOperator):
             is_one=not step.keys,
             learns=step.shed is not None and step.shed.ranks,
         )
-        self._most_keys = _MANY_KEYS  # when there are more, those that are over are looked for
-        self._most_rows = _MANY_ROWS  # likewise
+        self._most_keys = _MANY_KEYS  # when there are more, finished keys are looked for
+        self._most_rows = _MANY_ROWS  # when there are more rows, finished ones are looked for
         self._looks_at = self._most_kept_rows  # when there are more rows, they are checked
         self._numbers = EventNumbers()
         self._touched: set[int] = set()  # keys of this read
-        self._events = 0  # so far, where all are counted
+        self._events = 0  # events so far, where all are counted
         self._turn = 1  # the place in the stream of the next row that fits something
         self._passed_ns = START_NS
         self._missed = Missed(keeps=step.keeps_late)
@@ -131,11 +130,11 @@ class PatternMachine(PlainOperator):
         self._limit.begin()
         dropped, kept, passed = self.late_dropped, self.comparisons, self.passed_over
         try:
-            made = self._processed(released, now_ns)
+            rows = self._processed(released, now_ns)
         except TooManyMatches:
             raise too_many_matches(self._step, self._most_kept_rows) from None
-        return Result(  # a match is as old as its last event, or its end
-            made,
+        return Result(  # the stimulus of a match is that of its last event, or of its end
+            rows,
             released.frontier_ns,
             self._missed.take(),
             self.late_dropped - dropped,
@@ -144,9 +143,9 @@ class PatternMachine(PlainOperator):
         )
 
     def counts(self) -> dict[str, Any]:
-        """Return of one that sheds rows that were shed, and what was worked on.
+        """Return counts: of shed rows and of work, or of bounds that were cut.
 
-        Of others bounds that were cut. Of both what waits for the end of a scope.
+        Both have the counts of what waits for the end of a scope.
         """
         waiting = {} if self._step.leaves_with_rows else {"waiting": self.waiting}
         if self._shedding is not None:
@@ -156,8 +155,7 @@ class PatternMachine(PlainOperator):
         return {**waiting, **({} if drift is None else drift.counts(self.bounds_cut))}
 
     @property
-    def late_dropped(self) -> int:
-        """Rows so far that came after what was released in order."""
+    def late_dropped(self) -> int:  # noqa: D102 - see Operator
         return self._missed.dropped
 
     def _processed(self, released: GateRead, now_ns: int) -> Batch | None:
@@ -166,27 +164,27 @@ class PatternMachine(PlainOperator):
             self._miss(late)
         if in_order is not None and len(in_order):
             in_order = self._on_time(in_order)
-        found: list[Found] = []
+        matches: list[Found] = []
         if in_order is not None and len(in_order):
             if self._shedding is not None:
                 self._shedding.look(in_order, now_ns)
             if self._shedding is not None and self._shedding.is_passing_over:
-                found = self._pass_over(in_order, self._shedding)
+                matches = self._pass_over(in_order, self._shedding)
             else:
-                found = self._matched(in_order)
+                matches = self._matched(in_order)
         self._passed_ns = max(self._passed_ns, released.watermark_ns)
-        found += self._matchers.decided(self._passed_ns)
+        matches += self._matchers.decided(self._passed_ns)
         if self._shedding is not None:
             self._learn(self._shedding)
-        found.sort(key=lambda one: (one.time_ns, one.is_behind, one.turn, one.order))
-        made = self._leaving.rows_of(found, released.watermark_stimulus_ns)
+        matches.sort(key=lambda one: (one.time_ns, one.has_waited, one.turn, one.order))
+        rows_out = self._leaving.rows_of(matches, released.watermark_stimulus_ns)
         self._forget()
         self._check_size()
-        return made
+        return rows_out
 
     @property
     def bounds_cut(self) -> int:
-        """Rows so far whose own bound was more than the most: only of one with `drift=`."""
+        """Rows so far whose own bound was more than the most; only with `drift=`."""
         return self._values.bounds_cut
 
     @property
@@ -196,26 +194,23 @@ class PatternMachine(PlainOperator):
 
     @property
     def comparisons(self) -> int:
-        """What was worked on so far, of one that sheds; see `Overload.kept`."""
+        """The work so far of a pattern that sheds; see `Overload.kept`."""
         return 0 if self._shedding is None else self._shedding.kept
 
     @property
     def passed_over(self) -> int:  # noqa: D102 - rows, so far
         return 0 if self._shedding is None else self._shedding.passed_over
 
-    def charge(self, took_ns: int, idle_ns: int) -> None:
-        """Note how long the last slice took, and the slot was idle so far: of one that sheds."""
+    def charge(self, took_ns: int, idle_ns: int) -> None:  # noqa: D102
         if self._shedding is not None:
             self._shedding.took(took_ns, idle_ns)
 
-    def reckon_with(self, rest_ns: int) -> None:
-        """Let shedding count what events still take behind this operator."""
+    def reckon_with(self, rest_ns: int) -> None:  # noqa: D102
         if self._shedding is not None:
             self._shedding.reckon_with(rest_ns)
 
     @property
-    def rows_held(self) -> int:
-        """Rows that may be in a match to come, and those that are not forgotten yet."""
+    def rows_held(self) -> int:  # noqa: D102 - see Operator
         return max(len(self._rows), self._matchers.events_held)
 
     @property
@@ -224,7 +219,7 @@ class PatternMachine(PlainOperator):
         return self._matchers.waiting
 
     def _on_time(self, batch: Batch) -> Batch:
-        """Return the rows that are not behind the end, say."""
+        """Return the rows that come before the end of the stream."""
         if batch.event_time_ns.item(0) >= self._passed_ns:
             return batch
         is_late = batch.event_time_ns < self._passed_ns
@@ -237,7 +232,6 @@ class PatternMachine(PlainOperator):
     # -- rows in, matches out -----------------------------------------------------------
 
     def _with_keys(self, batch: Batch) -> Batch | None:
-        """Return the rows whose keys are not null; None if there are none."""
         nulls = any_null([batch.columns[name] for name in self._step.keys])
         if nulls is not None:
             batch = batch.keep(~nulls)
@@ -251,7 +245,7 @@ class PatternMachine(PlainOperator):
         if not self._counts_all:
             if not len(places):
                 return []
-            rows = batch.take(places)  # a copy: what came may be written over
+            rows = batch.take(places)  # a copy, as the batch may be overwritten
             return self._matchers.take(self._events_of(rows, places, kinds, None, None))
         codes = self._keys.codes([batch.columns[name] for name in self._step.keys], len(batch))
         numbers = self._numbers.of(codes, len(self._keys))
@@ -270,7 +264,7 @@ class PatternMachine(PlainOperator):
         self._events += len(batch)
         if self._every:  # windows open with events that need not fit anything
             places, kinds = with_openers(places, kinds, (numbers - 1) % self._every == 0)
-        found: list[Found] = []
+        matches: list[Found] = []
         if len(places):
             rows, codes, numbers = batch.take(places), codes.take(places), numbers.take(places)
             if kept is not None and self._step.shed_columns:
@@ -279,35 +273,34 @@ class PatternMachine(PlainOperator):
                 rows = rows.with_columns({**rows.columns, **shown})
             events_of = self._events_of(rows, places, kinds, codes, numbers)
             if kept is None or kept.is_whole:
-                found = self._matchers.take(events_of, kept)
+                matches = self._matchers.take(events_of, kept)
             else:
-                found = self._matchers.take_kept(events_of, kept)
+                matches = self._matchers.take_kept(events_of, kept)
         if self._shedding is not None:
             self._settle(self._shedding, kept)
-        return found
+        return matches
 
     def _settle(self, shedding: WindowShedding, kept: Kept | None) -> None:
-        """Let shedding count what a read has cost."""
         if kept is not None:
             shedding.settle(kept)
         shedding.worked(self._worked.events)
         self._worked.events = 0
 
     def _pass_over(self, came: Batch, shedding: WindowShedding) -> list[Found]:
-        """Count rows and do no more, unless a window has them that is tried."""
+        """Count rows and do no more, unless a tried window has them."""
         if (batch := self._with_keys(came)) is None:
             return []
-        times, found = batch.event_time_ns, list[Found]()
+        times, matches = batch.event_time_ns, list[Found]()
         if not shedding.is_in_gap:
             shedding.begin_gap(times.item(0), self._judge)
-            found = self._matchers.give_up(times.item(0))
+            matches = self._matchers.give_up(times.item(0))
         if not shedding.pass_over(self._events, times):
-            return found + self._matched(batch)
-        if self._every:  # windows open by the numbers of all events of a key
+            return matches + self._matched(batch)
+        if self._every:  # windows open by the numbers of a key's events
             codes = self._keys.codes([batch.columns[name] for name in self._step.keys], len(batch))
             self._numbers.of(codes, len(self._keys))
         self._events += len(batch)
-        return found
+        return matches
 
     def _events_of(
         self,
@@ -328,7 +321,7 @@ class PatternMachine(PlainOperator):
         of_kind = self._fits.of_kind
         opens = None
         if self._settings.drift is not None:
-            pass  # by its clock: any event may come before the first one of its match
+            pass  # where clocks may be off any event may be before the first one of its match
         elif self._opens >= 0:
             opens = np.array([self._opens in one for one in of_kind]).take(kinds)
         elif self._every:
@@ -354,14 +347,14 @@ class PatternMachine(PlainOperator):
         if len(self._rows) <= self._looks_at:
             return
         self._keep_rows()
-        # It takes time in proportion to all rows: so not for each read.
+        # Not for each read: its time is proportional to all rows.
         more = len(self._rows) + self._most_kept_rows // 8
         self._looks_at = max(more, self._most_kept_rows)
         if len(self._rows) > self._most_kept_rows:
             raise too_many_rows(self._step, len(self._rows), self._most_kept_rows)
 
     def _forget(self) -> None:
-        """Let go of what is over: rows as time goes by, keys when there are twice as many."""
+        """Forget what is over: rows as time passes, keys when most are over."""
         if self._passed_ns == END_NS:
             missed, cut = self._missed, self.bounds_cut
             self._start()
@@ -379,12 +372,12 @@ class PatternMachine(PlainOperator):
             self._keep_keys()
 
     def _keep_rows(self) -> None:
-        """Let go of rows that no matcher has, or that are over for a key that has been silent."""
+        """Drop rows that no matcher has, or that are over for a silent key."""
         held = self._matchers.turns_held()
         if self._shedding is not None:
             held.append(self._shedding.turns_tried())
         turns = sorted({turn for own in held for turn in own})
-        # A number of events is reached by events alone, so there no row is over as time goes on.
+        # Only events end a scope of a number of events, so there no row is over as time passes.
         since_ns = (
             START_NS if self._step.counts_events else self._passed_ns - self._step.traits.reach_ns
         )
@@ -392,7 +385,7 @@ class PatternMachine(PlainOperator):
         self._most_rows = max(2 * len(turns), _MANY_ROWS)
 
     def _keep_keys(self) -> None:
-        """Let go of keys of which no event is in a match to come."""
+        """Drop keys of which no event is in a match to come."""
         kept = self._matchers.codes_since(self._passed_ns - self._step.traits.reach_ns)
         self._most_keys = max(2 * len(kept), _MANY_KEYS)
         if not self._step.keys:

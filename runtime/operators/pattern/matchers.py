@@ -1,8 +1,8 @@
-"""The matchers of all keys: events in order in, matches out; and who waits for time to go on.
+"""The matchers of all keys: events in order in, matches out.
 
-An event that comes while no window waits for a match changes nothing. Where all rows are together
-(no keys), and it is known with which of them windows open, such events are passed over, all up to
-the next of these.
+A heap has the keys that wait for time to pass. An event that comes while no window waits for a
+match changes nothing. Where all rows are together (no keys), and it is known with which of them
+windows open, such events are passed over, all up to the next that opens a window.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ class Events:
     """Events that fit something, or that windows open with, in order.
 
     Attributes:
-        rows: themselves.
+        rows: their rows.
         places: shape (events,), their places in the read.
-        codes: shape (events,), of their keys.
-        numbers: shape (events,), which of their key's events they are.
+        codes: shape (events,), the codes of their keys.
+        numbers: shape (events,), their numbers among their key's events.
         turns: shape (events,), their places in the stream.
-        kinds: shape (events,), of what kind each is.
-        of_kind: what each kind fits.
-        opens: shape (events,), which of them windows open with; None: it is not events that
-            windows open with, or that is not known.
-        values: columns of what matchers have to know besides, see `Values`.
+        kinds: shape (events,), the kind of each.
+        of_kind: the numbers that each kind fits.
+        opens: shape (events,), which of them windows open with; None if windows open with no
+            events, or that is not known.
+        values: further columns that matchers need, see `Values`.
     """
 
     rows: Batch
@@ -62,7 +62,7 @@ class Events:
     def part(
         self, begin: int, end: int
     ) -> Iterator[tuple[int, int, int, int, int, tuple[int, ...], tuple[Any, ...]]]:
-        """Yield of some its index, key, number, time, turn, what it fits, and its values."""
+        """Yield the index, key, number, time, turn, fits, and values of each event."""
         columns = [one[begin:end].tolist() for one in self.values]
         return zip(
             range(begin, end),
@@ -77,12 +77,12 @@ class Events:
 
 
 class Matchers:
-    """Gives each event to the matcher of its key.
+    """Matchers gives each event to the matcher of its key.
 
     Args:
-        settings: of all keys.
-        holds: of predicates that read earlier events.
-        names: of the values that matchers have to know.
+        settings: the settings of all keys.
+        holds: evaluates predicates that read earlier events.
+        names: the names of the values that matchers need.
         is_one: whether all rows are of one key.
         learns: whether hits are kept.
 
@@ -109,25 +109,25 @@ class Matchers:
         self._learns = learns
         self._waits = settings.waits
         self._begins: dict[tuple[int, ...], bool] = {}
-        self._due: list[tuple[int, int]] = []  # a heap of (when, key): who waits, and perhaps more
+        self._due: list[tuple[int, int]] = []  # heap of (when, key): keys that wait, or did
         self._cut_ns: int | None = None  # windows by time that began by then are given up
         self.of_key: dict[int, AnyMatcher] = {}
         self.hits: list[tuple[int, Found]] = []
 
     def windowed(self, code: int) -> WindowMatcher | None:
-        """Return the matcher of a key, where there are windows; None: it has none yet."""
-        found = self.of_key.get(code)
-        assert found is None or isinstance(found, WindowMatcher)
-        return found
+        """Return the matcher of a key, where windows are; None without one."""
+        matcher = self.of_key.get(code)
+        assert matcher is None or isinstance(matcher, WindowMatcher)
+        return matcher
 
     def take(self, events: Events, kept: Kept | None = None) -> list[Found]:
         """Take events; return the matches that they complete.
 
         Args:
-            events: what has come.
-            kept: where what windows may lose is counted, though they lost nothing.
+            events: the events that came.
+            kept: where losses of windows are counted, though they lost nothing.
         """
-        found: list[Found] = []
+        matches: list[Found] = []
         stops = self._stops(events, None)
         begin, count = self._first(stops), len(events)
         opens, resting = events.opens, set[int]()  # keys of which no window waits
@@ -143,14 +143,14 @@ class Matchers:
                     one = self._made(events, i, code, fits)
                     if one is None:
                         continue
-                made = one.take(number, time_ns, turn, fits, self._values(values))
+                event_matches = one.take(number, time_ns, turn, fits, self._values(values))
                 if self._waits:
                     self._push(one, code)
-                if not made:
+                if not event_matches:
                     continue
-                found += made
+                matches += event_matches
                 if self._learns:
-                    self.hits += [(code, each) for each in made]
+                    self.hits += [(code, each) for each in event_matches]
                 if (kept is None and opens is None) or self._is_waiting(code):
                     continue
                 if kept is not None:
@@ -160,11 +160,11 @@ class Matchers:
                     break
                 resting.add(code)
             begin = end
-        return found
+        return matches
 
     def take_kept(self, events: Events, kept: Kept) -> list[Found]:
         """Take events that windows may have lost."""
-        found: list[Found] = []
+        matches: list[Found] = []
         stops = self._stops(events, kept)
         begin, count = self._first(stops), len(events)
         while begin < count:
@@ -186,11 +186,11 @@ class Matchers:
                 if kept.is_shed.item(place):
                     continue
                 lost = kept.lost.get(place, NOTHING)
-                made = one.take_opened(number, time_ns, turn, fits, given, lost)
-                if made:
-                    found += made
+                event_matches = one.take_opened(number, time_ns, turn, fits, given, lost)
+                if event_matches:
+                    matches += event_matches
                     if self._learns:
-                        self.hits += [(code, each) for each in made]
+                        self.hits += [(code, each) for each in event_matches]
                     if not one.is_waiting:
                         kept.done.setdefault(code, []).append(place)
                         if stops:
@@ -199,50 +199,50 @@ class Matchers:
                 if self._waits:
                     self._push(one, code)
             begin = end
-        return found
+        return matches
 
     def give_up(self, at_ns: int) -> list[Found]:
-        """Look for no more matches of windows that have begun: their events are not looked at.
+        """Give up windows that have begun: their events are not looked at.
 
         Args:
             at_ns: the time of an event that is not looked at. A window that was over had all of its
                 events; one by time that begins by then has begun.
 
         Returns:
-            what waited for the end of such a window.
+            the matches that waited for the end of such a window.
         """
         self._cut_ns = at_ns
-        found: list[Found] = []
+        matches: list[Found] = []
         for code, one in list(self.of_key.items()):
-            found += one.waiting.decided(at_ns)
+            matches += one.waiting.decided(at_ns)
             self._anew(code, one)
-        return found
+        return matches
 
     def _anew(self, code: int, one: AnyMatcher | None = None) -> AnyMatcher:
-        """Return a new matcher for a key, which goes on with the windows of another, given up."""
-        made = self.of_key[code] = self._new_matcher(code)
-        if self._cut_ns is not None and isinstance(made, WindowMatcher):
-            before = made if one is None else one
+        """Return a new matcher for a key, with the windows of another, given up."""
+        matcher = self.of_key[code] = self._new_matcher(code)
+        if self._cut_ns is not None and isinstance(matcher, WindowMatcher):
+            before = matcher if one is None else one
             assert isinstance(before, WindowMatcher)
-            made.begin_behind(before.windows, self._cut_ns)
-        return made
+            matcher.continue_with(before.windows, self._cut_ns)
+        return matcher
 
     def decided(self, passed_ns: int) -> list[Found]:
-        """Return what waited for the end of a scope that is over."""
-        found: list[Found] = []
+        """Return the matches that waited for the end of a scope that is over."""
+        matches: list[Found] = []
         while self._due and self._due[0][0] < passed_ns:
             _, code = heapq.heappop(self._due)
             waiting = self.of_key[code].waiting
-            made = waiting.decided(passed_ns)
-            found += made
+            key_matches = waiting.decided(passed_ns)
+            matches += key_matches
             if self._learns:
-                self.hits += [(code, one) for one in made]
+                self.hits += [(code, one) for one in key_matches]
             if waiting.due_ns is not None:
                 heapq.heappush(self._due, (waiting.due_ns, code))
-        return found
+        return matches
 
     def _values(self, values: tuple[Any, ...]) -> dict[str, Any] | None:
-        """Return {name: value} of a row; None where there is nothing to know."""
+        """Return {name: value} of a row; None if matchers need no values."""
         if not values:
             return None
         if len(values) == 1:
@@ -250,7 +250,7 @@ class Matchers:
         return dict(zip(self._names, values, strict=True))
 
     def _stops(self, events: Events, kept: Kept | None) -> list[int]:
-        """Return which events are not passed over, whatever waits, and the end; none: all."""
+        """Return the events that are never passed over, and the end; empty if none are."""
         if not self._is_one or events.opens is None:
             return []
         stops = np.flatnonzero(events.opens).tolist()
@@ -260,7 +260,6 @@ class Matchers:
         return [*stops, len(events)]
 
     def _first(self, stops: list[int]) -> int:
-        """Return the first event that is not passed over."""
         return stops[0] if stops and not self._is_waiting(0) else 0
 
     def _is_waiting(self, code: int) -> bool:
@@ -268,7 +267,7 @@ class Matchers:
         return one is not None and one.is_waiting
 
     def _made(self, events: Events, i: int, code: int, fits: tuple[int, ...]) -> AnyMatcher | None:
-        """Return a matcher for a key, if a match or a window may begin with an event."""
+        """Return a matcher for a key, if its first event can begin something."""
         may = self._begins.get(fits)
         if may is None:
             # Where clocks may be off any event may come before the first one of its match.
@@ -279,7 +278,7 @@ class Matchers:
                 self._begins.clear()
             self._begins[fits] = may
         if not may and (events.opens is None or not events.opens[i]):
-            return None  # nothing has begun that it could go on with
+            return None  # there is no begun match that the event could continue
         return self._anew(code)
 
     def _push(self, one: AnyMatcher, code: int) -> None:
@@ -291,20 +290,20 @@ class Matchers:
 
     @property
     def events_held(self) -> int:
-        """Events that matchers keep, those included that are soon to be forgotten."""
+        """Events that matchers keep, and those that are soon forgotten."""
         return sum(one.events_held for one in self.of_key.values())
 
     @property
     def waiting(self) -> int:
-        """Windows, or events that may end a match, that wait for the end of their scope."""
+        """Windows, or events that may end a match, that wait for a scope's end."""
         return sum(one.ends_waiting for one in self.of_key.values()) if self._waits else 0
 
     def turns_held(self) -> list[list[int]]:
-        """Return of each key the places in the stream of events that may be in a match to leave."""
+        """Return the places of events that may be in a match to come, by key."""
         return [one.turns_held() for one in self.of_key.values()]
 
     def codes_since(self, time_ns: int) -> list[int]:
-        """Return the keys, ascending, that wait for time to go on, or had an event since then."""
+        """Return keys, ascending, that wait for time to pass, or had an event since."""
         return sorted(
             code
             for code, one in self.of_key.items()
@@ -317,8 +316,7 @@ class Matchers:
         self._due = [(due_ns, moved[code]) for due_ns, code in self._due if code in moved]
         heapq.heapify(self._due)
 
-    def after_restore(self) -> None:
-        """Note who waits."""
+    def after_restore(self) -> None:  # noqa: D102
         for code, one in self.of_key.items():
             self._push(one, code)
 

@@ -1,4 +1,4 @@
-"""Which of its key's events each row is, where scopes or shedding go by that."""
+"""EventNumbers counts each key's events, where scopes or shedding need their numbers."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from slackwater.runtime.model.state import Fields
 
 
 class EventNumbers:
-    """Counts the events of each key.
+    """EventNumbers counts the events of each key.
 
     Attributes:
-        counts: shape (keys or more,), how many each has had.
+        counts: shape (keys or more,), the number of events of each so far.
     """
 
     STATE = Fields("counts")
@@ -56,7 +56,7 @@ def with_openers(
 
     Args:
         places: which rows fit something.
-        kinds: of these, of what kind each is; 0: it fits nothing.
+        kinds: the kind of each of these; 0 fits nothing.
         opens: shape (rows,), whether a window opens with the row.
     """
     more = np.setdiff1d(np.flatnonzero(opens), places, assume_unique=True)

@@ -1,4 +1,4 @@
-"""The windows of a key as the shedder sees them: which events each has, and what it lost."""
+"""The windows of a key in the shedder: which events each has, and lost."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ from slackwater.runtime.patterns.scopes import CountWindows, TimeWindows, Window
 
 @dataclass
 class OpenWindow:
-    """One window.
+    """An open window.
 
     Attributes:
-        key: as the matcher of its key has it.
+        key: its key in the matcher of its key.
         first: the number of its first event, among those of its key.
-        end: no event of this number or a greater one is in it; None: it ends by time.
-        end_ns: likewise, by time; None: it ends by number.
-        number: its own among all windows.
-        size: how many events it has, or is likely to have.
-        at: which of all events it begins with.
+        end: events of this number or a greater one are after it; None: it ends by time.
+        end_ns: events of this time or a later one are after it; None: it ends by number.
+        number: its number among all windows.
+        size: the number of its events, as known or likely.
+        at: the number of its first event among all events.
         is_whole: whether nothing is dropped of it, whatever the load.
         is_shed: whether something was.
         hits: of each match what is known of its events, shape (1 or 2, events), see `EventKinds`,
             and their positions.
         intact: the chance that none of what was dropped of it was of a match.
-        over_at: which of all events is the first of its key behind it; None: not known yet.
+        over_at: the number, among all events, of the first of its key after it; None: unknown.
         given_up: the number of the event from which on no match of it is looked for.
-        trial: what it had and what it lost, to see what that costs; None: it is not tried.
+        trial: its events and losses, to see what these cost; None: it is not tried.
     """
 
     key: int
@@ -53,7 +53,6 @@ class OpenWindow:
 
 
 def _window_of(*fields: Any) -> OpenWindow:
-    """Return a window from its saved values."""
     window = OpenWindow(*fields)
     if fields[-1] is not None:
         window.trial = trial_of(*fields[-1])
@@ -79,12 +78,12 @@ class KeyWindows:
 
     def __init__(self, rule: WindowRule) -> None:
         self._rule = rule
-        self._keys = 0  # of windows that are listed, as matchers count them
-        self._newest: int | None = None  # of windows by time
+        self._keys = 0  # windows that are listed, as matchers count them
+        self._newest: int | None = None  # the newest window by time
         self.open: list[OpenWindow] = []
         # (1 or 2, events) each, see `EventKinds`: of events from number `_begin` on
         self._known: list[Int64Array] = []
-        self._held = 0  # events of these
+        self._held = 0  # the number of events in these
         self._begin = 0
         self.last_size = 0
 
@@ -138,11 +137,11 @@ class KeyWindows:
         return self._keys - 1
 
     def ranges(self, begin: int, times: Int64Array) -> tuple[Int64Array, Int64Array]:
-        """Return of each open window which of the events from number `begin` on it has: [from, to).
+        """Return, of the events from number `begin` on, [from, to) of each open window.
 
         Args:
             begin: the number of the first.
-            times: of each.
+            times: the time of each.
         """
         count = len(times)
         first = np.array([max(one.first - begin, 0) for one in self.open], dtype=np.int64)
@@ -164,17 +163,17 @@ class KeyWindows:
         self._known.append(known)
         self._held += len(numbers)
 
-    def ended(self, behind: int, passed_ns: int) -> list[OpenWindow]:
+    def ended(self, next_number: int, passed_ns: int) -> list[OpenWindow]:
         """Return windows that are over, and forget them.
 
         Args:
-            behind: the number of the next event.
-            passed_ns: it is not before that.
+            next_number: the number of the next event.
+            passed_ns: the next event is not before that.
         """
         over = [
             one
             for one in self.open
-            if (one.end is not None and one.end <= behind)
+            if (one.end is not None and one.end <= next_number)
             or (one.end_ns is not None and one.end_ns <= passed_ns)
         ]
         if over:
@@ -189,40 +188,39 @@ class KeyWindows:
         return self._known[0][:, first - self._begin : end - self._begin]
 
     def give_up(self, *, keep_tried: bool = True) -> None:
-        """Forget windows, and their events: matches are looked for in those that are tried."""
+        """Forget windows and their events; matches are looked for in those that are tried."""
         self.open = [one for one in self.open if keep_tried and one.trial is not None]
         for one in self.open:
-            one.given_up = self.behind if one.given_up is None else one.given_up
+            one.given_up = self.next_number if one.given_up is None else one.given_up
         if not self.open:
-            self._begin, self._held, self._known = self.behind, 0, []
+            self._begin, self._held, self._known = self.next_number, 0, []
 
     def forget(self) -> None:
-        """Let go of events that no open window has."""
+        """Forget events that no open window has."""
         if not self._known:
             return
-        low = min((one.first for one in self.open), default=self.behind)
+        low = min((one.first for one in self.open), default=self.next_number)
         if not self.open:
-            self._begin, self._held = self.behind, 0
+            self._begin, self._held = self.next_number, 0
             self._known = []  # events up to the next window are not remembered
         elif 2 * (low - self._begin) > self._held:
-            self._known = [self.known_of(low, self.behind).copy()]
-            self._begin, self._held = low, self.behind - low
+            self._known = [self.known_of(low, self.next_number).copy()]
+            self._begin, self._held = low, self.next_number - low
 
     @property
-    def behind(self) -> int:
+    def next_number(self) -> int:
         """The number of the next event."""
         return self._begin + self._held
 
-    def after_restore(self) -> None:
-        """Count the events whose windows are open."""
+    def after_restore(self) -> None:  # noqa: D102
         self._held = sum(part.shape[1] for part in self._known)
 
 
-def covering(first: Int64Array, behind: Int64Array, rows: int) -> Int64Array:
-    """Return how many of the ranges [first, behind) have each row."""
-    steps = np.bincount(first, minlength=rows + 1) - np.bincount(behind, minlength=rows + 1)
-    found: Int64Array = np.cumsum(steps)[:rows]
-    return found
+def covering(first: Int64Array, end: Int64Array, rows: int) -> Int64Array:
+    """Return how many of the ranges [first, end) have each row."""
+    steps = np.bincount(first, minlength=rows + 1) - np.bincount(end, minlength=rows + 1)
+    counts: Int64Array = np.cumsum(steps)[:rows]
+    return counts
 
 
 def whole(values: list[int]) -> Int64Array:

@@ -1,4 +1,4 @@
-"""Shedding in the operator: how much is dropped, when, and what that has come to.
+"""Overload measures the load of an operator, and tells its shedder.
 
 Load is known from three things: the operator's clock, the stimulus times of what comes (how quickly
 events arrive, and how old the oldest is), and how long its slices took.
@@ -32,7 +32,7 @@ from slackwater.runtime.shedding.probes import ONE_OF, Block, Probes, is_quick_t
 _LOOKS = 64
 """Looks at the load in as long as the bound."""
 _LOOKS_A_GUESS = 8
-"""While something is dropped: what that costs in matches is guessed anew after so many."""
+"""While anything is dropped, its cost in matches is guessed again after so many looks."""
 NOTHING = "nothing: stretches"
 _MOST_SPELLS = 256
 _LEAST_BUFFERED = 1_024.0
@@ -42,7 +42,7 @@ class Overload:
     """The load of one operator, and its shedder.
 
     Args:
-        settings: what the user asks for.
+        settings: the settings that the user wrote.
         repetitions: {code of a type: how often it stands in the pattern}, for the baseline.
     """
 
@@ -87,29 +87,29 @@ class Overload:
         self._feature = "" if settings.feature is None else str(settings.feature)
         self._looked_ns: int | None = None
         self._arrived = self._processed = self._busy_ns = 0  # since the last look
-        self._idle_ns = self._idle_before_ns = 0  # of the slot, so far, and as of the last look
+        self._idle_ns = self._idle_before_ns = 0  # of the slot: so far, and as of the last look
         self._oldest_ns: int | None = None
         self._newest_ns = self._before_ns = 0  # stimulus times: of all, and as of the last look
         self._pairs = self._dropped = self._shed = 0
-        self._work = [0, 0]  # what work is counted in, and what was dropped of it
-        self._seen = [0, 0]  # of both, at the last look
+        self._work = [0, 0]  # the units of work so far, and the dropped ones of these
+        self._seen = [0, 0]  # both, as of the last look
         self._lost = [0.0, 0.0]  # pairs with something to drop; of matches lost, by pairs
-        self._kept_share: float | None = None  # of matches, as things are
+        self._kept_share: float | None = None  # the expected share of matches at the present amount
         self._losses = Losses()
         is_by_pair = settings.drops == "pairs"
         self._probes = Probes(least=ONE_OF // 2 if is_by_pair else ONE_OF, has_gaps=not is_by_pair)
-        self._events = 0  # that came so far
-        self._began_ns: int | None = None  # when it was first too much
+        self._events = 0  # events that came so far
+        self._began_ns: int | None = None  # when the load was first too much
         self._looks = 0
-        self._age_ns = 0  # of the last rows when they came
-        self._slowest_ns = (0, 0)  # of the slowest event, how old it came, and what its slice took
-        self._rest_ns = 0  # what events still take behind this operator, as it was last told
+        self._age_ns = 0  # the age of the last rows when they came
+        self._slowest_ns = (0, 0)  # of the slowest event: its age when it came, its slice's time
+        self._rest_ns = 0  # how long events take downstream of this operator, as last told
         self._reason = ""
         self._spells: list[list[int]] = []
 
     @property
     def kept(self) -> int:
-        """What was worked on so far: events, or pairs of them and windows, as they are dropped."""
+        """The work so far: events, or pairs of events and windows, whichever are dropped."""
         return self._work[0] - self._work[1]
 
     @property
@@ -119,7 +119,7 @@ class Overload:
 
     @property
     def is_on(self) -> bool:
-        """Whether something is to go now."""
+        """Whether anything is to be dropped now."""
         return self._shedding.shedder.amount is not None
 
     @property
@@ -129,22 +129,22 @@ class Overload:
 
     @property
     def size(self) -> int:
-        """Events of a window, as far as is known, at least 1."""
+        """The number of events of a window, as far as is known, at least 1."""
         return max(round(self._shedding.shedder.size), 1)
 
     def took(self, took_ns: int, idle_ns: int) -> None:
-        """Note how long the last slice took, and how long the slot was idle so far."""
+        """Note how long the last slice took, and the slot's idle time so far."""
         self._slowest_ns = max(self._slowest_ns, (self._age_ns, took_ns), key=sum)
         self._busy_ns += took_ns
         self._idle_ns = idle_ns
         self._processed = self._arrived
 
     def reckon_with(self, rest_ns: int) -> None:
-        """Count what events still take behind this operator, up to egress."""
+        """Count the time that events take downstream of this operator, up to egress."""
         self._rest_ns = max(rest_ns, 0)
 
     def look(self, rows: Batch, now_ns: int) -> None:
-        """Take note of rows that come, and say anew what is dropped, if it is time to."""
+        """Observe rows that come, and decide what is dropped, if it is time to."""
         oldest_ns = rows.stimulus_time_ns.min().item()
         self._age_ns = now_ns - oldest_ns
         self._slowest_ns = max(self._slowest_ns, (self._age_ns, 0), key=sum)
@@ -154,25 +154,25 @@ class Overload:
             self._newest_ns = oldest_ns
         if before_ns is None or now_ns - before_ns >= self._bound_ns // _LOOKS:
             self._observe(now_ns, rows)
-        # These are of what the next look sees: how many came, and in how long, of the same rows.
+        # The next look observes these: how many came, and in how long, of the same rows.
         self._arrived += len(rows)
         self._newest_ns = max(self._newest_ns, rows.stimulus_time_ns.max().item())
 
     def _observe(self, now_ns: int, rows: Batch) -> None:
-        """Look at the load, before these rows are worked off."""
+        """Look at the load, before these rows are worked on."""
         assert self._oldest_ns is not None
-        asked, dropped = (now - then for now, then in zip(self._work, self._seen, strict=True))
+        work, dropped = (now - then for now, then in zip(self._work, self._seen, strict=True))
         verdict = self._shedding.observe(
             Load(
                 now_ns=now_ns,
                 arrived=self._arrived,
                 # Rows wait; when they reached us tells how quickly they come.
                 came_ns=self._newest_ns - self._before_ns,
-                # What rows take that are not looked at says nothing of the others.
+                # The cost of rows that are not looked at tells nothing of the others.
                 processed=0 if self._passing.is_on else self._processed,
                 busy_ns=self._busy_ns,
-                dropped_share=dropped / asked if asked else 0.0,
-                pairs=asked,
+                dropped_share=dropped / work if work else 0.0,
+                pairs=work,
                 is_passing=self._passing.is_on,
                 age_ns=now_ns - self._oldest_ns,
                 youngest_ns=now_ns - rows.stimulus_time_ns.max().item(),
@@ -213,7 +213,7 @@ class Overload:
     def would_drop(
         self, known: Int64Array, positions: Int64Array, *, events: Int64Array, window: OpenWindow
     ) -> BoolArray:
-        """Return which pairs of events and a window are dropped; they are not counted."""
+        """Return which pairs of events and a window would be dropped; they are not counted."""
         shedder = self._shedding.shedder
         if window.is_whole:
             return np.zeros(len(positions), np.bool_)
@@ -224,12 +224,12 @@ class Overload:
 
     @property
     def knows_windows(self) -> bool:
-        """Whether enough windows ended to know how long they are."""
+        """Whether enough windows have ended to know their length."""
         return self._probes.knows_windows
 
     @property
     def has_begun(self) -> bool:
-        """Whether it has ever been too much."""
+        """Whether the load has ever been too much."""
         return self._began_ns is not None
 
     def may_judge(self, trial: Trial, events: int) -> bool:
@@ -238,8 +238,8 @@ class Overload:
         Nothing else is done meanwhile: it takes half of what the bound leaves above its start.
 
         Args:
-            trial: of a window that is over.
-            events: noted ones, of all that this slice judges, with these.
+            trial: the trial of a window that is over.
+            events: the noted events of all trials that this slice judges, with this one.
         """
         spare_ns = (1 - self._shedding.detector.f) * self._bound_ns / 2
         if is_quick_to_judge(events, spare_ns):
@@ -248,7 +248,7 @@ class Overload:
         return False
 
     def judged(self, trial: Trial, what: Judged) -> None:
-        """Count what shedding cost a window that was tried."""
+        """Count the losses of a window that was tried."""
         self._losses.add(trial.block, trial.stands_for, **what._asdict(), in_gap=trial.is_in_gap)
 
     def keeps_whole(self, window: int, size: int) -> bool:
@@ -261,7 +261,7 @@ class Overload:
         return is_drawn and shedding.detector.fits_whole(size)
 
     def samples(self, windows: Int64Array) -> BoolArray:
-        """Return of which windows all events are learnt."""
+        """Return which windows are sampled: all of their events are learnt."""
         return self._shedding.shedder.samples(windows)
 
     @property
@@ -279,21 +279,21 @@ class Overload:
         self._shed += rows
         self._passing.rows += rows
 
-    def blocks(self, first: int, behind: int) -> list[Block]:
-        """Return which of these events windows that are tried begin with, of all [first, behind).
+    def blocks(self, first: int, end: int) -> list[Block]:
+        """Return blocks among the events [first, end): tried windows begin with these.
 
-        Nothing is tried before it has ever been too much.
+        Nothing is tried before the load has ever been too much.
         """
-        self._events = behind
-        return self._probes.blocks(first, behind) if self.has_begun else []
+        self._events = end
+        return self._probes.blocks(first, end) if self.has_begun else []
 
-    def came(self, first: int, behind: int, blocks: list[Block], *, in_gap: bool) -> None:
-        """Count events [first, behind) of all, and those of blocks: passed over, or looked at."""
+    def came(self, first: int, end: int, blocks: list[Block], *, in_gap: bool) -> None:
+        """Count the events [first, end), and those of blocks: passed over, or looked at."""
         if not self.has_begun:
             return
-        self._losses.came(behind - first, in_gap=in_gap)
+        self._losses.came(end - first, in_gap=in_gap)
         for one in blocks:
-            rows = min(one.behind, behind) - max(one.first, first)
+            rows = min(one.end, end) - max(one.first, first)
             self._losses.block_rows(one.number, one.stands_for, rows, in_gap=in_gap)
 
     def opened(self, windows: int, rows: int, fit: int) -> None:
@@ -307,13 +307,13 @@ class Overload:
 
     @property
     def share(self) -> float:
-        """The share of what work is counted in that is to be dropped now."""
+        """The share of the work that is to be dropped now."""
         amount = self._shedding.shedder.amount
         return 0.0 if amount is None else amount.share
 
     @property
     def is_by_window(self) -> bool:
-        """Whether what an event is worth depends on the windows that it is in."""
+        """Whether the worth of an event depends on the windows that it is in."""
         return self._shedding.shedder.is_by_window
 
     @property
@@ -326,7 +326,7 @@ class Overload:
     def worths(
         self, known: Int64Array, positions: Int64Array, *, sizes: Int64Array
     ) -> FloatArray | None:
-        """Return what pairs are worth; see `EventKinds` and `Shedder.worths`."""
+        """Return the worth of pairs; see `EventKinds` and `Shedder.worths`."""
         return self._shedding.shedder.worths(
             known[0], positions, sizes=sizes, features=feature_of(known)
         )
@@ -336,7 +336,7 @@ class Overload:
         self._work[0] += events
 
     def count_events(self, pairs: int, dropped: int, *, asked: int, shed: int) -> None:
-        """Count the pairs of some events; of these events those that were asked for, and shed."""
+        """Count the pairs of some events, and those events that were asked for, and shed."""
         self._shedding.count(asked, shed)
         self._count(pairs, dropped, shed, work=(asked, shed))
 
@@ -358,12 +358,12 @@ class Overload:
                 self._lost[1] += pairs * (1 - self._kept_share)
 
     def learn(self, finished: FinishedWindows) -> None:
-        """Learn from windows that are over, and that nothing was dropped of."""
+        """Learn from windows that are over, and lost nothing."""
         self._shedding.learn(finished)
 
     @property
     def counts(self) -> SheddingCounts:
-        """What it has come to."""
+        """The counts of shedding so far."""
         report = self._shedding.report()
         return SheddingCounts(
             pairs=self._pairs,
@@ -397,7 +397,7 @@ class Overload:
         )
 
     def _slow_event(self) -> str:
-        """Return where the slowest event was while the bound was broken; "": it never was."""
+        """Return where the slowest event was while the bound was broken, or ""."""
         if sum(self._slowest_ns) <= self._bound_ns:
             return ""
         age_ns, took_ns = self._slowest_ns
@@ -422,5 +422,5 @@ def places_of(parts: list[tuple[int, Int64Array, Int64Array]]) -> Places:
 
 
 def feature_of(known: Int64Array) -> Int64Array | None:
-    """Return the codes of features in what is known of events; None: they have none."""
+    """Return the codes of features; None if events have none."""
     return known[1] if len(known) > 1 else None

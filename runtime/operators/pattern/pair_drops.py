@@ -18,7 +18,7 @@ from slackwater.runtime.shedding import Spans
 
 
 class PairDrops:
-    """Asks for each pair.
+    """PairDrops decides for each pair.
 
     Args:
         overload: the load, and the shedder.
@@ -26,7 +26,7 @@ class PairDrops:
 
     STATE = Fields()
     follows_all = True
-    """Each window loses events of its own."""
+    """Each window loses other events, so all windows are followed."""
     learns_from_trials = False
     """Some windows are kept whole, and learnt from."""
 
@@ -51,13 +51,13 @@ class PairDrops:
         """Count nothing: events are counted as they are asked for."""
 
     def learned(self, windows: int, matches: int) -> None:
-        """It makes no difference."""
+        """Learn nothing."""
 
     def settle(self, kept: Kept) -> None:
         """Count nothing more: pairs were counted as they were dropped."""
 
     def _try(self, own: Own, every: list[OpenWindow], covered: Covered, kept: Kept) -> None:
-        """Note what windows that are tried have, and what they lose of it."""
+        """Note the rows of windows that are tried, and the rows that these lose."""
         for one, begin, end in covered.of(every):
             if one.trial is None:
                 continue
@@ -72,28 +72,28 @@ class PairDrops:
     def _drop(self, own: Own, every: list[OpenWindow], covered: Covered, kept: Kept) -> None:
         may = np.array([not one.is_whole for one in every])
         windows = [one for one in every if not one.is_whole]
-        first, behind = covered.first[may], covered.behind[may]
+        first, end = covered.first[may], covered.end[may]
         spans = Spans(
             whole([one.first for one in windows]) - own.numbers.item(0),
             first,
-            behind,
+            end,
             whole([one.size for one in windows]),
         )
         dropped = self._overload.drop(own.known, spans, events=own.events)
         surely, (which, at) = dropped.surely, dropped.pairs()
-        losses = np.where(surely, covering(first, behind, len(own.at)), 0)
+        losses = np.where(surely, covering(first, end, len(own.at)), 0)
         losses += np.bincount(at, minlength=len(own.at))
         is_shed = (covered.total > 0) & (losses == covered.total)
         kept.is_shed[own.at] = is_shed
         self._overload.count_pairs(int(covered.total.sum()), int(losses.sum()), int(is_shed.sum()))
         for index in np.flatnonzero(np.bincount(which)).tolist():
             windows[index].is_shed = True
-        for one, begin, end in zip(windows, first.tolist(), behind.tolist(), strict=True):
-            one.is_shed = one.is_shed or bool(surely[begin:end].any())
-        told = own.matters & ~is_shed
-        _tell(own.at, kept, told & ~surely, windows, which, at)
-        for row in np.flatnonzero(told & surely).tolist():
-            has = np.flatnonzero((first <= row) & (row < behind)).tolist()
+        for one, begin, stop in zip(windows, first.tolist(), end.tolist(), strict=True):
+            one.is_shed = one.is_shed or bool(surely[begin:stop].any())
+        matters = own.matters & ~is_shed
+        _tell(own.at, kept, matters & ~surely, windows, which, at)
+        for row in np.flatnonzero(matters & surely).tolist():
+            has = np.flatnonzero((first <= row) & (row < end)).tolist()
             if has:
                 kept.lost[own.at.item(row)] = frozenset(windows[one].key for one in has)
 
@@ -106,7 +106,7 @@ def _tell(
     which: Int64Array,
     at: Int64Array,
 ) -> None:
-    """Say of each row that is to be told of which windows it was dropped: pairs (which, at)."""
+    """Note for each row, if `told`, of which windows it was dropped: pairs (which, at)."""
     chosen = told[at]
     which, at = which[chosen], at[chosen]
     if not len(at):

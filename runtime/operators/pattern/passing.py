@@ -1,8 +1,8 @@
 """Stretches: for a while no row is looked at, and then all are again.
 
 What lies in a stretch that is passed over is lost, and so are the windows that it cuts. All other
-windows have all of their events, so what is found is whole. Stretches are as long as the bound
-lets them be, so that they cut few windows.
+windows have all of their events, so matches that are found are true. Stretches are as long as the
+bound allows, so that they cut few windows.
 
 ```
 level above f·bound               no row is looked at, until one comes that has hardly waited
@@ -18,14 +18,14 @@ from slackwater.runtime.shedding.settings import Drops
 
 
 class PassingOver:
-    """Says when rows are passed over, and counts them.
+    """PassingOver decides when rows are passed over, and counts them.
 
     Args:
-        drops: what is dropped under load.
+        drops: the units that are dropped under load.
 
     Attributes:
         is_on: whether rows that come now are passed over.
-        rows: that were, so far.
+        rows: rows so far that were passed over.
     """
 
     STATE = Fields("is_on", "_is_drained", "rows")
@@ -34,10 +34,10 @@ class PassingOver:
         self._drops = drops
         self.is_on = False
         self.rows = 0
-        self._is_drained = False  # nothing waits behind the rows that came last
+        self._is_drained = False  # nothing waits after the rows that came last
 
     def decide(self, verdict: Verdict) -> None:
-        """Say whether rows are passed over from now on."""
+        """Decide whether rows are passed over from now on."""
         if self._drops == "stretches":
             self._decide(verdict)
         elif self._drops == "events":
@@ -46,12 +46,13 @@ class PassingOver:
             self.is_on = verdict.is_overloaded and (self.is_on or is_all)
 
     def _decide(self, verdict: Verdict) -> None:
-        """Begin a stretch when too much waits; end it after the read that nothing waits behind.
+        """Begin a stretch when too much waits; end it when nothing waits any more.
 
-        That read may have all that waited: to look at it would take as long again.
+        It ends after the read that nothing follows: that read may have all that waited, and to look
+        at it would take as long again.
         """
         if self.is_on and self._is_drained:
-            # Whatever events are taken to cost: only one that is looked at tells.
+            # Whatever the assumed cost of events: only an event that is looked at shows it.
             self.is_on = self._is_drained = False
             return
         self.is_on = self.is_on or verdict.is_above

@@ -8,11 +8,11 @@ from slackwater.runtime.model import Batch, Int64Array, concat_batches
 from slackwater.runtime.model.state import Fields
 
 _MOST_TOGETHER = 1 << 16
-"""Rows of a part: parts are joined up to this, and let go as a whole."""
+"""The most rows of a part: parts are joined up to this, and dropped as a whole."""
 
 
 class Rows:
-    """Rows in order, in parts."""
+    """Rows holds rows in order, in parts."""
 
     STATE = Fields("_parts")
 
@@ -23,7 +23,7 @@ class Rows:
         return sum(len(turns) for turns, _ in self._parts)
 
     def add(self, turns: Int64Array, rows: Batch) -> None:
-        """Take rows that are behind all others.
+        """Add rows that follow all others.
 
         Args:
             turns: shape (rows,), their places in the stream, ascending.
@@ -32,42 +32,44 @@ class Rows:
         parts = self._parts
         parts.append((turns, rows))
         while len(parts) > 1:
-            (before, old), (behind, new) = parts[-2:]
-            if len(before) > 2 * len(behind) or len(before) + len(behind) > _MOST_TOGETHER:
+            (before, old), (later, new) = parts[-2:]
+            if len(before) > 2 * len(later) or len(before) + len(later) > _MOST_TOGETHER:
                 return
-            parts[-2:] = [(np.concatenate([before, behind]), concat_batches([old, new]))]
+            parts[-2:] = [(np.concatenate([before, later]), concat_batches([old, new]))]
 
     def at(self, turns: Int64Array) -> Batch:
-        """Return the rows at these places, shape (n,), in any order and as often as asked for."""
+        """Return rows by their places, shape (n,), in any order, also repeatedly."""
         firsts = np.array([part[0].item(0) for part in self._parts])
         of_part = np.searchsorted(firsts, turns, side="right") - 1
         if (of_part == of_part[0]).all():
-            had, rows = self._parts[of_part.item(0)]
-            return rows.take(np.searchsorted(had, turns))
+            places, rows = self._parts[of_part.item(0)]
+            return rows.take(np.searchsorted(places, turns))
         order = np.argsort(of_part, kind="stable")
-        found = []
+        batches = []
         for one in np.unique(of_part).tolist():
-            had, rows = self._parts[one]
-            found.append(rows.take(np.searchsorted(had, turns[of_part == one])))
+            places, rows = self._parts[one]
+            batches.append(rows.take(np.searchsorted(places, turns[of_part == one])))
         back = np.empty(len(turns), dtype=np.int64)
         back[order] = np.arange(len(turns))
-        return concat_batches(found).take(back)
+        return concat_batches(batches).take(back)
 
     def forget_before(self, time_ns: int) -> None:
-        """Let go of parts all of whose rows are older."""
+        """Forget parts all of whose rows are older."""
         gone = 0
         while gone < len(self._parts) and self._parts[gone][1].event_time_ns.item(-1) < time_ns:
             gone += 1
         del self._parts[:gone]
 
     def keep(self, turns: Int64Array, *, since_ns: int) -> None:
-        """Let go of all but those of these places, ascending, that are here and no older."""
-        left = []
-        for had, rows in self._parts:
-            kept = np.isin(had, turns, assume_unique=True) & (rows.event_time_ns >= since_ns)
+        """Forget all other rows; `turns` ascend, and older rows go as well."""
+        parts = []
+        for places_of_part, rows in self._parts:
+            kept = np.isin(places_of_part, turns, assume_unique=True) & (
+                rows.event_time_ns >= since_ns
+            )
             if kept.any():
-                left.append((had[kept], rows.keep(kept)))
+                parts.append((places_of_part[kept], rows.keep(kept)))
         self._parts = []
-        if left:
-            places, batches = zip(*left, strict=True)
+        if parts:
+            places, batches = zip(*parts, strict=True)
             self._parts = [(np.concatenate(places), concat_batches(batches))]

@@ -1,4 +1,4 @@
-"""Which events of which windows are dropped, read by read; and what is learnt of windows.
+"""WindowShedding drops events of windows, read by read, and learns from windows.
 
 ```
 rows of a key ──▶ windows that open ──▶ pairs of events and windows ──▶ dropped or not
@@ -31,7 +31,7 @@ from slackwater.runtime.shedding import FinishedWindows
 from slackwater.runtime.shedding.counts import SheddingCounts
 
 _MOST_SAMPLED = 1 << 17
-"""Events of windows that are over may be learnt of so many more than have come."""
+"""So many more events of finished windows may be learnt than have come."""
 Judge = Callable[[Trial], tuple[Judged, list[Parts]]]
 
 
@@ -40,8 +40,8 @@ class WindowShedding:
 
     Args:
         step: with `shed`.
-        settings: of the pattern.
-        matcher_of: the matcher of a key, by its code; None: it has none yet.
+        settings: the settings of the pattern.
+        matcher_of: the matcher of a key, by its code; None if it has none yet.
     """
 
     STATE = Fields(
@@ -71,7 +71,7 @@ class WindowShedding:
         self._opens = step.scope.asked if isinstance(step.scope, OpenedWindows) else None
         self._kinds = EventKinds(step)
         self._of_key: dict[int, KeyWindows] = {}
-        self._numbers = 0  # of windows so far
+        self._numbers = 0  # the number of windows so far
         self._learns = step.shed.ranks
         self._overload = Overload(step.shed, self._kinds.repetitions)
         self._drops: PairDrops | EventDrops | StretchDrops
@@ -82,8 +82,8 @@ class WindowShedding:
                 self._drops = EventDrops(self._overload, matcher_of, seed=step.shed.seed)
             case "stretches":
                 self._drops = StretchDrops(self._overload)
-        self._tried: dict[int, int] = {}  # {code of a key: open windows of it that are tried}
-        self._gap_ns: int | None = None  # rows are passed over: the time of the last; None: not now
+        self._tried: dict[int, int] = {}  # {code of a key: its open windows that are tried}
+        self._gap_ns: int | None = None  # the last row passed over; None: not now
         self._cut_ns: int | None = None  # the time of the last row that was not seen
         self._is_blind = False  # nothing is known of rows since then
         self._sampled_left = _MOST_SAMPLED
@@ -91,12 +91,12 @@ class WindowShedding:
 
     @property
     def counts(self) -> SheddingCounts:
-        """What it has come to."""
+        """The counts of shedding so far."""
         return self._overload.counts
 
     @property
     def kept(self) -> int:
-        """What was worked on so far; see `Overload.kept`."""
+        """The work so far; see `Overload.kept`."""
         return self._overload.kept
 
     @property
@@ -110,15 +110,15 @@ class WindowShedding:
         return self._overload.passed_over
 
     def took(self, took_ns: int, idle_ns: int) -> None:
-        """Note how long the last slice took, and how long the slot was idle so far."""
+        """Note how long the last slice took, and the slot's idle time so far."""
         self._overload.took(took_ns, idle_ns)
 
     def reckon_with(self, rest_ns: int) -> None:
-        """Count what events still take behind this operator, up to egress."""
+        """Count the time that events take downstream of this operator, up to egress."""
         self._overload.reckon_with(rest_ns)
 
     def look(self, rows: Batch, now_ns: int) -> None:
-        """Take note of rows that come, and say anew what is dropped."""
+        """Observe rows that come, and decide what is dropped."""
         self._overload.look(rows, now_ns)
 
     @property
@@ -132,7 +132,7 @@ class WindowShedding:
         return self._gap_ns is not None
 
     def begin_gap(self, from_ns: int, judge: Judge) -> None:
-        """Give up windows that are open, as rows from a time on are passed over."""
+        """Give up open windows, as rows are passed over from a time on."""
         self.finish(list(self._of_key), from_ns, judge)
         self._gap_ns = from_ns
         for windows in self._of_key.values():
@@ -145,11 +145,11 @@ class WindowShedding:
         return self._cut_ns
 
     def pass_over(self, first: int, times: Int64Array) -> bool:
-        """Return whether windows that are tried have none of these rows; if so, count them.
+        """Return whether tried windows have none of these rows; if so, count them.
 
         Args:
             first: the number of the first among all events.
-            times: of each.
+            times: the time of each.
         """
         self._gap_ns = times.item(-1)
         if not self._is_untried(first, times):
@@ -158,11 +158,11 @@ class WindowShedding:
         return True
 
     def leaves_alone(self, first: int, times: Int64Array) -> bool:
-        """Return whether rows are looked at as if there were no shedding; if so, count them.
+        """Return whether rows are looked at as without shedding; if so, count them.
 
         Args:
             first: the number of the first among all events.
-            times: of each.
+            times: the time of each.
         """
         if self._drops.follows_all or not self._overload.knows_windows:
             return False
@@ -170,15 +170,15 @@ class WindowShedding:
 
     def _is_untried(self, first: int, times: Int64Array) -> bool:
         """Return whether no tried window has these rows; then windows are not followed."""
-        behind = first + len(times)
-        if self._overload.blocks(first, behind) or self._tried:
+        end = first + len(times)
+        if self._overload.blocks(first, end) or self._tried:
             self._is_blind = False
             return False
         if not self._is_blind:
             for windows in self._of_key.values():
                 windows.give_up(keep_tried=False)
         self._is_blind, self._cut_ns = True, times.item(-1)
-        self._overload.came(first, behind, [], in_gap=self.is_in_gap)
+        self._overload.came(first, end, [], in_gap=self.is_in_gap)
         return True
 
     def dropped(
@@ -191,7 +191,7 @@ class WindowShedding:
         kinds: Int64Array,
         of_kind: list[tuple[int, ...]],
     ) -> Kept:
-        """Let windows open, and return what is dropped.
+        """Open windows, and return what is dropped.
 
         Args:
             rows: in order.
@@ -199,8 +199,8 @@ class WindowShedding:
             numbers: shape (rows,), among the events of their keys.
             events: shape (rows,), among all.
             places: which rows fit something.
-            kinds: of these, of what kind each is.
-            of_kind: what each kind fits.
+            kinds: the kind of each of these.
+            of_kind: the numbers that each kind fits.
         """
         known = self._kinds.of(rows, places, kinds, of_kind)
         opens = np.zeros(len(rows), dtype=np.bool_)
@@ -208,9 +208,9 @@ class WindowShedding:
             opens[places] = np.array([self._opens in one for one in of_kind]).take(kinds)
         matters, may_match, is_shed, is_idle = np.zeros((4, len(rows)), dtype=np.bool_)
         is_shed[:] = self.is_in_gap
-        first, behind = events.item(0), events.item(-1) + 1
-        blocks = self._overload.blocks(first, behind)
-        self._overload.came(first, behind, blocks, in_gap=self.is_in_gap)
+        first, end = events.item(0), events.item(-1) + 1
+        blocks = self._overload.blocks(first, end)
+        self._overload.came(first, end, blocks, in_gap=self.is_in_gap)
         kept = Kept(known, opens, is_shed, is_idle, self.is_in_gap, blocks)
         matters[places] = True
         may_match[places] = self._may_match(kinds, of_kind)
@@ -240,7 +240,7 @@ class WindowShedding:
         return kept
 
     def settle(self, kept: Kept) -> None:
-        """Count what was dropped of a read, now that it has been worked off."""
+        """Count what was dropped of a read, after it has been worked on."""
         self._drops.settle(kept)
 
     def worked(self, events: int) -> None:
@@ -248,16 +248,16 @@ class WindowShedding:
         self._drops.worked(events)
 
     def _may_match(self, kinds: Int64Array, of_kind: list[tuple[int, ...]]) -> BoolArray:
-        """Return which events may be in a match, by their kinds: some only forbid one."""
-        found: BoolArray = np.array([self._has_place(one) for one in of_kind], np.bool_).take(kinds)
-        return found
+        by_kind = np.array([self._has_place(one) for one in of_kind], np.bool_)
+        may_match: BoolArray = by_kind.take(kinds)
+        return may_match
 
     def _has_place(self, fits: tuple[int, ...]) -> bool:
-        found = self._places.get(fits)
-        if found is None:
-            found = any(one.roles(fits).places for one in self._rules)
-            self._places[fits] = found
-        return found
+        has_place = self._places.get(fits)
+        if has_place is None:
+            has_place = any(one.roles(fits).places for one in self._rules)
+            self._places[fits] = has_place
+        return has_place
 
     def _of_one(self, own: Own, kept: Kept) -> None:
         code = own.code
@@ -271,17 +271,17 @@ class WindowShedding:
             return
         windows.add(own.numbers, own.known)
         begin = own.numbers.item(0)
-        first, behind = windows.ranges(begin, own.times)
-        for one, at_end in zip(windows.open, behind.tolist(), strict=True):
+        first, end = windows.ranges(begin, own.times)
+        for one, at_end in zip(windows.open, end.tolist(), strict=True):
             if at_end < len(own.at) and one.over_at is None:
                 one.over_at = own.events.item(at_end)
                 if one.end is None:
-                    one.end = begin + at_end  # from now on it is known
-        covered = Covered(first, behind, covering(first, behind, len(own.at)))
+                    one.end = begin + at_end  # from now on the end is known
+        covered = Covered(first, end, covering(first, end, len(own.at)))
         self._drops.drop(own, windows.open, covered, kept)
 
     def _open(self, own: Own, windows: KeyWindows, kept: Kept) -> None:
-        """Open the windows that begin with rows of a key; in a gap, those that are tried."""
+        """Open the windows that begin with a key's rows; in a gap, tried ones only."""
         begins = windows.begins(own.numbers, own.times, own.opens, cut_ns=self._cut_ns)
         for key, low, end, end_ns in begins:
             size = end - low if end is not None else windows.last_size or self._overload.size
@@ -290,7 +290,7 @@ class WindowShedding:
             is_whole = self._drops.keeps_whole(number, size)
             one = OpenWindow(key, low, end, end_ns, number, size, at, is_whole)
             for block in kept.blocks:
-                if block.first <= at < block.behind:
+                if block.first <= at < block.end:
                     one.trial = Trial(block.number, block.stands_for, kept.is_in_gap)
                     self._tried[own.code] = self._tried.get(own.code, 0) + 1
             if kept.is_in_gap:
@@ -301,25 +301,25 @@ class WindowShedding:
     # -- learning -----------------------------------------------------------------------
 
     def hit(self, hits: Sequence[tuple[int, Found]], rows: Rows) -> set[int]:
-        """Take note of matches, by the codes of their keys; return these.
+        """Note matches, by the codes of their keys; return these codes.
 
         Args:
             hits: matches that left.
-            rows: that they are made of.
+            rows: the rows that they are made of.
         """
-        turns = np.array([turn for _, found in hits for turn, _ in found.parts], dtype=np.int64)
+        turns = np.array([turn for _, match in hits for turn, _ in match.parts], dtype=np.int64)
         distinct, places = np.unique(turns, return_inverse=True)
         columns = rows.at(distinct).columns
         shown = np.stack([columns[name] for name in self._columns]).take(places, axis=1)
         numbers, known = shown[0], shown[1:]
         end = 0
-        for code, found in hits:
-            begin, end = end, end + len(found.parts)
-            self._hit(code, found.window, numbers[begin:end], known[:, begin:end])
+        for code, match in hits:
+            begin, end = end, end + len(match.parts)
+            self._hit(code, match.window, numbers[begin:end], known[:, begin:end])
         return {code for code, _ in hits}
 
     def _hit(self, code: int, window: int, numbers: Int64Array, known: Int64Array) -> None:
-        """Take note of a match of a window: its events' numbers, and what is known of them."""
+        """Note a match of a window: its events' numbers, and what is known of them."""
         windows = self._of_key.get(code)
         if windows is None:
             return
@@ -342,19 +342,19 @@ class WindowShedding:
         """Learn from windows of these keys that are over.
 
         Args:
-            codes: of keys of which something has come, or was decided.
+            codes: keys of which something has come, or was decided.
             passed_ns: nothing older follows.
-            judge: says what shedding cost a window, and which matches it would have had.
+            judge: returns the losses of a window, and the matches that it would have had.
         """
         over: list[tuple[OpenWindow, int, Int64Array]] = []
-        events = 0  # of windows that are judged
+        events = 0  # noted events of the windows that are judged
         for code in sorted({*codes, *self._tried}):
             windows = self._of_key.get(code)
             if windows is None:
                 continue
-            behind = windows.behind
-            for one in windows.ended(behind, passed_ns):
-                end = one.end if one.end is not None else behind
+            next_number = windows.next_number
+            for one in windows.ended(next_number, passed_ns):
+                end = one.end if one.end is not None else next_number
                 size = end - one.first
                 self._overload.ended(one, size)
                 if one.end_ns is not None:
@@ -372,7 +372,7 @@ class WindowShedding:
     def _judge(
         self, code: int, window: OpenWindow, trial: Trial, judge: Judge, events: int
     ) -> None:
-        """Count what a window that was tried has lost; it may teach what is in matches."""
+        """Count the losses of a tried window; it may teach what matches need."""
         self._tried[code] -= 1
         if not self._tried[code]:
             del self._tried[code]

@@ -1,4 +1,4 @@
-"""What a pattern is to the flow."""
+"""The step of a pattern."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ from slackwater.runtime.plan.traits import Replica, Role, Sharing, StepTraits
 from slackwater.runtime.shedding import Espice
 
 WINDOW_START = "window_start"
-"""The column that says where a match's window begins."""
+"""The column with the beginning of a match's window."""
 NUMBER, TYPE, FEATURE = "#number", "#type", "#feature"
-"""Of rows that may be shed: which event of its key each is, the codes of its type and feature."""
+"""Columns of rows that may be shed: number among the key's events, codes of type and feature."""
 EVENTS = "events"
 """The column that names the events of a match."""
 
@@ -46,14 +46,14 @@ class PatternStep(GatedStep):
     of [event's name, its id]. Event time: of the last event; where a `no` ends the match, that end.
 
     Attributes:
-        pattern: in its normal form.
-        scope: what a match lies in.
-        skip: "any": what does not match is skipped; "next": no further than what would match.
+        pattern: the pattern in its normal form.
+        scope: the scope of a match.
+        skip: "any": events that do not match are skipped; "next": only up to the next that fits.
         selection: which of the matches that end with one event leave.
         consumes: whether an event that has left is in no other match of its scope.
-        most: matches of a window; None: all.
-        type_column: whose values `of_type` names; None: none does.
-        id_column: what names an event; None: its event time in ns.
+        most: the most matches of a window; None: all.
+        type_column: the column whose values `of_type` names; None if no event has `of_type`.
+        id_column: the column that names an event; None: its event time in ns.
         shed: how events are dropped under load; None: they are not.
         drift: how far an event's time may be off; None: it is not. With it each possible match
             leaves, with a column `certain`, and uncertain ones are marked.
@@ -73,7 +73,7 @@ class PatternStep(GatedStep):
     drift: Drift | None = None
     replicas: int = 1
     replica: Replica | None = None
-    """In a plan: which of several this is; they share by keys."""
+    """In a plan: the number of this replica among several, which share by keys."""
     keeps_late: bool = False
     """In a plan: whether a `LateStep` takes the rows that came too late."""
 
@@ -96,14 +96,14 @@ class PatternStep(GatedStep):
 
     @property
     def feature(self) -> Expr | None:
-        """What shedding may tell events apart by besides their type and place; None: nothing."""
-        found = None if self.shed is None else self.shed.feature
-        assert found is None or isinstance(found, Expr)  # checked when the step is made
-        return found
+        """A further property by which shedding knows events; None if not given."""
+        feature = None if self.shed is None else self.shed.feature
+        assert feature is None or isinstance(feature, Expr)  # checked when the step is made
+        return feature
 
     @property
     def shed_columns(self) -> tuple[str, ...]:
-        """Columns that rows of one that ranks events have besides their own."""
+        """Further columns of the rows of a pattern that ranks events."""
         if self.shed is None or not self.shed.ranks:
             return ()
         return (NUMBER, TYPE) if self.feature is None else (NUMBER, TYPE, FEATURE)
@@ -115,46 +115,45 @@ class PatternStep(GatedStep):
 
     @property
     def names(self) -> Mapping[str, tuple[int, str]]:
-        """{column that leaves: (number of what is asked for, name it came under)}."""
+        """{column that leaves: (number of the pattern's event, name it came under)}."""
         own = {*self.keys, EVENTS, *([WINDOW_START] if self.has_windows else [])}
         own |= set() if self.drift is None else {CERTAIN}
-        found = {}
+        names = {}
         once = () if self.selection == "cumulative" else self.pattern.once
         for number in sorted(once):
             prefix = f"{self.pattern.asked[number].name}_"
             for column in self.schema.names:
                 if column not in own and column.startswith(prefix):
-                    found[column] = (number, column.removeprefix(prefix))
-        return found
+                    names[column] = (number, column.removeprefix(prefix))
+        return names
 
     @property
     def own_columns(self) -> Set[str]:
-        """Columns that are read whatever is needed of what leaves, keys apart."""
-        found = {one for one in (self.type_column, self.id_column) if one is not None}
+        """Columns that are read whatever columns are needed downstream, without the keys."""
+        columns = {one for one in (self.type_column, self.id_column) if one is not None}
         if self.feature is not None:
-            found |= self.feature.columns()
-        found |= frozenset() if self.drift is None else self.drift.columns
+            columns |= self.feature.columns()
+        columns |= frozenset() if self.drift is None else self.drift.columns
         for asked in self.pattern.asked:
             for predicate in (asked.where, asked.also):
-                found |= _columns_of(predicate, [one.name for one in self.pattern.asked])
+                columns |= _columns_of(predicate, [one.name for one in self.pattern.asked])
         places = [place for one in self.pattern.alternatives for place in one.places]
-        return found | {one.distinct for one in places if one.distinct is not None}
+        return columns | {one.distinct for one in places if one.distinct is not None}
 
-    def reads(self, position: int, there: frozenset[str], needed: frozenset[str]) -> Set[str]:
-        """The keys, what tells events apart, and what is needed of each."""
+    def reads(self, position: int, there: frozenset[str], needed: frozenset[str]) -> Set[str]:  # noqa: D102 - see Step
         del position, there
         came = {old for name, (_, old) in self.names.items() if name in needed}
         return came | set(self.keys) | self.own_columns
 
     def compiled(self) -> Settings:
-        """Return what its matchers are to do."""
+        """Return the settings of its matchers."""
         rules = rules_of(self.pattern, skip=self.skip)
         layout = None if self.drift is None else layout_of(rules, self.scope, self.drift.most_ns)
         return Settings(rules, self.scope, self.selection, self.consumes, self.most, layout)
 
     @property
     def _reach_ns(self) -> int:
-        """As long as a window, or a match, if that is a time; and as clocks make that longer.
+        """The length of a window or match, if a time, longer by clocks' bounds.
 
         See `DriftLayout.held_ns`.
         """
@@ -172,28 +171,25 @@ class PatternStep(GatedStep):
 
     @property
     def counts_events(self) -> bool:
-        """Whether scopes go by the number of events, whatever these are."""
+        """Whether scopes count events, whatever these are."""
         scope = self.scope
         if isinstance(scope, Within | OpenedWindows):
             return scope.events is not None
         return isinstance(scope, CountWindows)
 
-    def names_before(self, column: str) -> tuple[str | None, ...]:
-        """As here, if it is a key: the rows of a key make its matches."""
+    def names_before(self, column: str) -> tuple[str | None, ...]:  # noqa: D102
+        # The rows of a key make its matches.
         return (column if column in self.keys else None,)
 
     @property
-    def leaves_with_rows(self) -> bool:
-        """Whether a match leaves with its last event; not so where a `no` ends it."""
+    def leaves_with_rows(self) -> bool:  # noqa: D102
         return not any(one.barred_after for one in self.pattern.alternatives)
 
-    def pruned(self, needed: frozenset[str], *, keeps_late: bool) -> PatternStep:
-        """Return it without columns that nobody needs."""
+    def pruned(self, needed: frozenset[str], *, keeps_late: bool) -> PatternStep:  # noqa: D102 - see Step
         schema = pa.schema([field for field in self.schema if field.name in needed])
         return replace(self, schema=schema, keeps_late=keeps_late)
 
-    def explained(self, steps: Mapping[str, Step]) -> Iterator[str]:
-        """Yield its keys, the pattern, and what of its matches leaves."""
+    def explained(self, steps: Mapping[str, Step]) -> Iterator[str]:  # noqa: D102 - see Step
         del steps
         yield f"by       {', '.join(self.keys) or 'nothing: all rows together'}"
         for number, sequence in enumerate(self.pattern.alternatives):
@@ -215,11 +211,11 @@ class PatternStep(GatedStep):
 
 
 def _columns_of(predicate: Expr | None, events: Sequence[str]) -> set[str]:
-    """Return the columns of rows that a predicate reads: of `event.column` the column."""
+    """Return the columns that a predicate reads: of `event.column` the column."""
     if predicate is None:
         return set()
-    found = set()
+    columns = set()
     for column in predicate.columns():
         event, dot, rest = column.partition(".")
-        found.add(rest if dot and event in events else column)
-    return found
+        columns.add(rest if dot and event in events else column)
+    return columns

@@ -1,4 +1,4 @@
-"""How a stream is searched for a pattern."""
+"""The method `pattern` of streams."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Patterning(AnyStream):
         selection: Selection | None = None,
         consumption: Consumption | None = None,
         matches: int | None = None,
-        id: str | None = None,  # noqa: A002 - likewise
+        id: str | None = None,  # noqa: A002 - the field's word
         by: Names = (),
         drift: DriftGiven = None,
         shed: Espice | None = None,
@@ -72,7 +72,7 @@ class Patterning(AnyStream):
         """Find sequences of events, of equal keys, in the order of the stream.
 
         A match leaves with its last event; one that a `no` ends, once nothing that it forbids can
-        come. It leaves with the keys, `window_start` if there are windows, `<event>_<column>` for
+        follow. It leaves with the keys, `window_start` if there are windows, `<event>_<column>` for
         each event that is in every match just once, and `events`: text, JSON, a list of [event's
         name, its id].
 
@@ -80,7 +80,7 @@ class Patterning(AnyStream):
             pattern: `seq(A, any_of(2, B, C))` of `sw.patterns`, and the like; see
                 docs/patterns.md.
             type: the column that `of_type=` is about.
-            window: what a match lies in: `sw.sliding("15s", "1s")`; of `sw.patterns`
+            window: the scope of a match: `sw.sliding("15s", "1s")`; of `sw.patterns`
                 `count_window(2_000)`, `opened_by(A, within="15s")`. A match in several windows
                 leaves of each.
             within: in place of windows, how far apart the first and the last event of a match may
@@ -91,26 +91,26 @@ class Patterning(AnyStream):
                 "last": of the latest; "each": all; "cumulative": one of all their events. None:
                 "first"; with `drift` "each".
             consumption: "consumed": an event that has left in a match of a window, or within, is in
-                no other one there; "zero": events are used again. None: "consumed"; with `drift`
+                no other match there; "zero": events are used again. None: "consumed"; with `drift`
                 "zero".
-            matches: how many of a window leave, at most; None: all.
+            matches: the most matches of a window that leave; None: all.
             id: the column that names an event in `events`; None: its event time, in ns.
             by: the key columns; none: all rows together. Rows with a null key are in no match.
             drift: how far an event's time may be off, either way: "5ms", or the name of a column
                 with each event's own bound in whole nanoseconds (see `clock_bound`). At most half
                 of `within` or of a window. Each match leaves that there is for some true times,
-                with a column `certain`: whether it is one for all of them. Those that are not
-                certain are marked `uncertain`, too, and sinks count them.
+                with a column `certain`: whether it is one for all of them. Matches that are not
+                certain are also marked `uncertain`, and sinks count them.
             shed: what is dropped when the latency is at risk: `sw.shedding.espice(latency="1s")`.
                 Needs `window=`. With `feature=sw.col("change") > 0`: by that besides.
             slack: how long its gate waits; AS_FLOW: as the flow says. A row that comes late is in
                 no match: it is counted, and `.late()` has it.
-            replicas: how many work on it, each on the rows of its keys.
-            name: of the step.
+            replicas: the number of replicas, each with the rows of its keys.
+            name: the name of the step.
 
         Raises:
             FlowError: the pattern can never match, or its parts do not go together.
-            SettingError: neither `window` nor `within`; a word that is none.
+            SettingError: neither `window` nor `within`; an unknown word.
             ColumnError, TypeMismatch: a column is not there, or of another type; a predicate is
                 neither true nor false.
         """
@@ -175,8 +175,7 @@ class Patterning(AnyStream):
 def _check_shed(shed: object, scope: object, *, step: str) -> None:
     if not isinstance(shed, Espice):
         raise SettingError(
-            f"step {step!r}: shed={shed!r} is no way to shed; write "
-            'sw.shedding.espice(latency="1s")'
+            f'step {step!r}: shed={shed!r} is no shedding; write sw.shedding.espice(latency="1s")'
         )
     if isinstance(scope, Within):
         raise SettingError(
@@ -194,7 +193,9 @@ def _matched(
     has_drift: bool,
     step: str,
 ) -> pa.Schema:
-    """Return the columns that leave; `time` is the type of `window_start`, None: no windows.
+    """Return the columns that leave; `time` is the type of `window_start`.
+
+    None if there are no windows.
 
     Raises:
         DuplicateName: two would leave under one name.

@@ -1,4 +1,4 @@
-"""Dropping stretches of the stream: between them nothing is dropped, and nothing is ranked.
+"""StretchDrops drops stretches of the stream; between them nothing is dropped or ranked.
 
 So windows are followed only while some are tried, to see what the stretches cost in matches.
 """
@@ -13,7 +13,7 @@ from slackwater.runtime.operators.pattern.overload import Overload
 
 
 class StretchDrops:
-    """Notes what tried windows have and lose.
+    """StretchDrops notes what tried windows have and lose.
 
     Args:
         overload: the load, which counts the work.

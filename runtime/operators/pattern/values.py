@@ -1,4 +1,4 @@
-"""What matchers have to know of each row beside what it fits."""
+"""Values of each row that matchers need, apart from the events that it fits."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from slackwater.runtime.patterns.stamped import OFF
 
 
 class Values:
-    """Reads the columns that must differ, and how far clocks may be off.
+    """Values reads the columns that must differ, and how far clocks may be off.
 
     Attributes:
-        names: what the columns are to matchers.
+        names: the matchers' names of the columns.
         bounds_cut: rows so far whose own bound was more than the most.
     """
 

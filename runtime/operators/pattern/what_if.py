@@ -1,8 +1,8 @@
-"""What shedding costs, found on some windows: their matches with and without what they lose.
+"""Trials find the cost of shedding: the matches of windows with and without it.
 
-Of a window that is tried it is noted which events that fit something it has, and which of them it
-loses. Once it is over its matches are looked for among all of these, and among what is left: what
-is not found any more is lost, what is new is false. Which windows are tried is drawn, whatever is
+A trial notes which events that fit something its window has, and which of them it loses. Once
+the window is over its matches are looked for among all of these, and among what is left: a match
+that is not found any more is lost, a new one is false. Windows to try are drawn, whatever is
 shed: `runtime/shedding/probes.py`.
 """
 
@@ -18,11 +18,11 @@ from slackwater.runtime.patterns.scopes import OpenedWindows
 from slackwater.runtime.patterns.settings import Found, HoldsOfTurns, Settings
 from slackwater.runtime.patterns.windowed import WindowMatcher
 
-_ASKED = -1  # no event of a pattern has this number: a window opens once, by us
+_ASKED = -1  # no event of a pattern has this number: the trial opens its window once
 _ALL_NS = 1 << 61
 _AFTER_NS = 1 << 62
 Parts = tuple[tuple[int, int], ...]
-"""Of each event of a match its place in the stream, and the number of what it is."""
+"""The place in the stream of each event of a match, and its number in the pattern."""
 
 
 class Seen(NamedTuple):
@@ -43,9 +43,9 @@ class Trial:
     """A window that is tried.
 
     Attributes:
-        events: those of it that fit something, in order.
-        block: of those that windows are tried of, see `Probes`.
-        stands_for: so many windows.
+        events: its events that fit something, in order.
+        block: the block of events that tried windows begin in, see `Probes`.
+        stands_for: the number of windows that it represents.
         is_in_gap: whether it began while rows were passed over.
     """
 
@@ -55,7 +55,7 @@ class Trial:
     events: list[Seen] = field(default_factory=list)
 
     def hits(self, matches: list[Parts], first: int) -> list[tuple[Int64Array, Int64Array]]:
-        """Return what is known of the events of matches, and their positions behind `first`."""
+        """Return what is known of the events of matches, and their positions after `first`."""
         of_turn = {one.turn: one for one in self.events}
         own = [[of_turn[turn] for turn, _ in parts] for parts in matches]
         return [
@@ -76,8 +76,8 @@ class Judged(NamedTuple):
     """Matches of a window with and without shedding.
 
     Attributes:
-        matches: of it, had nothing been dropped.
-        lost: of these, those that were not found.
+        matches: those that it has if nothing is dropped.
+        lost: matches of these that were not found.
         false: matches that were found, and are none.
     """
 
@@ -87,17 +87,17 @@ class Judged(NamedTuple):
 
 
 def judged(trial: Trial, settings: Settings, holds: HoldsOfTurns) -> tuple[Judged, list[Parts]]:
-    """Return what came of a window that is over, and the matches that it should have had.
+    """Return the losses of a window that is over, and the matches without them.
 
     Args:
-        trial: what it had.
-        settings: of the pattern.
-        holds: of predicates that read earlier events.
+        trial: its events.
+        settings: the settings of the pattern.
+        holds: evaluates predicates that read earlier events.
     """
     every = _matches(trial.events, settings, holds)
-    left = [one for one in trial.events if not one.is_lost]
-    found = every if len(left) == len(trial.events) else _matches(left, settings, holds)
-    return Judged(len(every), len(every - found), len(found - every)), sorted(every)
+    kept = [one for one in trial.events if not one.is_lost]
+    with_shedding = every if len(kept) == len(trial.events) else _matches(kept, settings, holds)
+    return Judged(len(every), len(every - with_shedding), len(with_shedding - every)), sorted(every)
 
 
 def _matches(events: list[Seen], settings: Settings, holds: HoldsOfTurns) -> set[Parts]:
@@ -106,8 +106,8 @@ def _matches(events: list[Seen], settings: Settings, holds: HoldsOfTurns) -> set
         return set()
     matcher = WindowMatcher(replace(settings, scope=OpenedWindows(_ASKED, span_ns=_ALL_NS)), holds)
     matcher.open(0, events[0].time_ns, (_ASKED,))
-    found: list[Found] = []
+    matches: list[Found] = []
     for one in events:
-        found += matcher.take(one.number, one.time_ns, one.turn, one.fits, one.values)
-    found += matcher.waiting.decided(_AFTER_NS)
-    return {one.parts for one in found}
+        matches += matcher.take(one.number, one.time_ns, one.turn, one.fits, one.values)
+    matches += matcher.waiting.decided(_AFTER_NS)
+    return {one.parts for one in matches}

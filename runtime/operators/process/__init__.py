@@ -1,4 +1,4 @@
-"""`process`: an operator of one's own, with an object for each key and timers by event time."""
+"""`process`: a custom operator, with an object for each key and timers by event time."""
 
 from slackwater.runtime.operators.process.stream import Processing
 

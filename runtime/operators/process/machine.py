@@ -1,12 +1,12 @@
-"""Rows to the objects of their keys, in the order of event time, and calls in time between them.
+"""Rows go to the objects of their keys in event-time order, with timers between.
 
 ```
 rows   a1  b1  a4 │          watermark 4: a4 waits, for more may come of that time
 calls  a: on_rows(1)  b: on_rows(1)  …  a: on_time(3)     a has set due_ns = 3
 ```
 
-An object has all rows of its key and event time at once, then what falls due at that time. So how
-rows were cut into reads cannot show.
+An object has all rows of its key and event time at once, then what falls due at that time. So the
+cuts of reads cannot show.
 """
 
 from __future__ import annotations
@@ -31,53 +31,50 @@ class ProcessMachine(PlainOperator):
     """The machine of a `ProcessStep`.
 
     Attributes:
-        timers: how often an object was called in time.
+        timers: calls of `on_time` so far.
     """
 
     STATE = Fields("_objects", "_waiting", "_done_ns", "_tidied", "_missed", "timers")
 
     def __init__(self, step: ProcessStep, *, most_kept_rows: int) -> None:
-        del most_kept_rows  # nobody knows which of the user's objects could go
+        del most_kept_rows  # which of the user's objects could go is not known
         self._step = step
         self._objects = Objects(step)
         self._waiting: list[Batch] = []  # rows of a time of which more may come
         self._due: list[tuple[int, int, Any]] = []  # heap: (when, number of the object, key)
-        self._done_ns = START_NS  # all that happened before this has gone to its objects
+        self._done_ns = START_NS  # rows that happened before this have gone to their objects
         self._tidied = 0
         self._missed = Missed(keeps=self._step.keeps_late)
         self.timers = 0
 
-    def work(self, released: GateRead, now_ns: int) -> Result:
-        """Take rows, late ones first; return what the objects make of those whose time is done."""
+    def work(self, released: GateRead, now_ns: int) -> Result:  # noqa: D102 - see Operator
         del now_ns
         before = self.late_dropped
         for batch in (*released.late, *released.ports):
             if batch is not None and len(batch):
                 self._wait(batch)
         until_ns = released.watermark_ns
-        made = None
+        rows = None
         if until_ns > self._done_ns:
-            made = self._made(self._ready(until_ns), until_ns, released.watermark_stimulus_ns)
+            rows = self._made(self._ready(until_ns), until_ns, released.watermark_stimulus_ns)
             self._done_ns = until_ns
             objects = self._objects
             if until_ns == END_NS or len(objects.by_key) > 2 * self._tidied + 1024:
                 objects.forget_before(until_ns)
                 self._tidied = len(objects.by_key)
-        # What follows is at least as new as a row, or a time, to come.
+        # What follows is as new as a row, or a time, to come.
         dropped = self.late_dropped - before
-        return Result(made, released.frontier_ns, self._missed.take(), dropped)
+        return Result(rows, released.frontier_ns, self._missed.take(), dropped)
 
     def counts(self) -> dict[str, Any]:  # noqa: D102 - see Operator
         return {"timers": self.timers}
 
     @property
-    def late_dropped(self) -> int:
-        """Rows so far that came when the time they happened at was done with."""
+    def late_dropped(self) -> int:  # noqa: D102
         return self._missed.dropped
 
     @property
-    def rows_held(self) -> int:
-        """Rows whose time is not done, and one for each object."""
+    def rows_held(self) -> int:  # noqa: D102
         return sum(len(batch) for batch in self._waiting) + len(self._objects.by_key)
 
     # -- rows in, rows out --------------------------------------------------------------
@@ -90,7 +87,7 @@ class ProcessMachine(PlainOperator):
             self._waiting.append(batch.keep(~is_late))
 
     def _ready(self, until_ns: int) -> Batch | None:
-        """Return the rows that happened before that, in order; the others go on waiting."""
+        """Return the rows that happened before that, in order; the others wait on."""
         if not self._waiting:
             return None
         rows = concat_batches(self._waiting)
@@ -103,7 +100,7 @@ class ProcessMachine(PlainOperator):
         return rows.slice(0, ready) if ready else None
 
     def _made(self, ready: Batch | None, until_ns: int, stimulus_ns: int) -> Batch | None:
-        made = _Made(stimulus_ns)
+        rows_out = _Made(stimulus_ns)
         times = [] if ready is None else ready.event_time_ns.tolist()
         rows = [] if ready is None else rows_of(ready)
         start = 0
@@ -112,16 +109,16 @@ class ProcessMachine(PlainOperator):
             while stop < len(times) and times[stop] == time_ns:
                 stop += 1
             assert ready is not None
-            self._call_in_time(time_ns, made)
-            self._hand_out(rows[start:stop], ready.slice(start, stop), time_ns, made)
+            self._call_in_time(time_ns, rows_out)
+            self._hand_out(rows[start:stop], ready.slice(start, stop), time_ns, rows_out)
             start = stop
-        self._call_in_time(until_ns, made)
-        return made.batch(self._step)
+        self._call_in_time(until_ns, rows_out)
+        return rows_out.batch(self._step)
 
     def _hand_out(
         self, rows: list[dict[str, Any]], batch: Batch, time_ns: int, made: _Made
     ) -> None:
-        """Give rows of one event time to the objects of their keys, in order of appearance."""
+        """Give rows of one event time to their keys' objects, in order of appearance."""
         places: dict[Any, list[int]] = {}
         names, stimuli = self._step.keys, batch.stimulus_time_ns.tolist()
         for place, row in enumerate(rows):
@@ -140,7 +137,7 @@ class ProcessMachine(PlainOperator):
             due_ns, number, key = heappop(self._due)
             one = self._objects.by_key.get(key)
             if one is None or (one.due_ns, one.number) != (due_ns, number):
-                continue  # it has thought better of it
+                continue  # the object has changed its due_ns
             self.timers += 1
             made.add(one, due_ns, self._objects.call_in_time(one, due_ns))
             self._note_due(one)
@@ -151,8 +148,7 @@ class ProcessMachine(PlainOperator):
 
     # -- state --------------------------------------------------------------------------
 
-    def after_restore(self) -> None:
-        """Note when objects are due."""
+    def after_restore(self) -> None:  # noqa: D102
         for one in self._objects.by_key.values():
             self._note_due(one)
 
@@ -161,7 +157,7 @@ class _Made:
     """The rows that objects made in one read, in order.
 
     Args:
-        stimulus_ns: of what moved the watermark, which they waited for.
+        stimulus_ns: the stimulus of the watermark's move, which they waited for.
     """
 
     def __init__(self, stimulus_ns: int) -> None:
@@ -171,13 +167,12 @@ class _Made:
         self._stimuli: list[int] = []
 
     def add(self, one: Keyed, time_ns: int, rows: list[Mapping[str, Any]]) -> None:
-        """Add the rows that an object made at an event time."""
         self._rows += rows
         self._times += [time_ns] * len(rows)
         self._stimuli += [max(one.stimulus_ns, self._stimulus_ns)] * len(rows)
 
     def batch(self, step: ProcessStep) -> Batch | None:
-        """Return them as a batch; None for none."""
+        """Return the rows as a batch; None if there are none."""
         if not self._rows:
             return None
         columns: Columns = {

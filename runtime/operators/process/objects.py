@@ -40,8 +40,8 @@ class Keyed:
         key: the value of the key column, or those of several.
         operator: the object.
         last_row_ns: when its last row happened.
-        stimulus_ns: the latest of its rows.
-        due_ns: when it wants to be called, by event time; None: not.
+        stimulus_ns: the latest stimulus of its rows.
+        due_ns: when `on_time` is called next, by event time; None: not.
     """
 
     number: int
@@ -53,12 +53,12 @@ class Keyed:
 
 
 class Objects:
-    """Makes objects, calls them, and sees to it that what they say is right.
+    """Objects makes the user's objects, calls them, and checks what they return.
 
     It packs itself: of an object its attributes are saved, and an error names the key.
 
     Args:
-        step: whose objects they are.
+        step: the step whose objects they are.
     """
 
     def __init__(self, step: ProcessStep) -> None:
@@ -68,13 +68,13 @@ class Objects:
         self._number = 0
 
     def of(self, key: Any, time_ns: int) -> Keyed:
-        """Return the object of a key at an event time: a new one, if the old one's is over."""
-        found = self.by_key.get(key)
-        if found is None or time_ns - self._step.within_ns > found.last_row_ns:
-            found = Keyed(self._number, key, self._copied(key))
+        """Return a key's object at an event time, in place of a finished one."""
+        keyed = self.by_key.get(key)
+        if keyed is None or time_ns - self._step.within_ns > keyed.last_row_ns:
+            keyed = Keyed(self._number, key, self._copied(key))
             self._number += 1
-            self.by_key[key] = found
-        return found
+            self.by_key[key] = keyed
+        return keyed
 
     def _copied(self, key: Any) -> Any:
         return called_about(
@@ -85,23 +85,26 @@ class Objects:
         )
 
     def take_rows(self, one: Keyed, rows: KeyedRows, batch: Batch) -> list[Mapping[str, Any]]:
-        """Hand an object its rows; return what it makes of them. `batch` is for the error."""
+        """Give an object its rows; return the rows that it makes.
+
+        `batch` is for the error.
+        """
         one.last_row_ns = rows.event_time_ns
-        made = called(one.operator.on_rows, one.key, rows, step=self._step.name, batch=batch)
-        return self._checked(one, made, rows.event_time_ns, "on_rows", sample_of(batch))
+        returned = called(one.operator.on_rows, one.key, rows, step=self._step.name, batch=batch)
+        return self._checked(one, returned, rows.event_time_ns, "on_rows", sample_of(batch))
 
     def call_in_time(self, one: Keyed, time_ns: int) -> list[Mapping[str, Any]]:
-        """Call an object at the event time it has asked for; return what it makes."""
+        """Call an object at the event time of its `due_ns`; return its rows."""
         one.due_ns = one.operator.due_ns = None
         shown = f"key {one.key!r} at event_time_ns={time_ns}"
         call: Callable[..., Any] | None = getattr(one.operator, "on_time", None)
         if call is None:
             raise OperatorError(
                 f"step {self._step.name!r}: {self._who} has set due_ns, and has no "
-                f"on_time(key, t) to be called by\n{shown}"
+                f"method on_time(key, t); add one\n{shown}"
             )
-        made = called_about(call, one.key, time_ns, step=self._step.name, shown=lambda: shown)
-        return self._checked(one, made, time_ns, "on_time", shown)
+        returned = called_about(call, one.key, time_ns, step=self._step.name, shown=lambda: shown)
+        return self._checked(one, returned, time_ns, "on_time", shown)
 
     def _checked(
         self, one: Keyed, made: Any, now_ns: int, method: str, shown: str
@@ -133,8 +136,8 @@ class Objects:
         if due_ns is not None and (type(due_ns) is not int or not now_ns < due_ns <= latest_ns):
             raise OperatorError(
                 f"step {self._step.name!r}: {self._who} has set due_ns={due_ns!r}; it must be None "
-                f"or whole nanoseconds of event time, behind {now_ns} and up to {latest_ns}, which "
-                f"is within= behind the last row of its key\n{shown}"
+                f"or whole nanoseconds of event time, later than {now_ns} and up to {latest_ns}, "
+                f"which is within= after the last row of its key\n{shown}"
             )
         one.due_ns = due_ns
 
@@ -143,7 +146,7 @@ class Objects:
         return type(self._step.operator).__qualname__
 
     def forget_before(self, done_ns: int) -> None:
-        """Let objects go for which no row from this event time on can come; END_NS: all."""
+        """Drop objects for which no row from this event time on can come; END_NS: all."""
         within_ns = self._step.within_ns
         self.by_key = {
             key: one
@@ -155,7 +158,7 @@ class Objects:
         """Return all objects, as plain values.
 
         Raises:
-            OperatorError: one has something else in it; names the key and the attribute.
+            OperatorError: an attribute is no plain value; names the key and the attribute.
         """
         return {
             "number": self._number,
@@ -177,7 +180,7 @@ class Objects:
             return copy.deepcopy(to_plain(vars(one.operator), where=self._who))
         except TypeError as problem:
             raise OperatorError(
-                f"step {self._step.name!r}: the state of key {one.key!r} cannot be kept: {problem}"
+                f"step {self._step.name!r}: the state of key {one.key!r} cannot be saved: {problem}"
             ) from problem
 
     def restore(self, state: Mapping[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""What an operator of the user's own is to the flow."""
+"""The step of a custom operator."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from slackwater.runtime.plan.traits import Replica, Role, Sharing, StepTraits
 
 @dataclass(frozen=True, kw_only=True)
 class ProcessStep(GatedStep):
-    """An object of the user's for each key: it takes the rows of its key, and is called in time."""
+    """A user's object for each key takes the key's rows, and is called by timers."""
 
     keys: tuple[str, ...]
     operator: Any
-    """What each key begins with a copy of."""
+    """Each key begins with a copy of this object."""
     within_ns: int
-    """How long an object is kept behind the last row of its key."""
+    """How long an object is kept after the last row of its key."""
     release: Release
     replicas: int = 1
     replica: Replica | None = None
-    """In a plan: which of several this is; they share by keys."""
+    """In a plan: the number of this replica among several, which share by keys."""
     keeps_late: bool = False
-    """In a plan: whether a `LateStep` takes the rows that came behind their time."""
+    """In a plan: whether a `LateStep` takes the rows whose time was done when they came."""
 
     @cached_property
     def traits(self) -> StepTraits:  # noqa: D102 - see Step
@@ -44,21 +44,19 @@ class ProcessStep(GatedStep):
             replica=self.replica,
         )
 
-    def reads(self, position: int, there: frozenset[str], needed: frozenset[str]) -> Set[str]:
-        """All: nobody knows what the user's object reads."""
+    def reads(self, position: int, there: frozenset[str], needed: frozenset[str]) -> Set[str]:  # noqa: D102
+        # The user's object may read any column.
         del position, needed
         return there
 
-    def explained(self, steps: Mapping[str, Step]) -> Iterator[str]:
-        """Yield its keys, whose it is, and how long objects stay."""
+    def explained(self, steps: Mapping[str, Step]) -> Iterator[str]:  # noqa: D102 - see Step
         del steps
         yield f"by       {', '.join(self.keys)}"
         yield f"calls    {type(self.operator).__qualname__}, for each key"
-        yield f"keeps    a key until {format_ns(self.within_ns)} behind its last row"
+        yield f"keeps    a key until {format_ns(self.within_ns)} after its last row"
         yield f"gate     {self.release.text}"
         if self.replicas > 1:
             yield replicas_text(self.traits.sharing)
 
-    def bare(self) -> ProcessStep:
-        """Return the step without the user's object."""
+    def bare(self) -> ProcessStep:  # noqa: D102 - see Step
         return self.without("operator")

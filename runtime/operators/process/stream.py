@@ -1,4 +1,4 @@
-"""Custom operators: how a stream passes through one."""
+"""The method `process` of streams, for custom operators."""
 
 from __future__ import annotations
 
@@ -30,42 +30,40 @@ class Processing(AnyStream):
         replicas: int = 1,
         name: str | None = None,
     ) -> Self:
-        """Give each key an object of one's own, which takes the key's rows and makes others.
+        """Give each key a custom object, which takes the key's rows and makes others.
 
         It has two methods, in order of event time; each returns a list of rows, dicts of the
         columns of `schema`, or None:
 
         * `on_rows(key, rows)`: all rows of its key at one event time, `rows.event_time_ns`, each
           {column: value}, times as whole nanoseconds. They leave with that time.
-        * `on_time(key, t)`: called at the event time that it has set as `self.due_ns`, behind
-          the time of the call in which it sets it, after `on_rows` with its key's rows of that
-          time, if there are any. Called once; it may set the next.
+        * `on_time(key, t)`: called at the event time that the object has set as `self.due_ns`,
+          later than the time of the call in which it sets it, after `on_rows` with its key's rows
+          of that time, if there are any. Called once; it may set the next.
 
-        What it knows is in its attributes: numbers, text, lists, dicts, arrays. The same rows make
-        the same calls, wherever it runs. A row that comes when its time is done with is late:
-        it is counted, and `.late()` has it.
+        The object's state is in its attributes: numbers, text, lists, dicts, arrays. The same rows
+        make the same calls, wherever it runs. A row that comes when its time is done is late: it is
+        counted, and `.late()` has it.
 
         Args:
             operator: a class, made without arguments, or an object: each key begins with a copy.
             schema: {column: type} of the rows it returns, or a pyarrow schema.
-            within: how long an object is kept, in event time, behind the last row of its key, and
-                how far behind it `due_ns` may be. A row further away begins with a new one.
+            within: how long an object is kept, in event time, after the last row of its key, and
+                how much later than that `due_ns` may be. A row further away begins with a new one.
             by: the key columns.
             slack: how long its gate waits; AS_FLOW: as the flow says.
-            replicas: how many work on it, each on the rows of its keys; see `join`.
-            name: of the step.
+            replicas: the number of replicas, each with the rows of its keys; see `join`.
+            name: the name of the step.
 
         Raises:
             TypeMismatch: it has no `on_rows`, or its state is not in attributes.
-            FlowError: windows that are corrected would come in.
+            FlowError: the input has windows that are corrected.
             SettingError: `within` is no length of time.
         """
         name = self.flow.name_for("process", name)
         keys = names_of(by)
         if not keys:
-            raise FlowError(
-                f"step {name!r}: each key has an object of its own; name one, such as by='id'"
-            )
+            raise FlowError(f"step {name!r}: process has no key; name one, such as by='id'")
         checks.key_types(self.schema, keys, step=name)
         if isinstance(operator, type):
             try:

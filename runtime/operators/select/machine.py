@@ -1,4 +1,4 @@
-"""Keeps some columns."""
+"""A select keeps some columns."""
 
 from __future__ import annotations
 
@@ -7,14 +7,13 @@ from slackwater.runtime.operators.select.step import SelectStep
 
 
 class SelectMachine:
-    """Keeps some columns, perhaps under new names."""
+    """A select keeps some columns, perhaps under new names."""
 
     row_tests = None
 
     def __init__(self, step: SelectStep) -> None:
         self._names = dict(step.columns)
 
-    def apply(self, batch: Batch) -> Batch:
-        """Return all rows with the columns selected."""
-        had = batch.columns
-        return batch.with_columns({new: had[old] for new, old in self._names.items()})
+    def apply(self, batch: Batch) -> Batch:  # noqa: D102 - see Stateless
+        columns = batch.columns
+        return batch.with_columns({new: columns[old] for new, old in self._names.items()})

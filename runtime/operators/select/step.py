@@ -1,4 +1,4 @@
-"""What a select is to the flow."""
+"""The step of a select."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from slackwater.runtime.plan.traits import StepTraits, each_row
 
 @dataclass(frozen=True, kw_only=True)
 class SelectStep(EachRowStep):
-    """Keeps these columns, perhaps under new names: {new name: old name}."""
+    """A select keeps these columns, perhaps under new names: {new name: old name}."""
 
     columns: Mapping[str, str]
 
@@ -20,17 +20,14 @@ class SelectStep(EachRowStep):
     def traits(self) -> StepTraits:  # noqa: D102 - see Step
         return each_row("select")
 
-    def reads(self, position: int, there: frozenset[str], needed: frozenset[str]) -> Set[str]:
-        """The columns that it keeps."""
+    def reads(self, position: int, there: frozenset[str], needed: frozenset[str]) -> Set[str]:  # noqa: D102 - see Step
         del position, there, needed
         return set(self.columns.values())
 
-    def names_before(self, column: str) -> tuple[str | None, ...]:
-        """By its old name."""
+    def names_before(self, column: str) -> tuple[str | None, ...]:  # noqa: D102 - see Step
         return (self.columns[column],)
 
-    def explained(self, steps: Mapping[str, Step]) -> Iterator[str]:
-        """Yield the columns that have new names."""
+    def explained(self, steps: Mapping[str, Step]) -> Iterator[str]:  # noqa: D102 - see Step
         del steps
         renamed = [f"{new} = {old}" for new, old in self.columns.items() if new != old]
         if renamed:

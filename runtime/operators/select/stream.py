@@ -1,4 +1,4 @@
-"""How a stream's columns are chosen."""
+"""The methods `select` and `drop` of streams."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Selecting(AnyStream):
 
         Args:
             keep: columns that keep their names, or {new name: old name}.
-            name: of the step.
+            name: the name of the step.
             renamed: new_name="old name".
 
         Raises:
