@@ -1,4 +1,4 @@
-"""How long gates wait, as people write it."""
+"""Slack of a gate, as users write it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Slack = Duration | None | AsFlow
 
 
 def rule_of(slack: Duration | None, *, who: str) -> ReleaseRule:
-    """Return what a slack as it is written means; "0s" holds nothing.
+    """Return the rule of a slack as it is written; "0s" holds nothing.
 
     Raises:
         SettingError: not a length of time.
