@@ -147,7 +147,7 @@ def _restored(now: Any, saved: Any, make: Any) -> Any:  # noqa: PLR0911 - one fo
 
 
 def _one(now: Any, saved: Any, make: Any, *key: Any) -> Any:
-    """Return a saved value or element, in a machine that is there or a fresh one."""
+    """Return a saved value or element, in the present machine or a fresh one."""
     is_there = _is_machine(type(now))
     if saved is None and not (is_there and _declared(now) is None):  # which may save anything
         return None

@@ -146,7 +146,7 @@ class SourceState:
 
     @property
     def _block_left(self) -> dict[str, Any] | None:
-        """Rows of the block at hand that were not handed over, with all that is decided of them."""
+        """Rest of the current block: rows not handed over, and the decisions on them."""
         block = self._block
         is_left = block is not None and self._position < block.rows
         return block.rest(self._position) if is_left and block is not None else None
