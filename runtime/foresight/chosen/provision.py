@@ -61,7 +61,7 @@ class Provision:
                 return "\n".join([head, "", self.made.text()])
             head = (
                 f"none of 1 to {self.tried} nodes keeps {limit}: {what.bottleneck.name} with "
-                f"{', '.join(what.bottleneck.operators)} is what stays behind"
+                f"{', '.join(what.bottleneck.operators)} keeps a backlog"
             )
             return "\n".join([head, "", self.made.text()])
         many = "1 node keeps" if self.nodes == 1 else f"{self.nodes} nodes keep"
@@ -131,7 +131,7 @@ def _say(made: Prediction) -> str:
     found = made.estimate
     busiest = found.bottleneck
     if made.is_behind:
-        return f"{busiest.name} would fall behind, with {busiest.load:.0%} of what it can do"
+        return f"{busiest.name} would be overloaded, with {busiest.load:.0%} of what it can do"
     worst = format_ns(round(found.worst_s * 1e9))
     when = " by the end of what is on record" if found.is_unbounded else ""
     return f"worst latency {worst}{when}, {busiest.name} at {busiest.load:.0%}"

@@ -85,7 +85,7 @@ def predict(  # noqa: PLR0913 - each by name
     if odd:
         raise SettingError(
             f"the sample is of another version of flow {plan.flow!r}: they differ in "
-            f"{', '.join(odd)}; take the sample anew, with the same limits"
+            f"{', '.join(odd)}; take a new sample, with the same limits"
         )
     speed = speed_of(stage.step for stage in plan.stages) if speed is None else speed
     graph = sample.graph.at_speed(speed)

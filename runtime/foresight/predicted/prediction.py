@@ -234,7 +234,7 @@ class Prediction:
         if odd:
             raise SettingError(
                 f"the prediction is of another version of flow {plan.flow!r}: they differ in "
-                f"{', '.join(odd)}; predict it anew, with the same limits"
+                f"{', '.join(odd)}; predict it again, with the same limits"
             )
 
     def check_is_there(self, plan: Plan) -> None:
@@ -247,7 +247,7 @@ class Prediction:
         if moved:
             raise SettingError(
                 f"placement= moves {', '.join(moved)} away from where the prediction has it; "
-                "predict it anew with this placement, or leave placement= out"
+                "predict it again with this placement, or omit placement="
             )
 
     def placed_text(self) -> str:
@@ -356,12 +356,12 @@ def _lines(made: Prediction) -> list[str]:
         lines.append(
             f"latency     worst {format_s(found.worst_s)} by the end of these {span_s:g} s, p99 "
             f"{format_s(found.quantile_s(0.99))}, mean {format_s(found.mean_s)}; over them "
-            f"{found.bottleneck.name} has {found.bottleneck.load:.0%} of what it can do, so it is "
-            "behind then, and what comes next is not known"
+            f"{found.bottleneck.name} has {found.bottleneck.load:.0%} of what it can do, so it has "
+            "a backlog then, and what comes next is not known"
         )
     elif found.is_unbounded:
         lines.append(
-            f"latency     {found.bottleneck.name} falls behind: over these {span_s:g} s it has "
+            f"latency     {found.bottleneck.name} is overloaded: over these {span_s:g} s it has "
             f"{found.bottleneck.load:.0%} of what it can do. Worst {format_s(found.worst_s)} by "
             f"then, and more as long as the rates stay; {made.sustainable:.2f} times these it "
             "could do"
@@ -425,7 +425,7 @@ def _table(found: LatencyEstimate) -> list[str]:
         f"{format_s(node.worst_s):>14}   {', '.join(node.operators)}".rstrip()
         for node in found.nodes
     ]
-    return [f"{'slot':<{width}}   load   peak   headroom   behind at most   runs", *lines]
+    return [f"{'slot':<{width}}   load   peak   headroom     most backlog   runs", *lines]
 
 
 def _relief(plan: Plan, heaviest: str, cores: float, beside: Sequence[str]) -> str:

@@ -93,7 +93,7 @@ class ShedOutlook:
             )
         if not self.sheds and not self.keeps_unshed:
             return (
-                f"{self.origin} breaks {bound}: the worst latency comes to "
+                f"{self.origin} breaks {bound}: the worst latency is "
                 f"{format_s(self.unshed_s)}, and so little of that is its own queue that nothing "
                 f"is dropped; {self.remedy}"
             )
@@ -111,7 +111,7 @@ class ShedOutlook:
             return (
                 f"{self.origin} cannot keep {bound} by dropping: its events take {self.cores:.2f} "
                 f"s a second, of which dropping all saves {saved:.2f} s; {began} {self._dropped} "
-                f"will be dropped, and latency comes to {format_s(self.course.worst_s)} all the "
+                f"will be dropped, and latency is {format_s(self.course.worst_s)} all the "
                 f"same{rows}; {self.remedy}"
             )
         why = ", for it begins before the bound is reached" if self.keeps_unshed else ""
