@@ -70,7 +70,7 @@ def goes_by_clock(steps: Mapping[str, Step], inputs: tuple[str, ...]) -> list[st
 
 
 def sources_upstream(steps: Mapping[str, Step], inputs: Iterable[str]) -> list[SourceStep]:
-    """Return the sources upstream of these inputs, whatever their rows have become."""
+    """Return the sources upstream of these inputs, through all steps."""
     names = list(dict.fromkeys(inputs))
     for name in names:  # grows while we go
         names += [feeder for feeder in steps[name].inputs if feeder not in names]

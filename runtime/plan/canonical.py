@@ -46,7 +46,7 @@ def canonical_step(step: Step) -> str:
 def canonical_work(step: Step) -> str:
     """Return the text of a step's work on a row, without its gate's rule.
 
-    Functions and objects count by their code alone. What they hold may change as they work.
+    Functions and objects count by their code alone. Their state may change as they work.
     """
     return _WorkWriter().settings(step, without=frozenset({"output", "release", "replica"}))
 

@@ -18,7 +18,7 @@ def event_time_type(steps: Mapping[str, Step], inputs: Iterable[str]) -> pa.Data
 
     Args:
         steps: {name: step} of a flow.
-        inputs: names of the steps whose rows come in.
+        inputs: names of the steps that feed it.
     """
     zones = {
         getattr(step.schema.field(step.source.event_time).type, "tz", None)

@@ -79,7 +79,7 @@ class Channel:
         has_writers: rows carry their own writer.
         shares_writers: these writers are from further upstream, so other channels may carry them,
             too.
-        is_mixed: rows may come in another order than that of their event times.
+        is_mixed: rows may have another order than that of their event times.
         may_be_late: rows may be older than the channel's promise: from a gate with a slack, or from
             a writer that was idle.
         needs_promises: promises without rows are worth sending (the target has a gate).
