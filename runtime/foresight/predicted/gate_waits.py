@@ -32,7 +32,7 @@ from slackwater.runtime.plan.plan import Plan
 __all__ = ["GatePart", "above", "at_speed", "gate_lines", "gate_part", "relief_by_slack"]
 
 KEPT_BACK, MOST_KEPT_BACK_S = 0.025, 0.15
-"""Reserve of a deadline that the rules of a tuner keep: a share, and at most so many seconds."""
+"""Reserve of a deadline that the rules of a tuner keep: a share, and its limit in seconds."""
 _TOO_LATE = ("some of its rows", "too late for them")
 TRIES = 4
 """Number of holds that are tried for gates tuned by a deadline."""
