@@ -93,7 +93,7 @@ def _by_keys(
 def _on_keys(
     method: Callable[Concatenate[Stream, Stream, P], R],
 ) -> Callable[Concatenate[KeyedStream, KeyedStream, P], R]:
-    """Return a join of streams as one of keyed streams, pairwise by the keys of both."""
+    """Return a join of streams as a join of keyed streams, pairwise by keys."""
 
     @wraps(method)
     def call(left: KeyedStream, right: KeyedStream, /, *args: P.args, **kwargs: P.kwargs) -> R:

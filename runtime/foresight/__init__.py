@@ -1,28 +1,28 @@
-"""Latency known before a flow runs: Mace, and what it leaves out. Source: [mace].
+"""Latency predicted before a flow runs: Mace, and what it omits. Source: [mace].
 
-| file | what it has |
+| file | contents |
 | --- | --- |
-| `query_graph.py` | operators: what an event costs, what comes of it; the load of arrivals |
-| `curves.py` | joins, windows, data that drift: no lines |
-| `sampled.py` | what a run over a sample shows of each stage: what a slice costs, a row of it |
-| `sample_statistics.py` | the graph that follows: costs, selectivities, curves fitted |
-| `recorded.py` | the same from what earlier jobs have kept: costs, selectivities, arrivals |
+| `query_graph.py` | operators: cost and results of an event; the load of arrivals |
+| `curves.py` | joins, windows, data that drift: nonlinear operators |
+| `sampled.py` | each stage in a run over a sample: costs of slices and rows |
+| `sample_statistics.py` | the query graph of a sample: costs, selectivities, fitted curves |
+| `recorded.py` | the same from the samples of earlier jobs: costs, selectivities, arrivals |
 | `carried.py` | statistics of a flow carried over to other plans of it |
-| `step_curves.py` | and its curves |
+| `step_curves.py` | curves of its joins and windows |
 | `rates.py` | arrivals from a number, a trace or a model |
 | `excess.py` | load of a node, cumulative excess, Mace |
-| `held_up.py` | beyond the paper: work held up upstream is counted, too |
-| `links.py` | links as nodes of their own, and the delay on the ways through a node |
-| `layout.py` | a flow in its slots: what lies between nodes, which links are used |
-| `latency_estimate.py` | both for a placement, with bounds, quantiles, the bottleneck |
+| `held_up.py` | beyond the paper: work held up upstream counts, too |
+| `links.py` | links as separate nodes, and the delay of paths through a node |
+| `layout.py` | a flow in its slots: the network between nodes, the links in use |
+| `latency_estimate.py` | latency of a placement, with bounds, quantiles, the bottleneck |
 | `sustainable.py` | the highest rates that a flow keeps up with, curves counted |
-| `shed.py` | what a step that sheds will drop, and what latency that leaves |
-| `gates/` | what rows wait in gates, and that put together with the work |
-| `placement/` | the placement whose Mace is least |
-| `live/` | a prediction held against the run that it is of |
-| `observed/` | what a flow has shown: a sample of it, an earlier job |
+| `shed.py` | events that a shedding step drops, and the latency that remains |
+| `gates/` | waits of rows in gates, combined with the work |
+| `placement/` | the placement with the least Mace |
+| `live/` | a prediction compared with its run |
+| `observed/` | observations of a flow: a sample, an earlier job |
 | `predicted/` | the latency of a flow in its slots |
-| `chosen/` | what is decided by that: placements, plans, nodes, admission, moves |
+| `chosen/` | decisions by predictions: placements, plans, nodes, admission, moves |
 """
 
 from __future__ import annotations

@@ -1,15 +1,15 @@
-"""Statistics of a flow carried over to plans that were never run.
+"""Statistics of a flow, carried over to plans that never ran.
 
 ```
-sampled   ticks 1,000 ─ falling 400 ─ pairs 900 ─ good 90         good lets 1 of 10 go on
-carried   ticks 1,000 ─ good 100 ─ falling 40 ─ pairs 90          good is of one side's columns
+sampled   ticks 1,000 ─ falling 400 ─ pairs 900 ─ good 90         good keeps 1 of 10 rows
+carried   ticks 1,000 ─ good 100 ─ falling 40 ─ pairs 90          good reads one side's columns
 ```
 
-What is assumed: a row costs a step the same wherever the step stands; a filter lets the same share
-of rows go on there; a step makes as much of each row; and a join makes of rows that a filter of one
-side has let through that share of what it made of all: of both sides' filters, both shares, though
-they may have become one filter. So filters are taken to have nothing to do with each other, nor
-with how many partners a row finds, nor with how many results a key has.
+Assumptions: a row costs a step the same wherever the step stands. A filter keeps the same share of
+rows there. A step makes as many results of each row. A join after a filter of one side makes that
+filter's share of all its results; after filters of both sides, both shares, even if they have
+become one filter. So filters are independent of each other, of the number of partners of a row,
+and of the number of results of a key.
 Source: [mace] §IX-A, "parameter estimation", by executing the plan over a sample.
 """
 
@@ -36,20 +36,20 @@ from slackwater.runtime.plan.steps import SourceStep
 __all__ = ["StepStatistics", "carried"]
 
 LEAST_SHARE = 1e-9
-"""Of the keys of a window: a filter that lets none through in the sample may let some."""
+"""Least share of a window's keys: a filter that keeps no row of the sample may keep some later."""
 
 
 @dataclass(frozen=True)
 class StepStatistics:
-    """What a sample has shown of a flow's steps, each a stage of its own.
+    """Statistics of a flow's steps from a sample, each step a separate stage.
 
     Attributes:
-        steps: of the flow that was sampled, {name: step}, in topological order.
-        rows_in: {step: rows that came in; of a source those that it read}.
-        rows_out: {step: rows that it handed on}.
-        row_s: {step: CPU seconds of a row that comes in}.
-        shares: {filter: which share of rows it lets go on}, where that is known better than by its
-            own rows.
+        steps: {name: step} of the flow that was sampled, in topological order.
+        rows_in: {step: rows that arrived; of a source, rows that it read}.
+        rows_out: {step: rows that left}.
+        row_s: {step: CPU seconds of a row that arrives}.
+        shares: {filter: the share of rows that it keeps}, if other rows than its own show it
+            better.
     """
 
     steps: Mapping[str, Step]
@@ -64,8 +64,8 @@ class StepStatistics:
         missing = [name for name in self.steps if name not in self.row_s]
         if missing:
             raise SettingError(
-                f"the sample has nothing of {', '.join(missing)}: take it of this flow, with each "
-                "step a stage of its own (Limits(fuse=False))"
+                f"the sample has no statistics of {', '.join(missing)}: take a sample of this "
+                "flow, with each step in its own stage (Limits(fuse=False))"
             )
         above = _filters_above(self.steps, {})
         object.__setattr__(self, "above", above)
@@ -79,42 +79,42 @@ class StepStatistics:
         *,
         slice_s: float,
     ) -> StepStatistics:
-        """Return the statistics of a sample that was run with `Limits(fuse=False)`.
+        """Return the statistics of a sample that ran with `Limits(fuse=False)`.
 
         Args:
-            steps: of the flow.
-            stages: of its plan.
-            sampled: what was seen of them.
-            slice_s: how long a full slice takes.
+            steps: {name: step} of the flow.
+            stages: stages of its plan.
+            sampled: the sample of each stage.
+            slice_s: duration of a full slice.
         """
-        seen = {one.name: one for one in sampled}
+        seen = {stage.name: stage for stage in sampled}
         rows_in: dict[str, float] = dict.fromkeys(steps, 0.0)
         rows_out: dict[str, float] = dict.fromkeys(steps, 0.0)
         busy_s: dict[str, float] = dict.fromkeys(steps, 0.0)
         for stage in stages:
-            found = seen[stage.name]
-            busy_s[stage.origin] += found.cost().in_full_slices(slice_s).row_s * found.rows_in
-            if stage.part != "replica":  # what is dealt out has come to the gate already
-                rows_in[stage.origin] += found.rows_in
+            sample = seen[stage.name]
+            busy_s[stage.origin] += sample.cost().in_full_slices(slice_s).row_s * sample.rows_in
+            if stage.part != "replica":  # the gate has counted its rows already
+                rows_in[stage.origin] += sample.rows_in
             if stage.part != "gate":
-                rows_out[stage.origin] += found.rows_out
+                rows_out[stage.origin] += sample.rows_out
         row_s = {name: busy_s[name] / rows_in[name] if rows_in[name] else 0.0 for name in steps}
         return cls(steps, rows_in, rows_out, row_s)
 
     def with_filters_of(
         self, other: StepStatistics, atoms: Mapping[str, tuple[str, ...]]
     ) -> StepStatistics:
-        """Return them with what filters cost, and let go on, elsewhere: where they see more rows.
+        """Return the statistics with costs and shares of filters from where they see more rows.
 
-        Behind a join a filter sees the same few rows again and again, so what it lets go on there
-        says little of what it does before; and few rows cost it little beside what comes without.
+        After a join a filter sees the same few rows again and again. So its share there says little
+        of its share before the join; and a few rows cost little beside the slices.
 
         Args:
-            other: of the same sample, run with the filters further up.
-            atoms: {filter there: the filters here that it stands for}.
+            other: statistics of the same sample, run with the filters further upstream.
+            atoms: {filter there: the filters here that it replaces}.
         """
         shares, row_s = dict(self.shares), dict(self.row_s)
-        most = dict(self.rows_in)  # {step here: how many rows it was seen with}
+        most = dict(self.rows_in)  # {step here: the most rows that it was seen with}
         for name, step in other.steps.items():
             for atom in atoms.get(name, (name,)) if isinstance(step, ChoosingStep) else ():
                 if other.rows_in[name] > most.get(atom, 0.0):
@@ -124,7 +124,7 @@ class StepStatistics:
         return replace(self, shares=shares, row_s=row_s)
 
     def share(self, atom: str) -> float:
-        """Return which share of the rows a filter lets go on; 1 if it saw none."""
+        """Return the share of rows that a filter keeps; 1 if it saw no row."""
         if atom in self.shares:
             return self.shares[atom]
         return self.rows_out[atom] / self.rows_in[atom] if self.rows_in.get(atom) else 1.0
@@ -141,48 +141,48 @@ def carried(
     """Return the query graph of a plan; its steps are the operators.
 
     Args:
-        statistics: of the flow that it was rewritten from, its filters split.
-        steps: of the plan, in topological order.
-        atoms: {filter of the plan: the filters of that flow that it stands for}; none: itself.
-        free: filters that are to cost nothing.
-        curves: {step: what stands for its cost and selectivity}, where that is no line, as it is
-            in the flow that was sampled.
+        statistics: statistics of the flow before the rewrite, its filters split.
+        steps: {name: step} of the plan, in topological order.
+        atoms: {filter of the plan: the filters of that flow that it replaces}; absent: itself.
+        free: filters that cost nothing.
+        curves: {step: its curve in the flow that was sampled}, of nonlinear steps.
 
     Raises:
-        SettingError: a step that the statistics do not have.
+        SettingError: the statistics lack a step.
     """
     above = _filters_above(steps, atoms)
     rows: dict[str, float] = {}
     operators = []
     for name, step in steps.items():
         own = atoms.get(name, (name,)) if isinstance(step, ChoosingStep) else (name,)
-        known = own[0]  # of several that are shared one is asked
-        came = sum(rows[one] for one in step.inputs)
+        known = own[0]  # shared filters have equal statistics
+        came = sum(rows[feeder] for feeder in step.inputs)
         if isinstance(step, SourceStep):
             came, rows[name] = statistics.rows_in[name], statistics.rows_out[name]
         elif isinstance(step, ChoosingStep):
             rows[name] = came * statistics.share(known)
         elif not step.traits.has_one_port:
             new, old = above[name], statistics.above[name]
-            part = np.prod([statistics.share(one) for one in new - old])
+            part = np.prod([statistics.share(atom) for atom in new - old])
             rows[name] = statistics.rows_out[name] * float(part)
         else:
-            before = sum(statistics.rows_out[one] for one in statistics.steps[name].inputs)
+            feeders = statistics.steps[name].inputs
+            before = sum(statistics.rows_out[feeder] for feeder in feeders)
             rows[name] = statistics.rows_out[name] * (came / before if before else 0.0)
         curve = (curves or {}).get(name)
         if curve is not None and (further := above[name] - statistics.above[name]):
-            share = float(np.prod([statistics.share(one) for one in further]))
+            share = float(np.prod([statistics.share(atom) for atom in further]))
             curve = of_fewer_keys(curve, max(share, LEAST_SHARE))
-        taken = _taken(statistics, known) if not isinstance(step, SourceStep) else 1.0
+        share_in = _share_in(statistics, known) if not isinstance(step, SourceStep) else 1.0
         operators.append(
             _operator(
                 step,
-                cost_s=0.0 if name in free else statistics.row_s[known] * taken,
+                cost_s=0.0 if name in free else statistics.row_s[known] * share_in,
                 selectivity=rows[name] / came if came else 0.0,
                 curve=curve,
             )
         )
-    sources = [arrivals_of(one.name) for one in steps.values() if isinstance(one, SourceStep)]
+    sources = [arrivals_of(step.name) for step in steps.values() if isinstance(step, SourceStep)]
     return QueryGraph(tuple(sources), tuple(operators))
 
 
@@ -199,20 +199,20 @@ def _operator(
     )
 
 
-def _taken(statistics: StepStatistics, name: str) -> float:
-    """Return how many of the rows that its inputs hand on come to a step: late rows do not."""
-    handed = sum(statistics.rows_out[one] for one in statistics.steps[name].inputs)
+def _share_in(statistics: StepStatistics, name: str) -> float:
+    # Late rows leave an input, but do not reach the step.
+    handed = sum(statistics.rows_out[feeder] for feeder in statistics.steps[name].inputs)
     return statistics.rows_in[name] / handed if handed else 1.0
 
 
 def _filters_above(
     steps: Mapping[str, Step], atoms: Mapping[str, tuple[str, ...]]
 ) -> dict[str, frozenset[str]]:
-    """Return {step: what the filters above it stand for}."""
-    found: dict[str, frozenset[str]] = {}
+    """Return {step: the original filters upstream, and its own if it is one}."""
+    filters: dict[str, frozenset[str]] = {}
     for name, step in steps.items():
-        above = frozenset[str]().union(*(found[one] for one in step.inputs))
-        found[name] = above
+        above = frozenset[str]().union(*(filters[feeder] for feeder in step.inputs))
+        filters[name] = above
         if isinstance(step, ChoosingStep):
-            found[name] = above | frozenset(atoms.get(name, (name,)))
-    return found
+            filters[name] = above | frozenset(atoms.get(name, (name,)))
+    return filters

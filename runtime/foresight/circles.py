@@ -1,15 +1,15 @@
-"""Ways that come back to a node they have left: a subinterval is too long to tell their pace.
+"""Circles of a placement: paths that return to a node, so work needs finer parts.
 
 ```
-n0 ──▶ n1 ──▶ n0      what comes back is older, and goes first; meanwhile n1 gets nothing, and
- └── newer work       later much at once: who waits for whom is decided by when work meets
+n0 ──▶ n1 ──▶ n0      returning rows are older, and go first. Meanwhile n1 gets no row, and later
+ └── newer work       many at once: the waits depend on when work meets
 ```
 
-Where no way comes back, what is upstream sets the pace, and an error of a subinterval stays one.
-Round a circle it may grow: the pace itself is another if work meets otherwise. It may even have no
-limit: of one flow, with events twice, four and ten times as many and as light, the worst latency is
-44.0, 42.2, 42.9 and 42.4 s (docs/decisions/2026-11-23-circles.md). So work is laid out in finer
-parts there, and by how much that changes the worst latency is added to the upper bound.
+Without circles, upstream work sets the pace, and an error of one subinterval does not grow. In a
+circle it may grow: the pace differs if work meets at other times. It may not even converge: for one
+flow, with events twice, four and ten times as many and as light, the worst latency is 44.0, 42.2,
+42.9 and 42.4 s (docs/decisions/2026-11-23-circles.md). So work in circles is laid out in finer
+parts, and the change of the worst latency is added to the upper bound.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from slackwater.runtime.foresight.query_graph import FloatArray, QueryGraph, Wor
 __all__ = ["Laid", "goes_round", "laid_over_time"]
 
 PARTS = 4
-"""Of a subinterval, where ways go round. With more of them it was not nearer on random graphs."""
+"""Parts of a subinterval, if there are circles. More parts were no nearer on random graphs."""
 MOST_STEPS = 400_000
-"""Of the pass over parts and operators: seconds of work. Beyond it there are fewer parts; where two
-are too many, nothing is known of how far off the estimate is, and there is no upper bound."""
+"""Most steps of the pass over parts and operators: seconds of work. Beyond it there are fewer
+parts. If two are too many, the error of the estimate is unknown, and there is no upper bound."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -36,12 +36,12 @@ class Laid:
     """Work laid out over time.
 
     Attributes:
-        latency_s: shape (d,), of the last result of each subinterval.
-        waits_s: shape (m,), the longest that work waits at an operator, and before it.
-        spread_s: what the upper bound is wider by: above the larger worst latency of the two, with
-            parts and without, once more what lies between them. 0 where no way goes round; infinite
-            where that was not looked at, though one does.
-        behind_s: the longest that any event waits, all the way, what it travels left out.
+        latency_s: shape (d,), latency of the last result of each subinterval.
+        waits_s: shape (m,), longest wait of work at an operator and upstream.
+        spread_s: widening of the upper bound: the difference between the worst latencies with parts
+            and without, above the larger one. 0 without circles; infinite if there are circles and
+            parts were too many.
+        behind_s: longest wait of any event on its whole path, without travel.
     """
 
     latency_s: FloatArray
@@ -59,18 +59,18 @@ def laid_over_time(
     hop_s: FloatArray | None,
     in_parts: bool = True,
 ) -> Laid:
-    """Return what `held_up` says, of finer parts of a subinterval where ways go round.
+    """Return the result of `held_up`, in finer parts of a subinterval if there are circles.
 
     Args:
-        graph: as of `held_up`, and so are `work`, `places`, `speed` and `hop_s`.
-        work: what there is to do.
-        places: shape (m,), the number of each operator's node.
+        graph: m operators in topological order, as for `held_up`.
+        work: their work, over d subintervals.
+        places: shape (m,), number of each operator's node.
         speed: shape (n,), C_i of each node.
-        hop_s: shape (n, n), how long an event travels; None: no time.
-        in_parts: whether finer parts are wanted; they are not where no bound is asked for.
+        hop_s: shape (n, n), travel time of an event; None: no time.
+        in_parts: whether to use finer parts; only the upper bound needs them.
     """
     coarse = _laid(graph, work, places, speed, hop_s, parts=1)
-    # Where nothing waits for longer than a subinterval there is no pace to lose.
+    # If no event waits longer than a subinterval, parts change no pace.
     if not in_parts or coarse.behind_s <= work.width_s or not goes_round(graph, places):
         return coarse
     parts = min(PARTS, MOST_STEPS // work.load_s.size)
@@ -83,17 +83,17 @@ def laid_over_time(
 
 
 def goes_round(graph: QueryGraph, places: Sequence[int]) -> bool:
-    """Whether the machine graph of [mace] §VII-B has a circle: some node hears of what it sent.
+    """Whether the machine graph of [mace] §VII-B has a circle.
 
     Args:
         graph: m operators.
-        places: shape (m,), the number of each one's node.
+        places: shape (m,), number of each operator's node.
     """
-    number = {one.name: j for j, one in enumerate(graph.operators)}
+    number = {name: j for j, name in enumerate(graph.names)}
     hops = {
         (places[number[name]], places[j])
-        for j, one in enumerate(graph.operators)
-        for name in one.inputs
+        for j, operator in enumerate(graph.operators)
+        for name in operator.inputs
         if name in number and places[number[name]] != places[j]
     }
     left = set(places)
@@ -103,7 +103,7 @@ def goes_round(graph: QueryGraph, places: Sequence[int]) -> bool:
 
 
 def _in_parts(work: Workload, parts: int) -> Workload:
-    """Return the same, even within a subinterval ([mace] A-2), in shorter ones."""
+    """Return the workload in shorter subintervals, even within each: [mace] A-2."""
     arrivals = {name: np.repeat(each / parts, parts) for name, each in work.arrivals.items()}
     load_s = np.repeat(work.load_s / parts, parts, axis=1)
     return Workload(work.width_s / parts, arrivals, load_s)
@@ -118,11 +118,11 @@ def _laid(
     *,
     parts: int,
 ) -> Laid:
-    found = held_up(graph, work, places, speed, hop_s=hop_s)
+    held = held_up(graph, work, places, speed, hop_s=hop_s)
     ends_s = np.arange(1, work.load_s.shape[1] + 1) * work.width_s
     return Laid(
-        latency_s=found.latency_s.reshape(-1, parts).max(axis=1),
-        waits_s=np.maximum(found.finished_s - ends_s, 0.0).max(axis=1, initial=0.0),
+        latency_s=held.latency_s.reshape(-1, parts).max(axis=1),
+        waits_s=np.maximum(held.finished_s - ends_s, 0.0).max(axis=1, initial=0.0),
         spread_s=0.0,
-        behind_s=found.behind_s(work.width_s),
+        behind_s=held.behind_s(work.width_s),
     )

@@ -1,4 +1,4 @@
-"""Operators whose load and output are no line: joins, windows, data that drift. [mace] §VI-C."""
+"""Curves of nonlinear operators: joins, windows, data that drift. Source: [mace] §VI-C."""
 
 from __future__ import annotations
 
@@ -22,25 +22,25 @@ __all__ = [
 SPREADS = (0.0, *np.geomspace(1.0, 65_536.0, 9).tolist())
 """Cost that chance adds to a slice, in rows."""
 USUAL_S = 1e-4
-"""Fixed cost of a slice on most machines: as much is expected."""
+"""Fixed cost of a slice on most machines: the fit expects it."""
 SHORTEST = 1.3
-"""How many times the shortest of some slices a usual one is, by chance."""
+"""Ratio of a usual slice to the shortest of some slices, by chance."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class JoinCurve:
-    """A join of two inputs within an interval: work and results go with the pairs in reach.
+    """Curve of a join within an interval: work and results grow with pairs in reach.
 
-    An event meets those of the other side that came no longer ago than `within_s`. That is so where
-    both sides share keys that stay the same; where each event has one partner and no other,
-    results go with events, and this says too many of a stream that becomes denser.
+    An event meets the events of the other side that arrived no longer ago than `within_s`. That
+    holds if both sides share keys that stay the same. If each event has exactly one partner,
+    results grow with events, and this curve predicts too many in a denser stream.
 
     Attributes:
-        within_s: how far apart two partners may be.
+        within_s: longest distance of two partners.
         row_s: CPU seconds of an event of each input.
         pair_s: CPU seconds of a pair in reach.
         result: results of a pair in reach.
-        share: of the events that its inputs put out, those that come to it: a replica gets a part.
+        share: share of its inputs' output events that reach it: a replica gets a part.
     """
 
     within_s: float
@@ -60,38 +60,38 @@ class JoinCurve:
         return np.asarray(self.result * self.pairs(arrivals, width_s))
 
     def pairs(self, arrivals: FloatArray, width_s: float) -> FloatArray:
-        """Return how many pairs come into reach in each subinterval, shape (d,)."""
+        """Return the number of new pairs in reach in each subinterval, shape (d,)."""
         left, right = self._sides(arrivals)
         met = left * _before(right, self.within_s, width_s)
         return np.asarray(met + right * _before(left, self.within_s, width_s))
 
     def results_of_one(self, arrivals: FloatArray, width_s: float) -> FloatArray:
-        """Return how many results an event of each input has as it comes, shape (inputs, d)."""
+        """Return the results of an event of each input on arrival, shape (inputs, d)."""
         left, right = (_before(side, self.within_s, width_s) for side in self._sides(arrivals))
         met = np.stack([right, left]) if len(arrivals) == 2 else right[None]
         return np.asarray(self.share * self.result * met)
 
     def at_speed(self, speed: float) -> JoinCurve:
-        """Return the same where event time goes so many times faster than the clock."""
+        """Return the curve for event time that is `speed` times faster than the clock."""
         return replace(self, within_s=self.within_s / speed)
 
     def _sides(self, arrivals: FloatArray) -> FloatArray:
-        """Return both sides, shape (2, d); what comes by one way is half of each."""
+        """Return both sides, shape (2, d); a single input is split in halves."""
         both = arrivals if len(arrivals) == 2 else np.tile(arrivals.sum(axis=0) / 2, (2, 1))
         return np.asarray(self.share * both)
 
 
 @dataclass(frozen=True, kw_only=True)
 class WindowCurve:
-    """An aggregate over windows: results go with windows and keys, not with events.
+    """Curve of windows: results grow with windows and keys, not with events.
 
     Attributes:
         size_s: length of a window.
-        slide_s: from the start of one to the next.
-        keys: how many there are; of n events drawn alike, keys · (1 − e^(−n / keys)) are met.
+        slide_s: time from the start of one to the next.
+        keys: number of keys; n events, drawn alike, meet keys · (1 − e^(−n / keys)) of them.
         row_s: CPU seconds of an event.
         result_s: CPU seconds of a result.
-        share: of the events that its inputs put out, those that come to it: a replica gets a part.
+        share: share of its inputs' output events that reach it: a replica gets a part.
     """
 
     size_s: float
@@ -107,7 +107,7 @@ class WindowCurve:
         return np.asarray(self.row_s * self.share * arrivals.sum(axis=0) + self.result_s * out)
 
     def events_out(self, arrivals: FloatArray, width_s: float) -> FloatArray:
-        """Return the results in each subinterval, shape (d,): all of a window where it ends."""
+        """Return the results in each subinterval, shape (d,): all of a window at its end."""
         inside = _recent(self.share * arrivals.sum(axis=0), self.size_s, width_s)
         met = self.keys * -np.expm1(-inside / self.keys)
         edges_s = np.arange(arrivals.shape[1] + 1) * width_s
@@ -115,17 +115,17 @@ class WindowCurve:
         return np.asarray(met * np.diff(ended))
 
     def at_speed(self, speed: float) -> WindowCurve:
-        """Return the same where event time goes so many times faster than the clock."""
+        """Return the curve for event time that is `speed` times faster than the clock."""
         return replace(self, size_s=self.size_s / speed, slide_s=self.slide_s / speed)
 
 
 @dataclass(frozen=True, kw_only=True)
 class DriftCurve:
-    """An operator of which selectivity changes with time, as the data drift.
+    """Curve of an operator whose selectivity changes with time, as the data drift.
 
     Attributes:
-        from_s: when each stretch of time begins, seconds from the start, ascending; what is before
-            the first belongs to it.
+        from_s: start of each stretch of time, seconds from the start, ascending; times before the
+            first belong to it.
         selectivity: events out for each event in, of each stretch.
         cost_s: CPU seconds of an event.
     """
@@ -140,7 +140,7 @@ class DriftCurve:
         return np.asarray(self.cost_s * arrivals.sum(axis=0))
 
     def events_out(self, arrivals: FloatArray, width_s: float) -> FloatArray:
-        """Return how many events leave in each subinterval, shape (d,)."""
+        """Return the events that leave in each subinterval, shape (d,)."""
         middle_s = (np.arange(arrivals.shape[1]) + 0.5) * width_s
         stretch = np.searchsorted(self.from_s, middle_s, side="right") - 1
         return np.asarray(
@@ -148,18 +148,18 @@ class DriftCurve:
         )
 
     def at_speed(self, speed: float) -> DriftCurve:
-        """Return the same where event time goes so many times faster than the clock."""
+        """Return the curve for event time that is `speed` times faster than the clock."""
         return replace(self, from_s=tuple(at_s / speed for at_s in self.from_s))
 
 
 @dataclass(frozen=True)
 class ScaledCurve:
-    """A curve times factors.
+    """Curve that is another curve times factors.
 
     Attributes:
-        curve: which.
-        cost: how many times its work.
-        results: how many times its events out.
+        curve: the other curve.
+        cost: factor of its work.
+        results: factor of its events out.
     """
 
     curve: CostCurve
@@ -171,11 +171,11 @@ class ScaledCurve:
         return np.asarray(self.curve.load_s(arrivals, width_s) * self.cost)
 
     def events_out(self, arrivals: FloatArray, width_s: float) -> FloatArray:
-        """Return how many events leave in each subinterval, shape (d,)."""
+        """Return the events that leave in each subinterval, shape (d,)."""
         return np.asarray(self.curve.events_out(arrivals, width_s) * self.results)
 
     def at_speed(self, speed: float) -> ScaledCurve:
-        """Return the same where event time goes so many times faster than the clock."""
+        """Return the curve for event time that is `speed` times faster than the clock."""
         return replace(self, curve=self.curve.at_speed(speed))
 
 
@@ -185,12 +185,12 @@ def fit_nonnegative(
     """Return the costs >= 0 that explain measured times best, by least squares.
 
     Args:
-        features: shape (n, k), what was counted in each of n slices, such as rows and pairs.
-        seconds: shape (n,), how long they took.
-        weights: shape (n,), how much each error counts; None: all alike.
+        features: shape (n, k), counts of each of n slices, such as rows and pairs.
+        seconds: shape (n,), their times.
+        weights: shape (n,), weight of each error; None: all equal.
 
     Raises:
-        SettingError: nothing was measured.
+        SettingError: no slice was measured.
     """
     if not len(features):
         raise SettingError("no slice was measured, so there is nothing to fit costs to")
@@ -198,14 +198,14 @@ def fit_nonnegative(
         features, seconds = features * weights[:, None], seconds * weights
     scale = np.maximum(np.abs(features).max(axis=0), 1e-300)
     free = list(range(features.shape[1]))
-    found = np.zeros(features.shape[1])
-    while free:  # those that come out below zero are none; drop the worst, and fit again
+    costs = np.zeros(features.shape[1])
+    while free:  # a negative cost is impossible: set the worst to zero, and fit again
         part, *_ = np.linalg.lstsq(features[:, free] / scale[free], seconds, rcond=None)
         if (part >= 0).all():
-            found[free] = part / scale[free]
+            costs[free] = part / scale[free]
             break
         free.pop(int(np.argmin(part)))
-    return found
+    return costs
 
 
 def fit_slices(
@@ -216,34 +216,35 @@ def fit_slices(
     most_fixed_s: float,
     least_fixed_s: float = 0.0,
 ) -> FloatArray:
-    """Return the costs >= 0 of slices whose rows each vary, and the slices besides.
+    """Return the costs >= 0 of slices whose rows and fixed parts both vary.
 
-    The spread of a slice's time is taken to be s · (g + rows): of rows alone where g is 0, of
-    slices alone where it is large. The g of `SPREADS` under which all times are likeliest counts.
-    So a row that takes long by chance does not become a fixed part.
+    The variance of a slice's time is s · (g + rows): of rows alone if g is 0, of slices alone if it
+    is large. The fit uses the g of `SPREADS` under which all times are likeliest. So a row that is
+    slow by chance does not become a fixed part.
 
     Args:
-        features: shape (n, k), the first being 1 for each slice, or 0 where there is no fixed part.
-        seconds: shape (n,), how long they took.
-        rows: shape (n,), how many rows each had.
-        most_fixed_s: of the shortest slice, which had the fixed part, too.
-        least_fixed_s: what any slice has, where chance does not tell that from nothing.
+        features: shape (n, k), the first being 1 for each slice, or 0 without a fixed part.
+        seconds: shape (n,), times of the slices.
+        rows: shape (n,), number of rows of each.
+        most_fixed_s: time of the shortest slice, which has the fixed part, too.
+        least_fixed_s: least fixed part of any slice, used if chance hides it.
 
     Raises:
-        SettingError: nothing was measured.
+        SettingError: no slice was measured.
     """
     best, likeliest, weights = np.zeros(features.shape[1]), -np.inf, np.ones(len(seconds))
     for spread in SPREADS:
         variance = spread + np.maximum(rows, 1.0)
-        found = fit_nonnegative(features, seconds, variance**-0.5)
-        off = (seconds - features @ found) ** 2 / variance
+        costs = fit_nonnegative(features, seconds, variance**-0.5)
+        off = (seconds - features @ costs) ** 2 / variance
         scale = max(float(off.mean()), 1e-30)
         likely = -(len(seconds) * np.log(scale) + np.log(variance).sum()) / 2
         if likely > likeliest + 1e-9:
-            best, likeliest, weights = found, likely, (scale * variance) ** -0.5
+            best, likeliest, weights = costs, likely, (scale * variance) ** -0.5
     fixed_s = float(best[0])
     if fixed_s * features[:, 0].sum() < (features[:, 1:] @ best[1:]).sum():
-        # Rows took most, so that it may be chance: what is usual, if it is within the error.
+        # Rows took most of the time, so the fixed part may be chance: use the usual one, if it is
+        # within the error.
         error_s = _error(features, weights, best)
         least_s = min(least_fixed_s, fixed_s + error_s)
         fixed_s = max(least_s, fixed_s - error_s, min(fixed_s, USUAL_S))
@@ -252,29 +253,29 @@ def fit_slices(
         return best
     left_s = seconds - fixed_s * features[:, 0]
     rest = fit_nonnegative(features[:, 1:], left_s, weights)
-    told_s = float((features[:, 1:] @ rest).sum())
-    return np.concatenate([[fixed_s], rest * (left_s.sum() / told_s if told_s > 0 else 1.0)])
+    fitted_s = float((features[:, 1:] @ rest).sum())
+    return np.concatenate([[fixed_s], rest * (left_s.sum() / fitted_s if fitted_s > 0 else 1.0)])
 
 
-def _error(features: FloatArray, weights: FloatArray, found: FloatArray) -> float:
-    """Return the standard error of the first cost; 0 where there is none."""
+def _error(features: FloatArray, weights: FloatArray, costs: FloatArray) -> float:
+    """Return the standard error of the first cost; 0 if no slice has that feature."""
     if not features[:, 0].any():
         return 0.0
-    features = features[:, (found > 0) | (np.arange(len(found)) == 0)]
+    features = features[:, (costs > 0) | (np.arange(len(costs)) == 0)]
     scale = np.abs(features).max(axis=0)
     known = features / scale * weights[:, None]
     return float(np.sqrt(np.linalg.pinv(known.T @ known)[0, 0]) / scale[0])
 
 
 def _before(events: FloatArray, within_s: float, width_s: float) -> FloatArray:
-    """Return how many an event of each subinterval finds of the other side, on average."""
+    """Return the mean number of events that an event of each subinterval meets."""
     if within_s < width_s:
         return events * within_s / width_s
     return _recent(events, within_s + width_s / 2, width_s) - events / 2
 
 
 def _recent(events: FloatArray, within_s: float, width_s: float) -> FloatArray:
-    """Return the sum over the last `within_s` up to the end of each subinterval, shape (d,)."""
+    """Return the sums over the last `within_s` of each subinterval, shape (d,)."""
     total = np.concatenate([[0.0], np.cumsum(events)])
     ends = np.arange(1, len(events) + 1, dtype=np.float64)
     starts = np.maximum(ends - within_s / width_s, 0.0)

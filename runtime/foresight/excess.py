@@ -21,8 +21,8 @@ def node_load(load_s: FloatArray, nodes: FloatArray | list[int], count: int) -> 
 
     Args:
         load_s: shape (m, d), CPU seconds of each operator.
-        nodes: shape (m,), the number of the node that each runs on.
-        count: n, how many nodes there are.
+        nodes: shape (m,), number of each operator's node.
+        count: n, the number of nodes.
 
     Returns:
         Shape (n, d).
@@ -32,19 +32,19 @@ def node_load(load_s: FloatArray, nodes: FloatArray | list[int], count: int) -> 
         raise SettingError(
             f"a placement names a node of 0 to {count - 1} for each of {len(load_s)} operators"
         )
-    found = np.zeros((count, load_s.shape[1]))
+    total = np.zeros((count, load_s.shape[1]))
     for node, load in zip(places, load_s, strict=True):  # a sixth of the time of np.add.at
-        found[node] += load
-    return found
+        total[node] += load
+    return total
 
 
 def cumulative_excess(
     load_s: FloatArray, capacity: FloatArray | float, *, width_s: float
 ) -> FloatArray:
-    """Return CE_i: the work of each node that is behind at the end of each subinterval.
+    """Return CE_i: the backlog of each node at the end of each subinterval.
 
-    The running sum of what is left over, less the least that it has been: the same as the
-    paper's recurrence, in one pass over arrays.
+    It is the running sum of load less capacity, less its least value so far: equal to the paper's
+    recurrence, in one pass over arrays.
 
     Args:
         load_s: shape (…, d), CPU seconds.
@@ -57,16 +57,16 @@ def cumulative_excess(
     speed = np.asarray(capacity, dtype=np.float64)
     if not (speed > 0).all():
         raise SettingError(f"a node's capacity must be above 0, not {capacity}")
-    behind = np.cumsum(load_s - speed[..., None] * width_s, axis=-1)
-    least = np.minimum(np.minimum.accumulate(behind, axis=-1), 0.0)
-    return np.asarray(behind - least)
+    ahead = np.cumsum(load_s - speed[..., None] * width_s, axis=-1)
+    least = np.minimum(np.minimum.accumulate(ahead, axis=-1), 0.0)
+    return np.asarray(ahead - least)
 
 
 def mace(excess_s: FloatArray, capacity: FloatArray | float) -> FloatArray:
     """Return Mace_p, the largest excess of any node in each subinterval, in seconds.
 
     Args:
-        excess_s: shape (n, d), as `cumulative_excess` gives it.
+        excess_s: shape (n, d), as `cumulative_excess` returns it.
         capacity: shape (n,) or one number, C_i.
 
     Returns:

@@ -1,28 +1,28 @@
-"""Beyond the paper: an estimate that counts work held up upstream, too.
+"""Estimate that counts work held up upstream, too; it goes beyond the paper.
 
-Mace takes it that all that is upstream of an operator takes no time. Where sources that have
-nothing to do with each other share a node and one of them is held up before it, that node stands
-idle for a while, and Mace counts the time as used. Here each subinterval's work is laid into the
-time that its nodes have left, the oldest stimulus first, and no earlier than it gets there:
+Mace assumes that all work upstream of an operator takes no time. If independent sources share a
+node and one of them is held up before it, the node is idle for a while, and Mace counts that time
+as used. Here each subinterval's work is laid into the free time of its nodes, the oldest stimulus
+first, and no earlier than it arrives:
 
 ```
 node 0   AAAAAAAAAA          A's second 0 takes two
-node 1   .a.a.a.a.aBBB       it comes to node 1 at half the pace; B's later work takes what is left
+node 1   .a.a.a.a.aBBB       it reaches node 1 at half the pace; B's later work takes the rest
 ```
 
-As [mace] Def. 7 has it, what is older goes first, so what is newer changes nothing for it: one pass
-over subintervals and operators is enough. Nothing is run.
+By [mace] Def. 7 older work goes first, so newer work does not delay it: one pass over subintervals
+and operators is enough. The estimate runs no flow.
 
-Behind a gate there are two times. What has waited is old, and goes before all that is newer, but is
-there only when it is let go:
+After a gate there are two times. A row that has waited is old, and goes before all newer rows, but
+it arrives only when the gate releases it:
 
 ```
-let go     at 5, of stimulus 3     ─▶ takes the time from 5 on
-a source   of stimulus 4           ─▶ takes what was left before 5, and then what 3 leaves
+released   at 5, of stimulus 3     ─▶ takes the time from 5 on
+a source   of stimulus 4           ─▶ takes the free time before 5, then the rest after 3
 ```
 
-What lets it go may itself be newer than that, and be laid later. Then the pass before says when it
-is there (`before`).
+The row that makes the gate release it may itself be newer, and be laid later. Then the previous
+pass says when it arrives (`before`).
 """
 
 from __future__ import annotations
@@ -39,23 +39,23 @@ from slackwater.runtime.foresight.query_graph import FloatArray, QueryGraph, Wor
 __all__ = ["HeldBack", "HeldUp", "held_up"]
 
 DONE = 1e-12
-"""Seconds of work that are none: what rounding leaves."""
+"""Seconds of work that count as zero: rounding errors."""
 
 WAYS = 4
-"""Events whose ways differ by less than a subinterval by so many are taken for one stream."""
+"""Streams whose ways differ by less than a subinterval divided by this count as one stream."""
 
 
 @dataclass(frozen=True, eq=False)
 class HeldUp:
-    """What the estimate says.
+    """Result of the estimate.
 
     Attributes:
-        latency_s: shape (d,), of the last result of each subinterval; 0 where it has none.
-        finished_s: shape (m, d), when each operator is done with what belongs to a subinterval,
-            seconds from the start of the first.
-        took_s: for each operator shape (inputs, d), how long after the last of a subinterval's
-            rows has come to an input its work on them is done.
-        parts: for each subinterval and operator what came of it, for the next pass.
+        latency_s: shape (d,), latency of the last result of each subinterval; 0: it has no result.
+        finished_s: shape (m, d), time when each operator finishes a subinterval's work, seconds
+            from the start of the first.
+        took_s: for each operator shape (inputs, d), time from the arrival of a subinterval's last
+            row at an input to the end of the work on its rows.
+        parts: results of each subinterval and operator, for the next pass.
     """
 
     latency_s: FloatArray
@@ -64,7 +64,7 @@ class HeldUp:
     parts: Sequence[Sequence[Sequence[_Part]]] = field(default=())
 
     def behind_s(self, width_s: float) -> float:
-        """Return the longest that any event has waited, all the way, its own way left out."""
+        """Return the longest wait of any event on its whole path, without its own way."""
         most_s = 0.0
         for p, each in enumerate(self.parts):
             waits_s = [part.last_s - part.way_s for parts in each for part in parts]
@@ -74,14 +74,14 @@ class HeldUp:
 
 @dataclass(frozen=True, eq=False)
 class HeldBack:
-    """What a gate lets go to its operator when. Subintervals are then those of that time.
+    """Rows that a gate releases to its operator, by subintervals of their release.
 
     Attributes:
-        counts: for each input shape (d,), rows that go in a subinterval.
-        let_go_s: shape (d,), the earliest stimulus of what comes to the gate as they go: by that
-            the work on them counts.
-        urgency_s: shape (d,), the earliest stimulus of the results that leave in a subinterval: by
-            that their channel counts further down.
+        counts: for each input shape (d,), rows released in a subinterval.
+        let_go_s: shape (d,), earliest stimulus of the arrivals that make the gate release rows: the
+            work on those rows has this rank.
+        urgency_s: shape (d,), earliest stimulus of the results that leave in a subinterval: their
+            channel has this rank downstream.
     """
 
     counts: Sequence[FloatArray]
@@ -99,20 +99,23 @@ def held_up(
     gates: Mapping[int, HeldBack] | None = None,
     before: HeldUp | None = None,
 ) -> HeldUp:
-    """Return what the latency of each subinterval will be, work held up upstream counted.
+    """Return the latency of each subinterval, with work held up upstream.
 
-    O(d · m) times the subintervals over which one's work is spread.
+    O(d · m) times the subintervals over which the work of one is spread.
 
     Args:
         graph: m operators in topological order.
-        work: what they have to do, over d subintervals.
-        nodes: for each operator the number of its node.
+        work: their work, over d subintervals.
+        nodes: number of each operator's node.
         capacity: shape (n,), C_i of each node, > 0.
-        hop_s: shape (n, n), how long an event travels from one node to another; None: no time.
-        gates: {number of an operator: what its gate lets go}. What is behind it is then counted in
-            `work` by when it leaves that gate, and `latency_s` is counted from there.
-        before: of a pass before this: when that comes which is laid later than what it feeds. None:
-            then it comes as its gate lets it go.
+        hop_s: shape (n, n), travel time of an event from one node to another; None: no time.
+        gates: {number of an operator: releases of its gate}. `work` then counts work downstream by
+            the time when it leaves that gate, and `latency_s` counts from there.
+        before: result of the previous pass, for operators that are laid later than those that they
+            feed. None: their results arrive as the gate releases rows.
+
+    Raises:
+        SettingError: a capacity is not above 0.
     """
     if not (capacity > 0).all():
         raise SettingError(f"a node's capacity must be above 0, not {capacity}")
@@ -120,18 +123,18 @@ def held_up(
     steps = _steps(graph, work, nodes, hop_s, gates)
     width_s, d = work.width_s, work.load_s.shape[1]
     free = [_Time(width_s, d) for _ in capacity]
-    speed = [float(one) for one in capacity]
+    speed = [float(each) for each in capacity]
     finished_s = np.zeros((len(steps), d))
     took_s = [np.zeros((len(step), d)) for step in steps]
     latency_s = np.zeros(d)
     sinks = set(graph.sinks)
-    is_sink = [one.name in sinks for one in graph.operators]
-    gives = [work.arrivals[one.name] > 0 for one in graph.operators]
+    is_sink = [name in sinks for name in graph.names]
+    gives = [work.arrivals[name] > 0 for name in graph.names]
     out: list[list[list[_Part]]] = [[[] for _ in steps] for _ in range(d)]
     for p, j in _order(steps, nodes, gates, d, width_s):
         begins_s, ends_s = p * width_s, (p + 1) * width_s
         outside = [_Part(0.0, begins_s, ends_s, 1.0)]
-        made: dict[int, _Part] = {}  # {its way, in parts of a subinterval: what took it}
+        made: dict[int, _Part] = {}  # {way, in parts of a subinterval: its part}
         for n, fed in enumerate(steps[j]):
             parts: Sequence[_Part] = [] if fed.feeder < 0 else out[p][fed.feeder]
             parts = parts or _before(before, p, fed.feeder) or outside
@@ -150,7 +153,7 @@ def held_up(
 
 
 def _before(before: HeldUp | None, p: int, operator: int) -> Sequence[_Part]:
-    """Return what came of an operator in the pass before, if there is one that went so far."""
+    """Return the parts of an operator in the previous pass; empty: they are unknown."""
     if operator < 0 or before is None or p >= len(before.parts):
         return ()
     return before.parts[p][operator]
@@ -170,34 +173,34 @@ def _order(
     begins_s = np.arange(d) * width_s
     gone: list[FloatArray] = []
     urgency: list[FloatArray] = []
-    behind: list[bool] = []
+    is_after: list[bool] = []  # whether an operator is after a gate
     for j, step in enumerate(steps):
         feeders = [fed.feeder for fed in step if fed.feeder >= 0]
-        behind.append(j in gates or any(behind[one] for one in feeders))
-        own = begins_s if not feeders else np.min([gone[one] for one in feeders], axis=0)
+        is_after.append(j in gates or any(is_after[feeder] for feeder in feeders))
+        own = begins_s if not feeders else np.min([gone[feeder] for feeder in feeders], axis=0)
         urgency.append(gates[j].let_go_s if j in gates else np.asarray(own))
-        for one in feeders:
-            if one in gates and nodes[one] == nodes[j]:
-                # Where its results leave in its own slot, a burst goes on behind each of them.
-                urgency[one] = np.minimum(urgency[one], own)
+        for feeder in feeders:
+            if feeder in gates and nodes[feeder] == nodes[j]:
+                # Its results leave in its own slot, so the burst continues after each of them.
+                urgency[feeder] = np.minimum(urgency[feeder], own)
         gone.append(gates[j].urgency_s if j in gates else np.asarray(own))
     keys = np.stack(urgency)
     operators, places = np.indices(keys.shape).reshape(2, -1)
     cells = np.floor(keys / width_s + 1e-9)
-    # Of one subinterval what is behind a gate goes first: a row's results before the next row.
-    sides = np.broadcast_to(~np.array(behind)[:, None], keys.shape)
+    # In a subinterval, operators after a gate go first: a row's results before the next row.
+    sides = np.broadcast_to(~np.array(is_after)[:, None], keys.shape)
     for at in np.lexsort((operators, places, keys.ravel(), sides.ravel(), cells.ravel())):
         yield int(places[at]), int(operators[at])
 
 
 class _Part(NamedTuple):
-    """Events of one subinterval that came about the same way: what is far comes apart.
+    """Events of one subinterval with ways of about equal length.
 
     Attributes:
-        way_s: how long they have travelled, and were worked on themselves.
-        first_s: when the first is there.
-        last_s: the last.
-        rows: how many they are.
+        way_s: time for which each has travelled and was worked on.
+        first_s: arrival of the first.
+        last_s: arrival of the last.
+        rows: number of the events.
     """
 
     way_s: float
@@ -216,14 +219,14 @@ class _Part(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Feed:
-    """One input of an operator.
+    """Input of an operator.
 
     Attributes:
-        feeder: the operator that it comes from; -1: from outside.
-        load_s: shape (d,), what it has to do for that.
-        rows: shape (d,), how many it puts out for that.
-        hop_s: how long an event travels.
-        alone_s: how long it takes by itself, where it finds nothing before it.
+        feeder: number of the operator that feeds it; -1: a source.
+        load_s: shape (d,), work on its events.
+        rows: shape (d,), results of its events.
+        hop_s: travel time of an event.
+        alone_s: time of an event that waits for no other.
     """
 
     feeder: int
@@ -233,19 +236,21 @@ class _Feed:
     alone_s: float
 
     def worked_off(self, parts: Sequence[_Part], p: int, free: _Time, speed: float) -> list[_Part]:
-        """Lay the work of subinterval `p` into a node's time; return what comes of each part."""
+        """Lay the work of subinterval `p` into a node's time; return the parts after it."""
         load_s, rows, hop_s = float(self.load_s[p]) / speed, float(self.rows[p]), self.hop_s
         alone_s = self.alone_s / speed
         total = sum([part.rows for part in parts])
-        found = []
+        results = []
         for way_s, first_s, last_s, came in parts:
             share = came / total if total > 0 else 1.0 / len(parts)
             begun_s, done_s = free.fill(load_s * share, first_s + hop_s, last_s + hop_s)
-            if load_s > DONE:  # else no row came; what waits counts its own work in the queue
+            if (
+                load_s > DONE
+            ):  # else no row arrived; rows that wait count their own work in the queue
                 begun_s = max(begun_s, first_s + hop_s + alone_s)
                 done_s = max(done_s, last_s + hop_s + alone_s)
-            found.append(_Part(way_s + hop_s + alone_s, begun_s, done_s, rows * share))
-        return found
+            results.append(_Part(way_s + hop_s + alone_s, begun_s, done_s, rows * share))
+        return results
 
 
 def _steps(
@@ -256,42 +261,42 @@ def _steps(
     gates: Mapping[int, HeldBack],
 ) -> list[list[_Feed]]:
     """Return the inputs of each operator."""
-    number = {one.name: j for j, one in enumerate(graph.operators)}
+    number = {name: j for j, name in enumerate(graph.names)}
     steps = []
-    for j, one in enumerate(graph.operators):
-        feeders = [number.get(name, -1) for name in one.inputs]
+    for j, operator in enumerate(graph.operators):
+        feeders = [number.get(name, -1) for name in operator.inputs]
         delays = [
             0.0 if hop_s is None or k < 0 else float(hop_s[nodes[k], nodes[j]]) for k in feeders
         ]
-        came = list(gates[j].counts) if j in gates else [work.arrivals[n] for n in one.inputs]
-        loads = [np.asarray(c * n) for c, n in zip(one.cost_s, came, strict=True)]
-        rows = [np.asarray(s * n) for s, n in zip(one.selectivity, came, strict=True)]
-        if one.curve is not None:  # all of it comes with what comes last
+        came = list(gates[j].counts) if j in gates else [work.arrivals[n] for n in operator.inputs]
+        loads = [np.asarray(c * n) for c, n in zip(operator.cost_s, came, strict=True)]
+        rows = [np.asarray(s * n) for s, n in zip(operator.selectivity, came, strict=True)]
+        if operator.curve is not None:  # all work comes with the event that arrives last
             shares = np.stack(came)
             shares = shares / np.maximum(shares.sum(axis=0), DONE)
             loads = [work.load_s[j] * share for share in shares]
-            rows = [work.arrivals[one.name] * share for share in shares]
-        if j in gates:  # what waits has come already: it is there as it is let go
+            rows = [work.arrivals[operator.name] * share for share in shares]
+        if j in gates:  # rows in the gate have travelled already: they start at their release
             feeders, delays = [-1] * len(feeders), [0.0] * len(delays)
-        alone = [one.alone_s] * len(feeders)
+        alone = [operator.alone_s] * len(feeders)
         parts = zip(feeders, loads, rows, delays, alone, strict=True)
         steps.append([_Feed(*each) for each in parts])
     return steps
 
 
 class _Time:
-    """What one node has left of each subinterval, in seconds; older work has taken the rest."""
+    """Free time of one node in each subinterval, after older work, in seconds."""
 
     def __init__(self, width_s: float, count: int) -> None:
         self._width_s = width_s
         self._left = [width_s] * count
-        self._next = list(range(count + 1))  # the first at or behind it that has any left
+        self._next = list(range(count + 1))  # {subinterval: the first from it on with free time}
 
     def fill(self, work_s: float, start_s: float, end_s: float) -> tuple[float, float]:
-        """Lay work into the time that is left; it comes evenly from `start_s` to `end_s`.
+        """Lay work into the free time; it arrives evenly from `start_s` to `end_s`.
 
         Returns:
-            When its first and its last event are done.
+            Times when its first and its last event are done.
         """
         width_s = self._width_s
         if work_s <= DONE:
@@ -317,11 +322,11 @@ class _Time:
             cell = self._from(cell + 1)
 
     def _used_until(self, cell: int) -> float:
-        """Return until when this subinterval is taken, what is taken of it standing first."""
+        # Used time comes first in a subinterval.
         return (cell + 1) * self._width_s - self._left[cell]
 
     def _from(self, cell: int) -> int:
-        """Return the first subinterval from this one on that has time left."""
+        """Return the first subinterval from this one on with free time."""
         while len(self._left) <= cell:
             self._left.append(self._width_s)
             self._next.append(len(self._left))
@@ -332,6 +337,6 @@ class _Time:
             if cell >= len(self._left):
                 self._left.append(self._width_s)
                 self._next.append(len(self._left))
-        for one in path:
-            self._next[one] = cell
+        for passed in path:
+            self._next[passed] = cell
         return cell

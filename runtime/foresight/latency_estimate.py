@@ -1,4 +1,4 @@
-"""What the latency of a flow will be on given nodes, under given arrivals. Nothing is run."""
+"""Latency estimate of a flow on given nodes, under given arrivals, without a run."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ from slackwater.runtime.foresight.units import ONE_EVENT, Slices, epsilon_s
 __all__ = ["LatencyEstimate", "NodeEstimate", "estimate_latency"]
 
 MOST_LOAD = 50.0
-"""Of a node in a subinterval, in its capacities, up to which held-up work is counted."""
+"""Highest load of a node in a subinterval, in its capacities, at which held-up work counts."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class NodeEstimate:
-    """What one node will have to do.
+    """Estimated load and backlog of one node.
 
     Attributes:
-        name: of the node; with several cores, of the slot.
-        load: its mean load, as a share of its capacity; above 1 it falls behind for ever.
+        name: name of the node; with several cores, of the slot.
+        load: its mean load, as a share of its capacity; above 1 its backlog grows for ever.
         peak: its load in its busiest subinterval, as a share of its capacity.
-        worst_s: the largest backlog of it, in seconds.
-        operators: those that run there, the one with the most work first.
-        others: what share of its capacity other flows take, which is in its load.
-        least_way_s: P_min of [mace] §VII-B, the least that results which went through it travelled.
-        most_way_s: P_max, the most.
+        worst_s: its largest backlog, in seconds.
+        operators: its operators, the one with the most work first.
+        others: share of its capacity that other flows take, included in its load.
+        least_way_s: P_min of [mace] §VII-B, least travel time of results that pass through it.
+        most_way_s: P_max, the longest travel time.
     """
 
     name: str
@@ -47,7 +47,7 @@ class NodeEstimate:
 
     @property
     def headroom(self) -> float:
-        """What is left of its capacity on average; below 0 it falls behind for ever."""
+        """Mean free share of its capacity; below 0 its backlog grows for ever."""
         return 1 - self.load
 
 
@@ -58,22 +58,22 @@ class LatencyEstimate:
     Attributes:
         width_s: w, length of a subinterval.
         mace_s: shape (d,), Mace_p of [mace] Def. 9.
-        mace_least_s: shape (d,), the lower bound of Mace′_p, propagation delay counted: the largest
-            of Mace and P_min of a node. Source: [mace] §VII-B.
-        mace_most_s: the upper bound, the largest of Mace and P_max of a node.
-        held_up_s: shape (d,), what counts work held up upstream, too, and the work on the rows
-            themselves; `worst_s` and the like go by it.
+        mace_least_s: shape (d,), lower bound of Mace′_p with propagation delay: the largest sum of
+            a node's Mace and P_min. Source: [mace] §VII-B.
+        mace_most_s: upper bound, the largest sum of a node's Mace and P_max.
+        held_up_s: shape (d,), latency with work held up upstream and the rows' own work; `worst_s`
+            and the other figures use it.
         has_result: shape (d,), whether any result is expected in a subinterval.
-        epsilon_s: ε of [mace] Theorem 2: one event of each input of each operator; or one slice, or
-            one message, if it was said how work is cut.
-        nodes: as they were given.
-        is_held: whether a gate holds rows for longer than is looked ahead, so that `held_up_s` is
-            that of the others.
-        spread_s: what the upper bound is wider by where ways come back to a node they have left:
-            `runtime/foresight/circles.py`; inf: there is no upper bound.
-        behind_s: the longest that any event waits for work, all the way; what it travels and is
-            worked on itself, and what it waits in gates, left out.
-        least_way_s: what the worst latency is at least, if no row waits.
+        epsilon_s: ε of [mace] Theorem 2: one event of each input of each operator; or one slice or
+            message, if `slices` was given.
+        nodes: the nodes, in the order given.
+        is_held: whether a gate holds rows longer than the time ahead, so that `held_up_s` is the
+            latency of the other rows.
+        spread_s: widening of the upper bound by circles (`runtime/foresight/circles.py`); inf:
+            there is no upper bound.
+        behind_s: longest wait of any event for work on its whole path, without travel, its own
+            work and waits in gates.
+        least_way_s: least value of the worst latency, if no row waits.
     """
 
     width_s: float
@@ -91,17 +91,17 @@ class LatencyEstimate:
 
     @property
     def worst_s(self) -> float:
-        """The worst latency of any result."""
+        """Worst latency of any result."""
         return float(self.held_up_s.max(initial=0.0))
 
     @property
     def mace_worst_s(self) -> float:
-        """Mace_WC, the same by the paper's estimate."""
+        """Worst latency by the paper's estimate, Mace_WC."""
         return float(self.mace_s[self.has_result].max(initial=0.0))
 
     @property
     def mean_s(self) -> float:
-        """The mean over the subintervals that have results: [mace] §V-B."""
+        """Mean over the subintervals that have results: [mace] §V-B."""
         return float(np.mean(self._of_results)) if len(self._of_results) else 0.0
 
     def quantile_s(self, share: float) -> float:
@@ -114,16 +114,15 @@ class LatencyEstimate:
 
     @property
     def bounds_s(self) -> tuple[float, float]:
-        """Between which the worst latency lies: [mace] Theorem 2 with the delays of §VII-B.
+        """Bounds of the worst latency: [mace] Theorem 2 with the delays of §VII-B.
 
-        From below the largest Mace + P_min of a node, or the way of a row that never waits; from
-        above the largest Mace + P_max, or what
-        comes of held-up work if that is more, and w + ε on top. Where ways come back to a node,
-        held-up work counts with its spread; no proof stands behind that, only random graphs. Where
-        finer parts would be too many there is no upper bound: inf.
+        The lower bound is the largest Mace + P_min of a node, or the way of a row that never waits.
+        The upper bound is the largest Mace + P_max, or the latency by held-up work if that is more,
+        plus w + ε. With circles, held-up work counts with its spread; random graphs support that,
+        no proof does. If finer parts would be too many, the upper bound is inf.
 
-        Arrivals that are even within a subinterval (A-2) are needed from below only: from above
-        all of them may as well come at its start, which is what w is there for (Lemma 1).
+        Only the lower bound needs arrivals that are even within a subinterval (A-2): for the upper
+        one all may arrive at its start, which w allows for (Lemma 1).
         """
         lower = float(self.mace_least_s[self.has_result].max(initial=0.0))
         most_s = float(self.mace_most_s[self.has_result].max(initial=0.0))
@@ -133,7 +132,7 @@ class LatencyEstimate:
 
     @property
     def bottleneck(self) -> NodeEstimate:
-        """The node that is behind the most; where none ever is, the one with the most load."""
+        """Node with the largest backlog; without any backlog, the one with the most load."""
         return max(
             self.nodes,
             key=lambda node: (
@@ -145,22 +144,22 @@ class LatencyEstimate:
 
     @property
     def is_unbounded(self) -> bool:
-        """Whether some node has more to do than it can, so that latency grows for ever."""
+        """Whether some node is overloaded, so that latency grows for ever."""
         return any(node.load > 1 for node in self.nodes)
 
     @property
     def lasting_worst_s(self) -> float:
-        """The worst latency for as long as rates stay; inf: it grows, or a gate holds rows."""
+        """Worst latency while rates stay; inf: it grows, or a gate holds rows."""
         return float("inf") if self.is_unbounded or self.is_held else self.worst_s
 
     @property
     def sustainable(self) -> float:
-        """How many times the rates could be before a node falls behind for ever.
+        """Factor of the rates at which a node's backlog starts to grow for ever.
 
-        If load grows as they do; where it does not: `slackwater.runtime.foresight.sustainable`.
+        It holds if load grows as rates do; if not, use `slackwater.runtime.foresight.sustainable`.
         """
         own = [(node.load - node.others, 1 - node.others) for node in self.nodes]
-        # Where others take more than there is, no rate is low enough.
+        # If other flows take more than the capacity, no rate is low enough.
         return min((max(room, 0.0) / load for load, room in own if load > 0), default=float("inf"))
 
     @property
@@ -179,25 +178,25 @@ def estimate_latency(
     slices: Slices = ONE_EVENT,
     in_parts: bool = True,
 ) -> LatencyEstimate:
-    """Return what the latency will be.
+    """Return the latency estimate of a placement.
 
     Args:
-        graph: what events go through.
-        work: what arrives, and what there is to do for it.
+        graph: the operators.
+        work: their arrivals and loads.
         placement: {operator: node}.
         capacity: {node: C_i, CPU seconds of work that it does in a second}, > 0; 1 is the core that
             costs were measured on.
-        hop_s: {(from node, to node): how long an event travels, at most}; None: no time.
-        least_hop_s: the same, at least; None: always as long.
-        slices: how work is cut; unless said, as [mace] has it, one event at a time.
-        in_parts: whether work is laid out in finer parts where ways come back to a node. False:
-            that is left out, which takes most of the time, and the upper bound is not one there.
+        hop_s: {(from node, to node): longest travel time of an event}; None: no time.
+        least_hop_s: the same, shortest; None: equal to the longest.
+        slices: how work is cut; by default one event at a time, as in [mace].
+        in_parts: whether circles are laid out in finer parts, which takes most of the time. False:
+            the upper bound does not hold with circles.
 
     Raises:
-        SettingError: an operator has no node, or one that is not there.
+        SettingError: an operator has no node, or an unknown one.
     """
     names = list(capacity)
-    places = [_place(one, placement, names) for one in graph.names]
+    places = [_place(operator, placement, names) for operator in graph.names]
     speed = np.array([float(capacity[name]) for name in names])
     loads = node_load(work.load_s, places, len(names))
     excess_s = cumulative_excess(loads, speed, width_s=work.width_s)
@@ -205,7 +204,7 @@ def estimate_latency(
     least_hops = hops if least_hop_s is None else _matrix(least_hop_s, names)
     ways = path_delays(graph, places, len(names), least_hop_s=least_hops, most_hop_s=hops)
     each = loads / speed[:, None] / work.width_s
-    # Where a node gets many times what it can do, there is nothing to tell by how it is laid out.
+    # At many times a node's capacity its backlog is all that counts.
     hopeless = float(each.max(initial=0.0)) > MOST_LOAD
     excess_by_time = mace(excess_s, speed)
     is_used = np.isin(np.arange(len(names)), places)
@@ -246,7 +245,7 @@ def estimate_latency(
 def _with_ways(
     excess_s: FloatArray, speed: FloatArray, way_s: FloatArray, is_used: npt.NDArray[np.bool_]
 ) -> FloatArray:
-    """Return the largest sum of a node's excess and its way, shape (d,), over those in use."""
+    """Return the largest sum of excess and way of a used node, shape (d,)."""
     whole = excess_s / speed[:, None] + way_s[:, None]
     return np.asarray(whole[is_used].max(axis=0, initial=0.0))
 
@@ -254,8 +253,8 @@ def _with_ways(
 def _place(operator: str, placement: Mapping[str, str], names: Sequence[str]) -> int:
     node = placement.get(operator)
     if node is None or node not in names:
-        said = "has no node" if node is None else f"is placed on {node!r}, which is not there"
-        raise SettingError(f"operator {operator!r} {said}; there are {', '.join(names)}")
+        fact = "has no node" if node is None else f"is placed on {node!r}, which is not there"
+        raise SettingError(f"operator {operator!r} {fact}; there are {', '.join(names)}")
     return names.index(node)
 
 

@@ -1,6 +1,6 @@
-"""A flow in its slots, as an estimator takes it: what lies between nodes, and which links are used.
+"""Layout of a flow in its slots: its network, and the links in use.
 
-Predictions before a run and the estimate that goes along with one lay a flow out alike.
+The prediction before a run and the live estimate use the same layout.
 Source: [mace] §VII-B.
 """
 
@@ -21,12 +21,12 @@ Hops = dict[tuple[str, str], float]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Way:
-    """What is between one node and another, in this direction.
+    """Way from one node to another, in this direction.
 
     Attributes:
-        least_s: the least that a row travels.
-        most_s: the most.
-        bytes_per_s: what the link carries; None: any number.
+        least_s: least travel time of a row.
+        most_s: longest travel time.
+        bytes_per_s: capacity of the link; None: no limit.
     """
 
     least_s: float = 0.0
@@ -36,12 +36,12 @@ class Way:
 
 @dataclass(frozen=True, kw_only=True)
 class Network:
-    """What lies between nodes; of slots of one node there is only the delay.
+    """Network of a flow; between slots of one node it has only a delay.
 
     Attributes:
-        usual: from any node to any other, and between the slots of one.
-        between: another way for some: {(from node, to node): its way}.
-        row_bytes: {(stage, the one that it feeds): bytes sent there for each row put out}.
+        usual: way from any node to any other, and between the slots of one.
+        between: {(from node, to node): its way}, if it is not the usual one.
+        row_bytes: {(stage, its target): bytes sent for each row that leaves the stage}.
     """
 
     usual: Way = Way()
@@ -53,34 +53,34 @@ class Network:
         return self.between.get((a.node, b.node), self.usual)
 
     def hops_s(self, places: Iterable[SlotPlace]) -> tuple[Hops, Hops]:
-        """Return {(from slot, to slot): how long a row travels}, at most and at least."""
-        there = list(places)
-        ways = {(a.name, b.name): self.way(a, b) for a in there for b in there if a.name != b.name}
+        """Return {(from slot, to slot): travel time of a row}, longest and least."""
+        slots = list(places)
+        ways = {(a.name, b.name): self.way(a, b) for a in slots for b in slots if a.name != b.name}
         most = {ends: way.most_s for ends, way in ways.items()}
         return most, {ends: way.least_s for ends, way in ways.items()}
 
     def links(self, places: Iterable[SlotPlace]) -> dict[tuple[str, str], Link]:
-        """Return {(from slot, to slot): the link with a capacity that rows go over}."""
-        there = list(places)
+        """Return {(from slot, to slot): its link}, if the link has a capacity."""
+        slots = list(places)
         return {
             (a.name, b.name): Link(name=f"link {a.node} -> {b.node}", bytes_per_s=carries)
-            for a in there
-            for b in there
+            for a in slots
+            for b in slots
             if a.node != b.node and (carries := self.way(a, b).bytes_per_s) is not None
         }
 
 
 @dataclass(frozen=True, kw_only=True)
 class Layout:
-    """A flow as an estimator takes it: its stages in their slots, and the links in use.
+    """Layout of a flow: its stages in their slots, and the links in use.
 
     Attributes:
-        graph: the stages, and what crosses a link with a capacity: an operator for each.
+        graph: an operator for each stage, and for each channel over a link with a capacity.
         places: {operator: slot, or link}.
         capacity: {slot or link: C_i}.
-        hop_s: {(from, to): the most that a row travels}.
-        least_hop_s: the least.
-        feeders: {(stage, the one that it feeds): what the second one is fed by, if it is a link}.
+        hop_s: {(from, to): longest travel time of a row}.
+        least_hop_s: the same, least.
+        feeders: {(stage, its target): the operator of the link between them}.
         slices: how work is cut.
     """
 
@@ -102,24 +102,24 @@ def laid_out(
     slots: Sequence[str] = (),
     slices: Slices = ONE_EVENT,
 ) -> Layout:
-    """Return a flow as an estimator takes it.
+    """Return the layout of a flow.
 
     Args:
         graph: its stages.
         placement: {stage: slot}.
-        places: {slot in use: where it is}.
-        network: what lies between nodes.
-        slots: all there are, in their order; those in use, and links in use, come behind them.
-        slices: how work is cut; it tells in bounds alone.
+        places: {slot in use: its place}.
+        network: the network between nodes.
+        slots: all slots, in their order; slots and links in use follow them.
+        slices: how work is cut; only bounds use it.
 
     Raises:
-        SettingError: rows cross a link with a capacity, and nobody knows their weight.
+        SettingError: rows cross a link with a capacity, and their bytes are unknown.
     """
     used = [places[name] for name in dict.fromkeys(placement.values())]
     links = network.links(used)
     linked, where = with_links(graph, placement, links, network.row_bytes)
     own = set(graph.names)
-    ends = {one.name: one.name.split(CROSSES) for one in linked.operators if one.name not in own}
+    ends = {name: name.split(CROSSES) for name in linked.names if name not in own}
     most_s, least_s = network.hops_s(used)
     return Layout(
         graph=linked,
@@ -133,5 +133,5 @@ def laid_out(
 
 
 def _from_links(hop_s: Hops, links: Mapping[tuple[str, str], Link]) -> Hops:
-    """Return the same with the ways from a link on: what is behind it takes the whole time."""
+    # The way after a link takes the whole time.
     return hop_s | {(link.name, b): hop_s[a, b] for (a, b), link in links.items()}

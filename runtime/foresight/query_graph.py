@@ -1,7 +1,7 @@
-"""The query graph as an estimator sees it: what an event costs each operator, and what comes of it.
+"""Query graph of a flow: cost and selectivity of each operator.
 
-Independent of nodes and placement: costs are seconds on a core of speed 1. Source: [mace] Def. 1,
-§III-B, §VI-B.
+It is independent of nodes and placement: costs are seconds on a core of speed 1. Source: [mace]
+Def. 1, §III-B, §VI-B.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ FloatArray = npt.NDArray[np.float64]
 
 
 def arrivals_of(source: str) -> str:
-    """Return what a query graph calls the events that reach a source's stage from outside."""
+    """Return the name of a source's arrivals in a query graph."""
     return f"arrivals of {source}"
 
 
 class CostCurve(Protocol):
-    """What an operator makes of its input, subinterval by subinterval, where that is no line."""
+    """Load and output of a nonlinear operator, by subinterval."""
 
     def load_s(self, arrivals: FloatArray, width_s: float) -> FloatArray:
-        """Return the work on so many events.
+        """Return the work on events.
 
         Args:
             arrivals: shape (inputs, d), events of each input in each subinterval.
@@ -39,27 +39,27 @@ class CostCurve(Protocol):
         ...
 
     def events_out(self, arrivals: FloatArray, width_s: float) -> FloatArray:
-        """Return how many events come of them, shape (d,)."""
+        """Return the events that leave, shape (d,)."""
         ...
 
     def at_speed(self, speed: float) -> CostCurve:
-        """Return the same where event time goes so many times faster than the clock, > 0."""
+        """Return the curve for event time `speed` times faster than the clock, > 0."""
         ...
 
 
 @dataclass(frozen=True, kw_only=True)
 class QueryOperator:
-    """One operator O_j.
+    """Operator O_j.
 
     Attributes:
         name: unique in its graph.
-        inputs: the operators or sources that feed it, a name for each input queue; one may feed
-            several.
+        inputs: the operators or sources that feed it, a name for each input queue; a feeder may
+            have several.
         cost_s: ω of each input, CPU seconds of an event there, scheduling overhead included.
         selectivity: σ of each input, events out for each event there.
-        curve: in place of these two where load and output are not linear; else None.
-        alone_s: how long a row takes that finds nothing before it, the fixed part of its slice
-            included; 0: no time, as [mace] has it, whose latency is work that is behind.
+        curve: replaces these two if load and output are not linear; else None.
+        alone_s: time of a row that waits for no other, with the fixed part of its slice; 0: no
+            time, as in [mace], where latency is backlog.
     """
 
     name: str
@@ -90,7 +90,7 @@ class QueryOperator:
         return np.asarray(self.cost_s) @ arrivals
 
     def output(self, arrivals: FloatArray, width_s: float) -> FloatArray:
-        """Return how many events it puts out in each subinterval, shape (d,). Source: §VI-C."""
+        """Return its events out in each subinterval, shape (d,). Source: §VI-C."""
         if self.curve is not None:
             return self.curve.events_out(arrivals, width_s)
         return np.asarray(self.selectivity) @ arrivals
@@ -98,11 +98,10 @@ class QueryOperator:
 
 @dataclass(frozen=True)
 class QueryGraph:
-    """Operators in topological order, and the names of the sources that feed them.
+    """Graph of operators in topological order, and the names of their sources.
 
     Raises:
-        SettingError: two of one name, or an input that is neither a source nor an operator
-            further up.
+        SettingError: two have one name, or an input is neither a source nor an earlier operator.
     """
 
     sources: tuple[str, ...]
@@ -112,31 +111,34 @@ class QueryGraph:
         known = set(self.sources)
         if len(known) != len(self.sources):
             raise SettingError(f"two sources of one name: {', '.join(self.sources)}")
-        for one in self.operators:
-            strangers = [name for name in one.inputs if name not in known]
+        for operator in self.operators:
+            strangers = [name for name in operator.inputs if name not in known]
             if strangers:
                 raise SettingError(
-                    f"operator {one.name!r} is fed by {strangers[0]!r}, which is neither a source "
-                    "nor an operator named before it; give operators in topological order"
+                    f"operator {operator.name!r} is fed by {strangers[0]!r}, which is neither a "
+                    "source nor an operator named before it; give operators in topological order"
                 )
-            if one.name in known:
-                raise SettingError(f"two sources or operators are named {one.name!r}")
-            known.add(one.name)
+            if operator.name in known:
+                raise SettingError(f"two sources or operators are named {operator.name!r}")
+            known.add(operator.name)
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The operators' names, in their order."""
+        """Names of the operators, in their order."""
         return tuple(one.name for one in self.operators)
 
     def at_speed(self, speed: float | None) -> QueryGraph:
-        """Return the graph of a stream whose event time goes so many times faster than the clock.
+        """Return the graph for event time `speed` times faster than the clock.
 
-        Curves are of event time: of a stream that becomes denser, windows give fewer results for
-        each event, joins more.
+        Curves are of event time: in a denser stream windows make fewer results of each event, joins
+        more.
 
         Args:
-            speed: 1 where events happen as they arrive; None: as dense as the sample was, however
-                fast they come, so that all is linear.
+            speed: 1 if events happen as they arrive; None: the stream stays as dense as its sample,
+                however fast events arrive, so that all is linear.
+
+        Raises:
+            SettingError: the speed is not above 0 and finite.
         """
         if speed is not None and not 0 < speed < float("inf"):
             raise SettingError(
@@ -153,27 +155,27 @@ class QueryGraph:
         return QueryGraph(self.sources, tuple(made))
 
     def counting_alone(self, factor: float) -> QueryGraph:
-        """Return the graph with `alone_s` so many times as long; 0: as [mace] has it."""
+        """Return the graph with `alone_s` times a factor; 0: as in [mace]."""
         made = [replace(one, alone_s=one.alone_s * factor) for one in self.operators]
         return QueryGraph(self.sources, tuple(made))
 
     @property
     def sinks(self) -> tuple[str, ...]:
-        """The operators whose results leave: those that feed none."""
+        """Operators that feed no other: their results leave."""
         fed = {name for one in self.operators for name in one.inputs}
         return tuple(one.name for one in self.operators if one.name not in fed)
 
 
 @dataclass(frozen=True, eq=False)
 class Workload:
-    """What arrives at the sources, and what each operator gets and has to do for it.
+    """Arrivals at the sources, and the events and load of each operator.
 
-    A_j and l_j of [mace] §VI-C: everything is counted in the subinterval of its stimulus time, as
-    if all that is upstream took no time.
+    These are A_j and l_j of [mace] §VI-C: all is counted in the subinterval of its stimulus time,
+    as if upstream work took no time.
 
     Attributes:
         width_s: w, length of a subinterval, > 0.
-        arrivals: {source or operator: shape (d,), events that it puts out in each subinterval}.
+        arrivals: {source or operator: shape (d,), events out in each subinterval}.
         load_s: shape (m, d), CPU seconds of operator j for events of subinterval p.
     """
 
@@ -188,12 +190,12 @@ class Workload:
         """Return the workload of a graph. O(d · m). Source: [mace] §VI-C.
 
         Args:
-            graph: what the events go through.
-            arrivals: {source: events that arrive in each subinterval}, all as long.
+            graph: the operators.
+            arrivals: {source: events that arrive in each subinterval}, all of one length.
             width_s: w.
 
         Raises:
-            SettingError: a source has no series, or one of another length, or a count below zero.
+            SettingError: a source has no series, another length, or a count below zero.
         """
         if not width_s > 0:
             raise SettingError(

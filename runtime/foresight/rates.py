@@ -1,4 +1,4 @@
-"""Rates that a prediction is asked for: events of each subinterval, from a number or a model."""
+"""Rates for predictions: events of each subinterval, from a number, model or trace."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = [
 
 
 MOST_EVENTS_PER_S = 1e12
-"""An event a picosecond: what is computed of a rate stays far from where floats end."""
+"""One event a picosecond: figures computed from a rate stay far below the largest float."""
 
 
 def series_of(
@@ -35,24 +35,24 @@ def series_of(
     seed: int = 0,
     own: Mapping[str, OwnTimes | EndedTimes] | None = None,
 ) -> dict[str, FloatArray]:
-    """Return what arrives at each source in each subinterval.
+    """Return {source: its arrivals in each subinterval}.
 
     Args:
-        rates: {source: its rate}; or one number or model for all together, by their shares.
+        rates: {source: its rate}; or one number or model for all sources, by their shares.
         shares: {source: its share of all events}.
-        d: how many subintervals.
-        width_s: how long each is.
-        seed: of what a model draws.
-        own: {source: when its rows came, by which a number is spread over time}; others are
+        d: number of subintervals.
+        width_s: length of each.
+        seed: seed of models.
+        own: {source: times of its rows, which spread a number over time}; other sources are
             constant.
 
     Raises:
-        SettingError: a source without a rate, a rate for what is no source, or one that is none.
+        SettingError: a source has no rate, a rate has no source, or a value is no rate.
     """
     own = own or {}
     for rate in rates.values() if isinstance(rates, Mapping) else [rates]:
         if isinstance(rate, (int, float)):
-            _check(rate)  # as it was written, before it is shared out
+            _check(rate)  # as it was written, before it is split by shares
     if isinstance(rates, (int, float)) and not isinstance(rates, bool):
         rates = {source: float(rates) * share for source, share in shares.items()}
     if not isinstance(rates, Mapping):
@@ -97,20 +97,20 @@ def _series(
     if isinstance(rate, (int, float)) and not isinstance(rate, bool):
         even = constant(float(rate), d=d, width_s=width_s)
         return even if own is None else own.spread(even, width_s=width_s)
-    found = _counts(rate)
-    if found.shape != (d,):
+    counts = _counts(rate)
+    if counts.shape != (d,):
         raise SettingError(
-            f"a trace of {found.size} counts was given for {d} subintervals of {width_s:g} s: give "
-            "one for each, or other subintervals (width=, horizon=)"
+            f"a trace of {counts.size} counts was given for {d} subintervals of {width_s:g} s: "
+            "give one for each, or other subintervals (width=, horizon=)"
         )
-    return found
+    return counts
 
 
 def _counts(rate: object) -> FloatArray:
     """Return a trace as numbers.
 
     Raises:
-        SettingError: it is none.
+        SettingError: it is no trace.
     """
     try:
         if isinstance(rate, (str, bytes, bool, Mapping)) or rate is None:
@@ -124,7 +124,7 @@ def _counts(rate: object) -> FloatArray:
 
 
 def constant(rate: float, *, d: int, width_s: float) -> FloatArray:
-    """Return d subintervals with so many events a second.
+    """Return d subintervals of a constant rate, in events a second.
 
     Raises:
         SettingError: the rate is below zero, or above `MOST_EVENTS_PER_S`.
@@ -142,17 +142,17 @@ def _check(rate: float) -> None:
 
 
 def is_trace(rate: Rate) -> bool:
-    """Whether it is events counted in each subinterval, and not a number or a model."""
+    """Whether a rate is counted by subinterval, not a number or a model."""
     return not isinstance(rate, (int, float, OnOff))
 
 
 class OnOff:
-    """The load of [mace] §VIII: periods of high and of low load by turns, of random length.
+    """Load of [mace] §VIII: high and low load in turn, for random times.
 
     Args:
-        mean_rate: events a second on average over time.
-        rate_ratio: of the high rate to the low one, >= 1; 100 in §VIII, 10 in Fig. 12.
-        duration_ratio: of the mean high period to the mean low one; 0.33 and 0.25.
+        mean_rate: mean events a second over time.
+        rate_ratio: ratio of the high rate to the low one, >= 1; 100 in §VIII, 10 in Fig. 12.
+        duration_ratio: ratio of the mean high period to the mean low one; 0.33 and 0.25.
         high_s: mean length of a high period.
 
     Attributes:
@@ -172,7 +172,7 @@ class OnOff:
                 f"on-off load: mean_rate={mean_rate}, duration_ratio={duration_ratio} and "
                 f"high_s={high_s} must be above 0, and rate_ratio={rate_ratio} at least 1"
             )
-        share = duration_ratio / (1 + duration_ratio)  # of time that load is high
+        share = duration_ratio / (1 + duration_ratio)  # of the time with high load
         self.low = mean_rate / (share * rate_ratio + 1 - share)
         self.high = self.low * rate_ratio
         self._high_s, self._low_s = high_s, high_s / duration_ratio
@@ -181,12 +181,12 @@ class OnOff:
         self, rng: np.random.Generator, *, until_s: float
     ) -> list[tuple[float, float, float]]:
         """Return the periods up to a time: (start, end, events a second)."""
-        found = []
+        periods = []
         for start_s, end_s, rate in self.periods(rng):
-            found.append((start_s, min(end_s, until_s), rate))
+            periods.append((start_s, min(end_s, until_s), rate))
             if end_s >= until_s:
                 break
-        return found
+        return periods
 
     def periods(self, rng: np.random.Generator) -> Iterator[tuple[float, float, float]]:
         """Yield periods without end: (start, end, events a second)."""
@@ -198,22 +198,22 @@ class OnOff:
             at_s, is_high = end_s, not is_high
 
     def arrivals_s(self, rng: np.random.Generator, count: int) -> FloatArray:
-        """Return when the first so many events come, Poisson within periods, ascending.
+        """Return the arrivals of the first events, Poisson within periods, ascending.
 
         Shape (count,), seconds from the start of the first period.
         """
-        found: list[FloatArray] = []
+        parts: list[FloatArray] = []
         left = count
         for start_s, end_s, rate in self.periods(rng):
             if left <= 0:
                 break
             came_s = np.sort(rng.uniform(start_s, end_s, rng.poisson(rate * (end_s - start_s))))
-            found.append(came_s[:left])
+            parts.append(came_s[:left])
             left -= len(came_s)
-        return np.concatenate([np.zeros(0), *found])
+        return np.concatenate([np.zeros(0), *parts])
 
     def series(self, rng: np.random.Generator, *, d: int, width_s: float) -> FloatArray:
-        """Return how many events are expected in each of d subintervals."""
+        """Return the expected events of each of d subintervals."""
         edges = np.arange(d + 1) * width_s
         total = np.zeros(d + 1)
         for start_s, end_s, rate in self.rates(rng, until_s=d * width_s):
@@ -222,16 +222,16 @@ class OnOff:
 
 
 class RecordedRate:
-    """What has arrived in an earlier run, interval by interval; over and over, if it is too short.
+    """Arrivals of an earlier run by interval, repeated if the record is too short.
 
-    Within an interval events are taken to have come evenly: no more is known.
+    Events are assumed to arrive evenly within an interval: no more is known.
 
     Args:
-        counts: events of each interval, none below 0; all 0 of a source that was silent.
-        interval_s: how long one is, > 0.
+        counts: events of each interval, >= 0; all 0 for a silent source.
+        interval_s: length of an interval, > 0.
 
     Attributes:
-        length_s: how long the record is.
+        length_s: length of the record.
     """
 
     def __init__(self, counts: Sequence[float] | FloatArray, *, interval_s: float) -> None:
@@ -242,24 +242,24 @@ class RecordedRate:
 
     @property
     def mean(self) -> float:
-        """Events a second, over the whole record."""
+        """Mean events a second over the whole record."""
         return float(self._until[-1]) / self.length_s
 
     @property
     def events(self) -> int:
-        """How many came."""
+        """Number of events in the record."""
         return round(float(self._until[-1]))
 
     def nth_s(self, numbers: FloatArray | Int64Array) -> FloatArray:
-        """Return when these events came, seconds from the start of the record; the first is 0."""
+        """Return arrivals by number, from 0; seconds from the start of the record."""
         return np.asarray(np.interp(numbers + 0.5, self._until, self._ends_s))
 
     def until(self, at_s: FloatArray) -> FloatArray:
-        """Return how many had come by these times; none before the record, and none behind it."""
+        """Return the events until these times; all lie within the record."""
         return np.asarray(np.interp(at_s, self._ends_s, self._until))
 
     def stretched(self, times: float) -> RecordedRate:
-        """Return the same events, so many times slower, > 0."""
+        """Return the same events `times` as slow, > 0."""
         return RecordedRate(np.diff(self._until), interval_s=self._interval_s * times)
 
     @property
@@ -267,14 +267,14 @@ class RecordedRate:
         return np.arange(len(self._until), dtype=np.float64) * self._interval_s
 
     def series(self, *, d: int, width_s: float) -> FloatArray:
-        """Return how many events there are in each of d subintervals."""
+        """Return the events of each of d subintervals."""
         turns, rest_s = np.divmod(np.arange(d + 1) * width_s, self.length_s)
         came = turns * self._until[-1] + self.until(rest_s)
         return np.diff(came)
 
 
 class OwnTimes:
-    """When rows of a source came: bursts and pauses, over and over, under whatever rate.
+    """Arrivals of a source's rows, whose bursts and pauses repeat at any rate.
 
     Args:
         came_s: shape (k,), k >= 2, ascending; the last later than the first.
@@ -288,7 +288,7 @@ class OwnTimes:
         self._share = np.arange(count + 1) / count
 
     def spread(self, even: FloatArray, *, width_s: float) -> FloatArray:
-        """Return as many rows as a constant rate has in d subintervals, spread as these came."""
+        """Return the rows of a constant rate in d subintervals, spread like these arrivals."""
         turns, rest_s = np.divmod(np.arange(len(even) + 1) * width_s, self._length_s)
         each = np.diff(turns + np.interp(rest_s, self._at_s, self._share))
         total = float(each.sum())
@@ -296,7 +296,7 @@ class OwnTimes:
 
 
 class EndedTimes:
-    """When rows of a source came that has no more of them.
+    """Arrivals of a source's rows, if these are all its rows.
 
     Args:
         came_s: shape (k,), k >= 1, seconds from the start, ascending.
@@ -306,7 +306,7 @@ class EndedTimes:
         self._came_s = came_s
 
     def spread(self, even: FloatArray, *, width_s: float) -> FloatArray:
-        """Return as many rows as a constant rate has in d subintervals, spread as these came."""
+        """Return the rows of a constant rate in d subintervals, spread like these arrivals."""
         each = np.histogram(self._came_s, np.arange(len(even) + 1) * width_s)[0].astype(np.float64)
         total = float(each.sum())
         return even if total <= 0 else np.asarray(each * (float(even.sum()) / total))

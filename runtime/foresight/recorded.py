@@ -1,12 +1,12 @@
-"""From the samples of an earlier job to a query graph, and to what arrived at its sources.
+"""Query graph and arrivals of a flow, from the samples of an earlier job.
 
 ```
-second 12   pairs   600 rows in 60 slices took 150 ms, 540 handed on   ─▶  ω = 0.24 ms, σ = 0.9
+second 12   pairs   600 rows in 60 slices took 150 ms, 540 out         ─▶  ω = 0.24 ms, σ = 0.9
             buses   (120, 58), (121, 61), … by stimulus                ─▶  58 events from 12.0 s on
 ```
 
-How many results joins and windows give in a denser stream follows from when rows came, as it does
-of a sample. What pairs and results cost beside rows does not, so costs are linear.
+The number of results of joins and windows in a denser stream follows from the arrivals of rows, as
+it does for a sample. The cost of pairs and results beside rows does not, so costs are linear.
 
 Source: [mace] §III-B, §VI-B.
 """
@@ -37,27 +37,27 @@ __all__ = [
 ]
 
 ALIKE = 0.2
-"""Intervals in which a slice had as many rows, but for so much, do not tell it from its rows."""
+"""Least relative difference in rows per slice that separates the cost of a slice from its rows."""
 
 
 TOLD_TWICE, ONE_SLICE = 2, 100_000
-"""Rows that arrived are those that were read, but for a slice at each end of what was kept."""
+"""Rows that arrived equal the rows read, except for a slice at each end of the record."""
 MOST_PARTS = 10_000_000
-"""More than any job keeps."""
+"""Parts of intervals in a record: more than any job keeps."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RecordedStage:
-    """What the samples of a job say of a stage.
+    """Record of a stage, from the samples of a job.
 
     Attributes:
-        name: of the stage.
-        inputs: the stages that feed it; none: it is a source.
-        rows_in: rows that came to it; of a source those that it handed over.
-        rows_out: rows that it handed on.
-        rows: shape (k,), rows that it worked off in each interval.
-        slices: shape (k,), how often it worked.
-        busy_s: shape (k,), how long.
+        name: name of the stage.
+        inputs: the stages that feed it; empty: it is a source.
+        rows_in: rows that arrived; of a source, rows that it passed on.
+        rows_out: rows that left.
+        rows: shape (k,), rows that it processed in each interval.
+        slices: shape (k,), number of its slices.
+        busy_s: shape (k,), its busy time.
     """
 
     name: str
@@ -70,19 +70,19 @@ class RecordedStage:
 
     @property
     def selectivity(self) -> float:
-        """σ: rows out for each row worked off; the end of the job cuts off both alike."""
+        """σ: rows out for each row processed; the end of the job cuts off both."""
         worked = float(self.rows.sum())
         return self.rows_out / worked if worked else 0.0
 
     def row_s(self, slice_s: float) -> float:
-        """Return what a row costs in slices of that length; no more than it has on average."""
+        """Return the cost of a row in full slices, at most its mean cost."""
         rows = float(self.rows.sum())
         whole_s = float(self.busy_s.sum()) / rows if rows else 0.0
         return min(self.cost.in_full_slices(slice_s).row_s, whole_s)
 
     @property
     def cost(self) -> StageCost:
-        """What a slice costs, and each row of it; of a stage that had no row, nothing."""
+        """Cost of a slice and of each row; 0 for a stage without rows."""
         rows, busy_s = float(self.rows.sum()), float(self.busy_s.sum())
         if not rows:
             return StageCost(0.0, 0.0)
@@ -99,49 +99,48 @@ class RecordedStage:
 def stages_recorded(
     samples: Iterable[StageSample], inputs: Mapping[str, tuple[str, ...]]
 ) -> list[RecordedStage]:
-    """Return what the samples of a job say of each stage.
+    """Return the records of all stages, from the samples of a job.
 
     Args:
-        samples: of one job, all intervals as long.
-        inputs: {stage: those that feed it}, in topological order.
+        samples: samples of one job, all of one length.
+        inputs: {stage: the stages that feed it}, in topological order.
 
     Raises:
-        SettingError: there is no sample of a stage; or no source has read a row, or no sink got
-            one.
+        SettingError: a stage has no sample, no source has read a row, or no sink got one.
     """
     own: dict[str, list[StageSample]] = {name: [] for name in inputs}
-    for one in samples:
-        if one.stage in own:
-            own[one.stage].append(one)
+    for sample in samples:
+        if sample.stage in own:
+            own[sample.stage].append(sample)
     missing = [name for name, seen in own.items() if not seen]
     if missing:
         raise SettingError(
             f"it has no sample of {', '.join(missing)}, so what an event costs there is not known"
         )
-    found = [_recorded(name, inputs[name], seen) for name, seen in own.items()]
+    records = [_recorded(name, inputs[name], seen) for name, seen in own.items()]
     feeding = {feeder for feeders in inputs.values() for feeder in feeders}
     for what, ends in (
-        ("row was read at", [one for one in found if not one.inputs]),
-        ("result has come to", [one for one in found if one.name not in feeding]),
+        ("row was read at", [record for record in records if not record.inputs]),
+        ("result has reached", [record for record in records if record.name not in feeding]),
     ):
-        if not any(one.rows_in for one in ends):
+        if not any(record.rows_in for record in ends):
             raise SettingError(
-                f"no {what} {', '.join(one.name for one in ends)} in it, so nothing is known of "
-                "what a run costs"
+                f"no {what} {', '.join(record.name for record in ends)} in it, so nothing is "
+                "known of what a run costs"
             )
-    return found
+    return records
 
 
 def _recorded(name: str, inputs: tuple[str, ...], seen: Sequence[StageSample]) -> RecordedStage:
-    rows = np.array([one.rows for one in seen], dtype=np.float64)
+    rows = np.array([sample.rows for sample in seen], dtype=np.float64)
     return RecordedStage(
         name=name,
         inputs=inputs,
-        rows_in=sum(one.came for one in seen) if inputs else int(rows.sum()),
-        rows_out=sum(one.handed for one in seen),
+        rows_in=sum(sample.came for sample in seen) if inputs else int(rows.sum()),
+        rows_out=sum(sample.handed for sample in seen),
         rows=rows,
-        slices=np.array([one.slices for one in seen], dtype=np.float64),
-        busy_s=np.array([one.busy_ns for one in seen]) / NS_PER_SECOND,
+        slices=np.array([sample.slices for sample in seen], dtype=np.float64),
+        busy_s=np.array([sample.busy_ns for sample in seen]) / NS_PER_SECOND,
     )
 
 
@@ -155,81 +154,82 @@ def graph_recorded(
     """Return the query graph of a flow, its stages as operators, and their shares.
 
     Args:
-        stages: in topological order.
-        slice_s: how long a full slice takes (`Limits.slice_ns`).
+        stages: records of the stages, in topological order.
+        slice_s: duration of a full slice (`Limits.slice_ns`).
         spans: {stage: the lengths of its windows and joins}.
-        times_s: {source: what arrived, by its event times}.
+        times_s: {source: its arrivals, by event time}.
 
     Returns:
-        The graph; and {stage: how many of the rows that its inputs hand on come to it}.
+        The graph; and {stage: share of its inputs' output rows that reach it}.
 
     Raises:
-        SettingError: nothing took any time.
+        SettingError: no stage took any time.
     """
     known = _as_sampled(stages, slice_s, spans or {})
-    if not any(one.slice_s[0] for one in known):
+    if not any(stage.slice_s[0] for stage in known):
         raise SettingError("nothing took any time in it, so what an event costs is not known")
     graph = query_graph_of_sample(known, slice_s=slice_s, times_s=times_s)
-    return graph, {one.name: share_of(one, known) for one in known}
+    return graph, {stage.name: share_of(stage, known) for stage in known}
 
 
 def _as_sampled(
     stages: Sequence[RecordedStage], slice_s: float, spans: Mapping[str, Spans]
 ) -> list[SampledStage]:
-    """Return stages as if a sample had shown them: all in one slice, by what its rows cost.
+    """Return the stages as of a sample: all rows in one slice, at their cost.
 
-    Rows that were under way as the record ends are taken to have gone on, so that they lower
-    neither selectivities nor shares.
+    Rows that were under way at the end of the record count as arrived, so that they lower neither
+    selectivities nor shares.
     """
-    handed = {one.name: one.rows_out for one in stages}
+    handed = {stage.name: stage.rows_out for stage in stages}
     out: dict[str, int] = {}
-    found = []
-    for one in stages:
-        sent, fed = sum(handed[name] for name in one.inputs), sum(out[name] for name in one.inputs)
-        rows = round(one.rows_in * fed / sent) if sent else one.rows_in
-        out[one.name] = round(one.selectivity * rows)
-        own = spans.get(one.name, Spans())
-        found.append(
+    sampled = []
+    for stage in stages:
+        sent = sum(handed[name] for name in stage.inputs)
+        fed = sum(out[name] for name in stage.inputs)
+        rows = round(stage.rows_in * fed / sent) if sent else stage.rows_in
+        out[stage.name] = round(stage.selectivity * rows)
+        own = spans.get(stage.name, Spans())
+        sampled.append(
             SampledStage(
-                name=one.name,
-                inputs=one.inputs,
+                name=stage.name,
+                inputs=stage.inputs,
                 rows_in=rows,
-                rows_out=out[one.name],
+                rows_out=out[stage.name],
                 slice_rows=[max(rows, 1)],
-                slice_s=[one.row_s(slice_s) * max(rows, 1)],
+                slice_s=[stage.row_s(slice_s) * max(rows, 1)],
                 window_s=own.window_s,
                 within_s=own.within_s,
             )
         )
-    return found
+    return sampled
 
 
 def arrivals_recorded(
     samples: Sequence[StageSample], sources: Sequence[str], *, interval_s: float
 ) -> dict[str, RecordedRate]:
-    """Return {source: what arrived there}, from the first event of any source to the last.
+    """Return {source: its arrivals}, from the first event of any source to the last.
 
     Args:
-        samples: of one job, with rows of a source at least.
-        sources: their names.
-        interval_s: how long an interval of the samples is; arrivals are known to a tenth of it.
+        samples: samples of one job, with rows of at least one source.
+        sources: names of the sources.
+        interval_s: length of a sample; arrivals are known to a tenth of it.
 
     Raises:
-        SettingError: nothing arrived, or what is said of it cannot be.
+        SettingError: no row arrived, or the counts contradict each other.
     """
     counts: dict[str, dict[int, int]] = {name: {} for name in sources}
-    for one in samples:
-        for number, rows in one.arrived if one.stage in counts else ():
-            counts[one.stage][number] = counts[one.stage].get(number, 0) + rows
+    for sample in samples:
+        for number, rows in sample.arrived if sample.stage in counts else ():
+            counts[sample.stage][number] = counts[sample.stage].get(number, 0) + rows
     for name, each in counts.items():
-        read = sum(one.rows for one in samples if one.stage == name)
+        read = sum(sample.rows for sample in samples if sample.stage == name)
         if sum(each.values()) > TOLD_TWICE * read + ONE_SLICE:
             raise SettingError(
                 f"it says that {sum(each.values()):,} rows arrived at {name}, which read {read:,}"
             )
     numbers = [number for each in counts.values() for number in each]
     came = [count for each in counts.values() for count in each.values()]
-    # Whole intervals: the tenths in which nothing came at the ends are a part of the record.
+    # Whole intervals: tenths without arrivals at the ends are a part of the record.
     first = first_interval(samples, sources) * PARTS
     last = max(numbers, default=0) // PARTS * PARTS + PARTS - 1
     if sum(came) <= 0 or min(came) < 0 or last - first >= MOST_PARTS:
@@ -244,14 +244,24 @@ def arrivals_recorded(
 
 
 def intervals_recorded(samples: Iterable[StageSample], sources: Collection[str]) -> int:
-    """Return how many intervals there are from the first event of any source to the last."""
-    found = [n // PARTS for one in samples if one.stage in sources for n, _ in one.arrived]
-    return max(found) - min(found) + 1 if found else 0
+    """Return the number of intervals from the first event of any source to the last."""
+    intervals = [
+        number // PARTS
+        for sample in samples
+        if sample.stage in sources
+        for number, _ in sample.arrived
+    ]
+    return max(intervals) - min(intervals) + 1 if intervals else 0
 
 
 def first_interval(samples: Iterable[StageSample], sources: Collection[str]) -> int:
-    """Return the interval in which the first event of any source came, by its stimulus."""
+    """Return the interval of the first event of any source, by its stimulus."""
     return min(
-        (number // PARTS for one in samples if one.stage in sources for number, _ in one.arrived),
+        (
+            number // PARTS
+            for sample in samples
+            if sample.stage in sources
+            for number, _ in sample.arrived
+        ),
         default=0,
     )

@@ -1,12 +1,12 @@
-"""From what a sample has shown to a query graph: what an event costs each stage, what comes of it.
+"""Query graph from a sample: cost and selectivity of each stage, fitted curves.
 
 ```
-rows in 6,000, out 5,700, slices    ─▶  ω = 0.2 ms, σ = 0.95; by stretches of time, where asked
-… and when they came                ─▶  windows, joins: curves that give what the sample gave
+rows in 6,000, out 5,700, slices    ─▶  ω = 0.2 ms, σ = 0.95; by stretches of time, on request
+… and their arrival times           ─▶  windows, joins: curves that fit the sample's results
 ```
 
-A curve is fitted so that it says of the sample's own events, at their times, what came of them. So
-windows that only fill up at first, and those that the end of the sample closes, mislead nobody.
+A curve is fitted to predict the sample's own results from its events at their times. So windows
+that are still filling at first, and those that the end of the sample closes, cause no error.
 Source: [mace] §III-B, §VI-B, §VI-C.
 """
 
@@ -34,24 +34,24 @@ __all__ = ["SampleShowsNothing", "Stretches", "query_graph_of_sample", "steadied
 
 Times = Mapping[str, FloatArray | RecordedRate]
 CELLS = 4_000
-"""Into so many subintervals the time of a sample is divided, to fit curves."""
+"""Number of subintervals of a sample's time, to fit curves."""
 STEPS = (0.0, *np.geomspace(1e-4, 1.0, 13).tolist())
-"""How far selectivity may walk from one stretch to the next: variances, of all that is seen."""
+"""Steps of selectivity from one stretch to the next: variances, relative to all that is seen."""
 MOST_KEYS = 1e9
-"""So many keys are as good as each event having its own."""
+"""Number of keys that equals a separate key for each event."""
 
 
 class SampleShowsNothing(SettingError):
-    """A sample without rows, results or work: nothing can be predicted from it."""
+    """Sample without rows, results or work: no prediction can be made from it."""
 
 
 @dataclass(frozen=True)
 class Stretches:
-    """How a source's sample is divided: its rows from one number on stand for a stretch of time.
+    """Stretches of a source's sample: ranges of its rows stand for stretches of time.
 
     Attributes:
-        rows: how many rows of the sample there are before each stretch; the first is 0.
-        from_s: when each stretch begins in the time that is predicted, seconds from its start.
+        rows: number of rows of the sample before each stretch; the first is 0.
+        from_s: start of each stretch in the predicted time, seconds from its start.
     """
 
     rows: Sequence[int]
@@ -69,26 +69,26 @@ def query_graph_of_sample(
 ) -> QueryGraph:
     """Return the query graph of a flow, its stages as operators.
 
-    Each has a cost and a selectivity for each input. Windows and joins have a curve besides, where
-    it is known when the sample's events happened; others, where their source's sample is divided.
+    Each operator has a cost and a selectivity for each input. Windows and joins also have a curve
+    if the event times of the sample are known; others if their source's sample has stretches.
 
     Args:
-        stages: in topological order.
-        slice_s: how long a full slice takes (`Limits.slice_ns`).
-        times_s: {source: event times of its sample, seconds, or what came when}.
-        stretches: {source: how its sample is divided}.
-        may_be_unseen: whether a stage that got no event is taken to cost nothing.
-        is_all: whether the sample is of all rows that there are, so that none can be larger.
+        stages: samples of the stages, in topological order.
+        slice_s: duration of a full slice (`Limits.slice_ns`).
+        times_s: {source: event times of its sample, seconds, or its record}.
+        stretches: {source: stretches of its sample}.
+        may_be_unseen: whether a stage without events costs nothing; else it is an error.
+        is_all: whether the sample has all rows of the sources, so that none can be larger.
 
     Raises:
-        SampleShowsNothing: no source read a row, or no sink got one; or nothing cost any time.
-        SettingError: a stage got no row that must.
+        SampleShowsNothing: no source read a row, no sink got one, or no row cost any time.
+        SettingError: a stage got no event, and `may_be_unseen` is false.
     """
     _check(stages, may_be_unseen=may_be_unseen, is_all=is_all)
     sources = tuple(arrivals_of(stage.name) for stage in stages if not stage.inputs)
     fit = _Fit(stages, slice_s, times_s or {}, stretches or {})
     operators = tuple(fit.operator(stage) for stage in stages)
-    if not any(cost for one in operators for cost in one.cost_s):
+    if not any(cost for operator in operators for cost in operator.cost_s):
         read = sum(stage.rows_in for stage in stages if not stage.inputs)
         raise SampleShowsNothing(
             f"the sample of {read} rows cost nothing at any stage, by the clock that it was timed "
@@ -123,7 +123,7 @@ def _check(stages: Sequence[SampledStage], *, may_be_unseen: bool, is_all: bool)
 
 
 class _Fit:
-    """Operators one after the other, and what each makes of the sample's events."""
+    """Fit of operators, one after the other, and of their events in the sample."""
 
     def __init__(
         self,
@@ -134,17 +134,17 @@ class _Fit:
     ) -> None:
         self._stages = stages
         self._slice_s = slice_s
-        spans_s = [0.0, *(one.window_s[0] + one.window_s[1] for one in stages if one.window_s)]
+        spans_s = [0.0, *(sum(stage.window_s) for stage in stages if stage.window_s)]
         self._width_s, counts = _by_time(times_s, more_s=max(spans_s))
-        self._from_s = {name: tuple(one.from_s) for name, one in stretches.items()}
-        self._bounds = {arrivals_of(name): one.rows for name, one in stretches.items()}
-        self._timed: set[str] = set()  # stages whose rows come as windows end, all together
-        self._of: dict[str, str] = {}  # {stage: the source whose stretches are its own}
-        # {stage: what leaves it, by the sample's time}
+        self._from_s = {name: tuple(each.from_s) for name, each in stretches.items()}
+        self._bounds = {arrivals_of(name): each.rows for name, each in stretches.items()}
+        self._timed: set[str] = set()  # stages whose rows arrive together, as windows end
+        self._of: dict[str, str] = {}  # {stage: the source whose stretches it has}
+        # {stage: its events out, by the sample's time}
         self._out = {arrivals_of(name): each for name, each in counts.items()}
 
     def operator(self, stage: SampledStage) -> QueryOperator:
-        """Return the operator of a stage; those that feed it came before."""
+        """Return the operator of a stage; call it for its feeders first."""
         inputs = stage.inputs or (arrivals_of(stage.name),)
         share = share_of(stage, self._stages)
         row_s = stage.cost().in_full_slices(self._slice_s).row_s
@@ -154,7 +154,7 @@ class _Fit:
             inputs=inputs,
             cost_s=(row_s * share,) * len(inputs),
             selectivity=(stage.selectivity * share,) * len(inputs),
-            # What closes a window is no row of it.
+            # The row that closes a window is not in it.
             alone_s=alone.fixed_s + (alone.row_s if stage.window_s is None else 0.0),
         )
         came = self._came(inputs)
@@ -162,7 +162,7 @@ class _Fit:
             self._timed.add(stage.name)
         made = replace(made, curve=self._curve(stage, came, share) or self._drift(stage, share))
         if came is not None:
-            # Curves by time of the prediction say nothing of the sample's.
+            # Curves by the prediction's time do not hold for the sample's.
             known = replace(made, curve=None) if isinstance(made.curve, DriftCurve) else made
             self._out[stage.name] = known.output(came, self._width_s)
         return made
@@ -179,7 +179,7 @@ class _Fit:
         width_s = self._width_s
         if stage.window_s is not None:
             return _window(stage, came, width_s, share, self._cost(stage, stage.slice_out))
-        # Where windows of both sides end together, pairs go with these, and not with a density.
+        # If windows of both sides end together, pairs depend on these, not on a density.
         is_dense = len(came) <= 2 and self._timed.isdisjoint(stage.inputs)
         if stage.within_s is not None and is_dense:
             return _join(stage, came, width_s, share, self._cost(stage, stage.slice_pairs))
@@ -189,14 +189,14 @@ class _Fit:
         return stage.cost(more).in_full_slices(self._slice_s)
 
     def _drift(self, stage: SampledStage, share: float) -> DriftCurve | None:
-        """Return selectivity by stretches, where all rows come from one source, in its order."""
+        """Return selectivity by stretches; None: rows are of several sources or out of order."""
         inputs = stage.inputs or (arrivals_of(stage.name),)
         if len(inputs) != 1 or inputs[0] not in self._bounds or not len(stage.slice_in):
             return None
         source = self._of.get(inputs[0], stage.name)
         seen, left = full_rows(stage)
         if (seen[-1], left[-1]) != (stage.rows_in, stage.rows_out):
-            return None  # its slices do not say which of its rows came of which
+            return None  # its slices do not show which rows made which results
         ends = np.append(self._bounds[inputs[0]], seen[-1])
         out = np.interp(ends, seen, left)
         self._of[stage.name] = source
@@ -212,9 +212,9 @@ class _Fit:
 
 
 def _by_time(times_s: Times, *, more_s: float) -> tuple[float, dict[str, FloatArray]]:
-    """Return how long a subinterval of the sample is, and {source: its events in each}.
+    """Return the length of the sample's subintervals, and {source: its events in each}.
 
-    Behind the last event are `more_s` without any, in which windows end. None: no time is known.
+    After the last event are `more_s` without events, in which windows end. Empty: no time is known.
     """
     known = [_first_and_last(each) for each in times_s.values()]
     first_s = min((float(each.min()) for each in known if len(each)), default=0.0)
@@ -241,7 +241,7 @@ def _counted(times_s: FloatArray | RecordedRate, edges: FloatArray) -> FloatArra
 def _window(
     stage: SampledStage, came: FloatArray, width_s: float, share: float, cost: StageCost
 ) -> WindowCurve:
-    """Return the curve with as many keys as give the sample's results."""
+    """Return the curve whose number of keys explains the sample's results."""
     assert stage.window_s is not None
     size_s, slide_s = stage.window_s
     curve = WindowCurve(
@@ -257,7 +257,7 @@ def _window(
         return float(replace(curve, keys=keys).events_out(came, width_s).sum())
 
     low, high = 1e-6, MOST_KEYS
-    if results(high) <= stage.rows_out:  # each event has its own
+    if results(high) <= stage.rows_out:  # each event has a separate key
         return curve
     for _ in range(60):
         middle = float(np.sqrt(low * high))
@@ -268,7 +268,7 @@ def _window(
 def _join(
     stage: SampledStage, came: FloatArray, width_s: float, share: float, cost: StageCost
 ) -> JoinCurve | None:
-    """Return the curve that gives the sample's results; None: no two of it were in reach."""
+    """Return the curve that explains the sample's results; None: no pair was in reach."""
     assert stage.within_s is not None
     curve = JoinCurve(
         within_s=stage.within_s, row_s=(cost.row_s,) * 2, pair_s=0.0, result=1.0, share=share
@@ -281,11 +281,11 @@ def _join(
 
 
 def steadied(rows: FloatArray, results: FloatArray) -> FloatArray:
-    """Return the selectivity of each stretch, chance taken out: shape (stretches,).
+    """Return the selectivity of each stretch without chance: shape (stretches,).
 
-    A stretch has few rows of the sample, so what it shows is part drift, part chance. Selectivity
-    is taken for a random walk that is seen through the noise of so many rows. How far it walks is
-    what makes all that was seen the likeliest; the Kalman smoother then gives its course.
+    A stretch has few rows of the sample, so its selectivity is part drift, part chance. Selectivity
+    is modelled as a random walk, seen through the noise of that many rows. Its step is the one that
+    makes all observations the likeliest; the Kalman smoother then gives its course.
     """
     total = float(rows.sum())
     mean = float(results.sum()) / total if total else 0.0
@@ -294,7 +294,7 @@ def steadied(rows: FloatArray, results: FloatArray) -> FloatArray:
     varies = float(np.var(each[has])) if has.any() else 0.0
     if varies == 0:
         return np.full(len(rows), mean)
-    # Of events that stay or go; of those that yield several, as if these came by chance.
+    # The variance of a filter; of an operator with several results, that of chance.
     spread = mean * (1 - mean) if mean < 1 else mean
     chance = np.divide(spread, rows, out=np.full(len(rows), np.inf), where=has)
     walks = [_Walk(each, chance, mean, varies, varies * part) for part in STEPS]
@@ -302,32 +302,33 @@ def steadied(rows: FloatArray, results: FloatArray) -> FloatArray:
 
 
 class _Walk:
-    """A random walk seen through noise: forward by Kalman, back by Rauch, Tung and Striebel.
+    """Random walk seen through noise: filter by Kalman, smoother by Rauch, Tung and Striebel.
 
     Attributes:
-        likelihood: the logarithm of it, but for a constant.
+        likelihood: its logarithm, without a constant.
     """
 
     def __init__(
         self, each: FloatArray, chance: FloatArray, level: float, variance: float, step: float
     ) -> None:
         self._step, self.likelihood = step, 0.0
-        self._found: list[float] = []  # the level after each stretch
-        self._known: list[float] = []  # the variance of that
+        self._levels: list[float] = []  # the level after each stretch
+        self._variances: list[float] = []  # the variance of that level
         for seen, noise in zip(each.tolist(), chance.tolist(), strict=True):
             if noise < float("inf"):
                 off, total = seen - level, variance + noise
                 self.likelihood -= (math.log(total) + off * off / total) / 2
                 level += variance / total * off
                 variance *= noise / total
-            self._found.append(level)
-            self._known.append(variance)
+            self._levels.append(level)
+            self._variances.append(variance)
             variance += step
 
     def course(self) -> FloatArray:
         """Return the likeliest level of each stretch."""
-        course, step = self._found[:], self._step
+        course, step = self._levels[:], self._step
         for n in range(len(course) - 2, -1, -1):
-            known = self._known[n]
-            course[n] += known / (known + step) * (course[n + 1] - course[n]) if known else 0.0
+            variance = self._variances[n]
+            gain = variance / (variance + step) if variance else 0.0
+            course[n] += gain * (course[n + 1] - course[n])
         return np.asarray(course)

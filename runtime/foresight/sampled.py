@@ -1,8 +1,8 @@
-"""What a run over a sample has shown of each stage: rows, results, and what slices cost.
+"""Stages in a run over a sample: rows, results, and costs of slices.
 
-Slots work in slices, each of a fixed part and a part for each row. Where latency is in question
-there is a backlog, and slices are full: an event then costs its share of a full slice. Source:
-[mace] §VI-B, "operator cycles/event", scheduling included.
+Slots work in slices, each with a fixed part and a part for each row. If latency matters there is a
+backlog, and slices are full: an event then costs its share of a full slice. Source: [mace] §VI-B,
+"operator cycles/event", scheduling included.
 """
 
 from __future__ import annotations
@@ -32,27 +32,27 @@ __all__ = [
 ]
 
 EARLY = 0.05
-"""Of the rows of a sample, where a stage looks back: its windows fill with these."""
+"""Share of a sample's rows that first fill the windows of a stage that looks back."""
 LEAST_ROWS, MOST_ROWS = Limits.min_slice_rows, Limits.max_slice_rows
 
 
 @dataclass(frozen=True)
 class StageCost:
-    """CPU seconds of a stage: of a slice, of each row, and of each pair or result besides."""
+    """Costs of a slice, a row, and a pair or result, in CPU seconds."""
 
     fixed_s: float
     row_s: float
     more_s: float = 0.0
 
     def in_full_slices(self, slice_s: float) -> StageCost:
-        """Return what rows cost in slices that are full by time: their share of the fixed part.
+        """Return the cost of rows in full slices, with their share of the fixed part.
 
-        Where the fixed part is the longer one, a slice is not cut below so many rows as take as
-        long, `min_slice_rows` at most (`runtime/schedule/slice_size.py`). However long a row takes,
-        there is one in a slice.
+        If the fixed part is longer, a slice has at least the rows that take as long, up to
+        `min_slice_rows` (`runtime/schedule/slice_size.py`). A slice has at least one row, however
+        long that takes.
         """
         fixed_s, row_s = self.fixed_s, self.row_s
-        if row_s <= 0:  # as many rows as there may be, if it is not too long by itself
+        if row_s <= 0:  # the most rows, unless the fixed part alone is too long
             rows = LEAST_ROWS if fixed_s >= slice_s else MOST_ROWS
             return StageCost(0.0, fixed_s / rows, self.more_s)
         fit = max(slice_s - fixed_s, min(fixed_s, LEAST_ROWS * row_s)) / row_s
@@ -62,11 +62,11 @@ class StageCost:
 
 @dataclass(frozen=True, kw_only=True)
 class Spans:
-    """The lengths of event time by which a stage makes its results.
+    """Spans of event time by which a stage makes its results.
 
     Attributes:
-        window_s: size and slide of its windows; None: it has none.
-        within_s: how far apart partners of its join may be; None: it does not join.
+        window_s: size and slide of its windows; None: it has no windows.
+        within_s: longest distance of partners of its join; None: it does not join.
     """
 
     window_s: tuple[float, float] | None = None
@@ -75,21 +75,21 @@ class Spans:
 
 @dataclass(frozen=True, kw_only=True)
 class SampledStage:
-    """What a sample run has shown of a stage.
+    """Sample of a stage: its rows, results and slices in a run.
 
     Attributes:
-        name: of the stage.
-        inputs: the stages that feed it; none: it is a source.
-        rows_in: rows that came in; of a source those that it read.
-        rows_out: rows that it handed on.
-        slice_rows: rows that each of its slices took in; a message without rows counts as one.
-        slice_s: CPU seconds of each, as many.
-        slice_in: rows that went on to its operator with each; none: not known.
-        slice_out: rows that left with each; none: not known.
-        slice_pairs: pairs that its join compared in each; none: not known.
-        window_s: size and slide of its windows, seconds of event time; None: it has none.
-        within_s: how far apart partners of its join may be; None: it does not join.
-        least_fixed_s: what any slice takes where it was timed; 0 by a model of costs.
+        name: name of the stage.
+        inputs: the stages that feed it; empty: it is a source.
+        rows_in: rows that arrived; of a source, rows that it read.
+        rows_out: rows that left.
+        slice_rows: rows that each of its slices took; a message without rows counts as one.
+        slice_s: CPU seconds of each slice.
+        slice_in: rows that each slice gave to its operator; empty: unknown.
+        slice_out: rows that left with each slice; empty: unknown.
+        slice_pairs: pairs that its join compared in each slice; empty: unknown.
+        window_s: size and slide of its windows, seconds of event time; None: it has no windows.
+        within_s: longest distance of partners of its join; None: it does not join.
+        least_fixed_s: least time of any slice by the clock; 0 by a model of costs.
     """
 
     name: str
@@ -112,27 +112,27 @@ class SampledStage:
 
     @property
     def more(self) -> Sequence[int]:
-        """Costs beside rows: results of windows, pairs of a join; else none."""
+        """Counts that cost beside rows: results of windows, pairs of a join; else empty."""
         if self.window_s is not None:
             return self.slice_out
         return self.slice_pairs if self.within_s is not None else ()
 
     def cost(self, more: Sequence[int] = ()) -> StageCost:
-        """Return what a slice costs, and each row of it; of a stage that had none, nothing.
+        """Return the cost of a slice and of each row; 0 without slices.
 
-        The first slices, in which code is loaded and windows fill, are left out where there are
-        enough others.
+        The first slices, in which code is loaded and windows fill, are omitted if there are enough
+        others.
 
         Args:
-            more: of each slice, what else may cost: pairs or results; none: rows alone.
+            more: pairs or results of each slice, which may cost, too; empty: rows alone.
         """
         count = len(self.slice_rows)
         if not count:
             return StageCost(0.0, 0.0)
         rows, seconds = np.asarray(self.slice_rows, float), np.asarray(self.slice_s, float)
-        let_go = np.asarray(self.slice_in if len(self.slice_in) else np.zeros(count), float)
+        released = np.asarray(self.slice_in if len(self.slice_in) else np.zeros(count), float)
         others = np.asarray(more if len(more) else np.zeros(count), float)
-        features = np.stack([np.ones(count), rows, let_go, others], axis=1)
+        features = np.stack([np.ones(count), rows, released, others], axis=1)
         if count > 8:
             looks_back = self.window_s is not None or self.within_s is not None
             early = EARLY if looks_back or any(self.slice_pairs) else 0.0
@@ -140,26 +140,26 @@ class SampledStage:
             begin = min(max(at_first, 2), count // 2)
             features, seconds = features[begin:], seconds[begin:]
         if any(np.ptp(each) == 0 and each.any() for each in features[:, 1:3].T):
-            features[:, 0] = 0.0  # nothing tells a slice from its rows: all of it is theirs
-        found = _fitted(features, seconds, self.least_fixed_s)
-        # Whatever interrupts a slice makes it longer, never shorter. One or two that are far off
-        # are left out, if they are little of the whole: else it is the work that varies.
-        off = seconds - features @ found
+            features[:, 0] = 0.0  # all slices have equal rows: the whole cost is the rows'
+        costs = _fitted(features, seconds, self.least_fixed_s)
+        # An interruption makes a slice longer, never shorter. One or two slices that are far off
+        # are omitted if they are little of the whole: else the work itself varies.
+        off = seconds - features @ costs
         odd = off > 10 * np.median(np.abs(off)) + 1e-12
         if 0 < odd.sum() <= 2 and len(off) > 8 and off[odd].sum() <= 0.02 * seconds.sum():
-            found = _fitted(features[~odd], seconds[~odd], self.least_fixed_s)
-        # A row costs as it comes and as it is let go, sooner or later both.
-        return StageCost(float(found[0]), float(found[1] + found[2]), float(found[3]))
+            costs = _fitted(features[~odd], seconds[~odd], self.least_fixed_s)
+        # A row costs on arrival and on release, and each row has both.
+        return StageCost(float(costs[0]), float(costs[1] + costs[2]), float(costs[3]))
 
 
 def _fitted(features: FloatArray, seconds: FloatArray, least_fixed_s: float) -> FloatArray:
-    """Return the costs of a slice, of a row that comes, of one let go, and of what else there is.
+    """Return the costs of a slice, an arrival, a release, and a pair or result.
 
-    Messages without rows do not ask the operator, so they say nothing of its fixed part.
+    Messages without rows do not reach the operator, so they do not show its fixed part.
     """
     if features[:, 2].any():
-        asked = (features[:, 1] > 1) | (features[:, 2] > 0)
-        features, seconds = features[asked], seconds[asked]
+        has_rows = (features[:, 1] > 1) | (features[:, 2] > 0)
+        features, seconds = features[has_rows], seconds[has_rows]
     worked = features[:, 2] > 0 if features[:, 2].any() else np.ones(len(seconds), bool)
     rows = features[:, 1:3].max(axis=1)
     most_fixed_s = float(seconds[worked].min())
@@ -188,21 +188,21 @@ class SliceSeen(Protocol):
 def sampled_stages(
     stages: Sequence[Stage], reports: Mapping[str, StageReport], slices: Iterable[SliceSeen]
 ) -> list[SampledStage]:
-    """Return what a run over a sample has shown of each stage of its plan.
+    """Return the samples of all stages of a plan, from a run over a sample.
 
     Args:
-        stages: of the plan, in topological order.
-        reports: {stage: what it did with the sample, to its end}.
-        slices: all there were, in their order.
+        stages: stages of the plan, in topological order.
+        reports: {stage: its report at the end of the sample}.
+        slices: all slices, in their order.
 
     Raises:
         SettingError: a stage has no report.
     """
     own: dict[str, list[SliceSeen]] = {stage.name: [] for stage in stages}
-    for one in slices:
-        if one.rows or one.released:
-            own[one.stage].append(one)
-    found = []
+    for seen in slices:
+        if seen.rows or seen.released:
+            own[seen.stage].append(seen)
+    sampled = []
     for stage in stages:
         report = reports.get(stage.name)
         if report is None:
@@ -210,8 +210,8 @@ def sampled_stages(
                 f"stage {stage.name!r} is not in the sample's report, so what an event costs it is "
                 "not known; take a sample of this version of the flow"
             )
-        found.append(_sampled(stage, report, own[stage.name]))
-    return found
+        sampled.append(_sampled(stage, report, own[stage.name]))
+    return sampled
 
 
 def _sampled(stage: Stage, report: StageReport, slices: Sequence[SliceSeen]) -> SampledStage:
@@ -221,18 +221,18 @@ def _sampled(stage: Stage, report: StageReport, slices: Sequence[SliceSeen]) -> 
         inputs=tuple(dict.fromkeys(channel.source for channel in stage.inputs)),
         rows_in=report.rows_in,
         rows_out=report.rows_out,
-        slice_rows=[one.rows for one in slices],
-        slice_s=[one.took_ns / NS_PER_SECOND for one in slices],
-        slice_in=[one.released for one in slices],
-        slice_out=[one.results for one in slices],
-        slice_pairs=[one.comparisons for one in slices],
+        slice_rows=[seen.rows for seen in slices],
+        slice_s=[seen.took_ns / NS_PER_SECOND for seen in slices],
+        slice_in=[seen.released for seen in slices],
+        slice_out=[seen.results for seen in slices],
+        slice_pairs=[seen.comparisons for seen in slices],
         window_s=spans.window_s,
         within_s=spans.within_s,
     )
 
 
 def spans_of(stage: Stage) -> Spans:
-    """Return the lengths of event time by which a stage makes its results."""
+    """Return the spans of event time by which a stage makes its results."""
     traits = stage.step.traits
     windows_ns, reach_ns = traits.windows_ns, traits.reach_ns
     return Spans(
@@ -244,23 +244,24 @@ def spans_of(stage: Stage) -> Spans:
 
 
 def share_of(stage: SampledStage, stages: Sequence[SampledStage]) -> float:
-    """Return how many of the rows that its inputs hand on come to a stage.
+    """Return the share of its inputs' output rows that reach a stage.
 
-    Below 1 for a replica, and for the stage of late rows; 2 where one feeds both sides of a join.
+    It is below 1 for a replica, and for the stage of late rows; 2 if one stage feeds both sides of
+    a join.
     """
     if not stage.inputs:
         return 1.0
-    handed = sum(one.rows_out for one in stages if one.name in stage.inputs)
+    handed = sum(feeder.rows_out for feeder in stages if feeder.name in stage.inputs)
     return stage.rows_in / handed if handed else 0.0
 
 
 def as_shares(rows: Mapping[str, int]) -> dict[str, float]:
-    """Return {source: its share of all rows}, for a rate that is given for all of them at once."""
+    """Return {source: its share of all rows}, to split a rate of all sources."""
     total = sum(rows.values())
     return {name: count / total if total else 0.0 for name, count in rows.items()}
 
 
 def full_rows(stage: SampledStage) -> FloatArray:
-    """Return how many rows had gone in, and out, after each slice: shape (2, slices + 1)."""
+    """Return the rows in and out until each slice's end: shape (2, slices + 1)."""
     each = np.array([stage.slice_in, stage.slice_out], dtype=np.float64).reshape(2, -1)
     return np.concatenate([np.zeros((2, 1)), np.cumsum(each, axis=1)], axis=1)

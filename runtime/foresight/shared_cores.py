@@ -1,7 +1,7 @@
-"""Slots that share fewer cores than they are: nodes of one machine, or flows beside each other.
+"""Machines with fewer cores than slots, because of several nodes or several flows.
 
-[mace] Def. 7 has a core for each slot. Where a machine has fewer, it is one more node, of as many
-cores as it has, and all work of its slots is its load: Mace is the largest excess of any.
+[mace] Def. 7 has a core for each slot. A machine with fewer cores is one more node with all its
+cores, and all work of its slots is its load: Mace is the largest excess of any node.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ __all__ = ["SharedCores", "with_shared_cores"]
 
 @dataclass(frozen=True, kw_only=True)
 class SharedCores:
-    """A machine.
+    """Machine with slots of this flow.
 
     Attributes:
-        name: what people call it.
-        cores: how many it has, > 0.
-        slots: those on it.
+        name: its name for users.
+        cores: number of its cores, > 0.
+        slots: this flow's slots on it.
         taken: CPU seconds a second that other flows' slots on it need.
-        others: how many slots those are.
+        others: number of those slots.
     """
 
     name: str
@@ -44,14 +44,14 @@ def with_shared_cores(
     placement: Mapping[str, str],
     machines: Sequence[SharedCores],
 ) -> LatencyEstimate:
-    """Return the estimate with what machines do not get done, that have more slots than cores.
+    """Return the estimate with the backlog of machines that have more slots than cores.
 
     Args:
-        found: with a core for each slot.
-        graph: of the flow.
+        found: the estimate with a core for each slot.
+        graph: the graph of the flow.
         work: its work.
         placement: {operator: slot}.
-        machines: with the slots of the placement.
+        machines: the machines of those slots.
     """
     for machine in machines:
         here = [j for j, name in enumerate(graph.names) if placement[name] in machine.slots]

@@ -1,13 +1,13 @@
-"""What a stage that sheds will drop, and what latency that leaves: before the flow runs.
+"""Shedding of a stage, predicted: the events that it drops, and the latency.
 
 ```
-level     what waits for the stage + what events take elsewhere
+level     wait for the stage + latency elsewhere
           0 ──────── low·f·bound ──────── f·bound ──────── bound
-share     0                                dropped: what is too much, and what waits above f·bound
+share     0                                dropped: the excess, and the backlog above f·bound
 ```
 
-The rule is that of the detector (`runtime/shedding/detector.py`), in subintervals, with load and
-costs known: what it has to find out first, and the random in what is dropped, are left out.
+The rule is that of the detector (`runtime/shedding/detector.py`), in subintervals, with known load
+and costs: the detector's learning and the randomness of drops are omitted.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ from slackwater.runtime.foresight.query_graph import FloatArray
 __all__ = ["ShedCourse", "ShedRule", "shed_course"]
 
 LOOKS = 64
-"""Looks at the load in as long as the bound, as the operator has it."""
+"""Looks at the load during the bound, as the operator does."""
 MOST_STEPS = 200_000
-"""Looks in all; with more subintervals and shorter bounds they are fewer."""
+"""Most looks in all; many subintervals and short bounds get fewer looks each."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ShedRule:
-    """When a stage sheds.
+    """Rule by which a stage sheds.
 
     Attributes:
-        bound_s: on the latency of the flow, > 0.
-        f: the share of it at which shedding starts.
-        low: the share of that at which it stops.
-        drains: whether what waits above f is worked off.
-        most: of what can be dropped, the share that is at most: some windows are never touched.
+        bound_s: bound on the latency of the flow, > 0.
+        f: share of the bound at which shedding starts.
+        low: share of that level at which shedding stops.
+        drains: whether the backlog above f is worked off.
+        most: largest share of the droppable work that is dropped: some windows are never touched.
     """
 
     bound_s: float
@@ -48,13 +48,13 @@ class ShedRule:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ShedCourse:
-    """What is dropped over time.
+    """Course of shedding over time.
 
     Attributes:
         width_s: length of a subinterval.
-        share: shape (d,), of the stage's work that can be dropped, what is.
-        level_s: shape (d,), the latency that this leaves.
-        events: shape (d,), what comes, in any unit.
+        share: shape (d,), dropped share of the stage's droppable work.
+        level_s: shape (d,), the latency with shedding.
+        events: shape (d,), arriving events, in any unit.
     """
 
     width_s: float
@@ -64,23 +64,23 @@ class ShedCourse:
 
     @property
     def worst_s(self) -> float:
-        """The worst latency that shedding leaves."""
+        """Worst latency with shedding."""
         return float(self.level_s.max(initial=0.0))
 
     @property
     def from_s(self) -> float | None:
-        """When it begins; None: nothing is dropped."""
+        """Start of shedding; None: no event is dropped."""
         at = np.flatnonzero(self.share > 0)
         return float(at[0] * self.width_s) if len(at) else None
 
     @property
     def dropped(self) -> float:
-        """The share that is dropped of all that comes."""
+        """Dropped share of all events."""
         return _mean(self.share, self.events)
 
     @property
     def dropped_since(self) -> float:
-        """The share that is dropped of what comes from the begin of shedding on."""
+        """Dropped share of the events from the start of shedding on."""
         began = np.flatnonzero(self.share > 0)
         return _mean(self.share[began[0] :], self.events[began[0] :]) if len(began) else 0.0
 
@@ -95,23 +95,23 @@ def shed_course(
     capacity: float,
     width_s: float,
 ) -> ShedCourse:
-    """Return what is dropped, and what latency that leaves.
+    """Return the course of shedding of a stage.
 
     Args:
-        own_s: shape (d,), CPU seconds of the stage in each subinterval, nothing dropped.
-        others_s: likewise of all else on its node.
-        saved: of the stage's work, the share that is not done where all is dropped, 0 to 1.
-        elsewhere_s: shape (d,), what latency would be if this stage took no time.
-        rule: when it sheds.
-        capacity: of the node, CPU seconds a second.
+        own_s: shape (d,), CPU seconds of the stage in each subinterval, without drops.
+        others_s: shape (d,), CPU seconds of all other work on its node.
+        saved: share of the stage's work that is saved if all is dropped, 0 to 1.
+        elsewhere_s: shape (d,), latency if this stage took no time.
+        rule: the rule by which it sheds.
+        capacity: CPU seconds of work that the node does in a second.
         width_s: length of a subinterval.
 
-    Source: [espice] §3.4, with what `OverloadDetector` does otherwise.
+    Source: [espice] §3.4, with the changes of `OverloadDetector`.
     """
     d = len(own_s)
     parts = int(np.clip(np.ceil(LOOKS * width_s / rule.bound_s), 1, max(MOST_STEPS // d, 1)))
     step_s = width_s / parts
-    own, others = (np.repeat(one / parts, parts) for one in (own_s, others_s))
+    own, others = (np.repeat(load_s / parts, parts) for load_s in (own_s, others_s))
     apart_s = cumulative_excess(others[None, :], np.array([capacity]), width_s=step_s)[0]
     each = zip(own.tolist(), others.tolist(), apart_s.tolist(), strict=True)
     share, level_s = np.zeros(len(own)), np.zeros(len(own))
@@ -120,14 +120,14 @@ def shed_course(
     for p, (mine, theirs, apart) in enumerate(each):
         elsewhere = float(elsewhere_s[p // parts])
         waiting = max(backlog_s - apart, 0.0) / capacity
-        # What is lost elsewhere is lost; then the stage's own queue is kept within the bound.
+        # If latency elsewhere is above the bound, the stage keeps only its own queue within it.
         level = waiting + (0.0 if elsewhere > rule.bound_s else elsewhere)
         is_on = level > (rule.low * start_s if is_on else start_s)
         if is_on and mine > 0:
             over = min(max(level - start_s, 0.0), waiting) if rule.drains else 0.0
             worked_off = min(over / rule.bound_s, 1.0) * room_s
             needed = mine + theirs - room_s + worked_off
-            # Where nothing is saved all goes all the same: the operator does all that it can.
+            # If drops save nothing, all is dropped all the same: the operator does all it can.
             if needed > 0:
                 share[p] = rule.most if needed > saved * mine else needed / (saved * mine)
         share[p] = min(share[p], rule.most)

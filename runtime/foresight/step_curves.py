@@ -1,12 +1,12 @@
-"""Curves of a flow's joins and windows, step by step, to be carried over to other plans of it.
+"""Curves of a flow's joins and windows by step, to carry over to other plans.
 
 ```
 pairs.gate ─┬─ pairs.1   curve ─┐
-            └─ pairs.2   curve ─┴─▶ pairs: all of them, and what a row costs the gate
+            └─ pairs.2   curve ─┴─▶ pairs: all replicas, and the gate's cost of a row
 ```
 
-A filter that goes before a join takes its share of one side, and so of the pairs in reach; what
-comes of a pair stays. One that goes before a window goes by its keys, and takes its share of them.
+A filter before a join keeps its share of one side, and so of the pairs in reach; the results of a
+pair stay. A filter before a window reads its keys, and keeps its share of them.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ __all__ = ["of_fewer_keys", "step_curves"]
 
 @dataclass(frozen=True)
 class _Replicas:
-    """All replicas of a step, and their gate.
+    """Curve of all replicas of a step and their gate.
 
     Attributes:
-        each: the replicas' curves, of what leaves the gate: they were fitted to that.
+        each: the replicas' curves, fitted to the rows that leave the gate.
         gate_s: CPU seconds of a row at the gate.
-        passed: of the rows that come there, those that leave it; late ones do not.
+        passed: share of the gate's rows that leave it; late rows do not.
     """
 
     each: tuple[CostCurve, ...]
@@ -39,62 +39,64 @@ class _Replicas:
 
     def load_s(self, arrivals: FloatArray, width_s: float) -> FloatArray:
         dealt = self._dealt(arrivals)
-        own = np.sum([one.load_s(dealt, width_s) for one in self.each], axis=0)
+        own = np.sum([curve.load_s(dealt, width_s) for curve in self.each], axis=0)
         return np.asarray(own + self.gate_s * arrivals.sum(axis=0))
 
     def events_out(self, arrivals: FloatArray, width_s: float) -> FloatArray:
         dealt = self._dealt(arrivals)
-        return np.asarray(np.sum([one.events_out(dealt, width_s) for one in self.each], axis=0))
+        return np.asarray(np.sum([curve.events_out(dealt, width_s) for curve in self.each], axis=0))
 
     def _dealt(self, arrivals: FloatArray) -> FloatArray:
-        """Return what leaves the gate, all sides in one, shape (1, d)."""
+        # All sides are one input of the replicas: shape (1, d).
         return np.asarray(self.passed * arrivals.sum(axis=0, keepdims=True))
 
     def at_speed(self, speed: float) -> CostCurve:
-        return replace(self, each=tuple(one.at_speed(speed) for one in self.each))
+        return replace(self, each=tuple(curve.at_speed(speed) for curve in self.each))
 
 
 def step_curves(stages: Sequence[Stage], graph: QueryGraph) -> dict[str, CostCurve]:
-    """Return {step: its curve}, of the steps that have one.
+    """Return {step: its curve}, of the steps that have a curve.
 
     Args:
-        stages: of a plan in which each step is a stage, or a gate and its replicas.
-        graph: of a sample of it.
+        stages: stages of a plan in which each step is a stage, or a gate and its replicas.
+        graph: query graph of a sample of that plan.
     """
-    known = {one.name: one for one in graph.operators}
-    found: dict[str, CostCurve] = {}
+    known = {operator.name: operator for operator in graph.operators}
+    curves_by_step: dict[str, CostCurve] = {}
     for stage in stages:
         curve = known[stage.name].curve
         if curve is not None and stage.part == "whole":
-            found[stage.origin] = _of_inputs(curve, stage)
+            curves_by_step[stage.origin] = _of_inputs(curve, stage)
     for gate in (stage for stage in stages if stage.part == "gate"):
-        own = [one for one in stages if one.origin == gate.origin and one.part == "replica"]
-        curves = [curve for one in own if (curve := known[one.name].curve) is not None]
+        replicas = [
+            stage for stage in stages if stage.origin == gate.origin and stage.part == "replica"
+        ]
+        curves = [curve for each in replicas if (curve := known[each.name].curve) is not None]
         if curves:
             here, once = known[gate.name], _once(gate)
-            found[gate.origin] = _Replicas(
+            curves_by_step[gate.origin] = _Replicas(
                 tuple(curves), here.cost_s[0] * once, here.selectivity[0] * once
             )
-    return found
+    return curves_by_step
 
 
 def _of_inputs(curve: CostCurve, stage: Stage) -> CostCurve:
-    """Return a curve of the step's inputs: to the stage one that feeds both sides is one input."""
+    # A stage that feeds both sides of a join is one input of the curve, and two of the step.
     if isinstance(curve, JoinCurve):
         return replace(curve, share=curve.share * _once(stage))
     return curve
 
 
 def _once(stage: Stage) -> float:
-    """Return how many stages feed one, for each of its step's inputs."""
+    """Return the number of stages that feed a stage, for each of its step's inputs."""
     feeders = [channel.source for channel in stage.inputs]
     return len(set(feeders)) / len(feeders) if feeders else 1.0
 
 
 def of_fewer_keys(curve: CostCurve, share: float) -> CostCurve:
-    """Return a curve where a filter lets only a share of the keys through, > 0."""
+    """Return a curve for the share of the keys, > 0, that a filter keeps."""
     if isinstance(curve, _Replicas):
-        return replace(curve, each=tuple(of_fewer_keys(one, share) for one in curve.each))
+        return replace(curve, each=tuple(of_fewer_keys(each, share) for each in curve.each))
     if isinstance(curve, WindowCurve):
         return replace(curve, keys=curve.keys * share)
     return curve

@@ -1,8 +1,8 @@
-"""How many times the rates a flow could keep up with, where load does not grow as they do.
+"""Sustainable rates of a flow whose load does not grow as rates do.
 
-Twice the rate is four times the pairs of a join, and fewer results for each row of a window. So
-the load of each node is looked at for other rates until the highest is found that none falls behind
-at.
+Twice the rate makes four times the pairs of a join, and fewer results for each row of a window. So
+a search computes the load of each node for other rates, until it finds the highest rate at which
+all nodes keep up.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from slackwater.runtime.foresight.query_graph import FloatArray, QueryGraph, Wor
 __all__ = ["sustainable"]
 
 EXACT = 1e-3
-"""How far off the answer may be, of itself."""
+"""Largest relative error of the answer."""
 MOST, LEAST = 1e9, 1e-9
 
 
@@ -28,14 +28,14 @@ def sustainable(
     nodes: Sequence[NodeEstimate],
     row_bytes: Mapping[tuple[str, str], float],
 ) -> float:
-    """Return how many times these rates leave no node behind for ever; inf: any.
+    """Return the highest factor of the rates at which all nodes keep up; inf: any.
 
     Args:
         graph: the stages.
-        arrivals: {source: shape (d,), events of each subinterval}, as they are.
-        width_s: how long a subinterval is.
-        nodes: with their loads as rates are, links and machines among them.
-        row_bytes: {(stage, the one that it feeds): bytes sent there for each row put out}.
+        arrivals: {source: shape (d,), events of each subinterval} at the present rates.
+        width_s: length of a subinterval.
+        nodes: nodes, links and machines, with their loads at the present rates.
+        row_bytes: {(stage, its target): bytes sent for each row that leaves the stage}.
     """
     now = _amounts(graph, arrivals, width_s, row_bytes)
 
@@ -63,17 +63,17 @@ def _amounts(
     width_s: float,
     row_bytes: Mapping[tuple[str, str], float],
 ) -> dict[str, float]:
-    """Return {stage: its work}, and {what crosses a link: its bytes}."""
+    """Return {stage: its work}, and {channel over a link: its bytes}."""
     work = Workload.of(graph, arrivals, width_s)
-    found = dict(zip(graph.names, map(float, work.load_s.sum(axis=1)), strict=True))
+    amounts = dict(zip(graph.names, map(float, work.load_s.sum(axis=1)), strict=True))
     for (feeder, target), weight in row_bytes.items():
         if feeder in work.arrivals:
-            found[f"{feeder}{CROSSES}{target}"] = weight * float(work.arrivals[feeder].sum())
-    return found
+            amounts[f"{feeder}{CROSSES}{target}"] = weight * float(work.arrivals[feeder].sum())
+    return amounts
 
 
 def _load(node: NodeEstimate, now: Mapping[str, float], then: Mapping[str, float]) -> float:
-    """Return the load of a node, by how its work grows; what others take stays as it is."""
+    # The load of other flows does not grow.
     before = sum(now[name] for name in node.operators)
     after = sum(then[name] for name in node.operators)
     return node.others + (node.load - node.others) * (after / before if before > 0 else 1.0)

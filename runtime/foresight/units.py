@@ -1,12 +1,12 @@
-"""ε of [mace] Theorem 2: what may stand before a row because work is not interrupted.
+"""ε of [mace] Theorem 2: work before a row, since no work is interrupted.
 
 ```
 [mace]    an event     λ = Σ ω of an operator's inputs (Lemma 2), ε = Σ λ over the operators
-ours      a slice      of a source, and of a stage with a gate: so many rows as fit
-          a message    of a stage without one, and on a link: all that a slice handed over
+ours      a slice      of a source, and of a stage with a gate: all rows that fit
+          a message    of a stage without a gate, and on a link: all results of a slice
 ```
 
-With slices of one row ours is [mace]'s.
+With slices of one row both are equal.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ from slackwater.runtime.model import NS_PER_SECOND
 __all__ = ["ONE_EVENT", "Slices", "epsilon_s"]
 
 LONGER = 2
-"""A slice that took as long as it may is twice as long the next time, to see what rows cost, and a
-stage of whose rows each takes longer tries two (`runtime/schedule/slice_size.py`)."""
+"""Factor of a slice after one that took its full time, to measure rows; a stage with rows that take
+longer than a slice tries two (`runtime/schedule/slice_size.py`)."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Slices:
-    """How long work goes on uninterrupted.
+    """Units of work that are not interrupted.
 
     Attributes:
-        slice_s: what a slice is cut to, seconds on a core.
-        most_rows: what it has at most.
-        gap_s: how long a source may not be asked again.
-        cut: the stages that cut what they are handed, since they have a gate.
-        is_one_event: whether all of them do, to single events: [mace]'s own ε.
+        slice_s: length of a slice, seconds on a core.
+        most_rows: most rows of a slice.
+        gap_s: longest pause of a source between two slices.
+        cut: stages that cut messages into slices, since they have a gate.
+        is_one_event: whether all stages cut to single events: [mace]'s own ε.
     """
 
     slice_s: float
@@ -48,7 +48,7 @@ class Slices:
 
     @classmethod
     def of(cls, limits: Limits, *, gated: Collection[str]) -> Slices:
-        """Return what these limits say of a flow that has gates at these stages."""
+        """Return the units by a job's limits, with gates at these stages."""
         return cls(
             slice_s=limits.slice_ns / NS_PER_SECOND,
             most_rows=limits.max_slice_rows,
@@ -57,13 +57,13 @@ class Slices:
         )
 
     def rows(self, cost_s: float) -> float:
-        """Return how many rows a slice may have of which each takes so long."""
+        """Return the most rows of a slice, by the cost of a row."""
         fit = np.inf if cost_s <= 0 else max(LONGER * self.slice_s / cost_s, LONGER)
         return float(min(self.most_rows, fit))
 
 
 ONE_EVENT = Slices(slice_s=0.0, most_rows=1, is_one_event=True)
-"""As [mace] has it."""
+"""Units of [mace]: one event."""
 
 
 def epsilon_s(
@@ -74,65 +74,67 @@ def epsilon_s(
     *,
     waits_s: FloatArray,
 ) -> float:
-    """Return ε: λ of [mace] Lemma 2, summed over the operators as the proof activates them.
+    """Return ε: λ of [mace] Lemma 2, summed as the proof activates operators.
 
-    Not in it: a stage's first slices, while it does not know yet what its rows cost, and taking
-    rows into a gate, which is little beside what is done with them.
+    It omits a stage's first slices, before the stage knows the cost of its rows, and the intake of
+    rows into a gate, which is small beside the work on them.
 
     Args:
         graph: m operators in topological order.
-        work: theirs.
-        speed: shape (m,), C_i of each one's node.
+        work: their work.
+        speed: shape (m,), C_i of each operator's node.
         slices: how work is cut.
-        waits_s: shape (m,), the longest that what has come to an operator waits. What it takes at
-            once has no more rows than come in that time, and a subinterval more.
+        waits_s: shape (m,), longest wait of rows at each operator. One unit of it has no more rows
+            than arrive in that time plus a subinterval.
     """
     known = set(graph.names)
     handed = dict.fromkeys(graph.sources, np.inf)
     total_s = 0.0
-    for j, one in enumerate(graph.operators):
-        cost_s = _cost_s(one, work.load_s[j], work)
+    for j, operator in enumerate(graph.operators):
+        cost_s = _cost_s(operator, work.load_s[j], work)
         span = int(np.ceil(float(waits_s[j]) / work.width_s - 1e-9)) + 1
-        is_cut = one.name in slices.cut or slices.is_one_event
+        is_cut = operator.name in slices.cut or slices.is_one_event
         rows = []
-        for name, each in zip(one.inputs, cost_s, strict=True):
-            taken = slices.rows(each) if is_cut or name not in known else handed[name]
-            rows.append(min(taken, max(_most(work.arrivals[name], span), 1.0)))
-        if not known.intersection(one.inputs):
+        for name, each in zip(operator.inputs, cost_s, strict=True):
+            unit = slices.rows(each) if is_cut or name not in known else handed[name]
+            rows.append(min(unit, max(_most(work.arrivals[name], span), 1.0)))
+        if not known.intersection(operator.inputs):
             total_s += slices.gap_s
         total_s += float(np.dot(rows, cost_s)) / float(speed[j])
-        made = max(n * each for n, each in zip(rows, _results(one, work), strict=True))
-        if isinstance(one.curve, WindowCurve):  # those of a window come all together
-            made = max(made, _most(work.arrivals[one.name], 1))
-        handed[one.name] = max(min(made, _most(work.arrivals[one.name], span)), 1.0)
+        made = max(n * each for n, each in zip(rows, _results(operator, work), strict=True))
+        out = work.arrivals[operator.name]
+        if isinstance(operator.curve, WindowCurve):  # results of a window leave together
+            made = max(made, _most(out, 1))
+        handed[operator.name] = max(min(made, _most(out, span)), 1.0)
     return total_s
 
 
-def _results(one: QueryOperator, work: Workload) -> Sequence[float]:
-    """Return how many results an event of each input has at most: of a curve where it is densest.
+def _results(operator: QueryOperator, work: Workload) -> Sequence[float]:
+    """Return the most results of an event of each input, by subinterval.
 
-    Of a join that is how many partners it meets; of others the most of a subinterval for its rows.
+    For a join these are the partners that the event meets; for others the most results of a
+    subinterval, divided by its rows.
     """
-    if one.curve is None:
-        return one.selectivity
-    came = np.stack([work.arrivals[name] for name in one.inputs])
-    if isinstance(one.curve, JoinCurve):
-        return [float(each.max()) for each in one.curve.results_of_one(came, work.width_s)]
+    if operator.curve is None:
+        return operator.selectivity
+    came = np.stack([work.arrivals[name] for name in operator.inputs])
+    if isinstance(operator.curve, JoinCurve):
+        return [float(each.max()) for each in operator.curve.results_of_one(came, work.width_s)]
     rows = came.sum(axis=0)
-    each = np.divide(work.arrivals[one.name], rows, out=np.zeros(len(rows)), where=rows > 0)
-    return (float(each.max()),) * len(one.inputs)
+    each = np.divide(work.arrivals[operator.name], rows, out=np.zeros(len(rows)), where=rows > 0)
+    return (float(each.max()),) * len(operator.inputs)
 
 
-def _cost_s(one: QueryOperator, load_s: FloatArray, work: Workload) -> Sequence[float]:
-    """Return what an event of each input costs; of a curve the mean."""
-    if one.curve is None:
-        return one.cost_s
-    events = sum(float(work.arrivals[name].sum()) for name in one.inputs)
-    return (float(load_s.sum()) / events if events else 0.0,) * len(one.inputs)
+def _cost_s(operator: QueryOperator, load_s: FloatArray, work: Workload) -> Sequence[float]:
+    """Return the cost of an event of each input; of a curve the mean."""
+    if operator.curve is None:
+        return operator.cost_s
+    events = sum(float(work.arrivals[name].sum()) for name in operator.inputs)
+    return (float(load_s.sum()) / events if events else 0.0,) * len(operator.inputs)
 
 
 def _most(counts: FloatArray, span: int) -> float:
-    """Return the most events in so many subintervals that follow each other."""
+    """Return the most events in a span of consecutive subintervals."""
     sums = np.concatenate([[0.0], np.cumsum(counts)])
     span = min(span, len(counts))
     return float((sums[span:] - sums[:-span]).max())

@@ -318,7 +318,7 @@ class StageMeter:
 
     @property
     def _samples(self) -> list[dict[str, Any]]:
-        """Samples that nobody has taken, as plain values."""
+        """Samples that no decider has taken yet, as plain values."""
         return [sample.to_json() for sample in self._over]
 
     @_samples.setter

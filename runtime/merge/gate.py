@@ -323,7 +323,7 @@ class SlackGate:
         return self.frontier_ns == END_NS and self.rows_held == 0
 
     def after_restore(self) -> None:
-        """Log waits from now on, if none were; derive from the rule what each read asks."""
+        """Log waits from now on, and derive the needs of reads from the rule."""
         if self._keeps_waits and self._waits is None:
             self._waits = WaitLog()
         self.set_rule(self._rule)

@@ -1,14 +1,14 @@
-"""Who goes by arrivals, and who tells them of these: worked out before stages are made.
+"""Paths of arrivals: the sources that tell arrivals, and the steps that use them.
 
 ```
-buses ─▶ filter ─┐                                     what is told goes from sources through
+buses ─▶ filter ─┐                                     arrivals travel from sources through
                  merge ─▶ counts (closes in time)      steps that pass rows on, and no further
 loops ───────────┘
 ```
 
-A step that uses arrivals says so in its traits (`Closes`). Downstream of a join or an aggregate
-rows are new events, which arrived nowhere. There windows close by the clock, and no row says where
-it is from, not even of those that come from a source as well.
+Paths are worked out before stages are made. A step that uses arrivals says so in its traits
+(`Closes`). Downstream of a join or an aggregate rows are new events, which arrived nowhere. There
+windows close by the clock, and no row says where it is from, even if a source feeds the same step.
 """
 
 from __future__ import annotations
@@ -23,28 +23,28 @@ from slackwater.runtime.plan.steps import SourceStep
 from slackwater.runtime.plan.traits import Role
 
 WORDS_PER_SLIDE = 10
-"""So often in a slide of its windows a step is told how far arrivals have come, if no rows come: a
-tenth of a slide is what a window may then close too late by the clock."""
+"""Number of times in a slide of its windows that a step hears of arrivals, if no rows come. So a
+window closes at most a tenth of a slide too late by the clock."""
 
 
 @dataclass(frozen=True)
 class ToldArrivals:
-    """What a source tells of arrivals.
+    """Settings of a source that tells arrivals.
 
     Attributes:
-        every_ns: in arrival time; so far they may go on without a word. None: it tells nothing,
-            and its rows only say where they are from.
+        every_ns: how far arrivals may go on, in arrival time, before the source tells them. None:
+            it tells nothing, and its rows only say where they are from.
     """
 
     every_ns: int | None
 
 
 def _way(steps: Mapping[str, Step], inputs: tuple[str, ...]) -> list[Step]:
-    """Return the steps whose rows come to these inputs as the events that they are."""
+    """Return the steps whose rows reach these inputs as the events that they are."""
     names = list(dict.fromkeys(inputs))
     for name in names:  # grows while we go
         if _passes_on(steps[name]):
-            names += [one for one in steps[name].inputs if one not in names]
+            names += [feeder for feeder in steps[name].inputs if feeder not in names]
     return [steps[name] for name in names]
 
 
@@ -53,12 +53,11 @@ def _passes_on(step: Step) -> bool:
 
 
 def _has_arrivals(step: Step) -> bool:
-    """Whether rows leave a step with the arrivals that they came with, or with their first."""
     return isinstance(step, SourceStep) or _passes_on(step)
 
 
 def goes_by_clock(steps: Mapping[str, Step], inputs: tuple[str, ...]) -> list[str]:
-    """Return why nobody can tell of the arrivals of these inputs; empty: they are told.
+    """Return the steps for which arrivals of these inputs are unknown; empty: they are known.
 
     Returns:
         The names of sources without an arrival column, and of steps whose rows are new events.
@@ -71,27 +70,27 @@ def goes_by_clock(steps: Mapping[str, Step], inputs: tuple[str, ...]) -> list[st
 
 
 def sources_upstream(steps: Mapping[str, Step], inputs: Iterable[str]) -> list[SourceStep]:
-    """Return the sources upstream of these inputs, whatever their rows have become."""
+    """Return the sources upstream of these inputs, through all steps."""
     names = list(dict.fromkeys(inputs))
     for name in names:  # grows while we go
-        names += [one for one in steps[name].inputs if one not in names]
+        names += [feeder for feeder in steps[name].inputs if feeder not in names]
     return [step for name in names if isinstance(step := steps[name], SourceStep)]
 
 
 def sources_of(steps: Mapping[str, Step], inputs: tuple[str, ...]) -> list[SourceStep]:
-    """Return the sources whose rows come to these inputs as they are."""
+    """Return the sources whose rows reach these inputs as they are."""
     return [step for step in _way(steps, inputs) if isinstance(step, SourceStep)]
 
 
 @dataclass(frozen=True)
 class ArrivalWays:
-    """Where arrivals travel in a flow.
+    """Paths of arrivals in a flow.
 
     Attributes:
-        takers: the steps into which all channels carry them.
-        sources: {source: what it tells}.
-        uneven: of the takers those that some rows reach through a gate which waits for event time,
-            maybe a gate that waits for what comes here straight.
+        takers: the steps into which all channels carry arrivals.
+        sources: {source: how often it tells arrivals}.
+        uneven: the takers that some rows reach through a gate that waits for event time; such a
+            gate may wait for rows that reach the taker directly.
     """
 
     takers: frozenset[str]
@@ -100,7 +99,7 @@ class ArrivalWays:
 
     @classmethod
     def of(cls, steps: Mapping[str, Step]) -> ArrivalWays:
-        """Return those of a flow's steps."""
+        """Return the paths of arrivals among a flow's steps."""
         takers: set[str] = set()
         sources: dict[str, ToldArrivals] = {}
         for step in steps.values():
@@ -109,18 +108,20 @@ class ArrivalWays:
             if close is None or not all(map(_has_arrivals, way)):
                 continue
             takers.add(step.name)
-            for one in way:
-                if isinstance(one, SourceStep):
+            for feeder in way:
+                if isinstance(feeder, SourceStep):
                     every_ns = None if close.by_clock else close.every_ns
-                    sources[one.name] = _more_often(sources.get(one.name), every_ns)
-                elif _passes_on(one):
-                    takers.add(one.name)
+                    sources[feeder.name] = _more_often(sources.get(feeder.name), every_ns)
+                elif _passes_on(feeder):
+                    takers.add(feeder.name)
         uneven = {
             name
             for name in takers
             if any(
-                isinstance(one, GatedStep) and _passes_on(one) and one.traits.release != ON_ARRIVAL
-                for one in _way(steps, steps[name].inputs)
+                isinstance(feeder, GatedStep)
+                and _passes_on(feeder)
+                and feeder.traits.release != ON_ARRIVAL
+                for feeder in _way(steps, steps[name].inputs)
             )
         }
         return cls(frozenset(takers), sources, frozenset(uneven))
@@ -132,33 +133,34 @@ def _more_often(known: ToldArrivals | None, every_ns: int | None) -> ToldArrival
 
 
 def opened(steps: Mapping[str, Step]) -> dict[str, Step]:
-    """Return the steps with the gates open that only lead to what closes in time.
+    """Return the steps with gates open that lead only to windows that close in time.
 
-    A merge in front of it would wait for its slowest input, and windows with it. One whose slack
-    the user wrote keeps to it; so does one that feeds others, too: they count on its order.
+    A merge before such windows would wait for its slowest input, and the windows with it. A merge
+    keeps a slack that the user wrote. It also keeps its gate if it feeds other steps, which need
+    its order.
     """
-    found = dict(steps)
+    changed = dict(steps)
     for step in reversed(list(steps.values())):
         if not isinstance(step, GatedStep) or not step.traits.passes_on or step.traits.reach_ns:
             continue
         release = step.traits.release
         if release != READY_ONLY and not isinstance(release, ByDeadline):
             continue
-        if _leads_only_there(step, found):
+        if _leads_only_there(step, changed):
             own: dict[str, Any] = {"release": ON_ARRIVAL}
-            found[step.name] = replace(step, **own)
-    return found
+            changed[step.name] = replace(step, **own)
+    return changed
 
 
 def _leads_only_there(step: Step, steps: Mapping[str, Step]) -> bool:
-    """Whether all that a step feeds closes in time, or passes rows on to what does."""
-    behind = [one for one in steps.values() if step.name in one.inputs]
-    return bool(behind) and all(
-        one.traits.close is not None
+    """Whether a step's rows reach only steps that close in time."""
+    followers = [other for other in steps.values() if step.name in other.inputs]
+    return bool(followers) and all(
+        follower.traits.close is not None
         or (
-            _passes_on(one)
-            and (not isinstance(one, GatedStep) or one.traits.release == ON_ARRIVAL)
-            and _leads_only_there(one, steps)
+            _passes_on(follower)
+            and (not isinstance(follower, GatedStep) or follower.traits.release == ON_ARRIVAL)
+            and _leads_only_there(follower, steps)
         )
-        for one in behind
+        for follower in followers
     )

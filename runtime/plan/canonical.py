@@ -1,4 +1,4 @@
-"""One text for all ways to write the same step: what two runs must share to have one output.
+"""Canonical texts of steps: equal for two runs whose output is the same.
 
 A function counts by its code, its defaults and what it closes over, not by its name, its file or
 its line; an object by its attributes and its methods. What a function calls by a global name counts
@@ -29,45 +29,47 @@ __all__ = ["canonical_step", "canonical_work"]
 
 _PLAIN = (type(None), bool, int, float, complex, str, bytes, np.generic)
 _PACE = frozenset({"input", "speed", "max_rows"})
-"""Of a source: what its rows are, the input itself tells; how quickly they come is no matter."""
+"""Fields of a source without effect on its output: the input has its own fingerprint, and the speed
+changes no row."""
 _LATER = frozenset({"drift", "close", "sequence", "clock", "feature", "bad_times"})
-"""Settings that came later than output that we may go on with, which is of flows without them."""
+"""Settings newer than output that a run may resume. Unset, they are omitted, so that old
+fingerprints still match."""
 _NAMES = {"release": "slack_ns"}
-"""What releases before that of rules called a setting: they wrote output that we may go on with."""
+"""Older names of settings: earlier releases wrote output that a run may resume."""
 
 
 def canonical_step(step: Step) -> str:
-    """Return a step's settings; of a sink only where it is in the flow."""
+    """Return the text of a step's settings, without a sink's output."""
     return _Writer().settings(step, without=frozenset({"output"}))
 
 
 def canonical_work(step: Step) -> str:
-    """Return what a step does with a row, and so what that costs: not when its gate lets go.
+    """Return the text of a step's work on a row, without its gate's rule.
 
-    Functions and objects count by their code alone. What they hold may change as they work.
+    Functions and objects count by their code alone. Their state may change as they work.
     """
     return _WorkWriter().settings(step, without=frozenset({"output", "release", "replica"}))
 
 
 def _is_unset(setting: Any) -> bool:
-    """Whether a setting is what it is unless told; `bad_times` is a word."""
+    # The default of `bad_times` is a word.
     return setting is None or (isinstance(setting, str) and setting == "error")
 
 
 class _Writer:
-    """Writes values; each object once, so that what is large or a circle ends."""
+    """Writes values as text; each object once, so that circles end."""
 
     def __init__(self) -> None:
         self._seen: dict[int, Any] = {}  # {id: object}, kept so that no id comes again
 
     def settings(self, value: Any, *, without: Collection[str]) -> str:
-        told = [
-            f"{_NAMES.get(one.name, one.name)}={self.text(getattr(value, one.name))}"
-            for one in fields(value)
-            if one.name not in without
-            and not (one.name in _LATER and _is_unset(getattr(value, one.name)))
+        texts = [
+            f"{_NAMES.get(field.name, field.name)}={self.text(getattr(value, field.name))}"
+            for field in fields(value)
+            if field.name not in without
+            and not (field.name in _LATER and _is_unset(getattr(value, field.name)))
         ]
-        return f"{type(value).__name__}({', '.join(told)})"
+        return f"{type(value).__name__}({', '.join(texts)})"
 
     def text(self, value: Any) -> str:  # noqa: PLR0911 - one for each kind of value
         if isinstance(value, ByDeadline | ReleaseRule):
@@ -82,19 +84,19 @@ class _Writer:
             return f"again {list(self._seen).index(id(value))}"
         self._seen[id(value)] = value
         if isinstance(value, pa.Schema):
-            return self.text([(one.name, str(one.type)) for one in value])
+            return self.text([(field.name, str(field.type)) for field in value])
         if isinstance(value, Mapping):
-            pairs = ((self.text(key), self.text(one)) for key, one in value.items())
-            return "{" + ", ".join(f"{key}: {one}" for key, one in pairs) + "}"
+            pairs = ((self.text(key), self.text(item)) for key, item in value.items())
+            return "{" + ", ".join(f"{key}: {item}" for key, item in pairs) + "}"
         if isinstance(value, set | frozenset):  # in no order, from one process to the next
-            return "{" + ", ".join(sorted(self.text(one) for one in value)) + "}"
+            return "{" + ", ".join(sorted(self.text(item) for item in value)) + "}"
         if isinstance(value, list | tuple):
-            return "[" + ", ".join(self.text(one) for one in value) + "]"
+            return "[" + ", ".join(self.text(item) for item in value) + "]"
         if is_dataclass(value) and not isinstance(value, type):
-            told = self.settings(value, without=_PACE if isinstance(value, SourceSpec) else ())
-            # Where a class of ours lies, and what else it can do, is no matter of a flow's.
+            text = self.settings(value, without=_PACE if isinstance(value, SourceSpec) else ())
+            # Methods of our classes change between releases without a change of output.
             own = type(value).__module__.startswith("slackwater.runtime.")
-            return told if own else f"{told} {self._methods(value)}"
+            return text if own else f"{text} {self._methods(value)}"
         return f"({' '.join(self._of_object(value))})"
 
     def _of_object(self, value: Any) -> Iterator[str]:
@@ -115,7 +117,7 @@ class _Writer:
             yield f"{value.__module__}.{value.__qualname__}"
         elif isinstance(value, ModuleType):
             yield value.__name__
-        elif isinstance(value, Logger):  # it knows all others of the process
+        elif isinstance(value, Logger):  # its attributes lead to all other loggers of the process
             yield value.name
         else:
             yield f"{type(value).__module__}.{type(value).__qualname__}"
@@ -124,17 +126,17 @@ class _Writer:
 
     def _methods(self, value: Any) -> str:
         """Return the code of an object's class, as far as it is written in Python."""
-        found = {
-            f"{base.__qualname__}.{name}": one
+        methods = {
+            f"{base.__qualname__}.{name}": member
             for base in type(value).__mro__
-            for name, one in vars(base).items()
-            if isinstance(one, FunctionType)
+            for name, member in vars(base).items()
+            if isinstance(member, FunctionType)
         }
-        return self.text(found)
+        return self.text(methods)
 
 
 class _WorkWriter(_Writer):
-    """Writes objects without what they hold."""
+    """Writes objects without their state, which may change as they work."""
 
     def _of_object(self, value: Any) -> Iterator[str]:
         if isinstance(value, FunctionType):
@@ -151,7 +153,7 @@ class _WorkWriter(_Writer):
 
 
 def _release(release: Release) -> str:
-    """Return a rule as the number that it was before there were rules, if it had one."""
+    """Return the text of a rule, as earlier releases wrote it where they could."""
     if isinstance(release, ByDeadline):
         return "-2"
     if release.waits_in_full or release.hold_ns is not None:
@@ -160,15 +162,15 @@ def _release(release: Release) -> str:
 
 
 def _digest(value: Any) -> str:
-    """Return a digest of an object that shows nothing of itself, such as an array or a table."""
+    # Of an object without attributes, such as an array or a table.
     try:
         return hashlib.sha256(pickle.dumps(value, protocol=5)).hexdigest()
-    except Exception:  # whatever it has against that: then its type is all there is to know
+    except Exception:  # it cannot be pickled for any reason: then only its type counts
         return ""
 
 
 def _inside(cell: Any) -> Any:
     try:
         return cell.cell_contents
-    except ValueError:  # it is empty: a function that names itself before it is made
+    except ValueError:  # the cell is empty: a function that names itself before it is made
         return None

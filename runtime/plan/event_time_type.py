@@ -1,4 +1,4 @@
-"""The type of a column of event times that a step makes, such as `window_start`."""
+"""Type of a column of event times that a step makes, such as `window_start`."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from slackwater.runtime.plan.step import Step
 def event_time_type(steps: Mapping[str, Step], inputs: Iterable[str]) -> pa.DataType:
     """Return timestamp[ns] in the time zone of the event times of all sources upstream.
 
-    Sources of different zones, or of none beside one, meet in UTC, which is how times without a
-    zone are read. Whole numbers have none.
+    Sources with different zones, or some with a zone and some without, meet in UTC: times without
+    a zone are read as UTC. Whole numbers have no zone.
 
     Args:
         steps: {name: step} of a flow.
-        inputs: names of the steps whose rows come in.
+        inputs: names of the steps that feed it.
     """
     zones = {
         getattr(step.schema.field(step.source.event_time).type, "tz", None)

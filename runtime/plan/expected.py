@@ -1,4 +1,4 @@
-"""What was predicted of a plan before it runs; it travels with the plan, to be held against it."""
+"""Expected latency: the prediction of a plan, which travels with it for a later comparison."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["ExpectedLatency", "RateRange"]
 
 
 class RateRange(NamedTuple):
-    """Events a second of a source, as they were given: the least, mean and most over 10 s."""
+    """Rates of a source in events a second: least, mean and most over 10 s."""
 
     least: float
     mean: float
@@ -19,23 +19,22 @@ class RateRange(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class ExpectedLatency:
-    """A prediction, as the job that it is of carries it. Source: [mace] §IX.
+    """Prediction of a plan, as its job carries it. Source: [mace] §IX.
 
     Attributes:
-        graph: a `QueryGraph`: what an event costs each stage, and what comes of
-            it. What makes plans does not look into it.
-        rates: {source: what was given}.
+        graph: a `QueryGraph`: cost and selectivity of each stage. The plan room does not read it.
+        rates: {source: its rates}.
         width_s: w, length of a subinterval.
         latency_s: worst latency of each subinterval, from the start of the sources on.
-        worst_s: of all results.
-        p99_s: over the subintervals that have results.
-        mean_s: likewise.
-        is_unbounded: whether a slot would fall behind for ever, or a gate hold its rows too long.
+        worst_s: worst latency of all results.
+        p99_s: 99th percentile over the subintervals that have results.
+        mean_s: mean over the same subintervals.
+        is_unbounded: whether a slot's backlog would grow for ever, or a gate hold rows too long.
         cores: {slot: CPU seconds a second that its stages need}.
-        gate_s: of each subinterval, what results wait in gates; empty: nothing.
+        gate_s: wait in gates of each subinterval's results; empty: no wait.
         machines: `SharedCores` that have fewer cores than slots.
-        network: a `Network`: what lies between nodes; None: nothing.
-        shares: {stage: how many of the rows that its inputs put out come to it}.
+        network: a `Network`: delays between nodes; None: no delays.
+        shares: {stage: the share of its inputs' output rows that reach it}.
     """
 
     graph: Any

@@ -1,8 +1,8 @@
-"""What the output of a sink depends on, and whether a later run can go on behind an earlier one.
+"""Fingerprints of flows: whether a later run can resume a sink's output.
 
 Where every gate on the way releases only what is ready, a sink's output is one sequence of rows,
 whatever the machine does; so the rows that a run has committed are a prefix of what the next run
-of the same flow over the same input will write, and it may leave them out.
+of the same flow over the same input will write, and it may omit them.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ __all__ = ["FlowFingerprint", "check_sinks", "flow_fingerprints", "why_results_v
 
 @dataclass(frozen=True)
 class FlowFingerprint:
-    """What a sink's output depends on.
+    """Fingerprint of a sink's output.
 
     Attributes:
         flow: a digest of the steps that lead to it.
-        sources: those of them that read.
-        why_not: why no run can go on behind an earlier one; "" if one can.
+        sources: the sources among them.
+        why_not: why no run can resume an earlier one; "" if one can.
     """
 
     flow: str
@@ -42,30 +42,30 @@ def flow_fingerprints(steps: Mapping[str, Step]) -> dict[str, FlowFingerprint]:
     for name, step in steps.items():
         place = _commits(step)
         if place is not None:
-            behind = _upstream(steps, name)
-            text = "\n".join(canonical_step(steps[one]) for one in behind)
+            upstream = _upstream(steps, name)
+            text = "\n".join(canonical_step(steps[step_name]) for step_name in upstream)
             text += f"\n{place.format} {place.rows}"
-            sources = tuple(one for one in behind if isinstance(steps[one], SourceStep))
+            sources = tuple(each for each in upstream if isinstance(steps[each], SourceStep))
             digest = hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()
-            marks[name] = FlowFingerprint(digest, sources, _why_not(steps, behind))
+            marks[name] = FlowFingerprint(digest, sources, _why_not(steps, upstream))
     return marks
 
 
 def check_sinks(steps: Mapping[str, Step]) -> None:
-    """Check what the options of sinks ask of the flow.
+    """Check that the flow can do what options of its sinks require.
 
     Raises:
-        FlowError: a sink goes on behind earlier rows, and its output need not be the same sequence
-            in every run; or it replaces, or goes on behind, what a source reads.
+        FlowError: a sink resumes, and its output need not be the same sequence in every run; or it
+            replaces or resumes files that a source reads.
     """
     for name, fingerprint in flow_fingerprints(steps).items():
         place = _commits(steps[name])
-        assert place is not None, "it has a fingerprint"
+        assert place is not None, "only sinks that commit have fingerprints"
         if place.resume and fingerprint.why_not:
             raise FlowError(
-                f"sink {name!r}: resume=True goes on behind the rows of an earlier run, for which "
+                f"sink {name!r}: resume=True continues after the rows of an earlier run, for which "
                 f"every run must write the same rows in the same order, and {fingerprint.why_not}; "
-                "leave resume away, or mend that"
+                "omit resume, or change that"
             )
         if place.overwrite or place.resume:
             for source in steps.values():
@@ -80,28 +80,28 @@ def _check_apart(sink: str, place: CommitTraits, source: Step) -> None:
     if not isinstance(source, SourceStep):
         return
     reads_at = getattr(source.source.input, "reads_at", None)
-    found = reads_at and reads_at(place.path, kind=place.format, is_file=place.is_file)
-    if found:
+    read_files = reads_at and reads_at(place.path, kind=place.format, is_file=place.is_file)
+    if read_files:
         raise FlowError(
             f"sink {sink!r} writes to {place.path!r} with "
             f"{'overwrite' if place.overwrite else 'resume'}=True, and source {source.name!r} "
-            f"reads there ({found}): it would destroy its own input; choose another path for the "
-            "sink"
+            f"reads there ({read_files}): it would destroy its own input; choose another path for "
+            "the sink"
         )
 
 
 def _upstream(steps: Mapping[str, Step], sink: str) -> list[str]:
-    """Return a sink and all that leads to it, in the order of the steps."""
-    found = {sink}
+    """Return a sink and the steps upstream of it, in the order of the flow."""
+    upstream = {sink}
     for name in reversed(list(steps)):
-        if name in found:
-            found.update(steps[name].inputs)
-    return [name for name in steps if name in found]
+        if name in upstream:
+            upstream.update(steps[name].inputs)
+    return [name for name in steps if name in upstream]
 
 
-def _why_not(steps: Mapping[str, Step], behind: list[str]) -> str:
-    for name in behind:
-        if reason := _of_step(steps, name, behind):
+def _why_not(steps: Mapping[str, Step], upstream: list[str]) -> str:
+    for name in upstream:
+        if reason := _of_step(steps, name, upstream):
             return reason
     for name, step in steps.items():
         if isinstance(step, SinkStep) and traits_of(step.output).sees_again:
@@ -110,7 +110,7 @@ def _why_not(steps: Mapping[str, Step], behind: list[str]) -> str:
     return ""
 
 
-def _of_step(steps: Mapping[str, Step], name: str, behind: list[str]) -> str:
+def _of_step(steps: Mapping[str, Step], name: str, upstream: list[str]) -> str:
     step = steps[name]
     release = step.traits.release
     if release != READY_ONLY:
@@ -122,12 +122,12 @@ def _of_step(steps: Mapping[str, Step], name: str, behind: list[str]) -> str:
             "read"
         )
     if isinstance(step, SourceStep):
-        return _why_uncertain(step, has_gate=_has_gate(steps, behind)) or _of_input(step)
+        return _why_uncertain(step, has_gate=_has_gate(steps, upstream)) or _of_input(step)
     if not isinstance(step, GatedStep):
         return ""
     if step.traits.uses_clock:
-        return f"{name!r} goes by the clock, too"
-    if step.traits.sharing.replicas > 1 and _meets_no_gate(steps, name, behind):
+        return f"{name!r} uses the clock, too"
+    if step.traits.sharing.replicas > 1 and _meets_no_gate(steps, name, upstream):
         return (
             f"the replicas of {name!r} reach the sink without a gate that puts their rows in "
             "order; put flow.merge(…) between"
@@ -136,23 +136,23 @@ def _of_step(steps: Mapping[str, Step], name: str, behind: list[str]) -> str:
 
 
 def why_results_vary(steps: Mapping[str, Step]) -> str:
-    """Return why results differ from run to run though the flow is ready-only; "": they do not.
+    """Return why results of a ready-only flow differ between runs; "": they do not.
 
-    Some gate may have a slack of its own. Or some source may send rows that are older than was
-    promised: what they still find at a gate depends on when they come there.
+    A gate may have its own slack. Or a source may send rows older than its promise: the rows that
+    they still meet at a gate depend on when they arrive there.
     """
     for name, step in steps.items():
         if step.traits.release != READY_ONLY and step.traits.close is None:
             return _of_step(steps, name, [])
         if isinstance(step, SourceStep):
-            followers = [one for one in steps if name in _upstream(steps, one)]
+            followers = [other for other in steps if name in _upstream(steps, other)]
             if _has_gate(steps, followers) and (reason := _why_uncertain(step, has_gate=True)):
                 return reason
     return ""
 
 
 def _why_uncertain(step: SourceStep, *, has_gate: bool) -> str:
-    """Return why a source's rows may be older than promised, or come by the clock; "": neither."""
+    """Return why a source's rows may be late or depend on the clock; "": neither."""
     if step.source.idle_ns is not None:
         why = f"source {step.name!r} has idle=, so what waits for it depends on the clock"
         if step.source.waits_for_each_writer:
@@ -168,7 +168,7 @@ def _why_uncertain(step: SourceStep, *, has_gate: bool) -> str:
     if step.source.reorder.passes_late and has_gate:
         return (
             f"source {step.name!r} passes late rows on (late='pass'), and what they still find at "
-            "a gate depends on when they come there; late='drop' leaves them out, and counts them"
+            "a gate depends on when they come there; late='drop' omits them, and counts them"
         )
     return ""
 
@@ -180,7 +180,7 @@ _AWAKENED = (
 
 
 def _has_gate(steps: Mapping[str, Step], names: list[str]) -> bool:
-    return any(isinstance(steps[one], GatedStep) for one in names)
+    return any(isinstance(steps[name], GatedStep) for name in names)
 
 
 def _of_input(step: SourceStep) -> str:
@@ -192,11 +192,13 @@ def _of_input(step: SourceStep) -> str:
     return ""
 
 
-def _meets_no_gate(steps: Mapping[str, Step], name: str, behind: list[str]) -> bool:
-    """Whether rows of a step reach the sink in whatever order they come."""
-    followers = [one for one in behind if name in steps[one].inputs]
+def _meets_no_gate(steps: Mapping[str, Step], name: str, upstream: list[str]) -> bool:
+    """Whether some rows of a step reach the sink without a gate between."""
+    followers = [other for other in upstream if name in steps[other].inputs]
     return any(
-        isinstance(steps[one], SinkStep)
-        or (not isinstance(steps[one], GatedStep) and _meets_no_gate(steps, one, behind))
-        for one in followers
+        isinstance(steps[follower], SinkStep)
+        or (
+            not isinstance(steps[follower], GatedStep) and _meets_no_gate(steps, follower, upstream)
+        )
+        for follower in followers
     )

@@ -1,4 +1,4 @@
-"""The steps of a flow as a graph: their order, whether they can run, which columns they need."""
+"""Graph of a flow's steps: their order, checks, and the columns that they need."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _YEAR_NS = 365 * 86_400 * 10**9
 
 @dataclass(frozen=True)
 class StepGraph:
-    """The steps of a flow as they stand: what is checked, explained and planned.
+    """Steps of a flow as a graph, which is checked, explained and planned.
 
     Attributes:
         flow: the flow's name.
-        steps: {name: step}, each behind its inputs.
-        release: of the gates that say nothing of their own.
+        steps: {name: step}, each after its inputs.
+        release: the rule of gates without their own.
         deadline_ns: the latency to keep; None: none.
     """
 
@@ -35,7 +35,7 @@ class StepGraph:
     deadline_ns: int | None = None
 
     def check(self) -> None:
-        """Check that it can run.
+        """Check that the flow can run.
 
         Raises:
             FlowError: no source, no sink, a step that feeds nothing, or a sink that cannot do
@@ -46,7 +46,7 @@ class StepGraph:
 
 
 def order_steps(steps: Iterable[Step]) -> dict[str, Step]:
-    """Return {name: step}, each behind its inputs, else in the order given.
+    """Return {name: step}, each after its inputs, else in the order given.
 
     Raises:
         DuplicateName: two steps of one name.
@@ -88,7 +88,7 @@ def _circle(waiting: Mapping[str, Step]) -> str:
 
 
 def check_runnable(flow: str, steps: Mapping[str, Step]) -> None:
-    """Check that ordered steps lead from sources to sinks, all of them.
+    """Check that all steps, ordered, lead from sources to sinks.
 
     Raises:
         FlowError: no source, no sink, a step that feeds nothing, a sink that feeds a step,
@@ -101,8 +101,9 @@ def check_runnable(flow: str, steps: Mapping[str, Step]) -> None:
         raise FlowError(f"dataflow {flow!r} has no source; start with flow.source(...)")
     if not sinks:
         raise FlowError(f"dataflow {flow!r} has no sink; end with stream.sink(name, ...)")
-    taken = [step for step in steps.values() if not isinstance(step, LateStep)]
-    feeding = {name for step in taken for name in step.inputs}  # late rows are not all
+    # A step that feeds only its late rows would still lose its results.
+    consumers = [step for step in steps.values() if not isinstance(step, LateStep)]
+    feeding = {name for step in consumers for name in step.inputs}
     for step in steps.values():
         if isinstance(step, SinkStep):
             if step.name in feeding:
@@ -110,14 +111,14 @@ def check_runnable(flow: str, steps: Mapping[str, Step]) -> None:
         elif step.name not in feeding:
             raise FlowError(
                 f"step {step.name!r} feeds nothing, so its rows would be lost; "
-                "give it a sink or leave it out"
+                "give it a sink or omit it"
             )
     _check_travel(steps)
     longest = {step.name: _longest_ns(step) for step in steps.values()}
     if sum(longest.values()) > LONGEST_NS:
         most = max(longest, key=lambda name: longest[name])
         raise SettingError(
-            f"dataflow {flow!r}: its windows, withins, slacks, disorders and idles come to more "
+            f"dataflow {flow!r}: its windows, withins, slacks, disorders and idles add up to more "
             f"than 73 years together, {longest[most] / _YEAR_NS:.0f} of them in step {most!r}, and "
             "event times with them would not fit in 64 bits; make them shorter"
         )
@@ -133,7 +134,7 @@ def check_runnable(flow: str, steps: Mapping[str, Step]) -> None:
 
 
 def _check_travel(steps: Mapping[str, Step]) -> None:
-    """Check that what is read of the sources can be: what is not may have any type."""
+    """Check the types of the source columns that steps read."""
     needed = needed_columns(steps)
     for step in steps.values():
         for position, name in enumerate(step.inputs):
@@ -147,18 +148,18 @@ def _check_travel(steps: Mapping[str, Step]) -> None:
 
 
 def _longest_ns(step: Step) -> int:
-    """Return how far from an event's time a step may look, at most."""
+    """Return the longest distance from an event's time that a step may look."""
     release = step.traits.release
     slack_ns = release.slack_ns if isinstance(release, ReleaseRule) else None
     return step.traits.reach_ns + (slack_ns or 0)
 
 
 def needed_columns(steps: Mapping[str, Step]) -> dict[str, frozenset[str]]:
-    """Return {step: the columns of its output that a step behind it reads}.
+    """Return {step: the columns of its output that later steps read}.
 
-    A step reads what it names, needed or not: it runs as it is written. So whatever is not
-    listed can be left out of a batch where it stands. What a source itself reads besides
-    (its times, writer and promise) is not listed.
+    A step reads the columns that it names, needed or not: it runs as it is written. A batch can
+    omit all columns that are not listed. Columns that only a source itself reads (times, writer,
+    promise) are not listed.
 
     Args:
         steps: in topological order.
@@ -175,20 +176,20 @@ def columns_read(
 ) -> frozenset[str]:
     """Return the columns of its input at `position` that a step reads or passes on.
 
-    Less than all that is needed of the input, where another step reads it too: a merge asks
-    each of its inputs for the same columns, whoever else they feed. Late rows of a step leave
-    with columns of its input, so it reads those, too.
+    These are fewer than all that are needed of the input where another step reads it, too. A merge
+    asks each of its inputs for the same columns. Late rows of a step leave with columns of its
+    input, so it reads those, too.
 
     Args:
-        steps: of the flow.
-        needed: {step: what is needed of its output}, of all steps behind the input.
-        step: reads.
-        position: of the input among the step's.
+        steps: {name: step} of the flow.
+        needed: {step: the columns needed of its output}, of all steps after the input.
+        step: the step that reads.
+        position: the input's place among the step's inputs.
     """
     there = frozenset(steps[step.inputs[position]].schema.names)
     read = frozenset(step.reads(position, there, needed[step.name]))
     for late in steps.values():
         if isinstance(late, LateStep) and late.inputs[0] == step.name:
-            taken = late.columns[position] or {}
-            read |= {old for new, old in taken.items() if new in needed[late.name]}
+            columns = late.columns[position] or {}
+            read |= {old for new, old in columns.items() if new in needed[late.name]}
     return read & there

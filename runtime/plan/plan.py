@@ -1,8 +1,8 @@
-"""From steps to stages: what runs together, what travels between, and where it all goes.
+"""Plans: the stages of a flow's steps, their channels, and their slots.
 
-A stage is what a slot schedules: a source, an operator behind its gate, or a sink, each with the
+A stage is what a slot schedules: a source, an operator after its gate, or a sink, each with the
 stateless steps that follow it alone. A channel joins two stages and carries only the columns that
-are needed behind it.
+later steps need.
 
 ```
 steps    buses ─ filter ─┐                    stages   [buses ▸ filter] ──┐
@@ -10,7 +10,7 @@ steps    buses ─ filter ─┐                    stages   [buses ▸ filter] 
          loops ──────────┘
 ```
 
-The replicas of a step are stages of their own, behind a stage that is their gate:
+The replicas of a step are separate stages, after a stage that is their gate:
 
 ```
 [buses ▸ filter] ─┐            ┌─ [join.1 ▸ select] ─┐
@@ -57,37 +57,38 @@ from slackwater.runtime.plan.verdict import Verdict
 from slackwater.runtime.sinks import traits_of
 
 IDLE_PROMISE_NS = 50_000_000
-"""How long a channel to a gate that holds nothing may be silent before it carries a promise."""
+"""Longest silence of a channel to a gate that holds nothing, before it carries a promise."""
 RANK_SHIFT = 48
 """A writer's rank is its stage's number shifted by this; the low bits tell the writers of one
 source apart (SourceSpec.writer). So ties break alike wherever the stages run."""
 
 PlacedBy = Literal["rule", "feed", "placement", "search"]
-"""Why a stage is in its slot: by the simple rule, with what feeds it, as the user said, or as the
-search for the least latency found."""
+"""Reason for a stage's slot: the simple rule, its feeder's slot, the user's placement, or the
+search for the least latency."""
 
 
 @dataclass(frozen=True)
 class Channel:
-    """One edge of the plan.
+    """Edge of a plan: what one stage sends to another.
 
     Attributes:
         name: `source→target`, with the port where a stage feeds another twice.
-        port: which input of the target.
+        port: the input of the target.
         rank: the tie order of its rows among all writers of the target's gate.
         schema: the columns that travel.
         has_writers: rows carry their own writer.
-        shares_writers: and these are of further up, so that other channels may carry them, too.
-        is_mixed: rows may come in another order than that of their event times.
-        may_be_late: rows may come behind what the channel has promised: out of a gate with a
-            slack, or of a writer that was idle.
+        shares_writers: these writers are from further upstream, so other channels may carry them,
+            too.
+        is_mixed: rows may have another order than that of their event times.
+        may_be_late: rows may be older than the channel's promise: from a gate with a slack, or from
+            a writer that was idle.
         needs_promises: promises without rows are worth sending (the target has a gate).
-        promise_gap_ns: but only this long after the last message. A gate that holds nothing
-            waits for no promise; what is behind it only needs to hear of time now and then.
-        idle_ns: of wall-clock time in silence, after which the target's gate goes on without it;
-            None: it never does.
-        late: it carries the rows that came too late for its source; None: results.
-        replica: of a gate's: the index of the replica that it feeds; None: it is none.
+        promise_gap_ns: the least time between the last message and such a promise. A gate that
+            holds nothing waits for no promise; stages after it need one now and then.
+        idle_ns: silence, by the clock, after which the target's gate no longer waits for it;
+            None: the gate always waits.
+        late: settings of the late rows that it carries; None: it carries results.
+        replica: the index of the replica that a gate's channel feeds; None: another channel.
     """
 
     name: str
@@ -106,35 +107,35 @@ class Channel:
     replica: int | None = None
     shares_writers: bool = False
     tells_arrivals: bool = False
-    """Rows carry their arrivals, and messages say how far these have come."""
+    """Rows carry their arrivals, and messages say how far arrivals have gone on."""
 
 
 @dataclass(frozen=True)
 class Stage:
-    """One stage: its main step, the stateless steps fused behind it, its channels."""
+    """Stage of a plan: its main step, the stateless steps fused after it, its channels."""
 
     name: str
     kind: str
-    """source, stateless, gate, sink; or the kind of the operator whose stage it is."""
+    """source, stateless, gate, sink; or the kind of the stage's operator."""
     number: int
     step: Step
     chain: tuple[Step, ...]
     inputs: tuple[Channel, ...]
     outputs: tuple[Channel, ...]
     needed: frozenset[str]
-    """Of a source: the columns to read."""
+    """Columns that a source reads."""
     origin: str
-    """The name of its step, as the user wrote it."""
+    """Name of its step, as the user wrote it."""
     part: StagePart
-    """What of that step it is: all, the gate, or a replica; `replica` says which."""
+    """Part of that step: the whole, the gate, or a replica; `replica` says which."""
     arrivals: ToldArrivals | None = None
-    """Of a source: what it tells of arrivals; None: nobody goes by them."""
+    """Arrivals that a source tells; None: no step uses them."""
     is_uneven: bool = False
-    """Whether arrivals come to it behind gates that wait for event time: see `ArrivalWays`."""
+    """Whether arrivals reach it through gates that wait for event time: see `ArrivalWays`."""
 
     @property
     def rule(self) -> ReleaseRule:
-        """The rule of its gate at the start; ready-only too where it has none.
+        """Rule of its gate at the start; ready-only if it has no gate.
 
         A replica's gate is another stage.
         """
@@ -148,7 +149,7 @@ class Stage:
 
     @property
     def is_gated(self) -> bool:
-        """Whether it has a gate, or (a replica) is told what its gate has read."""
+        """Whether the stage has a gate, or is a replica after one."""
         return isinstance(self.step, GatedStep)
 
     @property
@@ -158,22 +159,22 @@ class Stage:
 
     @property
     def window_ns(self) -> int:
-        """SW of [ssg] §2.1: how long, in event time, a row stays in the operator's state."""
+        """Event time for which the operator keeps a row: SW of [ssg] §2.1."""
         return self.step.traits.reach_ns if self.is_gated else 0
 
     @property
     def sheds(self) -> bool:
-        """Whether it drops events under overload."""
+        """Whether the stage drops events under overload."""
         return self.step.traits.shed is not None
 
     @property
     def readers(self) -> int:
-        """|PThreads| of [ssg] Eq. 6: the replicas behind its gate; 1 for other stages."""
+        """Number of replicas after its gate, |PThreads| of [ssg] Eq. 6; 1 for other stages."""
         return self.step.traits.sharing.replicas if isinstance(self.step, GateStep) else 1
 
     @property
     def replica(self) -> Replica | None:
-        """Which replica of its step it is; None: its step is one stage."""
+        """Replica of its step that the stage is; None: its step is one stage."""
         return self.step.traits.replica
 
 
@@ -187,27 +188,27 @@ class Plan:
     slots: Mapping[str, str]  # {stage: slot's name}
     places: Mapping[str, SlotPlace]  # {slot's name: slot}, of those in use, or that were
     deadline_ns: int | None = None
-    """The latency to keep, [ssg] Eq. 3; None: none."""
+    """Latency to keep, [ssg] Eq. 3; None: none."""
     fingerprints: Mapping[str, FlowFingerprint] = field(default_factory=dict)
-    """{sink that writes files: what its output depends on}."""
+    """{sink that writes files: fingerprint of its flow}."""
     placed_by: Mapping[str, PlacedBy] = field(default_factory=dict)  # {stage: why it is there}
     offered: int = 0
-    """How many slots the simple rule had to choose from."""
+    """Number of slots that the simple rule could use."""
     limits: Limits = field(default_factory=Limits)
-    """What bounds memory and slices."""
+    """Bounds of memory and slices."""
     tuning: Tuning | None = None
-    """How slacks are set while it runs; None: nothing is to be set."""
+    """Settings of the tuner; None: no slack is tuned."""
     expected: ExpectedLatency | None = None
-    """What was predicted of it; None: nothing, no rates being known."""
+    """Prediction of the plan; None: no rates are known."""
     verdict: Verdict = field(default_factory=Verdict)
-    """Whether it may run, and what is to be said before."""
+    """Whether the plan may run, and notes for its user."""
 
     @property
     def interval_ns(self) -> int:
-        """How long samples are; a second where nothing is tuned.
+        """Length of samples; a second if nothing is tuned.
 
         Raises:
-            SettingError: `tuning` has no such length of time.
+            SettingError: the interval of `tuning` is no length of time.
         """
         if self.tuning is None:
             return NS_PER_SECOND
@@ -215,13 +216,13 @@ class Plan:
 
     @property
     def is_sampled(self) -> bool:
-        """Whether somebody is shown what each stage does, interval by interval."""
+        """Whether stages take samples: a decider or the report reads them."""
         sheds = any(stage.sheds for stage in self.stages)
         return sheds or self.tuning is not None or self.expected is not None
 
     @property
     def tuned(self) -> tuple[str, ...]:
-        """The stages whose slack follows from the deadline, in topological order."""
+        """Stages whose slack follows from the deadline, in topological order."""
         return tuple(stage.name for stage in self.stages if stage.is_tuned)
 
     def stages_of(self, slot: str) -> tuple[Stage, ...]:
@@ -230,12 +231,12 @@ class Plan:
 
     @property
     def slot_names(self) -> tuple[str, ...]:
-        """The slots in use, in order of first use."""
+        """Slots in use, in order of first use."""
         return tuple(dict.fromkeys(self.slots[stage.name] for stage in self.stages))
 
     @property
     def nodes(self) -> tuple[str, ...]:
-        """The nodes in use, in order of first use."""
+        """Nodes in use, in order of first use."""
         return tuple(dict.fromkeys(self.places[slot].node for slot in self.slot_names))
 
 
@@ -244,7 +245,7 @@ def plan_stages(graph: StepGraph, *, fuse: bool = True) -> tuple[Stage, ...]:
 
     Args:
         graph: the steps.
-        fuse: whether stateless steps run in the stage of what feeds them alone.
+        fuse: whether a stateless step runs in the stage of the step that feeds it alone.
 
     Raises:
         FlowError: the steps cannot run; see `StepGraph.check`.
@@ -257,9 +258,9 @@ def plan_stages(graph: StepGraph, *, fuse: bool = True) -> tuple[Stage, ...]:
     consumers: dict[str, list[Step]] = {name: [] for name in steps}
     for step in steps.values():
         for name in dict.fromkeys(step.inputs):
-            if not isinstance(step, LateStep):  # it takes other rows
+            if not isinstance(step, LateStep):  # it uses other rows
                 consumers[name].append(step)
-    heads: dict[str, str] = {}  # {step: the stage it belongs to}
+    heads: dict[str, str] = {}  # {step: its stage}
     chains: dict[str, list[Step]] = {}
     for step in steps.values():
         if fuse and isinstance(step, EachRowStep) and len(consumers[step.inputs[0]]) == 1:
@@ -379,10 +380,10 @@ def _channels_dealt(
     *,
     may_be_late: bool,
 ) -> list[Channel]:
-    """Return the channels from a gate to one of its replicas: one for each port."""
+    """Return the channels from a gate to one of its replicas, one for each port."""
     gate, number = replica.gate, replica.replica
-    assert gate is not None, "a replica has one"
-    assert number is not None, "and a number"
+    assert gate is not None, "a replica has a gate"
+    assert number is not None, "a replica has a number"
     return [
         Channel(
             name=f"{gate.name}→{replica.name}:{port + 1}",

@@ -1,7 +1,7 @@
-"""Stages in the making: which there will be of a step, and what may be expected of their rows.
+"""Planned stages: the stages of each step, and traits of their rows, before channels exist.
 
-In what follows `planned_of` is {step that begins a stage: the stages that its rows leave, several
-of one with replicas}, and `heads` {step: the one that begins its stage}.
+`planned_of` is {step that begins a stage: the stages that its rows leave; several if it has
+replicas}, and `heads` is {step: the step that begins its stage}.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from slackwater.runtime.plan.steps import GateStep, LateStep, SourceStep
 from slackwater.runtime.plan.traits import Replica, Role
 
 StagePart = Literal["whole", "gate", "replica"]
-"""What of a step a stage is; one without replicas is one stage."""
+"""Part of a step that a stage is; a step without replicas is one stage."""
 
 
 @dataclass(frozen=True)
 class LateOf:
-    """What a channel carries of a step's late rows, beside what its schema says.
+    """Late rows of a step on a channel, beside its schema.
 
     Attributes:
         step: their step, as the user named it.
-        columns: for each port {column: name it came under}; None: its rows are left out.
+        columns: for each port {column: its name at the input}; None: its rows are omitted.
     """
 
     step: str
@@ -36,42 +36,41 @@ class LateOf:
 
 @dataclass(frozen=True)
 class PlannedStage:
-    """A stage without its channels."""
+    """Stage without its channels."""
 
     name: str
     number: int
     step: Step
     chain: tuple[Step, ...]
     origin: Step
-    """As the user wrote it."""
+    """Step as the user wrote it."""
     gate: PlannedStage | None = None
-    """Of a replica: the stage that feeds it."""
+    """Stage that feeds a replica; None: the stage is no replica."""
 
     @property
-    def kind(self) -> str:
-        """What it does."""
+    def kind(self) -> str:  # noqa: D102
         return stage_kind(self.step)
 
     @property
     def part(self) -> StagePart:
-        """What of its step it is."""
+        """Part of its step that the stage is."""
         if self.gate is not None:
             return "replica"
         return "gate" if isinstance(self.step, GateStep) else "whole"
 
     @property
     def replica(self) -> Replica | None:
-        """Which replica of its step it is; None: it is none."""
+        """Replica of its step that the stage is; None: it is no replica."""
         return self.step.traits.replica
 
     @property
     def last(self) -> Step:
-        """The step that its rows leave."""
+        """Step that its rows leave."""
         return self.chain[-1] if self.chain else self.step
 
 
 def expanded(step: Step, chain: tuple[Step, ...], *, number: int) -> list[PlannedStage]:
-    """Return the stages of a step: one; or, of one with replicas, their gate and them."""
+    """Return the stages of a step: one, or a gate and its replicas."""
     if not isinstance(step, GatedStep) or step.traits.sharing.replicas == 1:
         return [PlannedStage(step.name, number, step, chain, origin=step)]
     replicas, share = step.traits.sharing
@@ -100,7 +99,7 @@ def check_names(stages: list[PlannedStage]) -> None:
     """Refuse two stages of one name.
 
     Raises:
-        DuplicateName: there are two.
+        DuplicateName: two have one name.
     """
     names: set[str] = set()
     for planned in stages:
@@ -114,39 +113,39 @@ def check_names(stages: list[PlannedStage]) -> None:
 
 
 def holds_nothing(stage: PlannedStage) -> bool:
-    """Whether its gate lets rows go as they come."""
+    """Whether the stage's gate releases rows as they arrive."""
     return stage.step.traits.release == ON_ARRIVAL
 
 
 def output_traits(
     planned_of: Mapping[str, list[PlannedStage]], heads: Mapping[str, str]
 ) -> dict[str, OutputTraits]:
-    """Return {step that begins a stage: what may be expected of what leaves it}.
+    """Return {step that begins a stage: traits of the rows that leave it}.
 
     Args:
-        planned_of: in topological order; replicas of one step have the same traits.
-        heads: of their inputs.
+        planned_of: as above, in topological order; replicas of one step have the same traits.
+        heads: as above.
     """
-    found: dict[str, OutputTraits] = {}
+    traits: dict[str, OutputTraits] = {}
     for name, stages in planned_of.items():
         step = stages[0].origin
-        came = [found[heads[source]] for source in step.inputs]
+        came = [traits[heads[source]] for source in step.inputs]
         if isinstance(step, SourceStep):
-            found[name] = of_source(step.source)
+            traits[name] = of_source(step.source)
         elif isinstance(step, GatedStep):
             has_slack = step.traits.release != READY_ONLY
-            found[name] = behind_gate(came, step.traits.summaries, has_slack=has_slack)
+            traits[name] = behind_gate(came, step.traits.summaries, has_slack=has_slack)
         else:
-            found[name] = without_gate(
+            traits[name] = without_gate(
                 came[0],
                 from_several=len(planned_of[heads[step.inputs[0]]]) > 1,
                 is_disordered=step.traits.role is Role.LATE_ROWS,
             )
-    return found
+    return traits
 
 
 def late_of(step: LateStep, wanted: frozenset[str]) -> LateOf:
-    """Return what a channel carries to this step, of which so much is wanted."""
+    """Return the late rows on a channel into a step that needs the `wanted` columns."""
     ports = [
         None if each is None else {new: old for new, old in each.items() if new in wanted}
         for each in step.columns

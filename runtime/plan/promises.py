@@ -1,14 +1,14 @@
-"""What becomes of promises on their way: a summary for each port of a step, put together by paths.
+"""Promises along paths: summaries of a step's ports, and traits of its output.
 
 ```
 buses ──▶ filter ──▶ counts ──▶ …      filter  as it came: a promise of 7 is one of 7
-          PASSES     ends of windows   counts  the last moment in the window that is open: one of
-                                               7 is one of 9, till the input has promised 10
+          PASSES     ends of windows   counts  the last moment in the open window: a promise of
+                                               7 is one of 9, until the input promises 10
 ```
 
-A source's `OutputTraits` is known from its settings. That of a step follows from those of its
+The `OutputTraits` of a source follow from its settings. Those of a step follow from those of its
 inputs and from its summaries, from the sources on, each step once. Source: path summaries, as in
-timely's reachability; here there are no circles, so one pass is all.
+timely's reachability; a flow has no circles, so one pass is enough.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from slackwater.runtime.sources.spec import SourceSpec
 
 @dataclass(frozen=True)
 class Summary:
-    """How a promise that comes in at a port goes out.
+    """Relation of a promise that leaves a step to the one that enters a port.
 
     Attributes:
-        every_ns: of event time; what goes out moves only by this much at a time. 0: it is what
-            came in.
+        every_ns: step of event time by which the outgoing promise moves. 0: it equals the
+            incoming one.
         from_ns: one of the times to which it moves.
     """
 
@@ -34,7 +34,7 @@ class Summary:
     from_ns: int = 0
 
     def promise_ns(self, promise_ns: int) -> int:
-        """Return the first of the times to which it moves that is not older than a promise."""
+        """Return the first time to which it moves that is not older than a promise."""
         if not self.every_ns or promise_ns in (START_NS, END_NS):
             return promise_ns
         turns = -((self.from_ns - promise_ns) // self.every_ns)
@@ -42,12 +42,12 @@ class Summary:
 
 
 PASSES = Summary()
-"""As it came: of whatever makes nothing older than what it takes."""
+"""Summary of a step that makes no row older than its inputs: promises leave unchanged."""
 
 
 @dataclass(frozen=True)
 class IdleTime:
-    """How long a stage may be silent by the clock, the longest of its sources', and their speed."""
+    """Longest silence of a stage by the clock, that of its sources, and their speed."""
 
     idle_ns: int
     source_ns: int
@@ -56,13 +56,13 @@ class IdleTime:
 
 @dataclass(frozen=True)
 class OutputTraits:
-    """What may be expected of the rows and promises that leave a step.
+    """Traits of the rows and promises that leave a step.
 
     Attributes:
-        silence: None: it may be silent for ever.
-        may_be_late: rows may leave behind what it has promised.
+        idle_time: its longest silence; None: it may be silent for ever.
+        may_be_late: rows may leave that are older than its promise.
         is_disordered: rows may leave in another order than that of their event times.
-        has_writers: rows carry writers of their own.
+        has_writers: rows carry their own writers.
     """
 
     idle_time: IdleTime | None
@@ -72,15 +72,15 @@ class OutputTraits:
 
     @property
     def idle_ns(self) -> int | None:
-        """After how long by the clock its silence is that of its sources; None: never."""
+        """Silence by the clock that only idle sources explain; None: no silence does."""
         return None if self.idle_time is None else self.idle_time.idle_ns
 
 
 def of_source(spec: SourceSpec) -> OutputTraits:
-    """Return what may be expected of a source."""
+    """Return the traits of a source's output."""
     idle_time = None
     if spec.idle_ns is not None:
-        speed = 1 if spec.speed is None else min(spec.speed, 1)  # a slow replay is no silence
+        speed = 1 if spec.speed is None else min(spec.speed, 1)  # a slow replay is not silent
         idle_ns = round(spec.idle_ns / speed)
         idle_time = IdleTime(idle_ns, idle_ns, speed)
     return OutputTraits(
@@ -92,12 +92,12 @@ def of_source(spec: SourceSpec) -> OutputTraits:
 
 
 def without_gate(came: OutputTraits, *, from_several: bool, is_disordered: bool) -> OutputTraits:
-    """Return what may be expected behind a step that passes rows on as they come.
+    """Return the output traits of a step without a gate.
 
     Args:
-        came: of its input.
-        from_several: whether that is several stages, whose rows flow together.
-        is_disordered: whether rows come in no order, whatever is said of the input.
+        came: traits of its input.
+        from_several: whether the input is several stages, whose rows flow together.
+        is_disordered: whether rows leave in no order, whatever the order of the input.
     """
     return OutputTraits(
         came.idle_time,
@@ -110,25 +110,26 @@ def without_gate(came: OutputTraits, *, from_several: bool, is_disordered: bool)
 def behind_gate(
     came: Iterable[OutputTraits], summaries: Iterable[Summary], *, has_slack: bool
 ) -> OutputTraits:
-    """Return what may be expected behind a gate: rows in order, those apart that are late.
+    """Return the output traits of a step after a gate.
 
-    It may be silent only if all inputs may: for the longest of them, for as long again as a source
-    may keep the gate waiting, and until its promise moves. So none is idle while its sources
-    speak, event time going on.
+    All rows but the late ones are in order. The step may be silent only if all its inputs may be.
+    Its silence is the longest of theirs, plus the time that a source may keep the gate waiting,
+    plus the time until its promise moves. So it is never idle while its sources send rows and event
+    time goes on.
 
     Args:
-        came: of each input.
+        came: traits of each input.
         summaries: of each port.
-        has_slack: whether it lets rows go before all that is older is there.
+        has_slack: whether the gate may release a row before all older rows.
     """
     inputs = list(came)
-    known = [one.idle_time for one in inputs if one.idle_time is not None]
+    known = [traits.idle_time for traits in inputs if traits.idle_time is not None]
     idle_time = None
     if len(known) == len(inputs):
-        source_ns = max([one.source_ns for one in known])
-        speed = min([one.speed for one in known])
-        every_ns = round(max([one.every_ns for one in summaries]) / speed)
-        longest_ns = max([one.idle_ns for one in known])
+        source_ns = max([idle.source_ns for idle in known])
+        speed = min([idle.speed for idle in known])
+        every_ns = round(max([summary.every_ns for summary in summaries]) / speed)
+        longest_ns = max([idle.idle_ns for idle in known])
         idle_time = IdleTime(longest_ns + source_ns + every_ns, source_ns, speed)
-    is_late = has_slack or any(one.may_be_late for one in inputs)
+    is_late = has_slack or any(traits.may_be_late for traits in inputs)
     return OutputTraits(idle_time, may_be_late=is_late, is_disordered=is_late, has_writers=False)

@@ -1,4 +1,4 @@
-"""From one placement of a running flow to another: what moves, and who must hold still for it.
+"""Relocation of a running flow: the stages that move, and the slots that stand still.
 
 ```
 node-1  a ──┐              node-1  a ──┐         moves    pairs: node-2 ─▶ node-3
@@ -20,7 +20,7 @@ __all__ = ["Relocation", "StageMove"]
 
 
 class StageMove(NamedTuple):
-    """A stage that goes on in another slot."""
+    """Move of a stage, which continues in another slot."""
 
     stage: str
     origin: str
@@ -29,12 +29,12 @@ class StageMove(NamedTuple):
 
 @dataclass(frozen=True)
 class Relocation:
-    """Two plans of the same stages.
+    """Change from one plan to another of the same stages.
 
     Attributes:
-        old: where they run now.
-        new: where they are to run.
-        ended: slots that have ended, all their stages being finished.
+        old: the plan of the slots in use now.
+        new: the plan of the slots to use.
+        ended: slots that have ended, since all their stages have finished.
     """
 
     old: Plan
@@ -43,7 +43,7 @@ class Relocation:
 
     @classmethod
     def between(cls, old: Plan, wanted: Plan, *, ended: Collection[str] = ()) -> Relocation:
-        """Return what is to move; stages of slots that have ended are finished, and stay.
+        """Return the relocation between two plans; finished stages stay in their slots.
 
         Raises:
             FlowError: a stage is to move to a slot that has ended.
@@ -52,59 +52,61 @@ class Relocation:
         slots = {
             name: slot if slot in over else wanted.slots[name] for name, slot in old.slots.items()
         }
-        places = {**old.places, **wanted.places}  # those without stages have their end to come
-        found = cls(old, replace(wanted, slots=slots, places=places), over)
-        for one in found.moves:
-            if one.target in over:
+        places = {**old.places, **wanted.places}  # slots without stages have not ended yet
+        relocation = cls(old, replace(wanted, slots=slots, places=places), over)
+        for move in relocation.moves:
+            if move.target in over:
                 raise FlowError(
-                    f"stage {one.stage!r} cannot move to slot {one.target!r}: all stages of that "
+                    f"stage {move.stage!r} cannot move to slot {move.target!r}: all stages of that "
                     "have finished, and it has ended; choose another slot"
                 )
-        return found
+        return relocation
 
     @property
     def moves(self) -> tuple[StageMove, ...]:
-        """The stages that change their slot, in topological order."""
+        """Moves of the stages that change their slot, in topological order."""
         before, after = self.old.slots, self.new.slots
         return tuple(
-            StageMove(one.name, before[one.name], after[one.name])
-            for one in self.old.stages
-            if before[one.name] != after[one.name]
+            StageMove(stage.name, before[stage.name], after[stage.name])
+            for stage in self.old.stages
+            if before[stage.name] != after[stage.name]
         )
 
     @property
     def rewired(self) -> frozenset[str]:
-        """The channels that join other slots than before, by name."""
-        moved = {one.stage for one in self.moves}
+        """Names of the channels that join other slots than before."""
+        moved = {move.stage for move in self.moves}
         return frozenset(
-            one.name for one in self.old.channels if one.source in moved or one.target in moved
+            channel.name
+            for channel in self.old.channels
+            if channel.source in moved or channel.target in moved
         )
 
     @property
     def slots(self) -> tuple[str, ...]:
-        """The slots that hold still meanwhile: of stages that move, and of their neighbours."""
+        """Slots that stand still meanwhile: those of moving stages and of their neighbours."""
         rewired = self.rewired
         ends = [
             end
-            for one in self.old.channels
-            if one.name in rewired
-            for end in (one.source, one.target)
+            for channel in self.old.channels
+            if channel.name in rewired
+            for end in (channel.source, channel.target)
         ]
-        ends += [one.stage for one in self.moves]
+        ends += [move.stage for move in self.moves]
         held = {plan.slots[end] for plan in (self.old, self.new) for end in ends} - self.ended
         return tuple(slot for slot in self.all_slots if slot in held)
 
     def leaving(self, slot: str) -> tuple[str, ...]:
         """Return the stages that move out of a slot."""
-        return tuple(one.stage for one in self.moves if one.origin == slot)
+        return tuple(move.stage for move in self.moves if move.origin == slot)
 
     @property
     def all_slots(self) -> tuple[str, ...]:
-        """The slots of the old plan, then those that are new."""
+        """Slots of the old plan, then the new ones."""
         return tuple(dict.fromkeys([*self.old.slot_names, *self.new.slot_names]))
 
     @property
     def new_slots(self) -> tuple[str, ...]:
-        """The slots that had no stage before."""
+        """Slots that had no stage before."""
         known = self.old.slot_names
         return tuple(slot for slot in self.new.slot_names if slot not in known)

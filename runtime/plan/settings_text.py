@@ -7,7 +7,7 @@ from slackwater.runtime.sources.spec import SourceSpec
 
 
 def times_text(spec: SourceSpec) -> str:
-    """Return how a source has time: which columns, what it promises, how far it may be out."""
+    """Return the text of a source's times: columns, promise, order."""
     words = [
         spec.event_time
         if spec.time_unit in (None, "ns")

@@ -1,4 +1,4 @@
-"""How long gates wait, as people write it."""
+"""Slack of a gate, as users write it."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ AS_FLOW = AsFlow.AS_FLOW
 """The slack that the flow was made with."""
 
 Slack = Duration | None | AsFlow
-"""None: wait until rows are ready. "500ms": at most so long, in event time. "0s": not at all."""
+"""None: wait until rows are ready. "500ms": at most that long, in event time. "0s": not at all."""
 
 
 def rule_of(slack: Duration | None, *, who: str) -> ReleaseRule:
-    """Return what a slack as it is written means; "0s" holds nothing.
+    """Return the rule of a slack as it is written; "0s" holds nothing.
 
     Raises:
         SettingError: not a length of time.

@@ -1,4 +1,4 @@
-"""What one slot needs of a plan: its stages, and the settings that count there."""
+"""Part of a plan that one slot needs: its stages and their settings."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ __all__ = ["SlotPlan", "slot_plan"]
 
 @dataclass(frozen=True, kw_only=True)
 class SlotPlan:
-    """One slot's part of a plan; small enough to be sent: no other slot's inputs and functions.
+    """Part of a plan for one slot, without other slots' inputs and functions.
 
     Attributes:
-        name: of the slot.
-        node: the name of its node.
-        stages: that run in it, in topological order.
-        limits: of the job.
-        deadline_ns: of the flow; None: none.
-        interval_ns: how long the samples are that it takes; None: it takes none.
-        weighs: whether it counts the bytes of the rows that each of its channels is given, those
-            within it, too; else a host counts what it sends.
+        name: name of the slot.
+        node: name of its node.
+        stages: stages that run in it, in topological order.
+        limits: limits of the job.
+        deadline_ns: deadline of the flow; None: none.
+        interval_ns: length of the samples that it takes; None: it takes no samples.
+        weighs: whether it counts the bytes of rows on each of its channels, also within the slot;
+            else a host counts the bytes that it sends.
     """
 
     name: str
@@ -35,7 +35,7 @@ class SlotPlan:
 
 
 def slot_plan(plan: Plan, slot: str) -> SlotPlan:
-    """Return a slot's part of a plan; samples are taken where somebody is shown them."""
+    """Return a slot's part of a plan; it samples if the plan does."""
     return SlotPlan(
         name=slot,
         node=plan.places[slot].node,

@@ -1,6 +1,6 @@
-"""The slots there are: each core of a node is one, and a slot is a value.
+"""Slots as values: each core of a node is a slot.
 
-Its name is for people and reports; which node it is on, and which core of it, are fields.
+The name of a slot is for users and reports; its node and its core are fields.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ __all__ = ["SlotPlace", "places_by_name", "slots_of_nodes"]
 
 @dataclass(frozen=True, slots=True)
 class SlotPlace:
-    """One slot: a core of a node.
+    """Slot of a job: a core of a node.
 
     Attributes:
-        name: unique among the slots: `node-1/2`, or of a node with one core the node's own name.
-        node: the name of its node.
-        core: which core of the node, from 1.
+        name: unique among the slots: `node-1/2`, or the node's name if it has one core.
+        node: name of its node.
+        core: number of the core on the node, from 1.
     """
 
     name: str
@@ -52,13 +52,13 @@ def places_by_name(slots: Iterable[SlotPlace | str]) -> dict[str, SlotPlace]:
     Raises:
         SettingError: two slots have one name.
     """
-    found: dict[str, SlotPlace] = {}
+    places: dict[str, SlotPlace] = {}
     for slot in slots:
         place = SlotPlace(slot, slot, 1) if isinstance(slot, str) else slot
-        if place.name in found:
+        if place.name in places:
             raise SettingError(
-                f"two slots are named {place.name!r}, one on node {found[place.name].node!r} and "
+                f"two slots are named {place.name!r}, one on node {places[place.name].node!r} and "
                 f"one on {place.node!r}; give one of the nodes another name (ray start --node-name)"
             )
-        found[place.name] = place
-    return found
+        places[place.name] = place
+    return places

@@ -1,4 +1,4 @@
-"""Which version of a flow its stages are of: a digest of what each does with a row."""
+"""Versions of stages: a digest of what each does with a row."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["other_stages", "stage_versions"]
 
 
 def stage_versions(stages: Iterable[Stage]) -> dict[str, str]:
-    """Return {stage: a digest of what it does with a row}: other than before, it is another one."""
+    """Return {stage: digest of what it does with a row}; another digest is another version."""
     texts = {
         stage.name: "\n".join(canonical_work(step) for step in (stage.step, *stage.chain))
         for stage in stages
@@ -24,6 +24,6 @@ def stage_versions(stages: Iterable[Stage]) -> dict[str, str]:
 
 
 def other_stages(now: Mapping[str, str], before: Mapping[str, str]) -> list[str]:
-    """Return the stages that only one version of a flow has, or that do something else, sorted."""
+    """Return the stages that differ between two versions of a flow, sorted."""
     names = now.keys() | before.keys()
     return sorted(name for name in names if now.get(name) != before.get(name))

@@ -2,7 +2,7 @@
 
 Sources, sinks, shared gates and late rows are in `steps.py`; an operator's step is in its own
 folder, in `runtime/operators/`. The builder checks steps, and the plan places them. Facts of a step
-are its traits (`traits.py`); here are the questions whose answer depends on other steps.
+are its traits (`traits.py`); this file has the questions whose answer depends on other steps.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ NO_LATE = (
     "step {who!r}: {of!r} is no operator that keeps rows, so none comes too late "
     "to count there; write pairs.late() on what join(...) or aggregate(...) returned"
 )
-"""Why late rows of a step cannot be had."""
+"""Error of a step that has no late rows."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Step(ABC):
-    """One step of a flow: its name, the names of its inputs, and the columns that leave it.
+    """Step of a flow: its name, its inputs' names, and the columns that leave it.
 
-    A class must have `traits`, `reads` and `explained`; making a step of one without is an error.
+    A class must have `traits`, `reads` and `explained`; a step of another class is an error.
 
     Raises:
         FlowError: the class lacks one of these.
@@ -45,7 +45,7 @@ class Step(ABC):
     schema: pa.Schema
 
     def __new__(cls, *settings: object, **named: object) -> Self:
-        """Return a step, if its class has all that a step must have."""
+        """Return a step if its class has all required members."""
         del settings, named
         if missing := sorted(getattr(cls, "__abstractmethods__", ())):
             raise FlowError(
@@ -64,33 +64,37 @@ class Step(ABC):
         """Return the columns of an input that the step reads or passes on.
 
         Args:
-            position: of the input among its inputs.
-            there: the columns of that input.
-            needed: what is needed of its own output.
+            position: place of the input among its inputs.
+            there: columns of that input.
+            needed: columns needed of its own output.
         """
 
     @abstractmethod
     def explained(self, steps: Mapping[str, Step]) -> Iterator[str]:
-        """Yield its settings, a line each, as `explain` prints them; `steps` is {name: step}."""
+        """Yield the step's settings as `explain` prints them, a line each.
+
+        Args:
+            steps: {name: step} of the flow.
+        """
 
     def names_before(self, column: str) -> tuple[str | None, ...]:
-        """Return the name of an output column at each input; None where it is not there.
+        """Return the name of an output column at each input; None: the input lacks it.
 
-        A filter on columns that are there may stand before the step: it lets the same results
-        leave, at all inputs of a port, and at any port. By default none is there.
+        A filter on columns that the inputs have may stand before the step, at all inputs of a port,
+        and at any port: the same results leave. By default inputs lack the column.
         """
         del column
         return (None,) * len(self.inputs)
 
     def bare(self) -> Self:
-        """Return the step without users' own things, which only a slot may unpickle.
+        """Return the step without users' objects, which only a slot may unpickle.
 
-        By default the step itself: it has none.
+        By default the step itself: it has no such objects.
         """
         return self
 
     def without(self, field: str) -> Self:
-        """Return the step without what a field holds, its traits as they were."""
+        """Return the step with a field set to None and its traits unchanged."""
         own: dict[str, Any] = {field: None}
         made = replace(self, **own)
         vars(made)["traits"] = self.traits
@@ -99,14 +103,14 @@ class Step(ABC):
 
 @dataclass(frozen=True, kw_only=True)
 class EachRowStep(Step):
-    """A step that looks at each row alone: no state, no gate, promises pass through it."""
+    """Step that looks at each row alone: no state, no gate, promises pass through."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ChoosingStep(EachRowStep):
-    """A step that passes on the rows for which a predicate is true, and does nothing else.
+    """Step that only passes on the rows for which a predicate is true.
 
-    So it may stand elsewhere in a flow, if that lets the same rows leave (`runtime/rewrite/`).
+    So it may stand elsewhere in a flow if the same rows leave (`runtime/rewrite/`).
     """
 
     predicate: Expr
@@ -114,7 +118,7 @@ class ChoosingStep(EachRowStep):
 
 @dataclass(frozen=True, kw_only=True)
 class GatedStep(Step):
-    """A step after a gate: rows come to it in order. Its class has a field `release`."""
+    """Step after a gate: rows arrive in order. Its class has a field `release`."""
 
     def part(self, name: str, replica: Replica) -> Self:
         """Return one replica of the step, under that name, whose gate is another stage."""
@@ -122,12 +126,11 @@ class GatedStep(Step):
         return replace(self, name=name, **own)
 
     def pruned(self, needed: frozenset[str], *, keeps_late: bool) -> Self:
-        """Return the step as it is run.
+        """Return the step as it runs.
 
         Args:
-            needed: what is needed of its output: other columns need not be made. By default all
-                are.
-            keeps_late: whether a step takes its late rows.
+            needed: columns needed of its output. By default the step makes all columns.
+            keeps_late: whether another step takes its late rows.
         """
         del needed
         own: dict[str, Any] = {"keeps_late": keeps_late}
@@ -136,15 +139,15 @@ class GatedStep(Step):
     def late_columns(
         self, inputs: Sequence[pa.Schema], *, side: Side | None, who: str
     ) -> tuple[Mapping[str, str] | None, ...]:
-        """Return the columns with which its late rows leave; by default all, of its one port.
+        """Return the columns of late rows; by default all, of its one port.
 
         Args:
             inputs: schemas of the ports.
-            side: which port's rows are wanted; None: those of all.
+            side: the port whose rows are wanted; None: all ports.
             who: the step that asks, for the errors.
 
         Returns:
-            For each port {column: name it came under}; None: its rows are left out.
+            For each port {column: its name at the input}; None: its rows are omitted.
 
         Raises:
             FlowError: no row comes too late there, or it has no sides.
@@ -157,7 +160,7 @@ class GatedStep(Step):
 
 
 def stage_kind(step: Step) -> str:
-    """Return the kind of the stage that a step begins, as reports have it."""
+    """Return the kind of the stage that a step begins, as reports show it."""
     role = step.traits.role
     if role is Role.AFTER_GATE:
         return step.traits.kind

@@ -1,4 +1,4 @@
-"""Steps that no operator has: sources, sinks, the gate that replicas share, late rows.
+"""Steps without operators: sources, sinks, the gate that replicas share, late rows.
 
 `runtime/flow/` and the operators make them, `runtime/plan/plan.py` turns them into stages.
 """
@@ -21,7 +21,7 @@ from slackwater.runtime.sources.spec import SourceSpec
 
 @dataclass(frozen=True, kw_only=True)
 class SourceStep(Step):
-    """Where events enter."""
+    """Step by which events enter."""
 
     source: SourceSpec
 
@@ -33,7 +33,7 @@ class SourceStep(Step):
             role=Role.SOURCE,
             passes_on=True,
             reach_ns=spec.reorder.longest_ns + (spec.idle_ns or 0) + (spec.ahead_ns or 0),
-            # The user's own order policy; an input of the user's own says so by itself.
+            # A custom order policy is users' code; a custom input has its own trait.
             runs_users_code=not isinstance(spec.reorder, OURS),
         )
 
@@ -42,7 +42,7 @@ class SourceStep(Step):
         return needed
 
     def explained(self, steps: Mapping[str, Step]) -> Iterator[str]:
-        """Yield what the source reads, and how it has time."""
+        """Yield the source's input and times."""
         del steps
         yield f"reads    {self.source.input.describe()}"
         yield f"time     {times_text(self.source)}"
@@ -57,9 +57,9 @@ class SourceStep(Step):
 
 @dataclass(frozen=True, kw_only=True)
 class GateStep(GatedStep):
-    """The gate that the replicas of a step share; made by the plan, never written by a user.
+    """Gate that the replicas of a step share, made by the plan alone.
 
-    Its rows are those of the step after it, `of`, and leave as they came.
+    Its rows are those of the step after it, `of`, and leave unchanged.
     """
 
     of: GatedStep
@@ -67,9 +67,10 @@ class GateStep(GatedStep):
 
     @cached_property
     def traits(self) -> StepTraits:
-        """Traits of the step after it: a gate and its replicas are one step to all others.
+        """Traits of the step after it.
 
-        But the gate has no machine, and makes no results of its own.
+        Other steps see a gate and its replicas as one step. But the gate has no machine, and makes
+        no results.
         """
         own = StepTraits(kind="gate", role=Role.SHARED_GATE, release=self.release)
         of = self.of.traits
@@ -94,7 +95,7 @@ class GateStep(GatedStep):
         return self.of.names_before(column)
 
     def explained(self, steps: Mapping[str, Step]) -> Iterator[str]:
-        """Yield nothing: no user has written it."""
+        """Yield nothing: users do not write this step."""
         del steps
         yield from ()
 
@@ -105,41 +106,41 @@ class GateStep(GatedStep):
 
 @dataclass(frozen=True, kw_only=True)
 class LateStep(Step):
-    """The rows that could not count in full at its input, such as a join or an aggregate.
+    """Late rows of its input: rows that could not count there in full.
 
     Columns that leave: those of `columns`, then `late_step`, of two ports `late_side` ("left" or
-    "right"), `late_event_time`, `late_by_ns` (how far what was closed was ahead of it), and
-    `late_dropped` (false: it missed some of its windows only). It happens, as an event of this
-    stream, when it was found late: not before what the step had promised.
+    "right"), `late_event_time`, `late_by_ns` (how far the closed time was ahead of the row), and
+    `late_dropped` (false: the row missed only some of its windows). The event time of such a row in
+    this stream is when it was found late: never older than the step's promise.
     """
 
     columns: tuple[Mapping[str, str] | None, ...]
-    """For each port of the step {column: name it came under}; None: its rows are left out."""
+    """For each port of the step {column: its name at the input}; None: its rows are omitted."""
 
     @cached_property
     def traits(self) -> StepTraits:  # noqa: D102 - see Step
         return StepTraits(kind="late", role=Role.LATE_ROWS, passes_on=True)
 
     def reads(self, position: int, there: frozenset[str], needed: frozenset[str]) -> Set[str]:
-        """Return no column: it takes other rows than leave its input."""
+        """Return no column: the step takes late rows, not its input's results."""
         del position, there, needed
         return frozenset()
 
     def explained(self, steps: Mapping[str, Step]) -> Iterator[str]:
-        """Yield what it takes."""
+        """Yield the rows that the step takes."""
         del steps
         yield f"takes    what came too late to count in full at {self.inputs[0]}"
 
 
 @dataclass(frozen=True, kw_only=True)
 class SinkStep(Step):
-    """Where results leave."""
+    """Step by which results leave."""
 
     output: Output
 
     @cached_property
     def traits(self) -> StepTraits:
-        """Traits of the output: it may be a function, or an output of the user's own."""
+        """Traits of the output, which may be a user's function or a custom output."""
         return StepTraits(
             kind="sink",
             role=Role.SINK,
@@ -152,7 +153,7 @@ class SinkStep(Step):
         return there
 
     def explained(self, steps: Mapping[str, Step]) -> Iterator[str]:
-        """Yield where rows go, and how they are published."""
+        """Yield the output and how it publishes rows."""
         del steps
         first, *options = self.output.describe().splitlines() or [""]
         yield f"writes   {first}"

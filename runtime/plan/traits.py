@@ -1,6 +1,6 @@
-"""Traits of a step: facts that the plan, a slot and a prediction read, as one value.
+"""Traits of a step: facts for the plan, slots and predictions, as one value.
 
-A step makes its traits once, from its settings. So nobody asks which operator's a step is.
+A step makes its traits once, from its settings. So no code asks which operator a step has.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from slackwater.runtime.model import READY_ONLY, Release
 from slackwater.runtime.plan.promises import PASSES, Summary
 
 Share = Literal["keys", "all"]
-"""The rows that each replica of a step gets: those of its keys; or all, to store its share."""
+"""Rows that each replica of a step gets: those of its keys; or all, to store its share."""
 Keep = Literal["promise", "slack"]
-"""How long rows stay after a gate that releases some before all older ones are there: until, by
-what is promised, nothing that belongs with them can follow; or by what has been released."""
+"""Bound for rows kept after a gate with a slack: until no row that belongs with them can follow, by
+the promises or by the rows released."""
 Makes = Literal["rows", "windows", "pairs", "on its time"]
-"""When results of a step after a gate are due: with a row; with the end of a window; with the later
-of two rows; or at a time of the step's own."""
+"""Time when results of a step after a gate are due: with a row; with the end of a window; with the
+later of two rows; or at a time that the step sets."""
 
 
 class Role(Enum):
-    """Role of a step in the plan; the value is the kind of its stage, unless it has its own."""
+    """Role of a step; the value is the default kind of its stage."""
 
     SOURCE = "source"
     EACH_ROW = "stateless"
@@ -54,26 +54,26 @@ ALONE = Sharing(1, "keys")
 
 
 class Closes(Protocol):
-    """How a step uses arrivals to close windows."""
+    """Use of arrivals by a step to close windows."""
 
     @property
     def policy(self) -> Any:
-        """The policy by which windows close (`runtime/closing`)."""
+        """Policy by which windows close (`runtime/closing`)."""
         ...
 
     @property
     def speed(self) -> float | None:
-        """How many times faster than the clock arrivals pass; None: they have no one speed."""
+        """Speed of arrivals relative to the clock; None: sources have different speeds."""
         ...
 
     @property
     def by_clock(self) -> bool:
-        """Whether it uses the clock of its slot, since no source tells it of arrivals."""
+        """Whether the step uses its slot's clock, since no source tells it arrivals."""
         ...
 
     @property
     def every_ns(self) -> int:
-        """How far arrivals may go on before the step must hear of it."""
+        """Longest stretch of arrivals before the step must hear of them."""
         ...
 
 
@@ -82,35 +82,36 @@ class StepTraits:
     """Facts of a step.
 
     Attributes:
-        kind: the step's name in `explain`, and in reports if it has a stage of its own kind.
-        role: what it is to the plan.
-        passes_on: whether rows leave as the events that they came in as; else they are new ones.
+        kind: the step's name in `explain`, and in reports if its stage has its own kind.
+        role: its role in the plan.
+        passes_on: whether rows leave as the same events; else they are new events.
         revises: whether a row that has left may leave again, corrected.
-        reach_ns: how far from an event's time it may look, at most, its gate's slack apart. Of a
-            step after a gate: how long, in event time, a row stays in the operator's state.
-            Source: SW of [ssg] §2.1.
-        runs_users_code: whether it calls functions of the user's, inputs apart.
+        reach_ns: longest distance from an event's time that it may look, without its gate's slack.
+            Of a step after a gate: the time, in event time, that a row stays in the operator's
+            state. Source: SW of [ssg] §2.1.
+        runs_users_code: whether it calls users' functions, inputs apart.
 
     Of a step after a gate:
 
     Attributes:
         release: the rule of the gate.
-        ports: the port of each input. Inputs of one port are put into one order.
+        ports: the port of each input. Rows of one port have one order.
         port_keys: key columns of each port: rows with equal ones must meet in one replica.
-        summaries: how promises of each port go out.
+        summaries: relation of outgoing promises to those of each port.
         makes: when results are due.
-        windows_ns: (size, slide) of its windows, if all are of one size; None: they are not.
-        counts_events: whether windows are numbers of events, whatever their times are.
-        kept_by: the rule that rows are kept by; None: late rows miss no less by either.
-        has_late_rows: whether its late rows can be had: the class has a field `keeps_late`.
+        windows_ns: (size, slide) of its windows; None: sizes differ, or it has no windows.
+        counts_events: whether windows are numbers of events, not spans of time.
+        kept_by: the rule by which rows are kept; None: both rules lose the same late rows.
+        has_late_rows: whether another step can take its late rows: the class has a field
+            `keeps_late`.
         misses: what late rows may miss, such as "partners".
         sharing: number of replicas, and the rows that each gets.
         replica: the replica that it is; None: it is the whole step. The class has a field of this
-            name, if a step may have replicas.
-        uses_clock: whether it uses the clock too (`Result.due_ns`): no two runs need be alike.
-        needs_rows: whether only rows give it results: by a promise alone it forgets, at most.
+            name if a step may have replicas.
+        uses_clock: whether it uses the clock, too (`Result.due_ns`): two runs may differ.
+        needs_rows: whether only rows give it results: by a promise alone it only forgets.
         shed: settings of its shedding; None: it sheds nothing.
-        close: how it uses arrivals; None: it does not.
+        close: its use of arrivals; None: it does not use them.
     """
 
     kind: str
@@ -138,7 +139,7 @@ class StepTraits:
 
     @property
     def has_one_port(self) -> bool:
-        """Whether all inputs come in at one port."""
+        """Whether all inputs have one port."""
         return len(set(self.ports)) == 1
 
 

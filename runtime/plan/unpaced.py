@@ -1,4 +1,4 @@
-"""What a deadline means for history that is read as fast as possible."""
+"""Note on a deadline over history that is read as fast as possible."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from slackwater.runtime.sources.spec import SourceSpec
 
 
 def unpaced_note(deadline_ns: int | None, sources: Mapping[str, SourceSpec]) -> str | None:
-    """Return what must be said of a deadline over sources that replay nothing; None: nothing.
+    """Return a note on a deadline over unpaced sources; None: there is nothing to note.
 
     Args:
-        deadline_ns: of the flow; None: it has none.
+        deadline_ns: deadline of the flow; None: none.
         sources: {name: its settings}.
     """
-    fast = [name for name, one in sources.items() if one.is_backlog]
+    fast = [name for name, spec in sources.items() if spec.is_backlog]
     if deadline_ns is None or not fast:
         return None
     are = "has no speed=, and is" if len(fast) == 1 else "have no speed=, and are"

@@ -1,4 +1,4 @@
-"""Whether a plan may run, and what its user should know before it does."""
+"""Verdict on a plan: whether it may run, and notes for its user."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ __all__ = ["Verdict"]
 
 @dataclass(frozen=True)
 class Verdict:
-    """What was found of a plan as it was prepared (`runtime/prepare`).
+    """Verdict on a plan, made as the plan is prepared (`runtime/prepare`).
 
     Attributes:
-        refusal: why it must not run; None: it may.
-        notes: what is said at submit, and again by the job's report.
+        refusal: why it must not run; None: it may run.
+        notes: texts that submit and the job's report show.
     """
 
     refusal: str | None = None

@@ -31,12 +31,12 @@ from slackwater.runtime.schedule.stage_sampler import StageSampler
 
 
 class Taken(NamedTuple):
-    """What one `take` took in and passes on.
+    """Result of one `take`: the rows of inputs that it took, and their read.
 
     Attributes:
-        read: rows and promises that go on to the operator; None if nothing is new.
-        used: per input channel the rows of credit that are used up.
-        rows: that were taken in.
+        read: rows and promises for the operator; None if nothing is new.
+        used: (input channel, rows of credit used up) of each.
+        rows: number of rows taken in.
     """
 
     read: GateRead | None

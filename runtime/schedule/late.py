@@ -23,7 +23,7 @@ SIDES = ("left", "right")
 
 
 class LateOutputs:
-    """The output channels of a stage that carry its late rows. Between slices no row waits here.
+    """Output channels of a stage for late rows. Between slices no row waits here.
 
     Args:
         channels: those with `late`.

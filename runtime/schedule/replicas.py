@@ -20,7 +20,7 @@ from slackwater.runtime.progress import Frontier
 
 
 class ReplicaOutputs:
-    """Reads of a shared gate, on their way to the replicas; between slices none waits here."""
+    """Reads of a shared gate for its replicas; between slices no read waits here."""
 
     STATE = Fields("_partitioner")
 

@@ -314,7 +314,7 @@ class BlockReader:
         if own_ns is not None:
             if disorder_ns := self._reorder.longest_ns:  # a writer's own rows may be out, too
                 own_ns = np.maximum(own_ns, START_NS + disorder_ns) - disorder_ns
-            # Behind the promise a writer may be that was idle, or is new: late at the gate.
+            # A writer that was idle, or is new, may be older than the promise: late at the gate.
             if floor_ns is None or least_ns is not None:
                 floor_ns = own_ns
             else:

@@ -32,7 +32,7 @@ __all__ = ["FewReader", "FewRows", "few_reader"]
 _INT64 = pa.int64()
 _Bound = tuple[int, bool, Callable[[Any, Any], bool], int | float]
 _NOT_TRIED = 16
-"""So many blocks behind an unusual one are not tried: a source that has one mostly has more."""
+"""Number of blocks after an unusual one that are not tried: a source with one mostly has more."""
 
 
 class FewRows:
@@ -50,7 +50,7 @@ class FewRows:
     due_ns: memoryview[int] | None = None
     """The source is not paced."""
     arrived_ns: Int64Array | None = None
-    """Nobody goes by arrivals."""
+    """No step uses arrivals."""
 
     def __init__(
         self, reader: FewReader, arrow: pa.RecordBatch, times_ns: list[int], before_ns: int

@@ -101,7 +101,7 @@ class IdleWriters:
     def _make_room(self, writers: int) -> None:
         new = writers - len(self._newest_ns)
         if new > 0:
-            # Nobody's last row: idle from the first row on, and so never waited for.
+            # A new writer has no last row: it is idle from the start, and nothing waits for it.
             never = np.full(new, START_NS, dtype=np.int64)
             self._newest_ns = np.append(self._newest_ns, never)
             self._spoke_ns = np.append(self._spoke_ns, never)

@@ -31,7 +31,7 @@ def older_than_promised(source: str, *, row: int, writer: Any, got_ns: int, floo
         f"source {source!r}: row {row} (counted from 0){of_writer} "
         f"has event time {_utc(got_ns)} (event_time_ns={got_ns}), and nothing older than "
         f"{_utc(floor_ns)} ({floor_ns}) had been promised: it is "
-        f"{format_ns(late_ns)} behind. Sort the input; or let the source do it with "
+        f"{format_ns(late_ns)} too old. Sort the input; or let the source do it with "
         "out_of_order='sort' and a disorder of at least that; or drop and count such rows "
         "with out_of_order='late'"
     )

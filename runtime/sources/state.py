@@ -74,13 +74,13 @@ class SourceState:
         self.promise_ns = START_NS
         self.is_ended = False
         self.row_tests: RowTests | None = None
-        """Of the filter behind it: few rows that fail are handed over as a number, `left_out`."""
+        """Tests of the filter after it: few rows that fail are only counted, in `left_out`."""
         self.left_out = 0
-        """How many of the rows that the last `take` handed over its message leaves out."""
+        """Number of the last `take`'s rows that its message omits."""
         self.untaken = 0
-        """Rows that were read, and not taken before it was closed."""
+        """Rows that were read, but not taken before the source was closed."""
         self.is_tested = False
-        """Whether those of its message have passed the tests, so that nobody need ask again."""
+        """Whether all rows of its message have passed the tests, so that no test need run again."""
         self._spec = spec
         self._start_ns = start_ns
         self._order = spec.reorder.begin()
@@ -146,7 +146,7 @@ class SourceState:
 
     @property
     def _block_left(self) -> dict[str, Any] | None:
-        """Rows of the block at hand that were not handed over, with all that is decided of them."""
+        """Rest of the current block: rows not handed over, and the decisions on them."""
         block = self._block
         is_left = block is not None and self._position < block.rows
         return block.rest(self._position) if is_left and block is not None else None

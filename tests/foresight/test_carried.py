@@ -97,7 +97,7 @@ def test_what_filters_do_is_known_from_where_they_see_more_rows() -> None:
 
 def test_statistics_without_a_step_are_refused() -> None:
     flow = stocks()
-    with pytest.raises(SettingError, match="has nothing of ticks"):
+    with pytest.raises(SettingError, match="has no statistics of ticks"):
         StepStatistics(flow.steps, {}, {}, {})
     assert isinstance(flow.steps["ticks"], SourceStep)
 

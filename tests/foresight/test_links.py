@@ -187,7 +187,7 @@ def test_without_a_link_between_two_nodes_the_graph_stays_as_it_is() -> None:
     assert whole.names == ("a", "a -> b", "b")
     assert whole.operators[-1].inputs == ("a -> b", "a -> b")
     assert whole.operators[1].cost_s == (3.0,)
-    with pytest.raises(SettingError, match=r"'a' go to 'b' over link x -> y.*take it anew"):
+    with pytest.raises(SettingError, match=r"'a' go to 'b' over link x -> y.*take a new sample"):
         with_links(graph, {"a": "x", "b": "y"}, {("x", "y"): link}, {})
     with pytest.raises(SettingError, match="link x -> y has bytes_per_s=0; it must be finite and"):
         Link(name="link x -> y", bytes_per_s=0)

@@ -113,7 +113,7 @@ def test_rows_that_the_end_of_the_job_cut_off_lower_no_selectivity() -> None:
         ),
         (
             [replace(one, came=0) if one.stage == "out" else one for one in job()],
-            "no result has come to out in it",
+            "no result has reached out in it",
         ),
     ],
 )

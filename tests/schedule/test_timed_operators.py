@@ -115,7 +115,7 @@ def test_an_operator_with_time_is_called_when_it_is_due_though_nothing_comes() -
 def test_what_goes_by_the_clock_can_not_be_resumed() -> None:
     sink = sw.jsonl_sink("/nowhere/counts", resume=True)
     counted(is_timed=False, sink=sink)
-    with pytest.raises(FlowError, match="'counts' goes by the clock"):
+    with pytest.raises(FlowError, match="'counts' uses the clock"):
         counted(is_timed=True, sink=sink)
 
 

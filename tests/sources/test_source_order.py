@@ -26,7 +26,7 @@ def test_error_hands_over_the_rows_before_and_then_names_the_row() -> None:
     assert "source 's': row 2 " in told
     assert "1970-01-01T00:00:02.000000000Z (event_time_ns=2000000000)" in told
     assert "1970-01-01T00:00:03.000000000Z (3000000000)" in told
-    assert "behind" in told
+    assert "too old" in told
     assert "out_of_order='sort'" in told
     assert source.rows_in == 2
 

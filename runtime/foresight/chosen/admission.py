@@ -23,15 +23,15 @@ Admission = Literal["reject", "warn"]
 
 @dataclass(frozen=True, kw_only=True)
 class RunningFlow:
-    """A flow that runs, of which it was predicted what it needs.
+    """Flow that runs, with its predicted needs.
 
     Attributes:
-        name: of the flow, or of its job.
-        cores: CPU seconds a second.
-        slots: how many it has.
-        worst_s: its worst latency, as predicted; inf: it is overloaded for ever.
-        deadline_s: its deadline; None: it has none.
-        is_known: whether it was predicted at all; else it only takes slots.
+        name: name of the flow, or of its job.
+        cores: CPU seconds a second that it needs.
+        slots: number of its slots.
+        worst_s: its predicted worst latency; inf: it is overloaded for ever.
+        deadline_s: its deadline; None: it has no deadline.
+        is_known: whether it has a prediction; else it only takes slots.
     """
 
     name: str
@@ -43,16 +43,16 @@ class RunningFlow:
 
 
 def check_admission(admission: object, rates: object, *, why_not: str | None = None) -> None:
-    """Check that a prediction can be made where one is asked for.
+    """Check that a prediction can be made if `admission` needs one.
 
     Args:
-        admission: as `submit` takes it.
-        rates: what there is to predict from; None: nothing.
-        why_not: why the history that a flow is tuned with has not sufficed; None: it has none. It
-            is no reason not to run with a warning.
+        admission: the argument of `submit`.
+        rates: the rates of a prediction; None: there are none.
+        why_not: why the history of a tuned flow was not enough; None: it has no history. The flow
+            may still run with a warning.
 
     Raises:
-        SettingError: `admission` is none of the two, or there are no rates.
+        SettingError: `admission` is neither of the two, or there are no rates.
     """
     if admission not in (None, "reject", "warn"):
         raise SettingError(
@@ -63,48 +63,49 @@ def check_admission(admission: object, rates: object, *, why_not: str | None = N
         return
     no_rates = "no rates are given" if why_not is None else f"no rates are given ({why_not})"
     raise SettingError(
-        f"admission={admission!r} goes by what is predicted, and {no_rates}: add "
+        f"admission={admission!r} needs a prediction, and {no_rates}: add "
         "rates= (--rate), events a second of each source or of all together, or a history "
         "that has a job of this version of the flow: tuning=sw.Tuning(history=…)"
     )
 
 
 def broken_by(made: Prediction, running: Sequence[RunningFlow]) -> list[str]:
-    """Return which deadlines of flows that run already a flow would break, in words."""
-    machines = {one.name for one in made.machines}
+    """Return the deadlines of running flows that a flow would break, in words."""
+    machines = {machine.name for machine in made.machines}
     shared = [node for node in made.estimate.nodes if node.name in machines]
-    behind_s = max((node.worst_s for node in shared), default=0.0)
-    falls_behind = any(node.load > 1 for node in shared) and not made.is_trace
-    if not shared or (behind_s <= 0 and not falls_behind):
+    backlog_s = max((node.worst_s for node in shared), default=0.0)
+    grows = any(node.load > 1 for node in shared) and not made.is_trace
+    if not shared or (backlog_s <= 0 and not grows):
         return []
     broken = []
     for flow in running:
         if flow.deadline_s is None or flow.worst_s > flow.deadline_s:
-            continue  # it has none, or breaks it by itself
-        worst_s = flow.worst_s + behind_s  # at most: what waits for the cores waits for its slot
-        if falls_behind or worst_s > flow.deadline_s:
-            by = "falls behind for ever" if falls_behind else f"may come to {format_s(worst_s)}"
+            continue  # it has no deadline, or breaks it by itself
+        worst_s = flow.worst_s + backlog_s  # at most: a wait for cores is also a wait for slots
+        if grows or worst_s > flow.deadline_s:
+            by = "has a backlog that grows for ever"
+            by = by if grows else f"may reach {format_s(worst_s)}"
             broken.append(f"{flow.name} (deadline {format_s(flow.deadline_s)}) then {by}")
     return broken
 
 
 def admitted_plan(made: Prediction, admission: Admission | None) -> Plan:
-    """Return the plan of a prediction, which it carries from now on, with its verdict.
+    """Return the plan of a prediction, with the prediction and its verdict.
 
     Args:
-        made: of a flow that is to run.
-        admission: "reject": what would break a deadline is refused; else it is said.
+        made: prediction of a flow that is to run.
+        admission: "reject": refuse a flow that would break a deadline; else note it.
     """
     plan = replace(made.plan, expected=made.expected())
     notes = [*plan.verdict.notes, *_not_known(made)]
-    refusal, said = plan.verdict.refusal, _against(made)
-    if said is not None and admission == "reject" and refusal is None:
+    refusal, objection = plan.verdict.refusal, _against(made)
+    if objection is not None and admission == "reject" and refusal is None:
         refusal = (
-            f"flow {plan.flow!r} is refused: {said}. Lower the rates, relieve the bottleneck "
+            f"flow {plan.flow!r} is refused: {objection}. Lower the rates, relieve the bottleneck "
             f"({made.relief}), or submit it with admission='warn' (--admission warn)"
         )
-    elif said is not None:
-        notes.append(said)
+    elif objection is not None:
+        notes.append(objection)
     return replace(plan, verdict=Verdict(refusal, tuple(notes)))
 
 
@@ -127,7 +128,7 @@ def _not_known(made: Prediction) -> list[str]:
             f"what windows of {', '.join(map(repr, closing))} wait is not predicted, for close= "
             "learns it from arrivals: they count as closed by the first event past their end"
         )
-    notes += shed_texts([one for one in made.shedding if one.sheds or not one.helps])
+    notes += shed_texts([each for each in made.shedding if each.sheds or not each.helps])
     if made.uncounted:
         notes.append(uncounted_text(made.uncounted))
     if made.beside:
@@ -143,19 +144,19 @@ def _against(made: Prediction) -> str | None:
     if made.gates is not None and (never := made.gates.never):
         reasons.append(f"gate {made.gates.never_text(never[0])}")
     elif (made.is_behind or made.keeps_deadline is False) and made.keeps_by_dropping:
-        pass  # it was written to drop what is too much, and that will do
+        pass  # the flow drops its excess, and that is enough
     elif made.is_behind:
         could = made.sustainable
         kept = ", ".join(f"{name} {rate * could:,.0f}/s" for name, rate in made.rates.items())
         too_much = "" if made.too_much is None else f"; {made.too_much}"
         reasons.append(
-            f"it falls behind for ever: {_bottleneck(made)}{too_much}; the highest "
+            f"its backlog grows for ever: {_bottleneck(made)}{too_much}; the highest "
             f"rates that it keeps up with are {kept}"
         )
     elif made.keeps_deadline is False:
         limit = format_ns(made.plan.deadline_ns or 0)
         reasons.append(
-            f"its deadline of {limit} would not be kept: the worst latency comes to "
+            f"its deadline of {limit} would not be kept: the worst latency is "
             f"{format_s(made.worst_s)}; {_bottleneck(made)}"
         )
     if made.breaks:
@@ -168,5 +169,6 @@ def _against(made: Prediction) -> str | None:
 
 def _bottleneck(made: Prediction) -> str:
     most = made.estimate.bottleneck
-    behind = "" if made.estimate.is_unbounded else f" and up to {format_s(most.worst_s)} behind"
-    return f"{most.name} is the bottleneck, with {most.load:.0%} of what it can do{behind}"
+    backlog = f" and a backlog of up to {format_s(most.worst_s)}"
+    backlog = "" if made.estimate.is_unbounded else backlog
+    return f"{most.name} is the bottleneck, with {most.load:.0%} of what it can do{backlog}"

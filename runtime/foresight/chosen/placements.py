@@ -26,15 +26,15 @@ __all__ = [
 ]
 
 SEARCH_MOVES = 20_000
-"""Moves that a search for a placement may look at."""
+"""Most moves that a search for a placement evaluates."""
 SEARCH_STEPS = 3_000
-"""Subintervals that a search looks at, each of several of the prediction where there are more."""
+"""Most subintervals of a search; of more, several of the prediction become one."""
 SEARCH_GAIN = 0.01
-"""A found placement has to be so much better than the simple rule's to be taken."""
+"""Least relative gain over the simple rule's placement, for a search's placement to be chosen."""
 LONG_S = 0.01
-"""Links that take longer show in what is predicted, however long subintervals are."""
+"""Delay above which links show in a prediction, however long its subintervals are."""
 MOVES = 2_000
-"""Moves that a climb may look at: half a second or so for a flow of some ten stages."""
+"""Most moves of a climb: half a second or so for a flow of some ten stages."""
 
 
 def found_placement(
@@ -43,16 +43,16 @@ def found_placement(
     """Return {stage: slot} of the best placement that a search finds.
 
     Args:
-        made: of the flow, as the simple rule places it.
-        slots: those that the search may use.
-        link: what lies between nodes.
-        seed: of what is drawn.
+        made: prediction of the flow, placed by the simple rule.
+        slots: slots that the search may use.
+        link: the links between nodes.
+        seed: seed of random starts.
     """
-    looked_at = coarser(made)
-    found = searched_placement(looked_at, [slot.name for slot in slots], seed=seed)
+    coarse = coarser(made)
+    placement = searched_placement(coarse, [slot.name for slot in slots], seed=seed)
     if links_matter(link, width_s=made.work.width_s):
-        found = linked_placement(looked_at, slots, link, [made.plan.slots, found], seed=seed)
-    return found
+        placement = linked_placement(coarse, slots, link, [made.plan.slots, placement], seed=seed)
+    return placement
 
 
 def searched_placement(made: Prediction, slots: Sequence[str], *, seed: int = 0) -> dict[str, str]:
@@ -63,16 +63,16 @@ def searched_placement(made: Prediction, slots: Sequence[str], *, seed: int = 0)
     graph = made.sample.graph
     number = {name: j for j, name in enumerate(graph.names)}
     place = {slot: i for i, slot in enumerate(slots)}
-    said = [name for name, by in made.plan.placed_by.items() if by == "placement"]
+    fixed = [name for name, by in made.plan.placed_by.items() if by == "placement"]
     problem = PlacementProblem(
         load_s=made.work.load_s,
         capacity=np.ones(len(slots)),
         width_s=made.work.width_s,
-        pinned={number[name]: place[made.plan.slots[name]] for name in said},
+        pinned={number[name]: place[made.plan.slots[name]] for name in fixed},
         near=[
             (number[name], j)
-            for j, one in enumerate(graph.operators)
-            for name in one.inputs
+            for j, operator in enumerate(graph.operators)
+            for name in operator.inputs
             if name in number
         ],
     )
@@ -81,7 +81,7 @@ def searched_placement(made: Prediction, slots: Sequence[str], *, seed: int = 0)
 
 
 def coarser(made: Prediction, *, most: int = SEARCH_STEPS) -> Prediction:
-    """Return a prediction in at most so many subintervals, for a search."""
+    """Return a prediction in at most `most` subintervals, for a search."""
     work = made.work
     d = work.load_s.shape[1]
     each = -(-d // most)
@@ -96,10 +96,10 @@ def coarser(made: Prediction, *, most: int = SEARCH_STEPS) -> Prediction:
 
 
 def links_matter(link: LinkModel, *, width_s: float) -> bool:
-    """Whether links are thin, or so long that a subinterval shows it."""
+    """Whether links have a capacity, or a delay that a subinterval shows."""
     models = [link, *link.between.values()]
-    longest_ns = max(one.delay_ns + one.jitter_ns for one in models)
-    return any(one.bytes_per_s is not None for one in models) or longest_ns / 1e9 > min(
+    longest_ns = max(model.delay_ns + model.jitter_ns for model in models)
+    return any(model.bytes_per_s is not None for model in models) or longest_ns / 1e9 > min(
         width_s / 10, LONG_S
     )
 
@@ -114,18 +114,18 @@ def linked_placement(
 ) -> dict[str, str]:
     """Return {stage: slot}, the best from these starts and from one slot.
 
-    What was said by hand stays. Source: [mace] §IX-B, §VII-B.
+    Stages that the user placed stay. Source: [mace] §IX-B, §VII-B.
     """
     graph, names = made.sample.graph, [slot.name for slot in slots]
-    is_thin = any(one.bytes_per_s is not None for one in (link, *link.between.values()))
+    is_thin = any(model.bytes_per_s is not None for model in (link, *link.between.values()))
     if is_thin and not made.sample.row_bytes:
-        return dict(made.plan.slots)  # what rows weigh is not known, and it is not nothing
+        return dict(made.plan.slots)  # the bytes of rows are unknown, but not zero
     number = {name: j for j, name in enumerate(graph.names)}
     place = {name: i for i, name in enumerate(names)}
     node = {name: i for i, name in enumerate(dict.fromkeys(slot.node for slot in slots))}
     hop_s, _ = network_of(link, made.sample).hops_s(slots)
-    said = [name for name, by in made.plan.placed_by.items() if by == "placement"]
-    pinned = {number[name]: place[made.plan.slots[name]] for name in said}
+    fixed = [name for name, by in made.plan.placed_by.items() if by == "placement"]
+    pinned = {number[name]: place[made.plan.slots[name]] for name in fixed}
     problem = LinkedProblem(
         load_s=made.work.load_s,
         capacity=np.ones(len(slots)),
@@ -134,10 +134,11 @@ def linked_placement(
             Crossing(
                 source=number[feeder],
                 target=j,
-                sent=made.work.arrivals[feeder] * made.sample.row_bytes.get((feeder, one.name), 0),
+                sent=made.work.arrivals[feeder]
+                * made.sample.row_bytes.get((feeder, reader.name), 0),
             )
-            for j, one in enumerate(graph.operators)
-            for feeder in dict.fromkeys(one.inputs)
+            for j, reader in enumerate(graph.operators)
+            for feeder in dict.fromkeys(reader.inputs)
             if feeder in number
         ],
         bytes_per_s={
@@ -153,17 +154,17 @@ def linked_placement(
     begun = [np.array([place[start[name]] for name in graph.names]) for start in starts]
     together = np.zeros(len(graph.names), dtype=np.intp)
     together[list(pinned)] = list(pinned.values())
-    found = climb_linked(problem, [*begun, together], seed, moves=MOVES)
-    return {name: names[int(found[j])] for name, j in number.items()}
+    nodes = climb_linked(problem, [*begun, together], seed, moves=MOVES)
+    return {name: names[int(nodes[j])] for name, j in number.items()}
 
 
 def better_of(rule: Prediction, search: Prediction) -> Prediction:
-    """Return the one with the lower worst latency, the rule's where they are alike."""
+    """Return the prediction with the lower worst latency; of equal ones, the rule's."""
     both = {"simple rule": rule, "search": search}
-    each = {way: float("inf") if one.is_behind else one.worst_s for way, one in both.items()}
-    # One that falls behind is worse than one in which a gate holds rows that never count.
-    mine, its = ((one.is_behind, one.estimate.is_held) for one in both.values())
+    each = {way: float("inf") if made.is_behind else made.worst_s for way, made in both.items()}
+    # A growing backlog is worse than a gate that holds rows, which never count.
+    mine, other = ((made.is_behind, made.estimate.is_held) for made in both.values())
     is_less = each["search"] < each["simple rule"] * (1 - SEARCH_GAIN)
-    is_better = its < mine or (its == mine and is_less)
-    told = {way: one.compared_s for way, one in both.items()}
-    return replace(search if is_better else rule, considered=told)
+    is_better = other < mine or (other == mine and is_less)
+    considered = {way: made.compared_s for way, made in both.items()}
+    return replace(search if is_better else rule, considered=considered)

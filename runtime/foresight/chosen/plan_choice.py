@@ -40,11 +40,11 @@ __all__ = ["Considered", "PlanChoice", "Sampler", "choose_plan", "price_of"]
 
 
 class Host(Protocol):
-    """Where a flow is to run: a `FlowHost`, which imports this module."""
+    """Host on which a flow will run: a `FlowHost`, which imports this module."""
 
     @property
     def slots(self) -> Sequence[object]:
-        """Slots that it offers."""
+        """Slots that the host offers."""
         ...
 
     def predict(
@@ -60,19 +60,19 @@ class Host(Protocol):
 
 
 GAIN = 0.1
-"""A rewritten plan has to be so much better than the written one to be chosen: of a sample, costs
-are known to some ten per cent."""
+"""Least relative gain over the written plan, for a rewritten one to be chosen: a sample shows costs
+to some ten per cent."""
 Sampler = Callable[[Dataflow, Limits], FlowSample]
 
 
 @dataclass(frozen=True, eq=False)
 class Considered:
-    """A plan that was looked at.
+    """Plan that was considered.
 
     Attributes:
-        rewrites: what makes it of the flow as written; none: it is that.
-        flow: to be submitted.
-        prediction: of it, placed as it would be.
+        rewrites: rewrites that make it of the flow as written; empty: it is that flow.
+        flow: the flow to submit.
+        prediction: its prediction, with its placement.
     """
 
     rewrites: tuple[str, ...]
@@ -81,27 +81,27 @@ class Considered:
 
     @property
     def worst_s(self) -> float:
-        """The worst latency predicted; inf: it grows without bound, or a gate holds rows."""
+        """Predicted worst latency; inf: it grows without bound, or a gate holds rows."""
         return self.prediction.compared_s
 
     @property
     def cores(self) -> float:
-        """CPU seconds that it takes in a second, all stages together."""
+        """CPU seconds a second of all its stages together."""
         return sum(self.prediction.cores_by.values())
 
     @property
     def is_written(self) -> bool:
-        """Whether it is the flow as its user wrote it."""
+        """Whether the plan is the flow as its user wrote it."""
         return not self.rewrites
 
 
 @dataclass(frozen=True, eq=False)
 class PlanChoice:
-    """The plans of a flow that were predicted, and which of them is best.
+    """Choice among the predicted plans of a flow.
 
     Attributes:
         considered: the flow as written, then the best rewritten ones that a search found.
-        found: what the search says of itself; None: the flow has no filter that may move.
+        found: the result of the search; None: the flow has no filter that may move.
     """
 
     considered: tuple[Considered, ...]
@@ -109,24 +109,23 @@ class PlanChoice:
 
     @property
     def written(self) -> Considered:
-        """The flow as its user wrote it."""
+        """Plan of the flow as its user wrote it."""
         return self.considered[0]
 
     @property
     def chosen(self) -> Considered:
-        """Plan of the least worst latency; without a backlog, of the least work.
+        """Plan with the least worst latency; without a backlog, with the least work.
 
-        The written one, unless another is better by a tenth.
+        It is the written one, unless another is better by a tenth.
         """
         best = min(self.considered, key=_rank)
-        mine, its = _rank(self.written), _rank(best)
-        for one, other in zip(mine, its, strict=True):
-            if one != other:
-                return best if other < one * (1 - GAIN) else self.written
+        for written, least in zip(_rank(self.written), _rank(best), strict=True):
+            if written != least:
+                return best if least < written * (1 - GAIN) else self.written
         return self.written
 
     def text(self) -> str:
-        """Return what a person reads."""
+        """Return the choice as text."""
         return "\n".join(_lines(self))
 
     def to_json(self) -> dict[str, Any]:
@@ -135,12 +134,12 @@ class PlanChoice:
             "chosen": list(self.chosen.rewrites),
             "considered": [
                 {
-                    "rewrites": list(one.rewrites),
-                    "worst_s": None if np.isinf(one.worst_s) else one.worst_s,
-                    "cores": one.cores,
-                    "placement": dict(one.prediction.plan.slots),
+                    "rewrites": list(each.rewrites),
+                    "worst_s": None if np.isinf(each.worst_s) else each.worst_s,
+                    "cores": each.cores,
+                    "placement": dict(each.prediction.plan.slots),
                 }
-                for one in self.considered
+                for each in self.considered
             ],
             "is_whole": self.found is None or self.found.is_whole,
         }
@@ -155,29 +154,28 @@ def choose_plan(
     keep: int = 3,
     **ahead: Unpack[Ahead],
 ) -> PlanChoice:
-    """Return the best plan of a flow here, of those with the same results.
+    """Return the best plan of a flow on a host, with the same results.
 
-    Nothing is run but samples. The search uses Mace on one node as strong as
-    all slots together, by the statistics of one sample; what it finds is sampled once more as it
-    would run, and predicted with its placement. Source: [mace] §IX-A.
+    Only samples run. The search uses Mace on one node as strong as all slots together, by the
+    statistics of one sample. The plans that it finds are sampled once more as they would run, and
+    predicted with their placement. Source: [mace] §IX-A.
 
     Args:
-        host: where it is to run: a Cluster or a Simulation.
-        flow: as written.
-        rates: as of `FlowHost.predict`.
+        host: the host of the flow: a Cluster or a Simulation.
+        flow: the flow as written.
+        rates: as for `FlowHost.predict`.
         sample: makes a sample of a flow with these limits.
-        keep: how many rewritten plans to predict.
+        keep: number of rewritten plans to predict.
         ahead: `placement`, `limits`, `tuning`, `horizon`, `width`, `seed`, `speed` and `link`, as
-            of `FlowHost.predict`. Plans without one of the stages that `placement` names are left
-            out.
+            for `FlowHost.predict`. Plans without a stage that `placement` names are omitted.
 
     Raises:
-        FlowError, SettingError: as of `FlowHost.predict`.
+        FlowError, SettingError: as for `FlowHost.predict`.
     """
     limits = ahead.get("limits") or Limits()
 
-    def predicted(one: Dataflow) -> Prediction:
-        return host.predict(one, rates, sample=sample(one, limits), **ahead)
+    def predicted(candidate: Dataflow) -> Prediction:
+        return host.predict(candidate, rates, sample=sample(candidate, limits), **ahead)
 
     written = Considered((), flow, predicted(flow))
     if not any(isinstance(step, ChoosingStep) for step in flow.steps.values()):
@@ -192,7 +190,7 @@ def choose_plan(
                 considered.append(Considered(plan.rewrites, other, predicted(other)))
             except FlowError:
                 if not ahead.get("placement"):
-                    raise  # else it has not the stages that were placed by hand
+                    raise  # else the plan lacks stages that the user placed
     return PlanChoice(tuple(considered), found)
 
 
@@ -204,14 +202,14 @@ def price_of(
     capacity: float = 1.0,
     curves: Mapping[str, CostCurve] | None = None,
 ) -> Price:
-    """Return what a plan costs: (Mace_WC on one node, its CPU seconds). Source: [mace] §IX-A.
+    """Return the price of a plan: (Mace_WC on one node, CPU seconds). [mace] §IX-A.
 
     Args:
-        statistics: of the flow that plans are made of.
+        statistics: statistics of the flow before rewrites.
         arrivals: {`arrivals_of(source)`: events in each subinterval}.
         width_s: w.
-        capacity: of the node, CPU seconds a second.
-        curves: {step: what stands for its cost and selectivity}, where that is no line.
+        capacity: capacity of the node, CPU seconds a second.
+        curves: {step: its curve}, of nonlinear steps.
     """
 
     def price(plan: FlowPlan, free: Collection[str]) -> Cost:
@@ -232,7 +230,7 @@ def _price(
 ) -> Price:
     """Return the price of plans of a flow, by statistics of one sample.
 
-    It is run twice: as written, and with the filters where they see most rows.
+    The sample runs twice: as written, and with the filters where they see most rows.
     """
     base = split_all(FlowPlan(flow.graph))
     up = far_up(base)
@@ -266,16 +264,16 @@ def _statistics(
     parted = flow.with_steps(plan.graph.steps.values())
     sample = sampled(parted, apart)
     stages = prepare(parted, [HERE], limits=apart).stages
-    found = StepStatistics.of(
+    statistics = StepStatistics.of(
         plan.graph.steps, stages, sample.stages, slice_s=limits.slice_ns / NS_PER_SECOND
     )
-    return sample, stages, found
+    return sample, stages, statistics
 
 
-def _rank(one: Considered) -> tuple[float, float]:
-    """Latency counts where rows wait for longer than a subinterval; else work does."""
-    counts = one.prediction.has_backlog or one.prediction.is_unbounded
-    return (one.worst_s if counts else 0.0, one.cores)
+def _rank(plan: Considered) -> tuple[float, float]:
+    # Latency counts if rows wait longer than a subinterval; else only work does.
+    counts = plan.prediction.has_backlog or plan.prediction.is_unbounded
+    return (plan.worst_s if counts else 0.0, plan.cores)
 
 
 def _lines(choice: PlanChoice) -> list[str]:
@@ -283,10 +281,10 @@ def _lines(choice: PlanChoice) -> list[str]:
     if len(choice.considered) == 1:
         return ["plans       this one only: no filter may stand elsewhere"]
     lines = ["plans       worst latency and cores of each, the same results of each (*: the best):"]
-    for one in choice.considered:
-        mark = "*" if one is chosen else " "
-        what = "as written" if one.is_written else "; ".join(one.rewrites)
-        lines.append(f"  {mark} {worst_text(one.worst_s):>14}  {one.cores:>6.2f}  {what}")
+    for plan in choice.considered:
+        mark = "*" if plan is chosen else " "
+        what = "as written" if plan.is_written else "; ".join(plan.rewrites)
+        lines.append(f"  {mark} {worst_text(plan.worst_s):>14}  {plan.cores:>6.2f}  {what}")
     if not chosen.is_written:
         words = ", ".join(f'"{text}"' for text in chosen.rewrites)
         lines.append(f"to take it  submit(sw.rewritten(flow, {words}))")

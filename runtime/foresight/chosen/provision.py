@@ -16,14 +16,14 @@ __all__ = ["Provision", "provisioned"]
 
 @dataclass(frozen=True, eq=False)
 class Provision:
-    """Fewest nodes that keep a deadline; where a step sheds, with nothing dropped.
+    """Fewest nodes that keep a deadline without drops.
 
     Attributes:
         deadline_s: the latency to keep.
-        nodes: the fewest that keep it by the estimate; None: none of those considered does.
-        made: the prediction for them; where none keeps it, for the best.
-        fewer: for one node fewer; None without one.
-        tried: how many nodes were considered, at most.
+        nodes: the fewest that keep it by the estimate; None: no number that was tried does.
+        made: the prediction for them; if no number keeps it, for the best.
+        fewer: the prediction for one node fewer; None: it is not tried.
+        tried: largest number of nodes that was tried.
     """
 
     deadline_s: float
@@ -34,11 +34,11 @@ class Provision:
 
     @property
     def verdict(self) -> Verdict:
-        """The verdict on the deadline, on so many nodes."""
+        """Verdict on the deadline with these nodes."""
         return self.made.verdict_on(self.deadline_s)
 
     def text(self) -> str:
-        """Return what a person reads."""
+        """Return the provision as text."""
         limit = format_ns(round(self.deadline_s * 1e9))
         if self.nodes is None:
             what, gates = self.made.estimate, self.made.gates
@@ -61,7 +61,7 @@ class Provision:
                 return "\n".join([head, "", self.made.text()])
             head = (
                 f"none of 1 to {self.tried} nodes keeps {limit}: {what.bottleneck.name} with "
-                f"{', '.join(what.bottleneck.operators)} is what stays behind"
+                f"{', '.join(what.bottleneck.operators)} keeps a backlog"
             )
             return "\n".join([head, "", self.made.text()])
         many = "1 node keeps" if self.nodes == 1 else f"{self.nodes} nodes keep"
@@ -87,34 +87,34 @@ class Provision:
 
 
 class Ask(Protocol):
-    """Question to a host of so many nodes."""
+    """Question to a host with a number of nodes."""
 
     def __call__(self, nodes: int, *, placement: Mapping[str, str] | None = None) -> Prediction:
-        """Return the prediction of the flow there, placed so if told."""
+        """Return the prediction of the flow on the nodes, in a placement if given."""
         ...
 
 
 def provisioned(ask: Ask, *, deadline_s: float, most: int) -> Provision:
     """Return the fewest nodes on which the predicted worst latency keeps a deadline.
 
-    Of a flow with a step that sheds: the fewest on which nothing has to be dropped.
+    For a flow that sheds: the fewest on which no event must be dropped.
 
     Args:
-        ask: predicts the flow on so many nodes.
+        ask: predicts the flow on a number of nodes.
         deadline_s: the latency to keep.
-        most: nodes to consider, at least 1.
+        most: largest number of nodes to try, at least 1.
     """
     before: Prediction | None = None
     for nodes in range(1, most + 1):
         made = ask(nodes)
-        # What fewer nodes do more can do, too: a fresh search may miss it.
+        # More nodes can use the placement of fewer: a fresh search may miss it.
         if before is not None and _worse(made) > _worse(before):
             made = ask(nodes, placement=before.plan.slots)
-        # Dropping would keep it with fewer nodes: that is for a load that was not planned for.
-        if made.keeps(deadline_s) and not any(one.sheds for one in made.shedding):
+        # Drops would keep it with fewer nodes, but they are for load that was not planned for.
+        if made.keeps(deadline_s) and not any(outlook.sheds for outlook in made.shedding):
             return Provision(deadline_s, nodes, made, before, nodes)
         before = made
-    assert before is not None, "there is one node at least"
+    assert before is not None, "at least one node was tried"
     return Provision(deadline_s, None, before, None, most)
 
 
@@ -131,7 +131,7 @@ def _say(made: Prediction) -> str:
     found = made.estimate
     busiest = found.bottleneck
     if made.is_behind:
-        return f"{busiest.name} would fall behind, with {busiest.load:.0%} of what it can do"
+        return f"{busiest.name} would be overloaded, with {busiest.load:.0%} of what it can do"
     worst = format_ns(round(found.worst_s * 1e9))
     when = " by the end of what is on record" if found.is_unbounded else ""
     return f"worst latency {worst}{when}, {busiest.name} at {busiest.load:.0%}"

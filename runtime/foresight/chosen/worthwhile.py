@@ -18,18 +18,18 @@ from slackwater.runtime.plan.slots import SlotPlace
 __all__ = ["GAP", "MoveWorth", "move_worth", "worthwhile_moves"]
 
 GAP = "250ms"
-"""How long slots are taken to stand still for a move: more than the median of the benchmark
-`replacing` with a small state, on a machine that had six times as much to do as it has cores."""
+"""Assumed gap of a move: more than the median of the benchmark `replacing` with a small state, on a
+machine with six times as much work as cores."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class MoveWorth:
-    """What is predicted of a move.
+    """Prediction of a move.
 
     Attributes:
-        now_s: the worst latency ahead where the stages are; inf: it grows without bound.
-        then_s: the same where they would be.
-        gap_s: how long the slots concerned stand still for it.
+        now_s: worst latency ahead without the move; inf: it grows without bound.
+        then_s: the same with the move.
+        gap_s: time for which the slots concerned stand still.
     """
 
     now_s: float
@@ -45,22 +45,22 @@ class MoveWorth:
 
     @property
     def is_worth(self) -> bool:
-        """Whether the gain beats the cost: rows that come in the gap wait for its length more."""
+        """Whether the gain beats the cost: rows in the gap wait for its length."""
         return self.gain_s > self.gap_s
 
 
 def move_worth(now: LatencyEstimate, then: LatencyEstimate, *, gap_s: float) -> MoveWorth:
-    """Return what a move is worth, by estimates for the same arrivals.
+    """Return the worth of a move, by two estimates for the same arrivals.
 
-    The measure is the worst latency, Mace_WC's own: behind the gap there is at most its length of
-    work more in every queue, so no row waits for longer than `then` says and the gap on top. A slot
-    that falls behind for ever is worth any gap, if no other one does then; where both do, nothing
-    is gained for good. So it is with a gate that holds rows for longer than is looked ahead.
+    The measure is the worst latency, Mace_WC. After the gap every queue has at most its length of
+    work more, so no row waits longer than `then` plus the gap. An end to a backlog that grows for
+    ever is worth any gap; if backlogs grow with both placements, there is no gain. The same holds
+    for a gate that holds rows longer than the time ahead.
 
     Args:
-        now: as the flow is placed.
-        then: as it would be.
-        gap_s: how long the slots concerned stand still, >= 0.
+        now: estimate of the present placement.
+        then: estimate after the move.
+        gap_s: time for which the slots concerned stand still, >= 0.
 
     Raises:
         SettingError: gap_s is negative.
@@ -78,19 +78,19 @@ def worthwhile_moves(
     places: Mapping[str, SlotPlace] | None = None,
     machines: Sequence[SharedCores] | None = None,
 ) -> dict[str, str] | Replaced:
-    """Return {stage: slot} of the stages that a prediction has elsewhere, and that can move.
+    """Return {stage: slot} of the moves that a prediction makes worthwhile.
 
-    Both placements are weighed with what made the prediction: links, gates and all.
+    Both placements are estimated like the prediction, with links and gates.
 
     Args:
-        made: of the flow that runs.
+        made: prediction of the flow that runs.
         placement: {stage: slot}, as it runs.
-        gap: how long slots are taken to stand still for it; None: `GAP`.
-        places: {slot: where it is}, of those that the prediction may not know.
-        machines: what others than this flow take of them now; None: as it was predicted with.
+        gap: assumed time for which slots stand still; None: `GAP`.
+        places: {slot: its place}, of slots that the prediction may not know.
+        machines: machines with the present load of other flows; None: those of the prediction.
 
     Returns:
-        That; or why the job stays as it is.
+        The moves; or the reason why the job stays as it is.
 
     Raises:
         SettingError: the prediction is of another version of the flow, or `gap` is no length of
@@ -112,31 +112,31 @@ def worthwhile_moves(
         made = replace(made, outlook=replace(made.outlook, machines=tuple(machines)))
     now = _estimate(made, placement, places or {})
     then = _estimate(made, {**placement, **moves}, places or {})
-    found = move_worth(now, then, gap_s=gap_s)
-    if found.is_worth:
+    worth = move_worth(now, then, gap_s=gap_s)
+    if worth.is_worth:
         return moves
     moved = [MovedStage(name, placement[name], slot) for name, slot in moves.items()]
-    return Replaced(at_s=0.0, moves=moved, problem=_why(found))
+    return Replaced(at_s=0.0, moves=moved, problem=_why(worth))
 
 
 def _estimate(
     made: Prediction, placement: Mapping[str, str], places: Mapping[str, SlotPlace]
 ) -> LatencyEstimate:
-    """Return what the prediction would have been for another placement."""
+    """Return the estimate of a prediction for another placement."""
     known = {**made.outlook.places, **made.plan.places, **places}
     slots = dict.fromkeys(placement.values())
-    there = {name: known.get(name, SlotPlace(name, name, 1)) for name in slots}
-    plan = replace(made.plan, slots=dict(placement), places=there)
-    found = estimate_placed(plan, made.sample, made.graph, made.outlook)
+    used = {name: known.get(name, SlotPlace(name, name, 1)) for name in slots}
+    plan = replace(made.plan, slots=dict(placement), places=used)
+    placed = estimate_placed(plan, made.sample, made.graph, made.outlook)
     machines = made.outlook.machines
-    return with_shared_cores(found.latency, made.graph, found.work, placement, machines)
+    return with_shared_cores(placed.latency, made.graph, placed.work, placement, machines)
 
 
-def _why(found: MoveWorth) -> str:
+def _why(worth: MoveWorth) -> str:
     return (
-        f"it is not worth it: the worst latency ahead is {_time(found.now_s)} as the flow runs, "
-        f"{_time(found.then_s)} then, and the slots concerned would stand still for "
-        f"{_time(found.gap_s)}"
+        f"it is not worth it: the worst latency ahead is {_time(worth.now_s)} as the flow runs, "
+        f"{_time(worth.then_s)} then, and the slots concerned would stand still for "
+        f"{_time(worth.gap_s)}"
     )
 
 

@@ -1,15 +1,15 @@
-"""What rows wait in gates, as part of a latency that is known before a flow runs. Beyond [mace].
+"""Waits of rows in gates, as part of a predicted latency; they go beyond [mace].
 
-| file | what it has |
+| file | contents |
 | --- | --- |
-| `sources.py` | when a source's rows come, of what time they are, what it has promised by then |
-| `recorded_times.py` | the same of an earlier job, interval by interval |
-| `streams.py` | rows that stand for many, and promises, on their way |
-| `release.py` | when a gate lets rows go: ready, by its slack, by the clock |
-| `results.py` | when pairs and windows leave, and with which stimulus |
-| `gated.py` | what is to be known of an operator behind a gate, from a plan |
+| `sources.py` | arrivals of a source's rows, their event times, its promises |
+| `recorded_times.py` | the same from an earlier job, interval by interval |
+| `streams.py` | sampled rows, each for many, and promises on their way |
+| `release.py` | release times of a gate: ready, by its slack, by the clock |
+| `results.py` | times and stimuli of pairs and windows |
+| `gated.py` | operators after gates, from a plan |
 | `passage.py` | rows and promises through all stages |
-| `estimate.py` | waiting and work put together |
+| `estimate.py` | waits and work combined |
 """
 
 from __future__ import annotations

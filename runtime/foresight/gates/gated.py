@@ -1,4 +1,4 @@
-"""What the estimate must know of an operator behind a gate; read from a plan."""
+"""Operators after gates, as the estimate needs them; read from a plan."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ Makes = Literal["rows", "pairs", "windows", "on its time"]
 
 @dataclass(frozen=True, kw_only=True)
 class GatedOperator:
-    """An operator, or a shared gate, whose rows come through a gate.
+    """Operator, or shared gate, whose rows pass a gate.
 
     Attributes:
-        name: of the stage.
-        feeds: (the stage that feeds it, at which port), one for each channel.
-        rule: when its gate lets rows go.
-        makes: what it makes of them.
-        within_s: of pairs: how far apart in event time.
-        slide_s, from_s: of windows: from one to the next, and the last moment in one of them.
+        name: name of the stage.
+        feeds: (feeding stage, port) of each channel.
+        rule: the release rule of its gate.
+        makes: kind of its results.
+        within_s: longest distance of a pair in event time.
+        slide_s, from_s: time from one window to the next, and the last moment in one of them.
         origin: the step's name, as the user wrote it.
-        is_tuned: its rule follows from the deadline.
-        gate: a replica's: the stage that is its gate; None: it has one of its own.
-        comes_by: what rows come to a replica by: its gate, or what crosses the link from there.
+        is_tuned: whether its rule follows from the deadline.
+        gate: the stage that is a replica's gate; None: the stage has its own gate.
+        comes_by: the feeder of a replica: its gate, or the link from there.
     """
 
     name: str
@@ -46,20 +46,20 @@ class GatedOperator:
 
 
 def gated_operators(stages: Sequence[Stage], *, origin_ns: int = 0) -> dict[str, GatedOperator]:
-    """Return {stage: what is to be known of it}, of all behind a gate, replicas included.
+    """Return {stage: its gated operator}, of all stages after a gate, replicas included.
 
     Args:
-        stages: of a plan.
+        stages: stages of a plan.
         origin_ns: the event time that counts as 0.
     """
-    found = {}
+    gated = {}
     for stage in stages:
         step = stage.step
         if not isinstance(step, GatedStep):
             continue
         traits = step.traits
         summary = traits.summaries[0]
-        found[stage.name] = GatedOperator(
+        gated[stage.name] = GatedOperator(
             name=stage.name,
             feeds=tuple((channel.source, channel.port) for channel in stage.inputs),
             rule=stage.rule,
@@ -72,4 +72,4 @@ def gated_operators(stages: Sequence[Stage], *, origin_ns: int = 0) -> dict[str,
             gate=stage.inputs[0].source if stage.replica is not None else None,
             comes_by=stage.inputs[0].source if stage.replica is not None else None,
         )
-    return found
+    return gated

@@ -1,7 +1,7 @@
-"""Rows and promises on their way through all stages: what waits in which gate, and for how long.
+"""Passage of rows and promises through all stages, with waits in gates.
 
-Nothing is run: a few rows stand for all, and each gate lets all of its own go at once, by what its
-inputs have promised (`release.py`). How long the work of a stage takes is passed in.
+No flow runs: a few rows stand for all, and each gate computes the release of all its rows at once,
+by the promises of its inputs (`release.py`). The time of each stage's work is an argument.
 """
 
 from __future__ import annotations
@@ -43,22 +43,22 @@ from slackwater.runtime.foresight.query_graph import (
 __all__ = ["Passage", "Work", "passage"]
 
 MOST_ROWS = 12
-"""Rows of a stage that stand for all of a subinterval."""
+"""Rows of a stage that stand for all rows of a subinterval."""
 
 Work = Mapping[str, Sequence[FloatArray]]
-"""{stage: for each input shape (d,), how long after the last row of a subinterval has come its work
-on them is done}; subintervals of when they left the last gate, or their source."""
+"""{stage: for each input shape (d,), time from the arrival of a subinterval's last row to the end
+of the work on its rows}; subintervals are by the time when rows left the last gate or source."""
 
 
 @dataclass(frozen=True, eq=False)
 class Passage:
-    """What passed.
+    """Result of a passage.
 
     Attributes:
-        leaves: {stage: what leaves it}.
-        gates: {stage: when its gate let go what}; of a replica, as it came.
-        released: {gated stage: for each feed its rows, as its gate lets them go}.
-        made: {gated stage: rows that it makes, before its selectivity, by its own count}.
+        leaves: {stage: rows and promises that leave it}.
+        gates: {stage: releases of its gate}; of a replica, its arrivals.
+        released: {gated stage: for each feed its rows, as the gate releases them}.
+        made: {gated stage: number of its results, before its selectivity}.
     """
 
     leaves: dict[str, Series] = field(default_factory=dict)
@@ -78,21 +78,21 @@ def passage(
     alone_s: Mapping[str, float] | None = None,
     hop_s: Callable[[str, str], float] | None = None,
 ) -> Passage:
-    """Return what becomes of the rows of all sources.
+    """Return the passage of the rows of all sources.
 
     Args:
         graph: all stages, in topological order.
-        gated: {stage: its gate}, of those that have one.
+        gated: {stage: its gate}, of the stages after a gate.
         sources: {source: its rows and promises}.
-        width_s: w, of the subintervals of `work`.
-        pairs: {join: results of a pair that is near enough}; 1 where it is not told.
-        work: how long each stage works; None: no time.
-        alone_s: how long each takes at least, for a row that finds nothing before it.
-        hop_s: how long a row travels between two stages; None: no time.
+        width_s: w, length of the subintervals of `work`.
+        pairs: {join: results of a pair in reach}; absent: 1.
+        work: time of each stage's work; None: no time.
+        alone_s: {stage: time of a row that waits for no other}.
+        hop_s: travel time of a row between two stages; None: no time.
     """
     way = _Way(gated, width_s, pairs or {}, work or {}, alone_s or {}, hop_s)
-    for one in graph.operators:
-        way.go(one, sources)
+    for operator in graph.operators:
+        way.go(operator, sources)
     return way.done
 
 
@@ -110,27 +110,27 @@ class _Way:
         self._work, self._alone_s, self._hop_s = work, alone_s, hop_s
         self.done = Passage()
 
-    def go(self, one: QueryOperator, sources: Mapping[str, Series]) -> None:
-        """Take the next stage."""
-        gate = self._gated.get(one.name)
+    def go(self, operator: QueryOperator, sources: Mapping[str, Series]) -> None:
+        """Pass the rows of the next stage."""
+        stage, gate = operator.name, self._gated.get(operator.name)
         if gate is not None:
-            series = self._behind_gate(one, gate)
+            series = self._after_gate(operator, gate)
         else:
             came = [
-                sources[one.name] if name == arrivals_of(one.name) else self._came(name, one.name)
-                for name in one.inputs
+                sources[stage] if name == arrivals_of(stage) else self._came(name, stage)
+                for name in operator.inputs
             ]
             parts = [
-                _selected(self._worked(one.name, n, each.rows), one.selectivity[n])
+                _selected(self._worked(stage, n, each.rows), operator.selectivity[n])
                 for n, each in enumerate(came)
             ]
-            kept = [self._told(one.name, each.promises) for each in came]
+            kept = [self._promised(stage, each.promises) for each in came]
             series = Series(gathered(parts), kept[0] if len(kept) == 1 else frontier_of(kept))
         rows = series.rows
         if gate is None or gate.makes == "rows":
             rows = whole(rows, np.random.default_rng(len(self.done.leaves)))
         rows = thinned(rows, self._width_s, MOST_ROWS)
-        self.done.leaves[one.name] = Series(rows, series.promises)
+        self.done.leaves[stage] = Series(rows, series.promises)
 
     def _came(self, feeder: str, to: str) -> Series:
         series, hop_s = self.done.leaves[feeder], self._travels_s(feeder, to)
@@ -146,30 +146,29 @@ class _Way:
     def _took_s(
         self, stage: str, n: int, left_s: FloatArray, event_s: FloatArray, count: FloatArray
     ) -> FloatArray:
-        """Return how long a stage takes for what has left the last gate, or its source, then."""
         if stage not in self._work or not len(left_s):
             return np.zeros(len(left_s))
         queued_s = _shared_out(self._work[stage][n], self._width_s, left_s, event_s, count)
         return np.maximum(queued_s, self._alone_s.get(stage, 0.0))
 
-    def _told(self, stage: str, promises: Promises, inputs: int = 1) -> Promises:
-        """Return promises behind the work that is before them."""
+    def _promised(self, stage: str, promises: Promises, inputs: int = 1) -> Promises:
+        """Return promises after the work on the rows before them."""
         times_s, even = promises.left_s, np.ones(len(promises.left_s))
         each = [self._took_s(stage, n, times_s, promises.event_s, even) for n in range(inputs)]
         return delayed(promises, np.max(each, axis=0))
 
-    def _behind_gate(self, one: QueryOperator, gate: GatedOperator) -> Series:
+    def _after_gate(self, operator: QueryOperator, gate: GatedOperator) -> Series:
         times = self._gate_of(gate)
-        self.done.gates[one.name] = times
+        self.done.gates[operator.name] = times
         released, selected = [], []
         feeders = [feeder for feeder, _ in self._feeds(gate)]
         for feeder, came, released_s in zip(feeders, times.inputs, times.released_s, strict=True):
-            n = one.inputs.index(gate.comes_by or feeder)
+            n = operator.inputs.index(gate.comes_by or feeder)
             released.append(replace(came.rows, left_s=released_s, at_s=released_s))
             # A stream joined with itself is one input of the graph, with two channels.
             channels = 1 if gate.comes_by else feeders.count(feeder)
-            selected.append(_selected(released[-1], one.selectivity[n] / channels))
-        self.done.released[one.name] = released
+            selected.append(_selected(released[-1], operator.selectivity[n] / channels))
+        self.done.released[operator.name] = released
         promises = replace(times.frontier, left_s=times.frontier.at_s)
         if gate.makes == "pairs":
             ports = [port for _, port in self._feeds(gate)]
@@ -178,8 +177,8 @@ class _Way:
                 for port in (0, 1)
             )
             rows = pairs_of(left, right, gate.within_s)
-            self.done.made[one.name] = float(rows.count.sum())
-            rows = _selected(rows, self._pairs.get(one.name, 1.0))
+            self.done.made[operator.name] = float(rows.count.sum())
+            rows = _selected(rows, self._pairs.get(operator.name, 1.0))
         elif gate.makes == "windows" and gate.slide_s > 0:
             rows = windows_of(times, slide_s=gate.slide_s, from_s=gate.from_s)
             total = sum(float(each.count.sum()) for each in selected)
@@ -189,15 +188,15 @@ class _Way:
             rows = time_bound(times, selected)
         else:
             rows = gathered(selected)
-        inputs = range(len(one.inputs))
-        each = [self._worked(one.name, n, rows).at_s for n in inputs]
+        inputs = range(len(operator.inputs))
+        each = [self._worked(operator.name, n, rows).at_s for n in inputs]
         return Series(
             replace(rows, at_s=np.max(each, axis=0)),
-            self._told(one.name, promises, len(one.inputs)),
+            self._promised(operator.name, promises, len(operator.inputs)),
         )
 
     def _feeds(self, gate: GatedOperator) -> Sequence[tuple[str, int]]:
-        """Return what feeds its gate; of a replica, what feeds the gate that all share."""
+        """Return the feeders of its gate; for a replica, of the gate that all share."""
         return gate.feeds if gate.gate is None else self._gated[gate.gate].feeds
 
     def _gate_of(self, gate: GatedOperator) -> GateTimes:
@@ -205,7 +204,7 @@ class _Way:
             return gate_times(
                 [self._came(feeder, gate.name) for feeder, _ in gate.feeds], gate.rule
             )
-        # What its gate, another stage, has read comes as it was read.
+        # A replica's rows arrive as the shared gate, another stage, has read them.
         shared = self.done.gates[gate.gate]
         hop_s = self._travels_s(gate.gate, gate.name)
         promises = delayed(self.done.leaves[gate.gate].promises, hop_s)
@@ -213,7 +212,7 @@ class _Way:
             Series(delayed_rows(self._worked(gate.gate, 0, rows), hop_s), promises)
             for rows in self.done.released[gate.gate]
         ]
-        return GateTimes(inputs, [one.rows.at_s for one in inputs], promises, shared.rule)
+        return GateTimes(inputs, [came.rows.at_s for came in inputs], promises, shared.rule)
 
 
 def _selected(rows: Rows, share: float) -> Rows:
@@ -231,10 +230,10 @@ def _shared_out(
     event_s: FloatArray,
     count: FloatArray,
 ) -> FloatArray:
-    """Return how long each row takes where the last of each subinterval takes so long; (k,).
+    """Return the time of each row, by the time of each subinterval's last row; (k,).
 
-    Where work is left over at its end, rows of a subinterval are done one after the other, in the
-    order in which they left; of what was let go at once the oldest first.
+    If work is left at the end of a subinterval, its rows are done one after the other, in the order
+    in which they left; of rows released together the oldest is first.
     """
     known = np.isfinite(left_s)
     left_s = np.where(known, left_s, 0.0)
@@ -250,5 +249,5 @@ def _shared_out(
     part[order] = (total[1:] - total[starts]) / np.maximum(total[ends] - total[starts], 1e-300)
     queued_s = begun_s + part * (done_s[cell] - begun_s) - left_s
     calm_s = np.interp(left_s, np.arange(1, len(took_s) + 1) * width_s, took_s)
-    found = np.where(took_s[cell] > 0, queued_s, calm_s)
-    return np.where(known, np.maximum(found, 0.0), 0.0)
+    each_s = np.where(took_s[cell] > 0, queued_s, calm_s)
+    return np.where(known, np.maximum(each_s, 0.0), 0.0)

@@ -1,12 +1,12 @@
-"""When the rows of a source came in an earlier job, what time they were of, and what it promised.
+"""Source times from an earlier job: arrivals, event times and promises of rows.
 
 ```
-arrived     ||| |  ||||| ||   by tenths of intervals        rows, each one of so many
-handed over        ^      ^   at the end of each interval   event time, promise: how far behind
+arrived     ||| |  ||||| ||   by tenths of intervals        rows, each for several
+handed over        ^      ^   at the end of each interval   lags of event time and promise
 ```
 
-How far event time and promise are behind is known once an interval, of the newest row that was
-handed over by then, however late that was.
+The lags of event time and promise are known once an interval, from the newest row that was passed
+on by then, however late it was.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from slackwater.runtime.model import NS_PER_SECOND, START_NS
 __all__ = ["times_recorded"]
 
 MOST_ROWS = 4_000
-"""Of a source: of more, every so many stand for all."""
+"""Most rows of a source; of more, evenly spaced rows stand for all."""
 CHANGED = 0.1
-"""By how much of an interval a lag has to change from one to the next to have changed."""
+"""Least change of a lag between intervals that counts, as a share of an interval."""
 
 
 def times_recorded(
@@ -38,26 +38,26 @@ def times_recorded(
     speeds: Mapping[str, float | None],
     waits_s: Mapping[str, float] | None = None,
 ) -> tuple[dict[str, SourceTimes], int]:
-    """Return what each source's rows were like, and the event time that counts as 0, ns.
+    """Return {source: its times}, and the event time that counts as 0, ns.
 
     Args:
-        samples: of one job, seconds ascending.
-        arrived: {source: what came there}, of the same samples.
-        speeds: {source: how many seconds of event time a second of the clock is; None: it is read
-            as fast as can be, so that is taken from what was seen}.
-        waits_s: {source that puts its rows in order: how long they wait for that, seconds of event
+        samples: samples of one job, seconds ascending.
+        arrived: {source: its arrivals}, from the same samples.
+        speeds: {source: seconds of event time in a second of the clock; None: it is read as fast as
+            possible, so the samples show its speed}.
+        waits_s: {source that puts its rows in order: wait of a row for that, seconds of event
             time}.
     """
     seen: dict[str, list[StageSample]] = {name: [] for name in arrived}
-    for one in samples:
-        if one.stage in seen and one.rows:
-            seen[one.stage].append(one)
-    every = [one for each in seen.values() for one in each]
-    origin_ns = min((one.last_event_ns for one in every), default=0)
+    for sample in samples:
+        if sample.stage in seen and sample.rows:
+            seen[sample.stage].append(sample)
+    every = [sample for each in seen.values() for sample in each]
+    origin_ns = min((sample.last_event_ns for sample in every), default=0)
     interval_ns = every[0].interval_ns if every else 0
     start_ns = first_interval(samples, arrived) * interval_ns
     pace = _pace(every)
-    found = {
+    times = {
         name: _times(
             each,
             arrived[name],
@@ -68,36 +68,36 @@ def times_recorded(
         )
         for name, each in seen.items()
     }
-    ends_s = _ends_s(samples, found)
+    ends_s = _ends_s(samples, times)
     return {
-        name: replace(one, ends_s=ends_s.get(name), period_s=arrived[name].length_s)
-        for name, one in found.items()
+        name: replace(each, ends_s=ends_s.get(name), period_s=arrived[name].length_s)
+        for name, each in times.items()
     }, origin_ns
 
 
-def _ends_s(samples: Sequence[StageSample], found: Mapping[str, SourceTimes]) -> dict[str, float]:
-    """Return {source that has ended: when, from the start of the record on}.
+def _ends_s(samples: Sequence[StageSample], times: Mapping[str, SourceTimes]) -> dict[str, float]:
+    """Return {source that has ended: its end, from the start of the record on}.
 
-    With its last row, or as many intervals later as it was silent before; known to an interval.
+    It ends with its last row, or later by the intervals of silence; known to an interval.
     """
-    last = {one.stage: one.second for one in samples if one.rows}
+    last = {sample.stage: sample.second for sample in samples if sample.rows}
     ended: dict[str, StageSample] = {}
-    for one in samples:
-        if one.ended and one.stage in found:
-            ended.setdefault(one.stage, one)
+    for sample in samples:
+        if sample.ended and sample.stage in times:
+            ended.setdefault(sample.stage, sample)
     ends_s = {}
-    for name, one in ended.items():
-        came_s = found[name].stimulus_s
-        silent = max(one.second - last.get(name, one.second) - 1, 0)
+    for name, end in ended.items():
+        came_s = times[name].stimulus_s
+        silent = max(end.second - last.get(name, end.second) - 1, 0)
         last_s = float(came_s[-1]) if len(came_s) else 0.0
-        ends_s[name] = last_s + silent * one.interval_ns / NS_PER_SECOND
+        ends_s[name] = last_s + silent * end.interval_ns / NS_PER_SECOND
     return ends_s
 
 
 def _pace(every: Sequence[StageSample]) -> float:
-    """Return how much faster than the clock event time went; 1 where that is not seen."""
-    came_ns = [one.stimulus_ns for one in every] or [0]
-    times_ns = [one.last_event_ns for one in every] or [0]
+    """Return the speed of event time by the clock; 1 if it is unknown."""
+    came_ns = [sample.stimulus_ns for sample in every] or [0]
+    times_ns = [sample.last_event_ns for sample in every] or [0]
     clock_ns, event_ns = max(came_ns) - min(came_ns), max(times_ns) - min(times_ns)
     return event_ns / clock_ns if clock_ns > 0 and event_ns > 0 else 1.0
 
@@ -114,14 +114,14 @@ def _times(
     each = max(1, -(-came.events // MOST_ROWS))
     stimulus_s = came.nth_s(np.arange(0, came.events if seen else 0, each, dtype=np.int64))
     event_s = _event_s(seen, stimulus_s, each, start_ns=start_ns, origin_ns=origin_ns, pace=pace)
-    told = [one for one in seen if one.promised_ns != START_NS]
-    told_s = _seconds(one.stimulus_ns - start_ns for one in told)
-    kept_s = _seconds(one.last_event_ns - one.promised_ns for one in told)
+    promising = [sample for sample in seen if sample.promised_ns != START_NS]
+    promised_s = _seconds(sample.stimulus_ns - start_ns for sample in promising)
+    kept_s = _seconds(sample.last_event_ns - sample.promised_ns for sample in promising)
     promise_s = np.full(len(stimulus_s), -np.inf)
-    if told:
-        # Whoever promises nothing yet at the end of its first interval is taken to do so then.
-        known = stimulus_s >= (told_s[0] if len(told) < len(seen) else -np.inf)
-        promise_s[known] = (event_s - _between(stimulus_s, told_s, kept_s))[known]
+    if promising:
+        # A source without a promise at the end of its first interval first promises later.
+        known = stimulus_s >= (promised_s[0] if len(promising) < len(seen) else -np.inf)
+        promise_s[known] = (event_s - _between(stimulus_s, promised_s, kept_s))[known]
     return SourceTimes(
         stimulus_s=stimulus_s,
         event_s=event_s,
@@ -142,17 +142,17 @@ def _event_s(
     origin_ns: int,
     pace: float,
 ) -> FloatArray:
-    """Return of what time rows are that came then, each one of so many.
+    """Return the event times of rows, by their arrivals.
 
-    By how far the source was behind; where that has changed from one interval to the next, rows
-    that had waited came together, so their event times are spread over them.
+    They follow from the lag of the source. If the lag has changed from one interval to the next,
+    rows that had waited arrived together, so event times are spread over them.
     """
-    marks_s = _seconds(one.stimulus_ns - start_ns for one in seen)
-    newest_s = _seconds(one.last_event_ns - origin_ns for one in seen)
+    marks_s = _seconds(sample.stimulus_ns - start_ns for sample in seen)
+    newest_s = _seconds(sample.last_event_ns - origin_ns for sample in seen)
     lag_s = marks_s - newest_s / pace
     event_s = (stimulus_s - _between(stimulus_s, marks_s, lag_s)) * pace
     if len(seen) > 1:
-        rows = np.cumsum([one.rows for one in seen])
+        rows = np.cumsum([sample.rows for sample in seen])
         by_row_s = np.interp(np.arange(len(stimulus_s)) * each, rows, newest_s)
         changed = np.abs(np.diff(lag_s)) > CHANGED * seen[0].interval_ns / NS_PER_SECOND
         stretch = np.searchsorted(marks_s, stimulus_s)
@@ -167,5 +167,5 @@ def _seconds(times_ns: Iterable[int]) -> FloatArray:
 
 
 def _between(at_s: FloatArray, marks_s: FloatArray, values: FloatArray) -> FloatArray:
-    """Return values at these times that are known at some, evenly in between; none: 0."""
+    # Interpolates; 0 without known values.
     return np.asarray(np.interp(at_s, marks_s, values)) if len(marks_s) else np.zeros(len(at_s))

@@ -1,14 +1,14 @@
-"""When a gate lets rows go, from what its inputs send and promise. Source: [ssg] Def. 2.1, 3.1.
+"""Release times of a gate, from its inputs' rows and promises. [ssg] Def. 2.1, 3.1.
 
 ```
 ready        all inputs have promised nothing older
-slack        or the newest event that has come is further ahead than the slack
-hold         or it, or one that comes behind it in the order, has waited so long by the clock
-late         one that comes behind what has left goes on as it comes
+slack        or the newest event so far is further ahead than the slack
+hold         or the row, or one after it in the order, has waited that long by the clock
+late         a row older than rows that have left leaves on arrival
 ```
 
-What [ssg] does row by row is done here for all rows at once, each by its event time alone: ties
-between inputs are taken to be none.
+[ssg] releases row by row; here all rows are computed at once, each by its event time alone: ties
+between inputs are ignored.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ __all__ = ["GateTimes", "gate_times"]
 
 @dataclass(frozen=True, eq=False)
 class GateTimes:
-    """When a gate does what.
+    """Release times of a gate.
 
     Attributes:
-        inputs: what came, as it was given.
-        released_s: for each input shape (k,), when each of its rows leaves; infinite: not within
-            what is known.
-        frontier: what the gate can promise behind it, and when.
-        rule: by which it goes.
+        inputs: its rows and promises, as they were given.
+        released_s: for each input shape (k,), release of each of its rows; infinite: after all
+            known times.
+        frontier: promises that the gate can pass on.
+        rule: its release rule.
     """
 
     inputs: Sequence[Series]
@@ -43,45 +43,46 @@ class GateTimes:
     rule: ReleaseRule
 
     def passed_s(self, event_s: FloatArray) -> FloatArray:
-        """Return when what leaves has come as far as these event times: windows close then."""
+        """Return when the gate's output reaches these event times: windows close then."""
         return _leave_s(self.inputs, self.frontier, self.rule, event_s)
 
     def let_go_stimulus_s(self, released_s: FloatArray) -> FloatArray:
-        """Return the earliest stimulus of what comes to the gate just as it lets rows go.
+        """Return the earliest stimulus of the arrivals that make the gate release rows.
 
         Args:
-            released_s: shape (k,), when; where nothing comes then, the clock does it, and its time
-                counts.
+            released_s: shape (k,), release times; without an arrival then, the clock releases rows,
+                and its time counts.
         """
-        found = np.full(len(released_s), np.inf)
-        for one in self.inputs:
-            for part in (one.rows, one.promises):
-                found = np.minimum(found, _came_then_s(part.at_s, part.stimulus_s, released_s))
-        return np.where(np.isfinite(found), found, released_s)
+        earliest_s = np.full(len(released_s), np.inf)
+        for came in self.inputs:
+            for part in (came.rows, came.promises):
+                then_s = _came_then_s(part.at_s, part.stimulus_s, released_s)
+                earliest_s = np.minimum(earliest_s, then_s)
+        return np.where(np.isfinite(earliest_s), earliest_s, released_s)
 
 
 def gate_times(inputs: Sequence[Series], rule: ReleaseRule) -> GateTimes:
-    """Return when a gate lets the rows of its inputs go.
+    """Return the release times of a gate.
 
     Args:
-        inputs: what comes to it, and when.
+        inputs: its rows and promises.
         rule: ready-only, on arrival, with a slack, in full, with or without a hold.
     """
-    frontier = frontier_of([one.promises for one in inputs])
+    frontier = frontier_of([came.promises for came in inputs])
     released = [
-        np.maximum(one.rows.at_s, _leave_s(inputs, frontier, rule, one.rows.event_s))
-        for one in inputs
+        np.maximum(came.rows.at_s, _leave_s(inputs, frontier, rule, came.rows.event_s))
+        for came in inputs
     ]
     return GateTimes(inputs, released, frontier, rule)
 
 
 def frontier_of(inputs: Sequence[Promises]) -> Promises:
-    """Return the least that all inputs have promised, as it moves on."""
-    times = np.unique(np.concatenate([one.event_s for one in inputs]))
-    reached = np.stack([one.reached_s(times) for one in inputs])
+    """Return the least promise of all inputs, as it moves on."""
+    times = np.unique(np.concatenate([promises.event_s for promises in inputs]))
+    reached = np.stack([promises.reached_s(times) for promises in inputs])
     at_s = reached.max(axis=0)
-    # It has the newest stimulus of all promises that have come by then.
-    stimulus_s = np.max([one.known_stimulus_s(at_s) for one in inputs], axis=0)
+    # Its stimulus is the newest of all promises so far.
+    stimulus_s = np.max([promises.known_stimulus_s(at_s) for promises in inputs], axis=0)
     known = np.isfinite(at_s)
     at_s = at_s[known]
     return Promises(times[known], np.maximum.accumulate(stimulus_s[known]), at_s, at_s)
@@ -90,12 +91,14 @@ def frontier_of(inputs: Sequence[Promises]) -> Promises:
 def _leave_s(
     inputs: Sequence[Series], frontier: Promises, rule: ReleaseRule, event_s: FloatArray
 ) -> FloatArray:
-    """Return when a row of these event times may go, if it has come by then."""
+    """Return the earliest release of rows of these event times, if they have arrived."""
     times_s = frontier.reached_s(event_s)
     if rule.lead_ns is None and rule.hold_ns is None:
         return times_s
     if rule.lead_ns is not None:
-        lead_s = (rule.lead_ns + 0.5) / NS_PER_SECOND  # as far ahead is not further
+        lead_s = (
+            rule.lead_ns + 0.5
+        ) / NS_PER_SECOND  # a newest event exactly at the slack releases no row
         newest_s = _first_beyond_s(inputs, event_s + lead_s)
         if rule.waits_in_full:
             ended = frontier.event_s == np.inf
@@ -109,7 +112,7 @@ def _leave_s(
 
 
 def _came_then_s(at_s: FloatArray, stimulus_s: FloatArray, when_s: FloatArray) -> FloatArray:
-    """Return the stimulus of what comes exactly then, shape (k,); infinite: nothing does."""
+    """Return the stimulus of an arrival exactly then, shape (k,); infinite: no arrival."""
     order = np.lexsort((stimulus_s, at_s))
     places = np.searchsorted(at_s[order], when_s, side="left")
     known_s, known = np.append(at_s[order], np.inf), np.append(stimulus_s[order], np.inf)
@@ -117,18 +120,18 @@ def _came_then_s(at_s: FloatArray, stimulus_s: FloatArray, when_s: FloatArray) -
 
 
 def _first_beyond_s(inputs: Sequence[Series], event_s: FloatArray) -> FloatArray:
-    """Return when the first row has come that is newer than these event times."""
-    came_s = np.concatenate([one.rows.at_s for one in inputs])
+    """Return the arrivals of the first rows newer than these event times."""
+    came_s = np.concatenate([came.rows.at_s for came in inputs])
     order = np.argsort(came_s, kind="stable")
-    newest_s = np.maximum.accumulate(np.concatenate([one.rows.event_s for one in inputs])[order])
+    newest_s = np.maximum.accumulate(np.concatenate([came.rows.event_s for came in inputs])[order])
     places = np.searchsorted(newest_s, event_s, side="right")
     return np.asarray(np.append(came_s[order], np.inf)[places])
 
 
 def _held_until_s(inputs: Sequence[Series], event_s: FloatArray, hold_s: float) -> FloatArray:
-    """Return when a row as new, or newer, has waited for the whole hold: all before it go too."""
-    times_s = np.concatenate([one.rows.event_s for one in inputs])
-    came_s = np.concatenate([one.rows.at_s for one in inputs])
+    """Return when a row of these event times, or newer, has waited enough."""
+    times_s = np.concatenate([came.rows.event_s for came in inputs])
+    came_s = np.concatenate([came.rows.at_s for came in inputs])
     order = np.argsort(times_s, kind="stable")
     earliest_s = np.minimum.accumulate(came_s[order][::-1])[::-1]
     places = np.searchsorted(times_s[order], event_s, side="left")
@@ -136,11 +139,11 @@ def _held_until_s(inputs: Sequence[Series], event_s: FloatArray, hold_s: float) 
 
 
 def delayed(promises: Promises, delay_s: FloatArray | float) -> Promises:
-    """Return the promises as they are handed on so much later, in order."""
+    """Return the promises with a delay, in order."""
     at_s = np.maximum.accumulate(promises.at_s + delay_s)
     return replace(promises, at_s=at_s)
 
 
 def delayed_rows(rows: Rows, delay_s: FloatArray | float) -> Rows:
-    """Return the rows as they are handed on so much later."""
+    """Return the rows with a delay."""
     return replace(rows, at_s=rows.at_s + delay_s)

@@ -1,11 +1,11 @@
-"""What leaves an operator behind a gate: when, and with which stimulus. Source: [mace] Def. 2.
+"""Results of an operator after a gate: times and stimuli. Source: [mace] Def. 2.
 
-| what it makes | when it leaves | its stimulus |
+| result | leaves | stimulus |
 | --- | --- | --- |
-| a row of a row (merge, dedupe) | with it | its own |
-| pairs (join) | with the later of the two | the later of the two |
-| windows (aggregate) | when its gate has come to their end | of what has brought the gate there |
-| rows on its own time (process) | with the row | that of the row or of what let it go, the later |
+| a row of a row (merge, dedupe) | with the row | the row's |
+| pairs (join) | with the later row of the two | the later of the two |
+| windows (aggregate) | when the gate reaches their end | that of the promise that moved the gate |
+| rows on its own time (process) | with the row | the row's or its release's, the later |
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from slackwater.runtime.model import NS_PER_SECOND
 __all__ = ["MOST_WINDOWS", "pairs_of", "time_bound", "windows_of"]
 
 PARTNERS = 33
-"""Partners that are looked at for each row, from the oldest in reach to the newest."""
+"""Partners computed for each row, from the oldest in reach to the newest."""
 MOST_WINDOWS = 20_000
 _MOMENT_S = 1 / NS_PER_SECOND
-"""From the last moment in a window to its end."""
+"""Time from the last moment in a window to its end."""
 
 
 def pairs_of(left: Rows, right: Rows, within_s: float) -> Rows:
-    """Return the pairs of rows no further apart than an interval, each standing for many.
+    """Return the pairs of rows within an interval, each for many pairs.
 
     Args:
-        left: rows, and when each is worked off.
-        right: the same of the other side.
-        within_s: of event time, on both sides.
+        left: rows, and the end of the work on each.
+        right: the same for the other side.
+        within_s: longest distance in event time, on both sides.
     """
     right = right.take(np.argsort(right.event_s, kind="stable"))
     total = np.concatenate([[0.0], np.cumsum(right.count)])
@@ -61,23 +61,23 @@ def pairs_of(left: Rows, right: Rows, within_s: float) -> Rows:
 
 
 def windows_of(gate: GateTimes, *, slide_s: float, from_s: float) -> Rows:
-    """Return the windows that close at a gate: one row for the results of each.
+    """Return the windows that close at a gate, one row for the results of each.
 
     Args:
-        gate: of the aggregate.
-        slide_s: from one window to the next.
+        gate: the gate of the aggregate.
+        slide_s: time from one window to the next.
         from_s: the last moment in one of them: the event time of its results.
     """
     lasts_s = window_lasts_s(gate.inputs[0].rows, slide_s, from_s)
     closes_s = gate.passed_s(_whole_ns(lasts_s + _MOMENT_S))
     known = np.isfinite(closes_s)
     lasts_s, closes_s = lasts_s[known], closes_s[known]
-    stimulus_s = np.max([one.promises.known_stimulus_s(closes_s) for one in gate.inputs], axis=0)
+    stimulus_s = np.max([came.promises.known_stimulus_s(closes_s) for came in gate.inputs], axis=0)
     return Rows(lasts_s, stimulus_s, closes_s, closes_s, np.ones(len(lasts_s)))
 
 
 def window_lasts_s(rows: Rows, slide_s: float, from_s: float) -> FloatArray:
-    """Return the last moments in windows over some rows, of every one or every so many."""
+    """Return the last moments in windows over rows, of at most `MOST_WINDOWS`."""
     if not len(rows.event_s):
         return np.zeros(0)
     first = np.ceil((rows.event_s.min() - from_s) / slide_s)
@@ -87,8 +87,8 @@ def window_lasts_s(rows: Rows, slide_s: float, from_s: float) -> FloatArray:
 
 
 def window_promises(promises: Promises, *, slide_s: float, from_s: float) -> Promises:
-    """Return what windows make of a promise: the last moment in the first that is open."""
-    # In whole nanoseconds: a promise of just the end of a window closes it.
+    """Return the promises after windows: the last moment in the first open window."""
+    # In whole nanoseconds: a promise of exactly the end of a window closes it.
     ahead_ns = np.rint((promises.event_s - from_s) * NS_PER_SECOND)
     turns = np.ceil(ahead_ns / np.rint(slide_s * NS_PER_SECOND))
     lasts_s = _whole_ns(turns * slide_s + from_s)
@@ -99,13 +99,13 @@ def window_promises(promises: Promises, *, slide_s: float, from_s: float) -> Pro
 
 
 def _whole_ns(seconds: FloatArray) -> FloatArray:
-    """Return times such that two of the same nanosecond are equal."""
+    """Return times rounded to nanoseconds, so that equal ones compare equal."""
     return np.asarray(np.rint(seconds * NS_PER_SECOND) / NS_PER_SECOND)
 
 
 def time_bound(gate: GateTimes, worked: Sequence[Rows]) -> Rows:
-    """Return rows that have the stimulus of what let them go, where that is later."""
+    """Return rows with the stimulus of their release, if that is later."""
     rows = gathered(worked)
     released_s = np.concatenate(list(gate.released_s))
-    let_go_s = np.max([one.promises.known_stimulus_s(released_s) for one in gate.inputs], axis=0)
-    return replace(rows, stimulus_s=np.maximum(rows.stimulus_s, let_go_s))
+    by_promise_s = [came.promises.known_stimulus_s(released_s) for came in gate.inputs]
+    return replace(rows, stimulus_s=np.maximum(rows.stimulus_s, np.max(by_promise_s, axis=0)))

@@ -1,8 +1,8 @@
-"""Rows on their way to a gate: a few that stand for all, and what their stage has promised.
+"""Rows on their way to a gate, a few for all, and promises.
 
 ```
-event time   ─▶ what a gate goes by          stimulus ─▶ what latency counts from
-handed on    ─▶ when the next stage may have it          stands for ─▶ how many rows
+event time   ─▶ order in a gate              stimulus ─▶ start of latency
+handed on    ─▶ arrival at the next stage    count    ─▶ number of rows it stands for
 ```
 
 Times are seconds: event times from the earliest of the flow's, all others from its start.
@@ -34,14 +34,14 @@ __all__ = [
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Rows, each of which stands for some.
+    """Rows, each of which stands for several.
 
     Attributes:
         event_s: shape (k,), event times.
         stimulus_s: shape (k,), stimulus times.
         left_s: shape (k,), when they left the last gate, or their source.
-        at_s: shape (k,), when they are handed on; infinite: not within what is known.
-        count: shape (k,), how many rows each stands for, >= 0.
+        at_s: shape (k,), when they leave the stage; infinite: after all known times.
+        count: shape (k,), number of rows that each stands for, >= 0.
     """
 
     event_s: FloatArray
@@ -51,7 +51,7 @@ class Rows:
     count: FloatArray
 
     def take(self, places: npt.NDArray[Any]) -> Rows:
-        """Return some of them: by their places, or a mask."""
+        """Return some rows, by places or a mask."""
         return Rows(
             self.event_s[places],
             self.stimulus_s[places],
@@ -63,13 +63,13 @@ class Rows:
 
 @dataclass(frozen=True, eq=False)
 class Promises:
-    """What a stage has promised when: nothing older than this will follow.
+    """Promises of a stage: no older row follows.
 
     Attributes:
-        event_s: shape (m,), ascending; infinite: it has ended.
+        event_s: shape (m,), ascending; infinite: the stage has ended.
         stimulus_s: shape (m,), the stimulus time of each.
         left_s: shape (m,), when each left the last gate, or its source.
-        at_s: shape (m,), ascending, when each is handed on.
+        at_s: shape (m,), ascending, when each leaves the stage.
     """
 
     event_s: FloatArray
@@ -78,7 +78,7 @@ class Promises:
     at_s: FloatArray
 
     def reached_s(self, event_s: FloatArray) -> FloatArray:
-        """Return when nothing older than these times could follow any more; infinite: never.
+        """Return when promises reach these times; infinite: never.
 
         Args:
             event_s: shape (k,).
@@ -94,28 +94,28 @@ class Promises:
 
 @dataclass(frozen=True, eq=False)
 class Series:
-    """What leaves a source or a stage: rows and promises."""
+    """Rows and promises that leave a source or a stage."""
 
     rows: Rows
     promises: Promises
 
 
 def gathered(parts: Sequence[Rows]) -> Rows:
-    """Return the rows of several."""
+    """Return the rows of all parts."""
     return Rows(
-        np.concatenate([one.event_s for one in parts]),
-        np.concatenate([one.stimulus_s for one in parts]),
-        np.concatenate([one.left_s for one in parts]),
-        np.concatenate([one.at_s for one in parts]),
-        np.concatenate([one.count for one in parts]),
+        np.concatenate([rows.event_s for rows in parts]),
+        np.concatenate([rows.stimulus_s for rows in parts]),
+        np.concatenate([rows.left_s for rows in parts]),
+        np.concatenate([rows.at_s for rows in parts]),
+        np.concatenate([rows.count for rows in parts]),
     )
 
 
 def thinned(rows: Rows, width_s: float, most: int) -> Rows:
-    """Return at most so many rows of each subinterval of stimulus time, for as many in all.
+    """Return at most `most` rows of each subinterval of stimulus time, for all rows.
 
-    Kept are those that waited longest and shortest, and of the others every so many; each stands
-    for those nearest to it, too, that waited nearly as long.
+    It keeps the rows with the longest and the shortest wait, and others at even steps between. Each
+    also stands for the rows nearest to it, whose waits are nearly as long.
     """
     if not len(rows.at_s):
         return rows
@@ -137,23 +137,23 @@ def thinned(rows: Rows, width_s: float, most: int) -> Rows:
 
 
 def whole(rows: Rows, rng: np.random.Generator) -> Rows:
-    """Return rows that stand for one at least: of those that stand for less some are drawn.
+    """Return rows that stand for at least one; rows that stand for less are drawn.
 
-    Where a filter leaves one row of many, a slack waits for the next one that is newer, and how far
-    that is off is a matter of chance.
+    If a filter keeps one row of many, a slack waits for the next newer row, whose distance is a
+    matter of chance.
     """
     few = rows.count < 1
     if not few.any():
         return rows
     kept = ~few | (rng.random(len(rows.count)) < rows.count)
-    found = rows.take(kept)
-    count = np.maximum(found.count, 1.0)
+    drawn = rows.take(kept)
+    count = np.maximum(drawn.count, 1.0)
     scale = rows.count.sum() / count.sum() if len(count) else 1.0
-    return replace(found, count=count * scale)
+    return replace(drawn, count=count * scale)
 
 
 def counted(times_s: FloatArray, count: FloatArray, width_s: float, d: int) -> FloatArray:
-    """Return how many there are in each subinterval, shape (d,); those outside are left out."""
+    """Return the rows in each subinterval, shape (d,); rows outside are omitted."""
     known = np.isfinite(times_s)
     cell = np.floor(times_s[known] / width_s + 1e-9).astype(np.int64)
     inside = (cell >= 0) & (cell < d)
@@ -161,27 +161,27 @@ def counted(times_s: FloatArray, count: FloatArray, width_s: float, d: int) -> F
 
 
 def longest_s(rows: Rows, width_s: float, d: int) -> FloatArray:
-    """Return the longest from stimulus until handed on, by subinterval of the stimulus; (d,).
+    """Return the longest time since the stimulus, by subinterval of the stimulus; (d,).
 
-    0 where there is none; rows of which it is not known are left out.
+    It is 0 for a subinterval without rows; rows with unknown times are omitted.
     """
     known = np.isfinite(rows.at_s) & (rows.count > 0)
     cell = np.floor(rows.stimulus_s[known] / width_s + 1e-9).astype(np.int64)
     inside = (cell >= 0) & (cell < d)
-    found = np.zeros(d)
-    np.maximum.at(found, cell[inside], (rows.at_s - rows.stimulus_s)[known][inside])
-    return found
+    longest = np.zeros(d)
+    np.maximum.at(longest, cell[inside], (rows.at_s - rows.stimulus_s)[known][inside])
+    return longest
 
 
 def earliest_s(rows: Rows, width_s: float, d: int) -> FloatArray:
-    """Return the earliest stimulus of what leaves in each subinterval, or later; (d,).
+    """Return the earliest stimulus of rows that leave in each subinterval or later; (d,).
 
-    Where a queue is worked off in its order, what is in front of an older row is as urgent.
+    In a queue that keeps its order, a row before an older one is as urgent as that.
     """
     begins_s = np.arange(d) * width_s
-    found = begins_s.copy()
+    earliest = begins_s.copy()
     known = np.isfinite(rows.left_s) & (rows.count > 0)
     cell = np.floor(rows.left_s[known] / width_s + 1e-9).astype(np.int64)
     inside = (cell >= 0) & (cell < d)
-    np.minimum.at(found, cell[inside], rows.stimulus_s[known][inside])
-    return np.asarray(np.minimum.accumulate(found[::-1])[::-1])
+    np.minimum.at(earliest, cell[inside], rows.stimulus_s[known][inside])
+    return np.asarray(np.minimum.accumulate(earliest[::-1])[::-1])

@@ -1,11 +1,11 @@
-"""A prediction held against the run that it is of, while that goes on.
+"""Live estimate: a prediction compared with its run while that goes on.
 
-| file | what it says |
+| file | contents |
 | --- | --- |
-| `live_estimate.py` | what latency is to be expected of what has arrived; what has shifted |
-| `work_so_far.py` | the work of what has arrived, with what rows cost as they came |
-| `seen_statistics.py` | what rows have cost of late, beside what was predicted with |
-| `shifts.py` | which of that is far off, and has been for a while |
+| `live_estimate.py` | latency by the arrivals so far; shifts of statistics |
+| `work_so_far.py` | work of arrivals, at the cost of rows on their arrival |
+| `seen_statistics.py` | recent costs of rows, beside those of the prediction |
+| `shifts.py` | statistics that have been far from the prediction's for a while |
 | `job_deciders.py` | a job's policies and its estimate, as the control loop asks them |
 """
 

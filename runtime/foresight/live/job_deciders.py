@@ -1,4 +1,4 @@
-"""A job's policies and the estimate of its latency, as the control loop of both hosts asks them."""
+"""Deciders of a job: its policies, and the live estimate of its latency."""
 
 from __future__ import annotations
 
@@ -19,18 +19,20 @@ from slackwater.runtime.tune import GuardedPolicies
 __all__ = ["JobDeciders"]
 
 REFRESH_NS = NS_PER_SECOND
-"""Estimates are made at most this often, whatever the intervals."""
+"""Least time between two estimates, whatever the length of intervals."""
 
 
 class JobDeciders:
-    """All who are shown the samples of a job; what one does wrong is counted, and none goes down.
+    """Deciders that get the samples of a job; their errors end no job.
+
+    The control loop of both hosts calls it.
 
     Args:
-        policies: make those who decide, the one whose word prevails first.
-        graph: of the flow.
-        expected: what was predicted of it; None: nothing, and nothing is estimated.
-        resumed: what the estimate in whose place ours is had reported.
-        before: the samples of which that one knew.
+        policies: make the policies; the first in the list has its way.
+        graph: the graph of the flow.
+        expected: the prediction of the flow; None: there is no estimate.
+        resumed: last report of the estimate that this one replaces; None: it replaces none.
+        before: the samples that the replaced estimate had heard.
     """
 
     def __init__(
@@ -57,11 +59,11 @@ class JobDeciders:
             self.heard(before)
 
     def begin(self) -> list[Wanted]:
-        """Return what each wants to begin with."""
+        """Return what each decider wants at the start."""
         return self._policies.begin()
 
     def decide(self, interval: int, samples: Mapping[str, StageSample]) -> list[Wanted]:
-        """Return what each wants to change now that an interval is over."""
+        """Return what each decider wants to change after an interval."""
         wanted = self._policies.decide(interval, samples)
         if self._rest is not None:
             with self._guarded():
@@ -69,13 +71,13 @@ class JobDeciders:
         return wanted
 
     def heard(self, samples: Iterable[StageSample], *, is_last: bool = False) -> None:
-        """Take samples as they come, late ones too; `is_last`: there are no more."""
+        """Take samples as they arrive, late ones too; `is_last`: no more follow."""
         if self._estimate is None:
             return
         new = list(samples)
-        newest = max((one.second for one in new), default=-1)
+        newest = max((sample.second for sample in new), default=-1)
         with self._guarded():
-            if newest >= self._next:  # so all is here of what was before
+            if newest >= self._next:  # so all samples before it are here
                 self._next = newest + self._every
                 self._estimate.refresh()
             self._estimate.heard(new)
@@ -84,29 +86,29 @@ class JobDeciders:
             self._known = self._estimate.report
 
     def moved(self, graph: FlowGraph) -> None:
-        """Stages go on in other slots."""
+        """Note that stages continue in other slots."""
         with self._guarded():
             if self._estimate is not None:
                 self._estimate.moved(graph)
 
     def noted(self, report: TuningReport) -> TuningReport:
-        """Return a report with what the policies are, say of themselves, and did wrong."""
+        """Return a report with the policies' names, notes and errors."""
         return self._policies.noted(report)
 
     def prediction(self) -> PredictionReport | None:
-        """Return what was predicted and what became of it; None: nothing was predicted."""
+        """Return the prediction beside what was seen; None: there was no prediction."""
         if self._known is None:
             return None
         return replace(self._known, errors=self._errors, last_error=self._last_error)
 
     def take_traces(self) -> list[str]:
-        """Return the tracebacks of what went wrong, once."""
+        """Return the tracebacks of errors since the last call."""
         traces, self._traces = self._traces, []
         return [*self._policies.take_traces(), *traces]
 
     @contextmanager
     def _guarded(self) -> Iterator[None]:
-        """Do what must take nobody down."""
+        """Count an error of the block instead of raising it."""
         try:
             yield
         except Exception as problem:

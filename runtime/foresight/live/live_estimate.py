@@ -1,8 +1,8 @@
-"""Latency to be expected of what has arrived so far, interval by interval; what has shifted.
+"""Live estimate of latency, by interval, from arrivals so far; shifts of statistics.
 
 ```
 samples ─▶ arrivals by stimulus ─┐
-       └─▶ costs of late ────────┴─▶ the estimate of [mace] ─▶ beside the plan's, and the measured
+       └─▶ recent costs ─────────┴─▶ the estimate of [mace] ─▶ beside the plan's, and the measured
 ```
 
 A machine: no clock, no I/O. On Ray it lives in the job's control actor. Source: [mace] §VI-B, VI-C.
@@ -38,15 +38,15 @@ __all__ = ["LiveEstimate"]
 
 
 class LiveEstimate:
-    """The estimate of one job.
+    """Live estimate of one job.
 
     Args:
-        graph: of the flow, as deciders see it.
-        expected: what was predicted.
-        resumed: what an estimate in whose place this one is had reported.
+        graph: the graph of the flow, as deciders see it.
+        expected: the prediction.
+        resumed: last report of the estimate that this one replaces; None: it replaces none.
 
     Attributes:
-        report: what is known since the last `refresh`.
+        report: report as of the last `refresh`.
     """
 
     def __init__(
@@ -72,12 +72,12 @@ class LiveEstimate:
             interval_s=interval_s,
             reach=round(max(windows_s.values(), default=0.0) / interval_s),
         )
-        self._operators = {one.name: one for one in self._planned.operators}  # as they were seen
-        self._known: set[str] = set()  # the stages of which it was seen what rows cost
+        self._operators = {each.name: each for each in self._planned.operators}  # as they were seen
+        self._known: set[str] = set()  # the stages whose cost of a row was seen
         self._spans: dict[int, PredictedSpan] = {}
-        self._past: list[PredictedSpan] = []  # those that have left `_spans`, coarser
-        self._origin: int | None = None  # the interval that the sources began in
-        self._newest = 0  # the last interval of which anything was heard
+        self._past: list[PredictedSpan] = []  # spans that have left `_spans`, coarser
+        self._origin: int | None = None  # the interval in which the sources began
+        self._newest = 0  # the last interval with a sample
         self._shifts = Shifts(self._planned, expected)
         self.report = PredictionReport.of(expected)
         if resumed is not None:
@@ -87,7 +87,7 @@ class LiveEstimate:
             self.report = resumed
 
     def heard(self, samples: Iterable[StageSample]) -> None:
-        """Take samples, of any intervals, in any order; each once."""
+        """Take samples of any intervals in any order, each once."""
         for sample in samples:
             self._newest = max(self._newest, sample.second)
             self._statistics.add(sample)
@@ -95,22 +95,23 @@ class LiveEstimate:
                 self._work.arrived(sample.stage, number // PARTS, rows)
 
     def moved(self, graph: FlowGraph) -> None:
-        """Stages go on in other slots; what waits goes along."""
+        """Note that stages continue in other slots, with the rows that wait."""
         self._slots.update(graph.slots)
         self._layout = self._laid_out(graph)
         self._work.moved(self._layout.graph, self._layout.places)
 
     def refresh(self) -> None:
-        """Make the estimate anew, and the report."""
+        """Renew the estimate and the report."""
         seen = {name: self._statistics.seen(name) for name in self._planned.names}
         load = dict.fromkeys(self._slots.values(), 0.0)
         for stage, by in seen.items():
             load[self._slots[stage]] += by.cores
-        for one in self._planned.operators:
-            if seen[one.name].cost_s:  # else what was seen last stands
-                self._operators[one.name] = as_seen(one, seen[one.name])
-                if one.name not in self._known:
-                    self._known.add(one.name)
+        for operator in self._planned.operators:
+            name = operator.name
+            if seen[name].cost_s:  # else the last statistics stay
+                self._operators[name] = as_seen(operator, seen[name])
+                if name not in self._known:
+                    self._known.add(name)
                     self._work.count_again()
         at_s = (self._newest + 1) * self._interval_ns / NS_PER_SECOND
         rates = {source: self._work.rate(source, WINDOW_S) for source in self._expected.rates}
@@ -125,49 +126,50 @@ class LiveEstimate:
         )
 
     def _laid_out(self, graph: FlowGraph) -> Layout:
-        """Take note of where stages are, and return it as predictions have it, with the links."""
+        """Return the layout of the stages, with links, and note the feeders of links."""
         places = {slot: SlotPlace(slot, node, 1) for slot, node in graph.nodes.items()}
         network = self._expected.network or Network()
-        found = laid_out(self._planned, graph.slots, places, network)
-        behind = {stage for _, stage in found.feeders}
+        layout = laid_out(self._planned, graph.slots, places, network)
+        after_links = {stage for _, stage in layout.feeders}
         shares = self._expected.shares
-        self._statistics.moved({one: share for one, share in shares.items() if one in behind})
-        return found
+        self._statistics.moved({name: shares[name] for name in shares if name in after_links})
+        return layout
 
     def _as_seen(self, laid: QueryOperator) -> QueryOperator:
-        """Return a stage as it was seen of late; what crosses a link is as it was predicted."""
+        # A link stays as it was predicted.
         seen = self._operators.get(laid.name)
         return laid if seen is None else replace(seen, inputs=laid.inputs)
 
     def _estimate(self) -> None:
         layout = self._layout
-        changed = self._work.count([self._as_seen(one) for one in layout.graph.operators])
+        changed = self._work.count([self._as_seen(laid) for laid in layout.graph.operators])
         if changed is None:
             return
         if self._origin is None:
             self._origin = self._work.first
         first, graph, work = self._work.workload()
-        if not self._spans:  # of what was heard before us there is more than what was reported
-            self._past = [one for one in self._past if one.start_ns < first * self._interval_ns]
-        found = estimate_latency(
+        if not self._spans:  # a replaced estimate heard more than it reported
+            begin_ns = first * self._interval_ns
+            self._past = [span for span in self._past if span.start_ns < begin_ns]
+        latency = estimate_latency(
             graph,
             work,
             layout.places,
             layout.capacity,
             hop_s=layout.hop_s,
             least_hop_s=layout.least_hop_s,
-            in_parts=False,  # of which only the bounds would be told
+            in_parts=False,  # only bounds need parts
         )
-        found = with_shared_cores(found, graph, work, layout.places, self._expected.machines)
-        # Who comes first in an interval finds what was behind at the end of the one before.
-        worst_s = np.maximum(found.held_up_s, np.concatenate([[0.0], found.held_up_s[:-1]]))
+        latency = with_shared_cores(latency, graph, work, layout.places, self._expected.machines)
+        # The first row of an interval waits for the backlog at the end of the one before.
+        worst_s = np.maximum(latency.held_up_s, np.concatenate([[0.0], latency.held_up_s[:-1]]))
         for number in range(changed, first + len(worst_s)):
             self._spans[number] = PredictedSpan(
                 start_ns=number * self._interval_ns,
                 width_ns=self._interval_ns,
                 events=self._work.events(number),
                 planned_ns=self._within_ns(number, self._expected.latency_s),
-                # What waits in gates is taken as it was predicted: it takes no core.
+                # Waits in gates stay as they were predicted: they take no core.
                 estimated_ns=round(float(worst_s[number - first]) * 1e9)
                 + (self._within_ns(number, self._expected.gate_s) or 0),
             )
@@ -177,7 +179,7 @@ class LiveEstimate:
             self._past = _fitting(past, MOST_SPANS // 2)
 
     def _within_ns(self, number: int, each_s: Sequence[float]) -> int | None:
-        """Return the most of the predicted subintervals that lie in an interval; None: none do."""
+        """Return the most of the predicted subintervals in an interval; None: there are none."""
         width_ns = self._expected.width_s * NS_PER_SECOND
         begin = (number - (self._origin or 0)) * self._interval_ns / width_ns
         end = begin + self._interval_ns / width_ns
@@ -189,8 +191,8 @@ class LiveEstimate:
 
 
 def _fitting(spans: Sequence[PredictedSpan], most: int) -> list[PredictedSpan]:
-    """Return at most so many spans, all of one width."""
-    width_ns = max((one.width_ns for one in spans), default=NS_PER_SECOND)
+    """Return at most `most` spans, all of one width."""
+    width_ns = max((span.width_ns for span in spans), default=NS_PER_SECOND)
     while len(merged := coarser(spans, width_ns)) > most:
         width_ns *= 2
     return merged

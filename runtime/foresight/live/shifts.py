@@ -1,4 +1,4 @@
-"""Which statistics are far from what was predicted with, and have been for a while."""
+"""Shifts: statistics that have been far from the prediction's for a while."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from slackwater.runtime.plan.expected import ExpectedLatency
 __all__ = ["Shifts"]
 
 FAR = 1.25
-"""A statistic has shifted if it is so many times what was predicted with, or as much less."""
+"""Least ratio of a statistic to the predicted one, either way, for a shift."""
 WEIGHT = 0.1
-"""And it moves the load of its slot by so much of a core."""
+"""Least change of its slot's load by a shift, in cores."""
 LASTS = 3
-"""And so often in a row: one burst is none."""
+"""Least number of looks in a row for a shift: one burst is no shift."""
 
 
 class Shifts:
-    """The shifts of one job.
+    """Shifts of one job.
 
     Args:
-        graph: as it was predicted with.
-        expected: what was predicted.
+        graph: the graph of the prediction.
+        expected: the prediction.
     """
 
     def __init__(self, graph: QueryGraph, expected: ExpectedLatency) -> None:
@@ -35,12 +35,12 @@ class Shifts:
 
     @property
     def found(self) -> list[Shift]:
-        """All that there were."""
+        """Shifts so far, with their latest values."""
         return list(self._found.values())
 
     def resume(self, shifts: Iterable[Shift]) -> None:
-        """Begin with what was found before."""
-        self._found = {(one.of, one.what): one for one in shifts}
+        """Begin with earlier shifts."""
+        self._found = {(shift.of, shift.what): shift for shift in shifts}
 
     def look(
         self,
@@ -49,24 +49,24 @@ class Shifts:
         *,
         at_s: float,
     ) -> None:
-        """Compare what is seen now.
+        """Compare recent statistics with the prediction's.
 
         Args:
-            seen: {stage: what is known of it}.
-            rates: {source: events a second of late; None: not known}.
-            at_s: how long the sources have run.
+            seen: {stage: its statistics}.
+            rates: {source: recent events a second; None: unknown}.
+            at_s: time since the sources began.
         """
         now = {
-            (one.of, one.what): one
-            for one in (*self._of_stages(seen, at_s), *self._of_rates(rates, at_s))
+            (shift.of, shift.what): shift
+            for shift in (*self._of_stages(seen, at_s), *self._of_rates(rates, at_s))
         }
         self._streaks = {which: self._streaks.get(which, 0) + 1 for which in now}
-        for which, one in now.items():
+        for which, shift in now.items():
             if which in self._found:
                 since_s = self._found[which].at_s
-                self._found[which] = replace(one, at_s=since_s)
+                self._found[which] = replace(shift, at_s=since_s)
             elif self._streaks[which] >= LASTS:
-                self._found[which] = one
+                self._found[which] = shift
 
     def _of_stages(self, seen: Mapping[str, Seen], at_s: float) -> Iterator[Shift]:
         for stage, by in seen.items():
@@ -77,8 +77,8 @@ class Shifts:
                 yield Shift(
                     of=stage, what="cost", was=by.was_cost_s, now=by.cost_s, at_s=at_s, last_s=at_s
                 )
-            rows = by.cores / by.cost_s  # that come in a second
-            moved = abs(by.selectivity - by.was_selectivity) * rows * self._behind_s(stage)
+            rows = by.cores / by.cost_s  # that arrive in a second
+            moved = abs(by.selectivity - by.was_selectivity) * rows * self._readers_s(stage)
             if by.results is not None and _is_far(by.results, 1.0) and moved >= WEIGHT:
                 yield Shift(
                     of=stage,
@@ -98,21 +98,21 @@ class Shifts:
                 was = given.most if now > given.mean else given.least
                 yield Shift(of=source, what="rate", was=was, now=now, at_s=at_s, last_s=at_s)
 
-    def _behind_s(self, stage: str) -> float:
-        """Return what a row of a stage costs those that it feeds."""
+    def _readers_s(self, stage: str) -> float:
+        """Return the cost of a stage's output row at the stages that it feeds."""
         return sum(
             cost_s
-            for one in self._graph.operators
-            for name, cost_s in zip(one.inputs, one.cost_s, strict=True)
+            for reader in self._graph.operators
+            for name, cost_s in zip(reader.inputs, reader.cost_s, strict=True)
             if name == stage
         )
 
     def _moves(self, source: str, now: float, given: float) -> float:
-        """Return by how much of a core another rate moves the load of all slots."""
-        rates = {name: one.mean for name, one in self._expected.rates.items()}
+        """Return the change of the load of all slots by another rate, in cores."""
+        means = {name: known.mean for name, known in self._expected.rates.items()}
         loads = []
         for rate in (now, given):
-            arrivals = {arrivals_of(name): [one] for name, one in {**rates, source: rate}.items()}
+            arrivals = {arrivals_of(name): [each] for name, each in {**means, source: rate}.items()}
             loads.append(float(Workload.of(self._graph, arrivals, 1.0).load_s.sum()))
         return abs(loads[0] - loads[1])
 

@@ -1,13 +1,12 @@
-"""The work of what has arrived, interval by interval: what was counted once stays as it was.
+"""Work of arrivals so far, by interval; work that was counted stays unchanged.
 
 ```
 arrived   120  80  95 …      by stimulus
-load      0.9 0.6 0.7 …      with what rows cost as they came
-carried   0.4 s              what the intervals before the first that is kept have left behind,
-                             of each stage
+load      0.9 0.6 0.7 …      at the cost of rows on their arrival
+carried   0.4 s              backlog of each stage at the end of the intervals no longer kept
 ```
 
-Source: [mace] §VI-C; Def. 8 lets all that is older be one number for each node.
+Source: [mace] §VI-C; by Def. 8 one number for each node stands for all older work.
 """
 
 from __future__ import annotations
@@ -28,17 +27,17 @@ from slackwater.runtime.foresight.query_graph import (
 __all__ = ["WorkSoFar"]
 
 KEEPS = 256
-"""Intervals that are kept one by one."""
+"""Number of intervals that are kept separately."""
 
 
 class WorkSoFar:
-    """What arrived at each source, and the work that it makes.
+    """Arrivals at each source, and the work that they make.
 
     Args:
-        graph: as it was predicted with, and what crosses links with a capacity.
-        slots: {stage: its slot}, and {what crosses a link: the link}.
-        interval_s: how long an interval is.
-        reach: how many intervals back a curve looks: as many as its longest window has.
+        graph: the graph of the prediction, with operators for links with a capacity.
+        slots: {stage: its slot}, and {operator of a link: the link}.
+        interval_s: length of an interval.
+        reach: number of intervals that a curve looks back: the length of its longest window.
     """
 
     def __init__(
@@ -49,17 +48,17 @@ class WorkSoFar:
         self._arrived: dict[str, dict[int, int]] = {
             name: {} for name in graph.names if arrivals_of(name) in graph.sources
         }
-        self._load: dict[int, FloatArray] = {}  # {interval: of each stage, seconds}
-        self._out: dict[int, dict[str, float]] = {}  # {interval: what each puts out}
-        self._carried_s: dict[str, float] = {}  # {stage: behind at the end of what was let go}
-        self._oldest: int | None = None  # nothing older is kept
+        self._load: dict[int, FloatArray] = {}  # {interval: seconds of each stage}
+        self._out: dict[int, dict[str, float]] = {}  # {interval: rows out of each stage}
+        self._carried_s: dict[str, float] = {}  # {stage: backlog at the end of dropped intervals}
+        self._oldest: int | None = None  # the first interval that is kept
         self._changed: int | None = None
         self.first: int | None = None
 
     def arrived(self, source: str, number: int, rows: int) -> None:
         """Count rows by their stimulus.
 
-        Rows older than all that is kept come on top of the oldest: their work is still to be done.
+        Rows older than all kept intervals count in the oldest: their work is still to be done.
         """
         counts = self._arrived[source]
         if self._oldest is not None:
@@ -69,20 +68,20 @@ class WorkSoFar:
         self.first = number if self.first is None else min(self.first, number)
 
     def count_again(self) -> None:
-        """Count all that is kept with the next costs: what it was counted with was a guess."""
+        """Count all kept intervals again, with the next costs: the first were a guess."""
         if self._load:
             first = min(self._load)
             self._changed = first if self._changed is None else min(self._changed, first)
 
     def events(self, number: int) -> int:
-        """Return how many rows arrived in an interval."""
+        """Return the rows that arrived in an interval."""
         return sum(counts.get(number, 0) for counts in self._arrived.values())
 
     def rate(self, source: str, seconds: float) -> float | None:
-        """Return events a second of late, by stimulus; None: too little is known.
+        """Return recent events a second, by stimulus; None: too little is known.
 
-        Of a source that is behind, late is where it has got to; of one that has ended, its last
-        events.
+        For a source with a backlog, recent are the rows that it has reached; for an ended source,
+        its last events.
         """
         counts, many = self._arrived[source], max(round(seconds / self._width_s), 1)
         if not counts or (last := max(counts)) - min(counts) < many:
@@ -91,7 +90,7 @@ class WorkSoFar:
         return rows / (many * self._width_s)
 
     def count(self, operators: Sequence[QueryOperator]) -> int | None:
-        """Work out what is new with what rows cost now; return from which interval on."""
+        """Count new arrivals at the present costs; return the first changed interval."""
         changed, self._changed = self._changed, None
         numbers = [number for counts in self._arrived.values() for number in counts]
         if changed is None or not numbers:
@@ -108,11 +107,11 @@ class WorkSoFar:
             at = number - begin
             self._load[number] = work.load_s[:, at]
             self._out[number] = {name: float(out[at]) for name, out in work.arrivals.items()}
-        self._let_go(last - KEEPS)
+        self._drop(last - KEEPS)
         return max(changed, min(self._load))
 
     def workload(self) -> tuple[int, QueryGraph, Workload]:
-        """Return (the first interval, the graph, its work), what is carried over being in it."""
+        """Return (the first interval, the graph, its work with the carried backlog)."""
         first, last = min(self._load), max(self._load)
         count = last - first + 1
         load_s = np.zeros((len(self._graph.operators), count))
@@ -127,25 +126,25 @@ class WorkSoFar:
         return first, _given(self._graph), Workload(self._width_s, out, load_s)
 
     def moved(self, graph: QueryGraph, slots: Mapping[str, str]) -> None:
-        """Stages go on in other slots: what is behind goes with them.
+        """Note that stages continue in other slots, with their backlogs.
 
-        What waited for a link that no more rows go over is taken to be across.
+        Rows that wait for a link that is no longer used count as arrived.
         """
         if self._load:
-            self._let_go(max(self._load) + 1)
+            self._drop(max(self._load) + 1)
         self._graph, self._slots = graph, dict(slots)
         self._carried_s = {name: s for name, s in self._carried_s.items() if name in slots}
 
-    def _let_go(self, before: int) -> None:
+    def _drop(self, before: int) -> None:
         gone = sorted(number for number in self._load if number < before)
         for number in gone:
             each_s = self._load.pop(number)
             del self._out[number]
-            behind_s: dict[str, dict[str, float]] = {}  # {slot: {stage: what it has to do}}
+            work_of: dict[str, dict[str, float]] = {}  # {slot: {stage: its work}}
             for name, work_s in zip(self._graph.names, each_s.tolist(), strict=True):
                 whole_s = work_s + self._carried_s.get(name, 0.0)
-                behind_s.setdefault(self._slots[name], {})[name] = whole_s
-            for stages in behind_s.values():
+                work_of.setdefault(self._slots[name], {})[name] = whole_s
+            for stages in work_of.values():
                 total_s = sum(stages.values())
                 left = max(total_s - self._width_s, 0.0) / total_s if total_s > 0 else 0.0
                 self._carried_s |= {name: whole_s * left for name, whole_s in stages.items()}
@@ -162,7 +161,7 @@ def _series(counts: Mapping[int, int], first: int, last: int) -> FloatArray:
 
 @dataclass(frozen=True)
 class _Given:
-    """A curve that is not asked: what it would say is in the workload already."""
+    """Curve that no caller uses: the workload has its values already."""
 
     def load_s(self, arrivals: FloatArray, width_s: float) -> FloatArray:
         raise NotImplementedError
@@ -175,16 +174,16 @@ class _Given:
 
 
 def _given(graph: QueryGraph) -> QueryGraph:
-    """Return the graph as an estimator takes it that goes by loads, not by what a row costs."""
+    """Return the graph for an estimator that uses loads, not the costs of rows."""
     operators = [
         QueryOperator(
-            name=one.name,
-            inputs=one.inputs,
-            cost_s=one.cost_s,
-            selectivity=one.selectivity,
+            name=operator.name,
+            inputs=operator.inputs,
+            cost_s=operator.cost_s,
+            selectivity=operator.selectivity,
             curve=_Given(),
-            alone_s=one.alone_s,
+            alone_s=operator.alone_s,
         )
-        for one in graph.operators
+        for operator in graph.operators
     ]
     return QueryGraph(graph.sources, tuple(operators))

@@ -1,6 +1,6 @@
 """Observations of a flow, by a sample or by an earlier job: costs, counts, times.
 
-A prediction is made of these, and of rates.
+A prediction is made from these and from rates.
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ class FlowSample:
     Attributes:
         graph: costs and selectivities; the stages of a plan are its operators.
         rows: {source: rows that were read}.
-        took_s: how long the sample took.
-        stages: what was seen of each, in topological order.
-        row_bytes: {(stage, the one that it feeds): bytes sent there for each row put out}.
-        shares: {stage: how many of the rows that its inputs put out reach it}.
-        versions: {stage: a digest of what it did with a row}; empty: of any version.
-        times: {source: when its rows came, of what time they are, and what they promise}.
+        took_s: duration of the sampling.
+        stages: sample of each stage, in topological order.
+        row_bytes: {(stage, its target): bytes sent for each row that leaves the stage}.
+        shares: {stage: share of its inputs' output rows that reach it}.
+        versions: {stage: a digest of what it did with a row}; empty: any version.
+        times: {source: arrivals, event times and promises of its rows}.
         origin_ns: the event time that counts as 0 in `times`.
-        recorded: {source: what arrived there}, where an earlier job has shown all this.
-        origin: which job of how many that was, in words; "" of a sample.
-        stretches: of how many stretches of time its rows are, evenly over what was looked at.
-        covers_s: how much event time these are together; 0: not known.
-        looked_s: over how much event time it was looked how rows come.
-        spread: standard error of what a row of the sources costs, as a share of it, by how parts of
-            the sample differ, how much it covers, and how this machine keeps time; 0: not known.
-        saved: {stage that sheds: the share of its work that is not done where all is dropped}, by
-            two passes over the sample; empty: none sheds, or it is not known.
+        recorded: {source: its arrivals}, if an earlier job has shown all this.
+        origin: that job among others, in words; "" for a sample.
+        stretches: number of stretches of time with its rows, evenly over the time looked at.
+        covers_s: event time of these stretches together; 0: unknown.
+        looked_s: event time over which arrivals were looked at.
+        spread: standard error of the cost of a source's row, as a share of it, by the difference
+            between parts of the sample, its coverage, and this machine's timing; 0: unknown.
+        saved: {stage that sheds: share of its work that is saved if all is dropped}, by two passes
+            over the sample; empty: no stage sheds, or it is unknown.
     """
 
     graph: QueryGraph
@@ -68,7 +68,7 @@ class FlowSample:
         return "history" if self.recorded else "sample"
 
     def to_json(self) -> dict[str, object]:
-        """Return what it is made of, as plain values; times in seconds."""
+        """Return facts of the sample as plain values; times in seconds."""
         return {
             "rows": self.rows,
             "took_s": round(self.took_s, 3),
@@ -86,19 +86,19 @@ class FlowSample:
 
 
 def costs_of(sample: FlowSample) -> CostModel:
-    """Return what work costs in the simulator by what a sample has shown."""
+    """Return the simulator's cost model from a sample."""
     if not sample.stages:  # of a history: rows in full slices
         each = {
-            one.name: one.cost_s[0] / sample.shares.get(one.name, 1.0) * NS_PER_SECOND
-            for one in sample.graph.operators
+            stage.name: stage.cost_s[0] / sample.shares.get(stage.name, 1.0) * NS_PER_SECOND
+            for stage in sample.graph.operators
         }
         return CostModel(per_slice_ns=0, per_row_ns=0, stages=each)
-    costs = {one.name: one.cost(one.more) for one in sample.stages}
+    costs = {stage.name: stage.cost(stage.more) for stage in sample.stages}
     fixed, row, more = (
         {name: getattr(cost, part) * NS_PER_SECOND for name, cost in costs.items()}
         for part in ("fixed_s", "row_s", "more_s")
     )
-    joins = {one.name for one in sample.stages if one.within_s is not None}
+    joins = {stage.name for stage in sample.stages if stage.within_s is not None}
     return CostModel(
         per_row_ns=0,
         slices=fixed,

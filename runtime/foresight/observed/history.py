@@ -1,11 +1,11 @@
-"""Statistics of a flow from what earlier jobs of it have kept (`Tuning(history=…)`).
+"""Statistics of a flow from the samples of its earlier jobs (`Tuning(history=…)`).
 
 ```
-jobs ─▶ the newest job of this version ─▶ costs, selectivities, lags  ─▶ as if a sample had them
-                                       └▶ what arrived, by time       ─▶ rates, unless others are
+jobs ─▶ the newest job of this version ─▶ costs, selectivities, lags  ─▶ in place of a sample
+                                       └▶ arrivals, by time           ─▶ rates, by default
 ```
 
-Nothing is run, and no input is opened.
+No flow runs, and no input is opened.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from slackwater.runtime.sources.spec import SourceSpec
 __all__ = ["KeptJob", "sample_of_jobs"]
 
 LONG_ENOUGH = 1 / 3
-"""Of the longest job's record: a newer one that is shorter does not stand over it."""
+"""Least length of a record, as a share of the longest one, to be chosen before older ones."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,8 +45,8 @@ class KeptJob:
     Attributes:
         file: the name of its file.
         samples: seconds ascending.
-        versions: {stage: a digest of what it did with a row}; empty: it kept none.
-        problem: why the file was not read; None: it was.
+        versions: {stage: a digest of what it did with a row}; empty: the job kept none.
+        problem: why the file was not read; None: it was read.
     """
 
     file: str
@@ -56,16 +56,15 @@ class KeptJob:
 
 
 def sample_of_jobs(plan: Plan, jobs: Iterable[KeptJob], *, folder: str) -> FlowSample:
-    """Return what the newest job of this version of a flow has shown.
+    """Return the sample of the newest job of this version of a flow.
 
     Args:
-        plan: of the flow.
-        jobs: of the flow, the newest first; each is asked for once.
-        folder: where they were kept.
+        plan: plan of the flow.
+        jobs: jobs of the flow, the newest first; read once.
+        folder: the folder of the history.
 
     Raises:
-        SettingError: there is no job of this flow; or none of this version of it; or none that saw
-            rows and results of it.
+        SettingError: the flow has no job, no job of this version, or no job with rows and results.
     """
     now, problems, count = stage_versions(plan.stages), list[str](), 0
     known = []
@@ -81,15 +80,15 @@ def sample_of_jobs(plan: Plan, jobs: Iterable[KeptJob], *, folder: str) -> FlowS
             + _advice(plan, "submit it once")
         )
     longest_s = max((length_s for _, length_s in known), default=0.0)
-    # A job that was stopped at once shows little; where only such are left they have to do.
-    for job, length_s in sorted(known, key=lambda one: one[1] < longest_s * LONG_ENOUGH):
+    # A job that was stopped at once shows little, and is used only without longer ones.
+    for job, length_s in sorted(known, key=lambda each: each[1] < longest_s * LONG_ENOUGH):
         try:
-            found = _sample_of(plan, now, job.samples)
+            sample = _sample_of(plan, now, job.samples)
         except SettingError as problem:
             problems.append(f"file {job.file}: {problem}")
         else:
             which = f"the newest of {_jobs(count)} that fits, {length_s:g} s long"
-            return replace(found, origin=which)
+            return replace(sample, origin=which)
     raise SettingError(
         f"the history in {folder!r} has {_jobs(count)} of flow {plan.flow!r}, and "
         f"none with statistics of it: {problems[0]}. " + _advice(plan, "Submit the flow once more")
@@ -97,7 +96,7 @@ def sample_of_jobs(plan: Plan, jobs: Iterable[KeptJob], *, folder: str) -> FlowS
 
 
 def _advice(plan: Plan, submit: str) -> str:
-    """Return where statistics come from."""
+    """Return advice on how to get statistics."""
     if not plan.tuned:
         return (
             "jobs of it keep no samples, as it has no gate that a deadline tunes: predict it from "
@@ -114,7 +113,7 @@ def _why_not(now: Mapping[str, str], job: KeptJob) -> str | None:
 
     Args:
         now: the versions of the flow's stages.
-        job: of the flow.
+        job: the job.
     """
     if not job.versions:
         return f"file {job.file} is of a release that kept no statistics, or cut off"
@@ -123,7 +122,7 @@ def _why_not(now: Mapping[str, str], job: KeptJob) -> str | None:
             f"statistics in file {job.file} are from another version of the flow: they differ in "
             f"{', '.join(odd)}"
         )
-    if len({one.interval_ns for one in job.samples}) > 1:
+    if len({sample.interval_ns for sample in job.samples}) > 1:
         return f"file {job.file} has intervals of more than one length"
     return None
 
@@ -135,15 +134,15 @@ def _length_s(plan: Plan, samples: Sequence[StageSample]) -> float:
 
 
 def _sample_of(plan: Plan, now: Mapping[str, str], samples: Sequence[StageSample]) -> FlowSample:
-    """Return what a job has shown of this version of a flow.
+    """Return the sample of a flow from a job of this version.
 
     Args:
-        plan: of the flow.
+        plan: plan of the flow.
         now: the versions of its stages.
-        samples: what the job has kept.
+        samples: samples of the job.
 
     Raises:
-        SettingError: it does not show what is needed.
+        SettingError: the samples do not show enough.
     """
     inputs = {
         stage.name: tuple(dict.fromkeys(channel.source for channel in stage.inputs))
@@ -178,7 +177,7 @@ def _sample_of(plan: Plan, now: Mapping[str, str], samples: Sequence[StageSample
 
 
 def _waits_ns(spec: SourceSpec) -> int:
-    """Return how long rows wait for their order; 0 without a record."""
+    """Return the wait of rows for their order; 0 if the source learns it."""
     if isinstance(spec.reorder, SortedWithin):
         return spec.reorder.disorder_ns
     return spec.reorder.slack_ns if isinstance(spec.reorder, KSlack) else 0

@@ -1,7 +1,7 @@
 """Short run of a flow, to learn its stages' costs.
 
-Inputs are opened twice: to look how rows come, and for so many rows of each, evenly over what was
-looked at. No sink is called, and nothing is written. The user's functions run, as they will.
+Inputs are opened twice: to look at arrivals, and to run some rows of each, evenly over the time
+looked at. No sink is called, and no file is written. Users' functions run as in a job.
 """
 
 from __future__ import annotations
@@ -35,11 +35,10 @@ __all__ = ["HERE", "Clocks", "take_sample"]
 
 HERE = "here"
 TIMING = 0.03
-"""How far what this machine takes for the same work is off from one time to another: its standard
-error, as a share."""
+"""Standard error of this machine's time for equal work, as a share."""
 UNCUT_NS = 3_600 * NS_PER_SECOND
 NEVER_NS = 2**62
-"""A bound under which nothing is shed in a sample; and one under which all is, at once."""
+"""Bound under which a sample sheds no event; under `AT_ONCE_NS` it sheds all at once."""
 AT_ONCE_NS = 1
 
 
@@ -48,9 +47,9 @@ class Clocks:
     """Clocks of a sample.
 
     Attributes:
-        work_ns: how long work took, by which slices are timed.
-        now_s: a steady clock, for how long inputs are looked at and how long the sample took.
-        is_machine: whether `work_ns` is that of this machine, whose times of one work differ.
+        work_ns: clock that times slices.
+        now_s: steady clock, for the time of looking at inputs and of the sampling.
+        is_machine: whether `work_ns` is this machine's clock, whose times for equal work differ.
     """
 
     work_ns: Callable[[], int]
@@ -68,21 +67,21 @@ def take_sample(
 ) -> FlowSample:
     """Run some rows of each source through the flow, and measure.
 
-    Where a stage sheds, twice: with nothing dropped, and with all, which is what dropping saves.
+    A flow that sheds runs twice, without drops and with all dropped, to show what drops save.
 
     Args:
-        flow: as it will be submitted.
-        rows: of each source on average, >= 1: in stretches of the same event time, evenly over the
-            first 100 times as many; the first ones of a flow with numbered sources, or one that
-            looks back for longer than so many rows, or where only these give a sink any.
-        clocks: by which work and waits are timed.
-        limits: those it will be submitted with.
-        cost: what work costs, in place of a clock: as in a simulation of that model.
+        flow: the flow, as it will be submitted.
+        rows: mean number of rows of each source, >= 1: in stretches of one event time, evenly over
+            the first 100 times as many. These are the first rows if sources are numbered, if the
+            flow looks back longer than that, or if only they give a sink rows.
+        clocks: the clocks of work and waits.
+        limits: the limits of the job.
+        cost: the cost model in place of a clock, as in a simulation of that model.
 
     Raises:
-        SettingError: rows < 1, a source whose input is live and cannot be read twice, or a sample
-            without rows or results.
-        SlackwaterError: what the flow raised.
+        SettingError: rows < 1, a source is live and cannot be read twice, or the sample has no rows
+            or results.
+        SlackwaterError: an error of the flow.
     """
     if rows < 1:
         raise SettingError(f"a sample of {rows} rows shows nothing; take 1,000 of each source")
@@ -97,22 +96,24 @@ def take_sample(
         return _ran(planned, part, costs, bound_ns, is_timed=is_timed)
 
     run = ran(_stretched(planned, times, rows))
-    if run.part.count > 1 and run.reached < sum(not one.outputs for one in planned.stages):
-        # Partners may be in the first rows alone: a result there says more than none.
+    if run.part.count > 1 and run.reached < sum(not stage.outputs for stage in planned.stages):
+        # Partners may be only in the first rows: a result there shows more than no result.
         whole = ran(_stretched(planned, times, rows, is_whole=True))
-        run = max(run, whole, key=lambda one: one.reached)
+        run = max(run, whole, key=lambda each: each.reached)
     shedding = {stage.name for stage in planned.stages if stage.sheds}
     dropped = ran(run.part, AT_ONCE_NS).stages if shedding else []
     part, stages, report = run.part, run.stages, run.report
-    found = {one.name: one for one in report.stages}
+    reports = {stage.name: stage for stage in report.stages}
     slice_s = planned.limits.slice_ns / NS_PER_SECOND
-    read = {stage.name: found[stage.name].rows_in for stage in planned.stages if not stage.inputs}
-    looked = sum(len(one.stimulus_s) * one.stands_for for one in times.values())
+    read = {stage.name: reports[stage.name].rows_in for stage in planned.stages if not stage.inputs}
+    looked = sum(len(each.stimulus_s) * each.stands_for for each in times.values())
     graph = query_graph_of_sample(
         stages,
         slice_s=slice_s,
         is_all=sum(read.values()) >= looked,
-        times_s={name: part.without_pauses(name, one.seconds()) for name, one in run.seen.items()},
+        times_s={
+            name: part.without_pauses(name, seen.seconds()) for name, seen in run.seen.items()
+        },
     )
     saved = {
         kept.name: _saved(kept, bare, slice_s)
@@ -140,7 +141,7 @@ def take_sample(
 
 @dataclass(frozen=True)
 class _Ran:
-    """A run over some rows of the sources, and what it has shown."""
+    """Run over some rows of the sources, with its observations."""
 
     part: Stretched
     stages: list[SampledStage]
@@ -150,18 +151,18 @@ class _Ran:
 
     @property
     def reached(self) -> int:
-        """Sinks that got rows."""
-        feeding = {name for one in self.stages for name in one.inputs}
-        return sum(one.rows_in > 0 for one in self.stages if one.name not in feeding)
+        """Number of sinks that got rows."""
+        feeding = {name for stage in self.stages for name in stage.inputs}
+        return sum(stage.rows_in > 0 for stage in self.stages if stage.name not in feeding)
 
     def spread(self, slice_s: float, *, is_timed: bool) -> float:
         """Return the standard error of a source row's cost, as a share.
 
         Args:
-            slice_s: how long a full slice takes.
-            is_timed: by this machine, whose times of one work differ, too.
+            slice_s: duration of a full slice.
+            is_timed: whether this machine timed it, whose times for equal work differ, too.
         """
-        seen = {one.name: one.cost() for one in self.stages}
+        seen = {stage.name: stage.cost() for stage in self.stages}
         costs = {name: (cost, cost.in_full_slices(slice_s)) for name, cost in seen.items()}
         return math.hypot(work_spread(self.slices, self.part, costs), TIMING if is_timed else 0.0)
 
@@ -174,17 +175,17 @@ def _ran(
     plan = _sampled_plan(planned, part, seen, bound_ns=bound_ns)
     link = LinkModel(delay_ns=0)
     report = SimulationRun(plan, egress=_leave, cost=costs, link=link, weighs=True).run()
-    by_name = {one.name: one for one in report.stages}
+    by_name = {stage.name: stage for stage in report.stages}
     stages = sampled_stages(plan.stages, by_name, costs.slices)
     if is_timed:
-        stages = [replace(one, least_fixed_s=USUAL_S) for one in stages]
+        stages = [replace(stage, least_fixed_s=USUAL_S) for stage in stages]
     return _Ran(part, stages, report, costs.slices, seen)
 
 
 def _stretched(
     plan: Plan, times: Mapping[str, SourceTimes], rows: int, *, is_whole: bool = False
 ) -> Stretched:
-    """Return the rows of its sources that a sample of a plan takes."""
+    """Return the sources' rows for a sample of a plan."""
     slides_s = [
         each.window_s[1] for each in map(spans_of, plan.stages) if each.window_s is not None
     ]
@@ -195,13 +196,13 @@ def _stretched(
         reach_s=_looks_back_s(plan, slides_s),
         slide_s=max([0.0, *slides_s]),
         is_whole=is_whole
-        or any(one.sequence is not None for one in sources)
+        or any(source.sequence is not None for source in sources)
         or _counts_events(plan),
     )
 
 
 def _looks_back_s(plan: Plan, slides_s: Sequence[float]) -> float:
-    """Return how far results look back over rows of the sources, seconds of event time."""
+    """Return the longest look back of results over sources' rows, seconds of event time."""
     back_ns: dict[str, int] = {}
     for stage in plan.stages:
         own_ns = 0 if isinstance(stage.step, GateStep) else stage.window_ns
@@ -211,8 +212,8 @@ def _looks_back_s(plan: Plan, slides_s: Sequence[float]) -> float:
 
 
 def _counts_events(plan: Plan) -> bool:
-    """Whether a pattern's windows are numbers of events: how long these are is not known."""
-    return any(one.step.traits.counts_events for one in plan.stages)
+    """Whether a pattern's windows are numbers of events, whose length is unknown."""
+    return any(stage.step.traits.counts_events for stage in plan.stages)
 
 
 def _check_can_be_read_twice(plan: Plan) -> None:
@@ -229,9 +230,9 @@ def _saved(kept: SampledStage, bare: SampledStage, slice_s: float) -> float:
     """Return the share of a stage's work that is saved if all is dropped.
 
     Args:
-        kept: as it was with nothing dropped.
-        bare: as it was with all dropped, but for what came before anything was known.
-        slice_s: how long a full slice takes.
+        kept: its sample without drops.
+        bare: its sample with all dropped, except the events before the detector had learnt.
+        slice_s: duration of a full slice.
     """
     whole_s = kept.cost().in_full_slices(slice_s).row_s
     left_s = bare.cost(bare.slice_pairs).in_full_slices(slice_s).row_s
@@ -240,7 +241,7 @@ def _saved(kept: SampledStage, bare: SampledStage, slice_s: float) -> float:
 
 def _row_bytes(report: JobReport) -> dict[tuple[str, str], float]:
     """Return the bytes that each stage sends to each other for a row."""
-    rows_out = {one.name: one.rows_out for one in report.stages}
+    rows_out = {stage.name: stage.rows_out for stage in report.stages}
     sent: dict[tuple[str, str], float] = {}
     for channel in report.channels:
         ends = channel.source, channel.target
@@ -250,14 +251,14 @@ def _row_bytes(report: JobReport) -> dict[tuple[str, str], float]:
 
 
 def _leave(sink: str, batch: object, is_end: bool) -> None:
-    """Results of a sample go nowhere."""
+    """Take results of a sample, and discard them."""
 
 
 def _sampled_plan(
     plan: Plan, part: Stretched, seen: dict[str, SeenTimes], *, bound_ns: int
 ) -> Plan:
-    # Slices as the blocks come, not cut by time: of different lengths they tell a slice's fixed
-    # part from what a row costs.
+    # Slices are blocks, not cut by time: their different lengths separate a slice's fixed part
+    # from the cost of a row.
     limits = replace(plan.limits, slice_ns=UNCUT_NS)
     stages = tuple(_sampled(_bounded(stage, bound_ns), part, seen) for stage in plan.stages)
     return replace(plan, stages=stages, tuning=None, limits=limits)

@@ -1,6 +1,6 @@
-"""Some rows of an input, as a sample reads them: in blocks of different lengths.
+"""Input of a sample: some rows of an input, in blocks of different lengths.
 
-What it hands over is noted with its event times.
+The event times of these rows are noted.
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ from slackwater.runtime.sources.spec import (
 __all__ = ["BLOCKS", "SeenTimes", "SomeRows"]
 
 BLOCKS = (50, 1, 200, 5, 1, 100, 20, 1, 400, 2, 10, 1)
-"""Rows of the blocks that a sample is cut into by turns: what a slice costs, and what a row, is
-seen from slices of different lengths. Those of one row bound the fixed part of a slice."""
+"""Lengths of the blocks of a sample, in turn: slices of different lengths show the cost of a slice
+and of a row. Blocks of one row bound the fixed part of a slice."""
 UNIT_NS = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": NS_PER_SECOND}
 
 
 @dataclass(frozen=True)
 class SomeRows:
-    """Some rows of an input, in blocks of different lengths."""
+    """Input that has some rows of another, in blocks of different lengths."""
 
     input: Input
     rows: Rows
     seen: SeenTimes
-    reads_inline = True  # and no history: its slices, too, are to be as long as those of the run
+    reads_inline = True  # and no history, so that its slices are as long as those of the run
 
     def describe(self) -> str:
-        """Return what it is of."""
+        """Return the number of rows, and the input that they are of."""
         return f"{sum(until - begin for begin, until in self.rows)} rows of {self.input.describe()}"
 
     def schema(self) -> pa.Schema:
@@ -50,7 +50,7 @@ class SomeRows:
         return self.input.schema()
 
     def open(self) -> SourceReader:
-        """Open it from the start."""
+        """Return a reader from the start."""
         return _PartReader(self.input.open(), self.rows, self.seen)
 
 
@@ -58,7 +58,7 @@ class _PartReader:
     def __init__(self, reader: SourceReader, rows: Rows, seen: SeenTimes) -> None:
         self._reader, self._seen = reader, seen
         self._rows = deque(each for each in rows if each[1] > each[0])
-        self._read = 0  # rows of the input that have gone by
+        self._read = 0  # rows of the input so far
         self._lengths = cycle(BLOCKS)
         self._blocks: Iterator[pa.RecordBatch] = iter(())
 
@@ -66,10 +66,10 @@ class _PartReader:
         while (block := next(self._blocks, None)) is None:
             if not self._rows:
                 return END_OF_INPUT
-            found = self._reader.poll()
-            if not isinstance(found, pa.RecordBatch):
-                return found
-            parts = list(self._wanted(found))
+            read = self._reader.poll()
+            if not isinstance(read, pa.RecordBatch):
+                return read
+            parts = list(self._wanted(read))
             for part in parts:
                 self._seen.note(part)
             self._blocks = (block for part in parts for block in self._cut(part))
@@ -98,10 +98,10 @@ class _PartReader:
 
 
 class SeenTimes:
-    """The event times of one source's sample.
+    """Event times of one source's sample.
 
     Args:
-        source: what is known of its time column.
+        source: the source's settings.
     """
 
     def __init__(self, source: SourceSpec) -> None:
@@ -110,12 +110,12 @@ class SeenTimes:
         self._columns: list[pa.Array] = []
 
     def note(self, block: pa.RecordBatch) -> None:
-        """Keep the times of rows that are handed over."""
+        """Keep the event times of a block."""
         self._columns.append(block.column(self._name))
 
     def seconds(self) -> FloatArray:
-        """Return the event times, shape (rows,); of a sample that ran, so they are times."""
-        return np.concatenate([np.zeros(0), *(self._seconds(one) for one in self._columns)])
+        """Return the event times, shape (rows,); the run has checked them."""
+        return np.concatenate([np.zeros(0), *(self._seconds(each) for each in self._columns)])
 
     def _seconds(self, column: pa.Array) -> FloatArray:
         unit_ns = self._unit_ns

@@ -1,6 +1,6 @@
 """Times of a source's first rows: arrivals, event times, promises.
 
-No stage is run: the input is opened, read further than the sample goes, and closed.
+No stage runs: the input is opened, read further than the sample, and closed.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from slackwater.runtime.sources.spec import SourceSpec
 __all__ = ["source_times"]
 
 LOOKS = 100
-"""Of so many rows for one of the sample: reading costs little beside what users' functions do."""
+"""Rows looked at for each row of the sample: reading costs little beside users' functions."""
 LOOK_S = 1.0
-"""But for no longer than that at a source: one that is slow is looked at as far as it got."""
+"""Longest look at a source: of a slow one fewer rows are looked at."""
 TAKES = 4_000
-"""Rows of a source that are kept, at least, where there are as many: of twice as many every other
-goes, and each stands for twice as many."""
+"""Least rows of a source that are kept, if it has them: of twice as many every second is dropped,
+and each stands for twice as many."""
 EARLY = 0.1
-"""Of the time that was looked at: a source that ended so much before the last row of any other is
-taken to end so in the run; others, as long as they, may be a part of what will come."""
+"""Share of the time looked at: a source that ends at least that much before the last row of all
+sources also ends in the run; a longer one may have more rows then."""
 FAR_NS = 2**62
 """A moment by which every row is due."""
 
@@ -39,12 +39,11 @@ def source_times(
 ) -> tuple[dict[str, SourceTimes], int]:
     """Return the times of each source's first rows, and the event time of 0, ns.
 
-    A source that is to be read as fast as can be is looked at as it came: by its arrivals, or, it
-    having none, by its event times.
+    A source without a speed is timed by its arrivals, or by its event times if it has no arrivals.
 
     Args:
-        stages: of the plan; sources can be opened again.
-        rows: how many of each to read at least, if there are as many.
+        stages: stages of the plan; its sources can be opened again.
+        rows: least number of rows to read of each, if it has them.
         now_s: a steady clock.
     """
     read = {
@@ -52,36 +51,36 @@ def source_times(
         for stage in stages
         if isinstance(stage.step, SourceStep)
     }
-    origin_ns = min((int(one[1].min()) for one, *_ in read.values() if one.size), default=0)
-    last_ns = {name: int(one[0].max(initial=0)) for name, (one, *_) in read.items()}
+    origin_ns = min((int(times[1].min()) for times, *_ in read.values() if times.size), default=0)
+    last_ns = {name: int(times[0].max(initial=0)) for name, (times, *_) in read.items()}
     early_ns = (1 - EARLY) * max(last_ns.values(), default=0)
-    found = {}
+    by_source = {}
     for name, (times, pace, each, ended) in read.items():
-        stimulus_ns, event_ns, at_ns, promise_ns, told_ns = times
+        stimulus_ns, event_ns, at_ns, promise_ns, promised_by_ns = times
         promised = (promise_ns - origin_ns) / NS_PER_SECOND
         promised[promise_ns == START_NS] = -np.inf
-        found[name] = SourceTimes(
+        by_source[name] = SourceTimes(
             stimulus_s=stimulus_ns / NS_PER_SECOND,
             event_s=(event_ns - origin_ns) / NS_PER_SECOND,
             at_s=at_ns / NS_PER_SECOND,
             promise_s=promised,
-            promise_stimulus_s=told_ns / NS_PER_SECOND,
+            promise_stimulus_s=promised_by_ns / NS_PER_SECOND,
             pace=pace,
             ends_s=last_ns[name] / NS_PER_SECOND if ended and last_ns[name] < early_ns else None,
             stands_for=each,
         )
-    return found, origin_ns
+    return by_source, origin_ns
 
 
 def _read(
     stage: Stage, rows: int, now_s: Callable[[], float]
 ) -> tuple[Int64Array, float, int, bool]:
-    """Return rows' times, the pace of event time, and how many each stands for.
+    """Return times, the pace of event time, rows for each, and the end.
 
-    Shape (5, rows): stimulus, event time, when handed over, promise, its stimulus; ns. And whether
-    these are all that the source has.
+    The times have shape (5, rows): stimulus, event time, time of leaving, promise, its stimulus;
+    ns. The last value says whether the source has no more rows.
     """
-    assert isinstance(stage.step, SourceStep), "others are fed by stages"
+    assert isinstance(stage.step, SourceStep), "only sources are read"
     spec: SourceSpec = stage.step.source
     pace = 1.0 if spec.speed is None else spec.speed
     holds = spec.sequence is not None
@@ -95,7 +94,7 @@ def _read(
     )
     most, until_s = rows * LOOKS, now_s() + LOOK_S
     each = 1
-    taken: list[Int64Array] = []
+    kept: list[Int64Array] = []
     now_ns = START_NS
     ended = False
     try:
@@ -115,16 +114,16 @@ def _read(
                 if holds:  # rows leave one after the other: one may wait for another
                     came_ns = int(message.batch.stimulus_time_ns.max())
                     now_ns = max(now_ns, due_ns, came_ns)
-                taken.append(_times(message, now_ns, sorts=spec.reorder.sorts))
-                if len(taken) == 2 * TAKES:
-                    taken, each = taken[1::2], 2 * each
+                kept.append(_times(message, now_ns, sorts=spec.reorder.sorts))
+                if len(kept) == 2 * TAKES:
+                    kept, each = kept[1::2], 2 * each
     except SlackwaterError:
         if machine.rows_in < rows:
-            raise  # else the run will say so, as it gets there
+            raise  # else the run raises it when it reaches the row
     finally:
         machine.close()
-    found = np.stack(taken, axis=1) if taken else np.zeros((5, 0), np.int64)
-    return (_before_the_end(found) if spec.reorder.sorts else found), pace, each, ended
+    times = np.stack(kept, axis=1) if kept else np.zeros((5, 0), np.int64)
+    return (_before_the_end(times) if spec.reorder.sorts else times), pace, each, ended
 
 
 def _before_the_end(times: Int64Array) -> Int64Array:
@@ -136,9 +135,10 @@ def _before_the_end(times: Int64Array) -> Int64Array:
 
 def _times(message: Message, now_ns: int, *, sorts: bool) -> Int64Array:
     """Return the times of a message's last row, shape (5,)."""
-    batch, told_ns = message.batch, message.promise_stimulus_ns
-    assert batch is not None, "it has rows"
+    batch, promised_by_ns = message.batch, message.promise_stimulus_ns
+    assert batch is not None, "the message has rows"
     came_ns = batch.stimulus_time_ns.item(-1)
-    # What is put in order goes as the promise lets it, all else as it comes.
-    at_ns = max(came_ns, told_ns, now_ns) if sorts else max(came_ns, now_ns)
-    return np.array([came_ns, batch.event_time_ns.item(-1), at_ns, message.promise_ns, told_ns])
+    # Rows that are put in order leave with the promise, all others on arrival.
+    at_ns = max(came_ns, promised_by_ns, now_ns) if sorts else max(came_ns, now_ns)
+    event_ns = batch.event_time_ns.item(-1)
+    return np.array([came_ns, event_ns, at_ns, message.promise_ns, promised_by_ns])

@@ -1,16 +1,16 @@
-"""Which operator runs on which node, such that Mace_WC is least. Source: [mace] §IX-B.
+"""Placement of operators on nodes with the least Mace_WC. Source: [mace] §IX-B.
 
-| file | what it has |
+| file | contents |
 | --- | --- |
-| `problem.py` | loads, capacities, what is pinned, who feeds whom |
-| `moves.py` | a placement, and what a move would make of it: exactly, or no less than |
+| `problem.py` | loads, capacities, pinned operators, channels |
+| `moves.py` | a placement, and its Mace after a move: exact, or a lower bound |
 | `greedy.py` | a first placement: the largest operator first |
-| `climb.py` | operators leave the bottleneck, one after the other |
+| `climb.py` | hill climbing: operators leave the bottleneck one by one |
 | `search.py` | Mace-HC: several starts, a budget |
-| `hops.py` | of equally good placements the one with fewer hops |
-| `linked.py` | the same where links between nodes count |
+| `hops.py` | among equally good placements, the one with fewer hops |
+| `linked.py` | the same, with links between nodes |
 
-What it is compared with is in `benchmarks/mace`.
+The algorithms that it is compared with are in `benchmarks/mace`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Hill climbing: one operator after the other leaves the bottleneck. Source: [mace] §IX-B."""
+"""Hill climbing: operators leave the bottleneck one by one. Source: [mace] §IX-B."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ __all__ = ["Swaps", "hill_climb"]
 
 Swaps = Literal["never", "last", "first"]
 
-_LESS = 1 - 1e-9  # what is better by less than this is rounding
-_BLOCK = 8  # so many of the most promising are evaluated at once
-_PARTNERS = 400  # so many operators elsewhere are looked at for an exchange at a time
+_LESS = 1 - 1e-9  # a smaller improvement is a rounding error
+_BLOCK = 8  # the most promising moves that are evaluated at once
+_PARTNERS = 400  # operators elsewhere that are tried together for an exchange
 _STEPS_TO_LOOK_AGAIN = 25
 
 
@@ -28,26 +28,26 @@ def hill_climb(
     swaps: Swaps = "first",
     among: int | None = None,
 ) -> int:
-    """Climb to a local optimum, or until it is not to go on; return the steps made.
+    """Climb to a local optimum, or until `go_on` is false; return the steps made.
 
-    Each step takes an operator from the bottleneck to where the worse of the two nodes is least,
-    if that is less than Mace_WC was. Differs from the paper: the bottleneck may exchange an
-    operator with another node, too, for moves alone soon end; and of several nodes that are
-    equally bad one is relieved after the other, though Mace_WC falls with the last of them only.
+    Each step moves an operator from the bottleneck to the node where the worse of the two is least,
+    if that is less than Mace_WC was. It differs from the paper: the bottleneck may also exchange an
+    operator with another node, since moves alone soon end; and several equally bad nodes are
+    relieved one by one, although Mace_WC falls only with the last of them.
 
     Args:
-        placed: is changed in place.
-        go_on: asked after each step.
-        swaps: whether exchanges are tried where no move is left, or before moves: this makes the
-            largest excess fall in fewer steps, each of which takes more time.
-        among: so many of the least busy nodes are targets, and as many operators elsewhere are
-            looked at together; None: all nodes. A few make each step cheap, but less good.
+        placed: the placement, changed in place.
+        go_on: called before each step.
+        swaps: whether exchanges are tried after moves, or before them. Before them the largest
+            excess falls in fewer steps, and each step takes more time.
+        among: number of the least busy nodes that are targets, and of operators elsewhere that are
+            tried together; None: all nodes. Few make each step cheap, but less good.
     """
     ways = {"never": [_move_away], "last": [_move_away, _swap], "first": [_swap, _move_away]}[swaps]
     steps = 0
     while go_on(placed):
         bottleneck = int(placed.worst_s.argmax())
-        if not any(one(placed, bottleneck, among) for one in ways):
+        if not any(way(placed, bottleneck, among) for way in ways):
             break
         steps += 1
         if steps % _STEPS_TO_LOOK_AGAIN == 0:
@@ -56,7 +56,7 @@ def hill_climb(
 
 
 def _move_away(placed: Placed, bottleneck: int, among: int | None) -> bool:
-    """Make the best move of an operator away from a node, if one makes things better."""
+    """Move an operator away from a node, by the best move that helps, if any."""
     bound_s = placed.mace_s * _LESS
     operators = placed.on(bottleneck)
     without = placed.worst_without(operators)
@@ -71,14 +71,14 @@ def _move_away(placed: Placed, bottleneck: int, among: int | None) -> bool:
     def exact(rows: IntArray, columns: IntArray) -> FloatArray:
         return np.maximum(placed.worst_with_pairs(operators[rows], targets[columns]), without[rows])
 
-    found = _best(placed, least, exact, bound_s)
-    if found is not None:
-        placed.move(int(operators[found[0]]), int(targets[found[1]]))
-    return found is not None
+    best = _best(placed, least, exact, bound_s)
+    if best is not None:
+        placed.move(int(operators[best[0]]), int(targets[best[1]]))
+    return best is not None
 
 
 def _swap(placed: Placed, bottleneck: int, among: int | None) -> bool:
-    """Make the best exchange of the first partners with one that helps, least busy nodes first."""
+    """Make the best exchange with partners that help, on the least busy nodes first."""
     bound_s = placed.mace_s * _LESS
     operators = placed.on(bottleneck)
     worst = placed.worst_s[placed.nodes]
@@ -93,12 +93,12 @@ def _swap(placed: Placed, bottleneck: int, among: int | None) -> bool:
         def exact(rows: IntArray, columns: IntArray, partners: IntArray = partners) -> FloatArray:
             return placed.worst_of_swaps(operators[rows], partners[columns])
 
-        found = _best(placed, placed.at_least_of_swaps(operators, partners), exact, bound_s)
-        if found is not None:
-            one, other = int(operators[found[0]]), int(partners[found[1]])
-            target = int(placed.nodes[other])
-            placed.move(other, bottleneck)
-            placed.move(one, target)
+        best = _best(placed, placed.at_least_of_swaps(operators, partners), exact, bound_s)
+        if best is not None:
+            operator, partner = int(operators[best[0]]), int(partners[best[1]])
+            target = int(placed.nodes[partner])
+            placed.move(partner, bottleneck)
+            placed.move(operator, target)
             return True
     return False
 
@@ -109,16 +109,16 @@ def _best(
     exact: Callable[[IntArray, IntArray], FloatArray],
     bound_s: float,
 ) -> tuple[int, int] | None:
-    """Return (row, column) of the least exact value below a bound; or None.
+    """Return (row, column) of the least exact value below a bound, or None.
 
-    Those whose lower bounds promise most are evaluated first, until no bound of the others is
-    below the best value found: so it is the best of all.
+    Pairs with the least lower bounds are evaluated first, until no other bound is below the best
+    value: so it is the best of all.
 
     Args:
-        placed: counts those that their bound has ruled out.
+        placed: counts the pairs that their bound has ruled out.
         least: shape (k, t), lower bounds.
-        exact: values for rows and columns, shape (j,) each.
-        bound_s: what a value must be below.
+        exact: returns the values of rows and columns, shape (j,) each.
+        bound_s: the bound, exclusive.
     """
     flat = least.ravel()
     open_ = np.flatnonzero(flat < bound_s)

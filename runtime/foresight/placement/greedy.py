@@ -1,4 +1,4 @@
-"""A placement built in one go: the operator with the most work first."""
+"""Greedy placement: the operator with the most work first."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ _STRETCHES = 64
 
 
 def greedy(problem: PlacementProblem, rng: np.random.Generator) -> IntArray:
-    """Return a placement, the largest operator first onto the node whose excess it raises least.
+    """Return a placement, the largest operator first onto the node with the least excess.
 
-    Nodes that have little yet are no measure of how they will be when all is placed: so a node
-    counts as fast as the share of all work that is placed by then. Looks at those stretches of
-    time only that are the worst of the nodes of a random placement, the most frequent of them.
+    The load of nodes early on does not show their load at the end: so the capacity of a node is
+    scaled by the share of all work that is placed by then. Only some stretches of time count: the
+    most frequent of the nodes' worst stretches in a random placement.
 
     Args:
-        problem: what is placed.
+        problem: operators and nodes.
         rng: draws that random placement.
     """
     begins, ends = Placed(problem, problem.random(rng)).worst_stretches(_STRETCHES)
 
     def within(done_s: FloatArray) -> FloatArray:
-        """Return what is done in each of the stretches, shape (…, d) to (…, k)."""
+        """Return the work done in each of the stretches, shape (…, d) to (…, k)."""
         before = np.where(begins >= 0, done_s[:, begins], 0.0)  # -1: from the very beginning
         return np.ascontiguousarray(done_s[:, ends] - before)
 
@@ -40,13 +40,13 @@ def greedy(problem: PlacementProblem, rng: np.random.Generator) -> IntArray:
     np.add.at(came.T, nodes[pinned], load[pinned])
     placed = float(work[pinned].sum())
     free = np.flatnonzero(problem.movable)
-    behind = np.empty_like(room)
+    excess = np.empty_like(room)
     for j in free[np.argsort(-work[free], kind="stable")]:
         placed += work[j]
-        np.multiply(room, -placed * share, out=behind)
-        behind += came
-        behind += load[j][:, None]
-        node = int((behind.max(axis=0) / problem.capacity).argmin())
+        np.multiply(room, -placed * share, out=excess)
+        excess += came
+        excess += load[j][:, None]
+        node = int((excess.max(axis=0) / problem.capacity).argmin())
         nodes[j] = node
         came[:, node] += load[j]
     return nodes

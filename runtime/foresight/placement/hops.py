@@ -1,4 +1,4 @@
-"""Of placements with the same Mace_WC: one on which fewer events go from node to node."""
+"""Fewer hops: a placement with equal Mace_WC and fewer events between nodes."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ _ROUNDS = 3
 def fewer_hops(problem: PlacementProblem, nodes: IntArray) -> IntArray:
     """Return a placement with no more hops and no larger Mace_WC.
 
-    An operator goes to a node where more of its neighbours are, if that node is not behind for
-    longer than Mace_WC with it. One without load goes to what feeds it, whatever else is there.
+    An operator moves to a node with more of its neighbours, if that node's backlog with it stays
+    within Mace_WC. An operator without load moves to its feeder's node.
 
     Args:
-        problem: `near` says who feeds whom.
-        nodes: shape (m,); is left as it is.
+        problem: operators and nodes; `near` has the channels.
+        nodes: shape (m,), the placement; it is not changed.
     """
     if not problem.near:
         return nodes
     feeders: list[list[int]] = [[] for _ in range(problem.operators)]
     readers: list[list[int]] = [[] for _ in range(problem.operators)]
-    for one, other in problem.near:
-        feeders[other].append(one)
-        readers[one].append(other)
+    for feeder, reader in problem.near:
+        feeders[reader].append(feeder)
+        readers[feeder].append(reader)
     placed = Placed(problem, nodes)
     limit_s = placed.mace_s
     idle = problem.load_s.max(axis=1) == 0
@@ -50,7 +50,7 @@ def fewer_hops(problem: PlacementProblem, nodes: IntArray) -> IntArray:
 
 
 def _where_most_are(placed: Placed, j: int, around: list[int], limit_s: float) -> int:
-    """Return the node with most of an operator's neighbours that has room for it; else its own."""
+    """Return the node with most of an operator's neighbours and room, or its own."""
     own = int(placed.nodes[j])
     count = np.bincount(placed.nodes[around], minlength=placed.problem.nodes)
     for node in np.argsort(-count, kind="stable"):

@@ -1,6 +1,6 @@
-"""A placement where links count: hill climbing on Mace with links as nodes, and the ways.
+"""Placement with links: hill climbing on Mace, links as nodes, and their ways.
 
-What `climb.py` moves fast knows loads of nodes only. Here a move changes what goes over links, too,
+The fast moves of `climb.py` know only loads of nodes. Here a move also changes the rows on links,
 so each is evaluated whole: O(d · (m + n)), for flows of some ten operators, not for 4,000.
 """
 
@@ -25,11 +25,11 @@ GAIN = 1e-9
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Crossing:
-    """What one operator sends to another.
+    """Bytes that one operator sends to another.
 
     Attributes:
         source: number of the operator that sends.
-        target: of the one that gets it.
+        target: number of the operator that receives.
         sent: shape (d,), bytes of each subinterval.
     """
 
@@ -40,17 +40,17 @@ class Crossing:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class LinkedProblem:
-    """Operators to be assigned to slots such that the largest Mace + P_max is least.
+    """Placement problem with links: the least largest Mace + P_max of slots and links.
 
     Source: [mace] §IX-B with the nodes and delays of §VII-B.
 
     Attributes:
         load_s: shape (m, d), CPU seconds of each operator, m in topological order.
-        capacity: shape (n,), of each slot.
-        hosts: shape (n,), the number of the machine that each slot is on.
-        crossings: what goes from operator to operator.
-        bytes_per_s: {(from host, to host): what its link carries}; without one there is no limit.
-        hop_s: shape (n, n), how long a message travels.
+        capacity: shape (n,), capacity of each slot.
+        hosts: shape (n,), number of each slot's machine.
+        crossings: bytes from operator to operator.
+        bytes_per_s: {(from host, to host): capacity of the link}; absent: no limit.
+        hop_s: shape (n, n), travel time of a message.
         width_s: w.
         pinned: {operator: slot}.
     """
@@ -65,7 +65,7 @@ class LinkedProblem:
     pinned: Mapping[int, int] = field(default_factory=dict)
 
     def cost(self, nodes: IntArray) -> tuple[float, float]:
-        """Return the largest Mace + P_max of a slot or link, s, and what tells equals apart."""
+        """Return the largest Mace + P_max of slots and links, s, and a tie breaker."""
         over_s, longest_s = self._ways(nodes)
         links: dict[tuple[int, int], int] = {}  # {link in use: its row}
         rows = np.full(len(self.crossings), -1, dtype=np.intp)
@@ -82,9 +82,9 @@ class LinkedProblem:
         on_link = rows[None, :] == np.arange(len(links))[:, None]
         load = np.concatenate([on_slot @ self.load_s, on_link @ self._sent])
         excess = cumulative_excess(load, speed, width_s=self.width_s)
-        behind_s = excess.max(axis=1) / speed
-        worst_s = float((behind_s + np.concatenate([longest_s, way_s])).max())
-        return worst_s, float(behind_s.sum()) + 1e-6 * sum(way > 0 for way in over_s)
+        backlog_s = excess.max(axis=1) / speed
+        worst_s = float((backlog_s + np.concatenate([longest_s, way_s])).max())
+        return worst_s, float(backlog_s.sum()) + 1e-6 * sum(way > 0 for way in over_s)
 
     @cached_property
     def _sent(self) -> FloatArray:
@@ -94,7 +94,7 @@ class LinkedProblem:
 
     @cached_property
     def are_alike(self) -> bool:
-        """Whether every host is as far and as thinly linked as every other."""
+        """Whether all hosts have equal links and delays between them."""
         apart = self.hosts[:, None] != self.hosts[None, :]
         hosts = len(set(self.hosts.tolist()))
         whole = len(self.bytes_per_s) in (0, hosts * (hosts - 1))
@@ -102,26 +102,26 @@ class LinkedProblem:
         return whole and same and len(np.unique(self.hop_s[apart])) <= 1
 
     def random(self, rng: np.random.Generator) -> IntArray:
-        """Return a placement at random but for what is pinned, shape (m,)."""
-        found = rng.integers(0, len(self.capacity), len(self.load_s)).astype(np.intp)
-        found[list(self.pinned)] = list(self.pinned.values())
-        return found
+        """Return a random placement with pinned operators in place, shape (m,)."""
+        nodes = rng.integers(0, len(self.capacity), len(self.load_s)).astype(np.intp)
+        nodes[list(self.pinned)] = list(self.pinned.values())
+        return nodes
 
     def _ways(self, nodes: IntArray) -> tuple[list[float], FloatArray]:
         """Return the longest way over each crossing, and through each slot, seconds."""
-        before, behind = np.zeros(len(nodes)), np.zeros(len(nodes))
+        before, after = np.zeros(len(nodes)), np.zeros(len(nodes))
         hops = [float(self.hop_s[nodes[c.source], nodes[c.target]]) for c in self.crossings]
         for c, hop in zip(self.crossings, hops, strict=True):  # by target, as operators are
             before[c.target] = max(before[c.target], before[c.source] + hop)
         for c, hop in zip(reversed(self.crossings), reversed(hops), strict=True):
-            behind[c.source] = max(behind[c.source], behind[c.target] + hop)
+            after[c.source] = max(after[c.source], after[c.target] + hop)
         over = [
-            float(before[c.source] + hop + behind[c.target])
+            float(before[c.source] + hop + after[c.target])
             for c, hop in zip(self.crossings, hops, strict=True)
         ]
         to, on = np.zeros(len(self.capacity)), np.zeros(len(self.capacity))
         np.maximum.at(to, nodes, before)
-        np.maximum.at(on, nodes, behind)
+        np.maximum.at(on, nodes, after)
         return over, np.asarray(to + on)
 
 
@@ -130,18 +130,18 @@ def climb_linked(
 ) -> IntArray:
     """Return the best placement that climbs find, shape (m,), as long as the budget lasts.
 
-    They start from those that are given, then from random ones. A move takes one operator, two of
-    which one feeds the other, or one with all that is behind it to another slot. Each that helps is
-    made, until none of all does. What is pinned stays.
+    Climbs begin at the given starts, then at random ones. A move takes an operator, an operator and
+    its feeder, or an operator and all that follow it, to another slot. Each move that helps is
+    made, until no move helps. Pinned operators stay.
 
     Args:
-        problem: what is to be placed.
+        problem: operators, slots and links.
         starts: placements, at least one.
-        seed: of random starts.
-        moves: how many may be evaluated.
+        seed: seed of random starts.
+        moves: most moves that are evaluated.
 
     Raises:
-        SettingError: no start.
+        SettingError: there is no start.
     """
     if not starts:
         raise SettingError("a climb needs a placement to start from")
@@ -151,19 +151,19 @@ def climb_linked(
     begun, least = list(starts), problem.cost(best)
     while moves > 0 and groups:
         start = begun.pop(0) if begun else problem.random(rng)
-        found, cost, used = _climb(problem, start, groups, moves=moves)
+        nodes, cost, used = _climb(problem, start, groups, moves=moves)
         moves -= used
         if _is_less(cost, least):
-            best, least = found, cost
+            best, least = nodes, cost
     return best
 
 
 def _climb(
     problem: LinkedProblem, start: IntArray, groups: Sequence[list[int]], *, moves: int
 ) -> tuple[IntArray, tuple[float, float], int]:
-    """Return where a climb ends, what that costs, and how many moves it has looked at, >= 1."""
+    """Return the end of a climb, its cost, and its evaluated moves, >= 1."""
     nodes, now, used = start, problem.cost(start), 1
-    since = 0  # groups looked at since one was moved
+    since = 0  # groups tried since the last move
     for group in cycle(groups):
         for slot in _slots(problem, nodes, group):
             if used >= moves:
@@ -191,29 +191,29 @@ def _groups(problem: LinkedProblem) -> list[list[int]]:
     count = len(problem.load_s)
     groups: set[tuple[int, ...]] = {(j,) for j in range(count)}
     groups |= {(c.source, c.target) for c in problem.crossings}
-    groups |= {tuple(sorted(behind)) for behind in _behind(problem, count)}
+    groups |= {tuple(sorted(operators)) for operators in _with_followers(problem, count)}
     pinned = set(problem.pinned)
     return [list(group) for group in sorted(groups) if pinned.isdisjoint(group)]
 
 
 def _slots(problem: LinkedProblem, nodes: IntArray, group: list[int]) -> list[int]:
-    """Return where a group may go: of hosts without work, which are alike, to the first."""
+    """Return the slots for a group; of equal hosts without work, only the first's."""
     used = set(problem.hosts[nodes].tolist())
     fresh: set[int] = set()
-    found = []
+    slots = []
     for slot, host in enumerate(problem.hosts.tolist()):
         if host not in used and problem.are_alike:
             fresh = fresh or {host}
             if host not in fresh:
                 continue
         if (nodes[group] != slot).any():
-            found.append(slot)
-    return found
+            slots.append(slot)
+    return slots
 
 
-def _behind(problem: LinkedProblem, count: int) -> list[set[int]]:
-    """Return for each operator itself and all that is behind it."""
-    found = [{j} for j in range(count)]
+def _with_followers(problem: LinkedProblem, count: int) -> list[set[int]]:
+    """Return each operator with all that follow it."""
+    groups = [{j} for j in range(count)]
     for crossing in reversed(problem.crossings):
-        found[crossing.source] |= found[crossing.target]
-    return found
+        groups[crossing.source] |= groups[crossing.target]
+    return groups

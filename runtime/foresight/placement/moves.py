@@ -1,7 +1,7 @@
-"""What a move would make of Mace_WC: only two nodes change, so only their excess is asked for.
+"""Mace_WC after a move: only two nodes change, so only their excess is computed.
 
-The excess of a node is the largest rise of (work that came − work it can have done) over any
-stretch of time. Both are running sums, so an operator more is one addition of what is kept:
+The excess of a node is the largest rise of (arrived work − work that it can have done) over any
+stretch of time. Both are running sums, so one more operator is one addition of kept sums:
 
 ```
 ahead   of the node, of the operator    1 4 3 5     0 2 2 3
@@ -32,11 +32,11 @@ def worst_mace_s(problem: PlacementProblem, nodes: IntArray) -> float:
 
 
 def largest_rise(base: FloatArray, more: FloatArray) -> FloatArray:
-    """Return the largest rise over time of each series of one kind plus each of the other.
+    """Return the largest rise over time of each sum of a base and another series.
 
     Args:
         base: shape (t, d), running sums that begin at 0 before the first.
-        more: shape (k, d), likewise.
+        more: shape (k, d), running sums of the same kind.
 
     Returns:
         Shape (k, t), >= 0: the maximum over p of s_p − min(0, s_1 … s_p), s = more + base.
@@ -44,7 +44,7 @@ def largest_rise(base: FloatArray, more: FloatArray) -> FloatArray:
     shape = (len(more), len(base))
     if shape[0] * shape[1] < _FEW:
         return _rise(more[:, None] + base[None])
-    # All pairs at one time after the other stay in the cache, where all of time would not.
+    # One time after the other, all pairs stay in the cache; all times together would not.
     least, most, total = np.zeros(shape), np.zeros(shape), np.empty(shape)
     rows, columns = np.ascontiguousarray(base.T), np.ascontiguousarray(more.T)[:, :, None]
     for row, column in zip(rows, columns, strict=True):
@@ -63,14 +63,14 @@ def _rise(ahead_s: FloatArray) -> FloatArray:
 
 
 class Placed:
-    """A placement, and what each node's worst would be after a move.
+    """Placement, and the worst excess of its nodes after a move.
 
     Attributes:
         nodes: shape (m,), the node of each operator.
         worst_s: shape (n,), the largest excess of each node, in seconds of its own time.
         evaluated: moves whose outcome was computed exactly, so far.
         bounded: moves that a lower bound of their outcome has ruled out, so far.
-        knots: the points of time that lower bounds look at, `most_knots` at most.
+        knots: the points of time that lower bounds use, at most `most_knots`.
     """
 
     def __init__(
@@ -87,7 +87,7 @@ class Placed:
                 f"a placement names a node of 0 to {problem.nodes - 1} for each of "
                 f"{problem.operators} operators, or -1 for one that is still to be placed"
             )
-        # (n, d): work that came to each node, less what it can have done.
+        # (n, d): work that reached each node, less the work that it can have done.
         self._ahead_s = -problem.room_s
         for node, done_s in zip(self.nodes, problem.done_s, strict=True):
             if node >= 0:
@@ -103,7 +103,7 @@ class Placed:
 
     @property
     def as_one_s(self) -> float:
-        """What all nodes as one would be behind at worst: no placement can be below it."""
+        """Worst excess of all nodes as one: no placement can be below it."""
         return float(_rise(self._ahead_s.sum(axis=0)) / self.problem.capacity.sum())
 
     def on(self, node: int) -> IntArray:
@@ -111,37 +111,37 @@ class Placed:
         return np.flatnonzero((self.nodes == node) & self.problem.movable)
 
     def worst_with(self, operators: IntArray, targets: IntArray) -> FloatArray:
-        """Return each target's worst if it had each operator as well, shape (k, t), in seconds.
+        """Return each target's worst excess with each operator added, shape (k, t), s.
 
-        An operator that is there already would be counted twice.
+        An operator that is on the target already would count twice.
         """
         self.evaluated += len(operators) * len(targets)
         rise = largest_rise(self._ahead_s[targets], self.problem.done_s[operators])
         return np.asarray(rise / self.problem.capacity[targets])
 
     def worst_with_pairs(self, operators: IntArray, targets: IntArray) -> FloatArray:
-        """Return the worst of targets[i] with operators[i] as well, shape (k,), in seconds."""
+        """Return the worst excess of targets[i] with operators[i] added, shape (k,), s."""
         self.evaluated += len(operators)
         total = self._ahead_s[targets] + self.problem.done_s[operators]
         return _rise(total) / self.problem.capacity[targets]
 
     def at_least_with(self, operators: IntArray, targets: IntArray) -> FloatArray:
-        """Return lower bounds of `worst_with`, shape (k, t): looks at the knots of time only.
+        """Return lower bounds of `worst_with`, by the knots of time, shape (k, t).
 
-        The largest rise between some points of time is no more than that between all of them.
+        The largest rise between some points of time is at most that between all of them.
         """
         base = self._ahead_s[np.ix_(targets, self.knots)]
         more = self.problem.done_s[np.ix_(operators, self.knots)]
         return np.asarray(largest_rise(base, more) / self.problem.capacity[targets])
 
     def worst_without(self, operators: IntArray) -> FloatArray:
-        """Return the worst of each operator's own node if it left, shape (k,), in seconds."""
+        """Return the worst excess of each operator's node without it, shape (k,), s."""
         places = self.nodes[operators]
         left = self._ahead_s[places] - self.problem.done_s[operators]
         return _rise(left) / self.problem.capacity[places]
 
     def worst_of_swaps(self, operators: IntArray, partners: IntArray) -> FloatArray:
-        """Return the worse of both nodes if operators[i] and partners[i] changed places.
+        """Return the worse of both nodes if operators[i] and partners[i] are exchanged.
 
         Args:
             operators: shape (k,).
@@ -155,7 +155,7 @@ class Placed:
         return np.maximum(left, _rise(self._ahead_s[there] + more) / speed[there])
 
     def at_least_of_swaps(self, operators: IntArray, partners: IntArray) -> FloatArray:
-        """Return lower bounds for all operators of one node with all partners, shape (k, t)."""
+        """Return lower bounds for operators of one node with all partners, shape (k, t)."""
         here, there = int(self.nodes[operators[0]]), self.nodes[partners]
         done = self.problem.done_s
         mine, theirs = done[np.ix_(operators, self.knots)], done[np.ix_(partners, self.knots)]
@@ -165,7 +165,7 @@ class Placed:
         return np.asarray(np.maximum(left / speed[here], right / speed[there]))
 
     def move(self, operator: int, target: int) -> None:
-        """Move an operator, or place one; the worst of the nodes concerned is computed anew."""
+        """Move or place an operator, and recompute the worst excess of both nodes."""
         source = int(self.nodes[operator])
         if source == target:
             return
@@ -179,30 +179,30 @@ class Placed:
         self.worst_s[changed] = worst / self.problem.capacity[changed]
 
     def look_again(self) -> None:
-        """Choose the knots anew: those of nodes that have changed since are no longer the same."""
+        """Choose new knots, since moves have changed the worst stretches of nodes."""
         self.knots = self.most_frequent_ends(self._most_knots)
 
     def most_frequent_ends(self, most: int) -> IntArray:
-        """Return where the nodes' worst stretches begin and end, so many at most, in order."""
+        """Return the most frequent ends of the nodes' worst stretches, ascending."""
         begins, ends = self._worst_stretches()
         steps = self._ahead_s.shape[1]
         count = np.bincount(np.concatenate([begins[begins >= 0], ends]), minlength=steps)
-        count[:: max(steps // 16, 1)] += 1  # and some of each part of time
-        found = np.argsort(-count, kind="stable")[:most]
-        return np.sort(found[count[found] > 0])
+        count[:: max(steps // 16, 1)] += 1  # and a few of each part of time
+        ends = np.argsort(-count, kind="stable")[:most]
+        return np.sort(ends[count[ends] > 0])
 
     def worst_stretches(self, most: int) -> tuple[IntArray, IntArray]:
-        """Return the stretches in which nodes fall behind most, and all time; most frequent first.
+        """Return the nodes' worst stretches, and all time; the most frequent first.
 
         Returns:
-            Two of shape (k,), k at most `most`: the subintervals after which they begin, -1 for
-            the beginning of time, and those with whose end they end.
+            Two arrays of shape (k,), k at most `most`: the subinterval before each stretch, -1 for
+            the start of time, and its last subinterval.
         """
         every = np.stack(self._worst_stretches())
-        every = every[:, every[0] < every[1]]  # a node that is never behind has none
+        every = every[:, every[0] < every[1]]  # a node without excess has no worst stretch
         all_time = np.array([[-1], [self._ahead_s.shape[1] - 1]])
-        found, count = np.unique(np.hstack([all_time, every]), axis=1, return_counts=True)
-        begins, ends = found[:, np.argsort(-count, kind="stable")[:most]]
+        stretches, count = np.unique(np.hstack([all_time, every]), axis=1, return_counts=True)
+        begins, ends = stretches[:, np.argsort(-count, kind="stable")[:most]]
         return begins, ends
 
     def _worst_stretches(self) -> tuple[IntArray, IntArray]:

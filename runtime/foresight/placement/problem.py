@@ -1,4 +1,4 @@
-"""What is to be placed: operators' loads, nodes' capacities, and what is placed already."""
+"""Placement problem: operators' loads, nodes' capacities, and pinned operators."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ IntArray = npt.NDArray[np.intp]
 
 @dataclass(frozen=True, eq=False)
 class PlacementProblem:
-    """Operators to be assigned to nodes such that Mace_WC is least. Source: [mace] §IX-B.
+    """Problem of assigning operators to nodes with the least Mace_WC. Source: [mace] §IX-B.
 
     Attributes:
         load_s: shape (m, d), CPU seconds of each operator in each subinterval, >= 0.
         capacity: shape (n,), C_i: CPU seconds of work that a node does in a second, > 0.
         width_s: w, length of a subinterval, > 0.
-        pinned: {operator: node} that somebody has decided on; they stay.
-        near: (from, to) operators of which one feeds the other. Of placements with the same
-            Mace_WC the one with fewer of them on two nodes is better.
+        pinned: {operator: node} of operators that must stay.
+        near: (from, to) operators of which one feeds the other. Among placements with equal
+            Mace_WC, one with fewer of these pairs on two nodes is better.
 
     Raises:
-        SettingError: any of this is out of its range.
+        SettingError: a value is out of its range.
     """
 
     load_s: FloatArray
@@ -52,7 +52,7 @@ class PlacementProblem:
             slow = int(np.argmin(np.where(np.isfinite(speed), speed, -1.0)))
             raise SettingError(
                 f"node {slow} has a capacity of {speed[slow]}; it must be finite and above 0, or "
-                "leave the node out"
+                "omit the node"
             )
         if not 0 < self.width_s < np.inf:
             raise SettingError(
@@ -64,47 +64,47 @@ class PlacementProblem:
                     f"operator {operator} is pinned to node {node}, but there are operators 0 to "
                     f"{len(load) - 1} and nodes 0 to {len(speed) - 1}"
                 )
-        for one, other in self.near:
-            if not (0 <= one < len(load) and 0 <= other < len(load)):
+        for feeder, reader in self.near:
+            if not (0 <= feeder < len(load) and 0 <= reader < len(load)):
                 raise SettingError(
-                    f"near names operators {one} and {other}; there are 0 to {len(load) - 1}"
+                    f"near names operators {feeder} and {reader}; there are 0 to {len(load) - 1}"
                 )
 
     @property
     def operators(self) -> int:
-        """m, how many operators there are."""
+        """Number of operators, m."""
         return int(self.load_s.shape[0])
 
     @property
     def nodes(self) -> int:
-        """n, how many nodes there are."""
+        """Number of nodes, n."""
         return len(self.capacity)
 
     @cached_property
     def done_s(self) -> FloatArray:
-        """Shape (m, d): work of each operator up to the end of each subinterval."""
+        """Work of each operator until the end of each subinterval, shape (m, d)."""
         return np.cumsum(self.load_s, axis=1)
 
     @cached_property
     def room_s(self) -> FloatArray:
-        """Shape (n, d): what each node can have done up to the end of each subinterval."""
+        """Work that each node can do until the end of each subinterval, shape (n, d)."""
         ends = np.arange(1, self.load_s.shape[1] + 1, dtype=np.float64) * self.width_s
         return np.asarray(self.capacity[:, None] * ends)
 
     @cached_property
     def movable(self) -> npt.NDArray[np.bool_]:
-        """Shape (m,): whether an operator is ours to place, and has a load that matters."""
+        """Mask of the operators that have a load and are not pinned, shape (m,)."""
         free = np.asarray(self.load_s.any(axis=1), dtype=np.bool_)
         free[list(self.pinned)] = False
         return free
 
     def random(self, rng: np.random.Generator) -> IntArray:
-        """Return a placement uniformly at random but for what is pinned, shape (m,)."""
-        found = rng.integers(0, self.nodes, self.operators).astype(np.intp)
-        return self.keep_pinned(found)
+        """Return a uniformly random placement with pinned operators in place, shape (m,)."""
+        nodes = rng.integers(0, self.nodes, self.operators).astype(np.intp)
+        return self.keep_pinned(nodes)
 
     def keep_pinned(self, nodes: IntArray) -> IntArray:
-        """Put what is pinned where it belongs, in place; return the same placement."""
+        """Put pinned operators on their nodes, in place; return the same placement."""
         if self.pinned:
             nodes[list(self.pinned)] = list(self.pinned.values())
         return nodes

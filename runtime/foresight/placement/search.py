@@ -19,16 +19,16 @@ __all__ = ["FoundPlacement", "SearchBudget", "mace_hc"]
 
 @dataclass(frozen=True, kw_only=True)
 class SearchBudget:
-    """When a search ends. Without a clock the same seed gives the same placement, everywhere.
+    """Budget of a search. Without a clock, equal seeds give equal placements everywhere.
 
     Attributes:
-        moves: at most so many moves evaluated exactly, in all; a step may go over it.
-        steps: at most so many steps of one climb; the paper's 10,000.
-        starts: at most so many placements to climb from: a greedy one, then random ones.
-        patience: ends after so many starts in a row that made it no better by `gain`.
+        moves: most moves evaluated exactly, in all; the last step may exceed it.
+        steps: most steps of one climb; the paper has 10,000.
+        starts: most placements to climb from: a greedy one, then random ones.
+        patience: number of consecutive starts without a better placement, after which it ends.
         gain: the share of Mace_WC that counts as better.
-        clock: returns seconds; read before each step. None: nobody looks at the time.
-        seconds: by that clock, from the first reading on.
+        clock: returns seconds; read before each step. None: time has no limit.
+        seconds: time limit by that clock, from its first reading on.
     """
 
     moves: int = 200_000
@@ -54,7 +54,7 @@ class SearchBudget:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class FoundPlacement:
-    """What a search found.
+    """Placement that a search found.
 
     Attributes:
         nodes: shape (m,), the node of each operator.
@@ -63,8 +63,8 @@ class FoundPlacement:
         bounded: moves that a lower bound of their outcome has ruled out.
         steps: moves and exchanges made.
         starts: placements that were climbed from.
-        history: (seconds by the budget's clock or 0, evaluated so far, best Mace_WC so far), for
-            each time that it fell.
+        history: (seconds by the budget's clock or 0, evaluated so far, best Mace_WC so far), each
+            time that Mace_WC fell.
     """
 
     nodes: IntArray
@@ -87,11 +87,11 @@ def mace_hc(
     """Return the best placement that hill climbing finds.
 
     Args:
-        problem: what is placed.
-        rng: or the seed of one.
-        budget: when it ends.
-        swaps: when climbs exchange operators; the paper's never do.
-        from_greedy: whether the first start is greedy; the paper's are all random.
+        problem: operators and nodes.
+        rng: a generator, or its seed.
+        budget: when the search ends.
+        swaps: when climbs exchange operators; in the paper never.
+        from_greedy: whether the first start is greedy; in the paper all are random.
     """
     limit = budget or SearchBudget()
     drawn = np.random.default_rng(rng)
@@ -114,7 +114,7 @@ def mace_hc(
 
 
 class _Meter:
-    """What of a budget is spent, and how the best has fallen."""
+    """Meter of a budget, with the history of the best placement."""
 
     def __init__(self, budget: SearchBudget) -> None:
         self.history: list[tuple[float, int, float]] = []
@@ -124,13 +124,13 @@ class _Meter:
         self._began_s = budget.clock() if budget.clock else 0.0
 
     def has_budget(self, evaluated: int = 0) -> bool:
-        """Whether anything is left, with so many moves on top of those of past climbs."""
+        """Whether budget is left, with `evaluated` moves beside those of past climbs."""
         return (
             self.evaluated + evaluated < self._budget.moves and self._now_s() < self._budget.seconds
         )
 
     def begin_climb(self) -> Callable[[Placed], bool]:
-        """Return what a climb asks before each of its steps."""
+        """Return the check that a climb makes before each step."""
         steps = 0
 
         def go_on(placed: Placed) -> bool:

@@ -58,7 +58,7 @@ def check_asked(flow: object, **asked: object) -> None:
         **asked: by the names of `FlowHost.predict`.
 
     Raises:
-        SettingError: one is of another kind; says which, and what it is to be.
+        SettingError: a setting is of another kind; the error names it and the kind.
     """
     check_flow(flow)
     for name, value in asked.items():

@@ -16,8 +16,8 @@ from slackwater.runtime.plan.steps import SourceStep
 __all__ = ["covered_lines", "not_held", "uncounted", "uncounted_text", "widened_s"]
 
 ERRORS = {2: 6.3, 3: 2.9, 4: 2.4}
-"""{stretches: standard errors of what work costs that the stated range leaves room for}: the 95th
-percentile of Student's t, for a spread that so few show is uncertain itself."""
+"""{stretches: half width of the stated range, in standard errors}: the 95th percentile of Student's
+t, since a spread shown by so few is itself uncertain."""
 ERRORS_OF_FIVE = 2.1
 
 
@@ -28,46 +28,46 @@ def widened_s(
     graph: QueryGraph,
     outlook: Outlook,
 ) -> tuple[float, float]:
-    """Return the bounds of the worst latency, by how far off costs may be.
+    """Return the bounds of the worst latency, widened by the error of costs.
 
-    Where parts of the sample differ in what a row costs, costs may be so far off.
+    The error follows from how the cost of a row differs among parts of the sample.
 
     Args:
-        bounds_s: with costs as they are predicted.
-        plan: every stage in a slot.
-        sample: of the same flow.
-        graph: the sample's, at the speed of event time.
-        outlook: what is ahead.
+        bounds_s: bounds with the predicted costs.
+        plan: the plan, every stage in a slot.
+        sample: a sample of the same flow.
+        graph: the sample's graph at the speed of event time.
+        outlook: the outlook of the flow.
     """
     least_s, most_s = bounds_s
     off = work_off(sample)
     for factor in (1 / (1 + off), 1 + off) if off > 0 else ():
-        found = estimate_placed(plan, sample, _times(graph, factor), outlook).latency.bounds_s
-        least_s, most_s = min(least_s, found[0]), max(most_s, found[1])
+        scaled = estimate_placed(plan, sample, _times(graph, factor), outlook).latency.bounds_s
+        least_s, most_s = min(least_s, scaled[0]), max(most_s, scaled[1])
     return least_s, most_s
 
 
 def work_off(sample: FlowSample) -> float:
-    """Return how far off a sample's work may be, as a share."""
+    """Return the largest likely error of a sample's work, as a share."""
     return ERRORS.get(sample.stretches, ERRORS_OF_FIVE) * sample.spread
 
 
 def _times(graph: QueryGraph, factor: float) -> QueryGraph:
-    """Return a graph whose work takes so many times as long."""
+    """Return a graph whose work takes `factor` times as long."""
     operators = [
         replace(
-            one,
-            cost_s=tuple(cost_s * factor for cost_s in one.cost_s),
-            curve=None if one.curve is None else ScaledCurve(one.curve, factor, 1.0),
-            alone_s=one.alone_s * factor,
+            operator,
+            cost_s=tuple(cost_s * factor for cost_s in operator.cost_s),
+            curve=None if operator.curve is None else ScaledCurve(operator.curve, factor, 1.0),
+            alone_s=operator.alone_s * factor,
         )
-        for one in graph.operators
+        for operator in graph.operators
     ]
     return QueryGraph(graph.sources, tuple(operators))
 
 
 def covered_lines(sample: FlowSample) -> list[str]:
-    """Return how much time a sample covers, for people; none: it is not known."""
+    """Return lines with the time that a sample covers; empty: it is unknown."""
     if sample.covers_s <= 0:
         return []
     covered, over = format_s(sample.covers_s), format_s(sample.looked_s)
@@ -82,8 +82,8 @@ def covered_lines(sample: FlowSample) -> list[str]:
 
 
 def not_held(plan: Plan) -> list[str]:
-    """Return what a prediction is not of, in a run of this plan."""
-    found = []
+    """Return texts on parts of a run to which a prediction does not apply."""
+    texts = []
     unpaced = [
         stage.name
         for stage in plan.stages
@@ -92,24 +92,24 @@ def not_held(plan: Plan) -> list[str]:
         and stage.step.source.is_history
     ]
     if unpaced:
-        found.append(
+        texts.append(
             f"{', '.join(unpaced)} without speed=: a run reads that as fast as it goes, so what is "
             "predicted holds for rows that come at these rates, and not for that run"
         )
     if plan.limits.order is not None:
-        found.append(
+        texts.append(
             "order= of the limits is another order of work: what is predicted holds where the "
             "earliest stimulus goes first"
         )
-    return found
+    return texts
 
 
 def uncounted(plan: Plan, sample: FlowSample) -> tuple[str, ...]:
-    """Return the sources that put rows in order for so long as no record tells.
+    """Return the sources whose wait for order is unknown.
 
-    A sample shows how long its rows wait; a history does where the source does not learn it.
+    A sample shows the waits of its rows; a history does if the source does not learn its wait.
     """
-    known = {name for name, one in sample.times.items() if one.is_ordered}
+    known = {name for name, times in sample.times.items() if times.is_ordered}
     if sample.times and not sample.recorded:
         return ()
     return tuple(
@@ -122,7 +122,7 @@ def uncounted(plan: Plan, sample: FlowSample) -> tuple[str, ...]:
 
 
 def uncounted_text(sources: Sequence[str]) -> str:
-    """Return what is not known of these, and how it will be."""
+    """Return a text on sources whose wait for order is unknown."""
     return (
         f"what rows of {', '.join(map(repr, sources))} wait to be put in order is not known from "
         "this, so no deadline counts as kept; predict from a sample (rates=, sample=)"

@@ -13,9 +13,9 @@ from slackwater.runtime.plan.step import GatedStep
 __all__ = ["divided", "why_it_does_not_fit"]
 
 ROOM = 0.9
-"""Of a core: what a replica may have to do, so that bursts are worked off."""
+"""Largest load of a replica, in cores, so that bursts are worked off."""
 TOLD = 3
-"""Stages that are named at most."""
+"""Most stages that a text names."""
 
 
 def why_it_does_not_fit(
@@ -29,10 +29,10 @@ def why_it_does_not_fit(
     """Return why these slots cannot do a flow's work; None if they can.
 
     Args:
-        plan: of the flow.
-        found: what is predicted of it.
+        plan: plan of the flow.
+        found: its latency estimate.
         cores_by: {stage: cores that it needs at these rates}.
-        machines: those that have fewer cores than slots in use.
+        machines: machines with fewer cores than slots in use.
         is_searched: whether a search has looked for a better placement.
     """
     if not found.is_unbounded:
@@ -75,12 +75,12 @@ def _too_few_cores(machine: SharedCores, needed: float) -> str:
 
 
 def divided(plan: Plan, stage: Stage, cores: float) -> str | None:
-    """Return what to write for replicas of a stage; None if it takes none.
+    """Return the setting for replicas of a stage; None if it cannot have any.
 
     Args:
-        plan: it is of.
-        stage: that has so much to do.
-        cores: how much it needs by itself.
+        plan: the plan of the stage.
+        stage: the stage with too much work.
+        cores: cores that it needs alone.
     """
     if stage.part == "gate":
         return None  # all rows pass it, however many replicas follow
@@ -91,13 +91,13 @@ def divided(plan: Plan, stage: Stage, cores: float) -> str | None:
     )
     if not is_one and not is_divisible:
         return None
-    now = sum(one.origin == stage.origin and one.replica is not None for one in plan.stages)
+    now = sum(other.origin == stage.origin and other.replica is not None for other in plan.stages)
     wanted = math.ceil(cores * max(now, 1) / ROOM)
     return f"replicas={max(wanted, now + 1, 2)}"
 
 
 def _alone(plan: Plan, name: str, cores: float) -> str:
-    (stage,) = (one for one in plan.stages if one.name == name)
+    (stage,) = (each for each in plan.stages if each.name == name)
     way = divided(plan, stage, cores)
     out = f"give it {way}, or" if way else "it cannot be divided:"
     return f"stage {name} alone needs {cores:.2f} cores at these rates: {out} lower its rate"

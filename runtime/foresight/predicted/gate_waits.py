@@ -32,10 +32,10 @@ from slackwater.runtime.plan.plan import Plan
 __all__ = ["GatePart", "above", "at_speed", "gate_lines", "gate_part", "relief_by_slack"]
 
 KEPT_BACK, MOST_KEPT_BACK_S = 0.025, 0.15
-"""Of a deadline, what the rules of a tuner keep back."""
+"""Reserve of a deadline that the rules of a tuner keep: a share, and its limit in seconds."""
 _TOO_LATE = ("some of its rows", "too late for them")
 TRIES = 4
-"""Holds that are tried, of gates that a deadline tunes."""
+"""Number of holds that are tried for gates tuned by a deadline."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -43,12 +43,12 @@ class GatePart:
     """Waits in gates, and the latency with them.
 
     Attributes:
-        made: waiting and work together, and each alone.
-        flow: what it was made from, with the holds of gates that are tuned.
-        deadline_s: of the flow; None: it has none.
-        again: what would be made of the flow with other rules.
-        times: {source: its sampled rows, as they will come}.
-        ahead_s: how far is looked ahead, what waits at the end of the time asked for included.
+        made: the estimate with waits and work, and with each alone.
+        flow: the flow of that estimate, with the holds of tuned gates.
+        deadline_s: deadline of the flow; None: none.
+        again: makes an estimate of the flow with other rules.
+        times: {source: its sampled rows, at the rates ahead}.
+        ahead_s: length of the time ahead, with the time after the horizon until waits end.
     """
 
     made: GatedEstimate
@@ -59,14 +59,14 @@ class GatePart:
     ahead_s: float
 
     def never_text(self, wait: GateWait) -> str:
-        """Return what is known of a gate of `never`."""
+        """Return a text on a gate of `never`."""
         waits_s = self._by_sample_s(wait)
         if self.ahead_s < waits_s < float("inf"):
             return (
                 f"{wait.name} holds its rows for some {format_ns(round(waits_s * NS_PER_SECOND))}, "
                 f"longer than is looked ahead: {wait.waits_for} promises that late"
             )
-        # Nothing of the sample says that they stay for so long: some of them do, for another cause.
+        # The sample does not explain the wait: some rows stay that long for another reason.
         which, why = ("its rows", "nothing that lets them go") if np.isinf(waits_s) else _TOO_LATE
         return (
             f"{wait.name} holds {which} for longer than the time ahead: {wait.waits_for} promises "
@@ -76,47 +76,47 @@ class GatePart:
     def _by_sample_s(self, wait: GateWait) -> float:
         """Return the greatest lag of promises after rows, or the slack if less."""
         feeding = above(self.flow.graph, wait.name)
-        there = [
-            one
-            for name, one in self.times.items()
-            if arrivals_of(name) in feeding and len(one.stimulus_s)
+        known = [
+            times
+            for name, times in self.times.items()
+            if arrivals_of(name) in feeding and len(times.stimulus_s)
         ]
-        rows_s = min((float(one.lag_s.min()) for one in there), default=0.0)
-        promised_s = max((_promise_lag_s(one) for one in there), default=float("inf"))
+        rows_s = min((float(times.lag_s.min()) for times in known), default=0.0)
+        promised_s = max((_promise_lag_s(times) for times in known), default=float("inf"))
         slack_ns = self.flow.gated[wait.name].rule.slack_ns
-        pace = min((one.pace for one in there), default=1.0)
+        pace = min((times.pace for times in known), default=1.0)
         slack_s = float("inf") if slack_ns is None else slack_ns / NS_PER_SECOND / pace
         return min(promised_s - rows_s, slack_s)
 
     @property
     def worst_gate_s(self) -> float:
-        """The longest that a result waits in gates, if work took no time."""
+        """Longest wait of a result in gates, if work took no time."""
         return float(self.made.gate_s.max(initial=0.0))
 
     @property
     def worst_work_s(self) -> float:
-        """The longest that a result takes without gates."""
+        """Worst latency without gates."""
         return float(self.made.work_s.max(initial=0.0))
 
     @property
     def ordering_s(self) -> dict[str, float]:
         """{source: longest wait of its rows for their order}, the longest first.
 
-        What that makes of a latency is in `made`.
+        The latency in `made` includes it.
         """
-        each = {name: _ordered_s(one) for name, one in self.times.items()}
-        longest = sorted(each.items(), key=lambda one: -one[1])
+        each = {name: _ordered_s(times) for name, times in self.times.items()}
+        longest = sorted(each.items(), key=lambda item: -item[1])
         return {name: waits_s for name, waits_s in longest if waits_s > 0}
 
     @property
     def never(self) -> tuple[GateWait, ...]:
         """Gates that hold rows, if only some, for longer than the time ahead."""
-        return tuple(one for one in self.made.gates if one.longest_s == float("inf"))
+        return tuple(gate for gate in self.made.gates if gate.longest_s == float("inf"))
 
     @property
     def longest(self) -> GateWait:
-        """The gate in which a row waits longest."""
-        return max(self.made.gates, key=lambda one: one.longest_s)
+        """Gate with the longest wait of a row."""
+        return max(self.made.gates, key=lambda gate: gate.longest_s)
 
     def to_json(self) -> dict[str, object]:
         """Return plain values; times in seconds, None for without bound."""
@@ -126,14 +126,14 @@ class GatePart:
             "ordering_s": self.ordering_s,
             "each": [
                 {
-                    "name": one.name,
-                    "rule": one.rule,
-                    "longest_s": None if np.isinf(one.longest_s) else one.longest_s,
-                    "mean_s": one.mean_s,
-                    "waits_for": one.waits_for,
-                    "late": one.late,
+                    "name": gate.name,
+                    "rule": gate.rule,
+                    "longest_s": None if np.isinf(gate.longest_s) else gate.longest_s,
+                    "mean_s": gate.mean_s,
+                    "waits_for": gate.waits_for,
+                    "late": gate.late,
                 }
-                for one in self.made.gates
+                for gate in self.made.gates
             ],
         }
 
@@ -150,13 +150,13 @@ def gate_part(
     """Return the waits in a plan's gates; None if they hold no rows.
 
     Args:
-        plan: every stage in a slot.
-        sample: of the same flow.
+        plan: the plan, every stage in a slot.
+        sample: a sample of the same flow.
         series: {source: shape (d,), rows that arrive in each subinterval}.
-        layout: where its stages are, and what lies between.
-        width_s: how long a subinterval is.
-        speed: how many times faster than the clock event time goes; None: a stream is as dense as
-            its sample, so where rows come faster, their lag is over sooner.
+        layout: the stages in their slots, and the network between.
+        width_s: length of a subinterval.
+        speed: speed of event time by the clock; None: a stream is as dense as its sample, so at
+            higher rates lags end sooner.
     """
     gated = gated_operators(plan.stages, origin_ns=sample.origin_ns)
     if not _holds_back(gated, sample):
@@ -165,10 +165,10 @@ def gate_part(
     d = len(next(iter(series.values())))
     is_as_it_came = _is_as_it_came(sample, series, width_s)
     times = at_speed(sample, series, width_s, speed, is_as_it_came=is_as_it_came)
-    there = [one for one in times.values() if len(one.stimulus_s)]
-    latest_s = [max(float(one.lag_s.max()), _promise_lag_s(one, none_s=0.0)) for one in there]
-    spread_s = max(latest_s) - min(float(one.lag_s.min()) for one in there)
-    further_s = spread_s + _longest_held_s(gated, plan, pace=min(one.pace for one in there))
+    known = [each for each in times.values() if len(each.stimulus_s)]
+    latest_s = [max(float(each.lag_s.max()), _promise_lag_s(each, none_s=0.0)) for each in known]
+    spread_s = max(latest_s) - min(float(each.lag_s.min()) for each in known)
+    further_s = spread_s + _longest_held_s(gated, plan, pace=min(each.pace for each in known))
     further_s += _longest_gap_s(series, width_s)
     beyond = min(2 * d, int(further_s / width_s) + 50)
     flow = GatedFlow(
@@ -183,7 +183,7 @@ def gate_part(
             )
             for name, counts in series.items()
         },
-        sampled={name: one.series() for name, one in sample.times.items()},
+        sampled={name: each.series() for name, each in sample.times.items()},
     )
 
     def made(flow: GatedFlow) -> GatedEstimate:
@@ -199,22 +199,22 @@ def gate_part(
         )
 
     deadline_s = None if plan.deadline_ns is None else plan.deadline_ns / NS_PER_SECOND
-    found = made(flow)
+    estimate = made(flow)
     if deadline_s is not None and any(gate.is_tuned for gate in gated.values()):
-        # A tuner finds what work leaves of the deadline; here it is looked for.
+        # A tuner finds the hold that fits the deadline beside the work; here a search does.
         kept_s = min(KEPT_BACK * deadline_s, MOST_KEPT_BACK_S)
         depth = _tuned_in_a_row(gated, plan)
         hold_s = (deadline_s - kept_s) / depth
         for _ in range(TRIES):
-            worst_s = found.latency.worst_s
-            if worst_s <= deadline_s and not found.latency.is_held:
+            worst_s = estimate.latency.worst_s
+            if worst_s <= deadline_s and not estimate.latency.is_held:
                 break
             over_s = 0.0 if flow.gated is gated else max(worst_s - deadline_s + kept_s, 0.0)
             hold_s = max(hold_s - over_s / depth, 0.0)
             flow = replace(flow, gated=_held(gated, hold_s))
-            found = made(flow)
+            estimate = made(flow)
     return GatePart(
-        made=found,
+        made=estimate,
         flow=flow,
         deadline_s=deadline_s,
         again=made,
@@ -229,32 +229,32 @@ def _ordered_s(times: SourceTimes) -> float:
 
 
 def above(graph: QueryGraph, name: str) -> set[str]:
-    """Return an operator of a graph, and all that feeds it."""
-    inputs = {one.name: one.inputs for one in graph.operators}
-    found, waiting = set[str](), [name]
+    """Return the names of an operator and of all upstream of it."""
+    inputs = {operator.name: operator.inputs for operator in graph.operators}
+    upstream, waiting = set[str](), [name]
     while waiting:
-        one = waiting.pop()
-        if one not in found:
-            found.add(one)
-            waiting.extend(inputs.get(one, ()))
-    return found
+        feeder = waiting.pop()
+        if feeder not in upstream:
+            upstream.add(feeder)
+            waiting.extend(inputs.get(feeder, ()))
+    return upstream
 
 
 def _promise_lag_s(times: SourceTimes, *, none_s: float = float("inf")) -> float:
     """Return the greatest lag of a source's promises; `none_s` if it has none.
 
-    That is most just before the next one: what is newer than the last has waited for it till then.
+    It is greatest just before the next promise: rows newer than the last one wait until then.
     """
     known = np.isfinite(times.promise_s)
-    told_s, promised_s = times.promise_stimulus_s[known], times.promise_s[known]
-    if not len(told_s):
+    made_s, promised_s = times.promise_stimulus_s[known], times.promise_s[known]
+    if not len(made_s):
         return none_s
     before_s = np.maximum.accumulate(np.append(promised_s[:1], promised_s[:-1]))
-    return float((told_s - before_s / times.pace).max())
+    return float((made_s - before_s / times.pace).max())
 
 
 def _is_as_it_came(sample: FlowSample, series: Mapping[str, FloatArray], width_s: float) -> bool:
-    """Whether what arrives ahead is what arrived in the job that is on record."""
+    """Whether arrivals ahead are those of the job on record."""
     return bool(sample.recorded) and all(
         name in sample.recorded
         and np.array_equal(counts, sample.recorded[name].series(d=len(counts), width_s=width_s))
@@ -270,42 +270,42 @@ def at_speed(
     *,
     is_as_it_came: bool,
 ) -> dict[str, SourceTimes]:
-    """Return the sampled rows as they will come."""
+    """Return the sampled rows at the rates ahead."""
     times = sample.times
     if speed is not None:
-        return {name: one.faster(speed / one.pace) for name, one in times.items()}
+        return {name: each.faster(speed / each.pace) for name, each in times.items()}
     if is_as_it_came:
         return dict(times)
-    # Of a record the pauses count, too, as they do in what is asked.
-    recorded = sum(one.mean for one in sample.recorded.values())
-    seen = recorded or sum(one.rate for one in times.values())
-    asked = sum(float(counts.sum()) / (len(counts) * width_s) for counts in series.values())
-    faster = asked / seen if seen > 0 and asked > 0 else 1.0
-    return {name: one.faster(faster) for name, one in times.items()}
+    # The mean of a record includes pauses, as do the rates ahead.
+    recorded = sum(record.mean for record in sample.recorded.values())
+    seen = recorded or sum(each.rate for each in times.values())
+    ahead = sum(float(counts.sum()) / (len(counts) * width_s) for counts in series.values())
+    faster = ahead / seen if seen > 0 and ahead > 0 else 1.0
+    return {name: each.faster(faster) for name, each in times.items()}
 
 
 def _fed_over(gate: GatedOperator, layout: Layout) -> GatedOperator:
-    """Return a gate that is fed by links with a capacity."""
+    """Return a gate with the links that feed it in place of their feeders."""
     feeds = [(layout.feeders.get((feeder, gate.name), feeder), port) for feeder, port in gate.feeds]
     comes_by = gate.gate and layout.feeders.get((gate.gate, gate.name), gate.gate)
     return replace(gate, feeds=tuple(feeds), comes_by=comes_by)
 
 
 def _holds_back(gated: Mapping[str, GatedOperator], sample: FlowSample) -> bool:
-    """Whether anything waits: a source's rows for their order, or any gate.
+    """Whether rows wait: in a source for their order, or in a gate.
 
-    A gate does for another input, by its rule, or for a promise.
+    In a gate they wait for another input, by its rule, or for a promise.
     """
-    if any(one.is_ordered for one in sample.times.values()):
+    if any(times.is_ordered for times in sample.times.values()):
         return True
     holding = [gate for gate in gated.values() if gate.rule != ON_ARRIVAL]
     if not holding or not sample.times:
         return False
-    # Where a gate lets rows of several inputs go as they come, a later one waits for its promises.
+    # If a gate releases rows of several inputs on arrival, a later gate waits for its promises.
     waits = any(len(set(gate.feeds)) > 1 for gate in gated.values())
     waits = waits or any(gate.rule.slack_ns is not None for gate in holding)
     return waits or any(
-        not np.array_equal(one.event_s, one.promise_s) for one in sample.times.values()
+        not np.array_equal(times.event_s, times.promise_s) for times in sample.times.values()
     )
 
 
@@ -317,7 +317,7 @@ def _held(gated: Mapping[str, GatedOperator], hold_s: float) -> dict[str, GatedO
 
 
 def _longest_held_s(gated: Mapping[str, GatedOperator], plan: Plan, *, pace: float) -> float:
-    """Return how long gates in a row may hold a row by slack."""
+    """Return the longest hold of a row by the slacks of gates in a row."""
     slacks_s = {n: (gate.rule.slack_ns or 0) / NS_PER_SECOND for n, gate in gated.items()}
     return _most_in_a_row(plan, slacks_s) / pace
 
@@ -333,16 +333,16 @@ def _tuned_in_a_row(gated: Mapping[str, GatedOperator], plan: Plan) -> int:
 
 
 def _most_in_a_row(plan: Plan, each: Mapping[str, float]) -> float:
-    """Return the largest sum along any way through the stages; those not named have 0."""
-    found: dict[str, float] = {}
+    """Return the largest sum along any path of stages; absent ones count 0."""
+    sums: dict[str, float] = {}
     for stage in plan.stages:
-        before = max((found[channel.source] for channel in stage.inputs), default=0.0)
-        found[stage.name] = before + each.get(stage.name, 0.0)
-    return max(found.values())
+        before = max((sums[channel.source] for channel in stage.inputs), default=0.0)
+        sums[stage.name] = before + each.get(stage.name, 0.0)
+    return max(sums.values())
 
 
 def gate_lines(part: GatePart) -> list[str]:
-    """Return lines for a person: work, waits, and what is waited for."""
+    """Return lines of text on work, waits, and their reasons."""
     ordering_s = part.ordering_s
     where = [*(["sources"] if ordering_s else []), *(["gates"] if part.flow.gated else [])]
     lines = [
@@ -360,17 +360,17 @@ def gate_lines(part: GatePart) -> list[str]:
 
 
 LEAST_RELIEF = 0.05
-"""Part of the worst latency: what is predicted is not known any better."""
+"""Least relief, as a share of the worst latency: predictions are not more exact than that."""
 
 
 def relief_by_slack(part: GatePart) -> str | None:
     """Return the relief by a smaller slack; None if gates are the smaller part.
 
-    It is predicted with that slack: of the gate in which rows wait longest, and of those that share
-    its step's name.
+    It is predicted with that slack for the gate with the longest wait, and for the other stages of
+    its step.
     """
     if not part.made.gates:
-        return None  # so much work that they were not looked at
+        return None  # the backlog outweighs waits in gates
     longest, worst_s = part.longest, part.made.latency.worst_s
     gate = part.flow.gated[longest.name]
     if gate.is_tuned or (part.worst_gate_s <= part.worst_work_s and not part.never):
@@ -380,18 +380,18 @@ def relief_by_slack(part: GatePart) -> str | None:
         now_s = min(now_s, 2 * (part.deadline_s - part.worst_work_s))
     slack = ReleaseRule.slack(_rounded_ns(now_s / 2))
     gated = {
-        name: replace(one, rule=slack) if one.origin == gate.origin else one
-        for name, one in part.flow.gated.items()
+        name: replace(each, rule=slack) if each.origin == gate.origin else each
+        for name, each in part.flow.gated.items()
     }
-    found = part.again(replace(part.flow, gated=gated))
-    (wait,) = (one for one in found.gates if one.name == longest.name)
-    if found.latency.is_held or not (part.never or relieves(found.latency.worst_s, worst_s)):
-        return None  # it would not do
+    again = part.again(replace(part.flow, gated=gated))
+    (wait,) = (each for each in again.gates if each.name == longest.name)
+    if again.latency.is_held or not (part.never or relieves(again.latency.worst_s, worst_s)):
+        return None  # it would not help
     ms = (slack.slack_ns or 0) // 1_000_000
     text = f"{ms // 1_000}s" if ms % 1_000 == 0 else f"{ms}ms"
     return (
         f'relief      a smaller slack for {gate.origin or gate.name}: slack="{text}" would make '
-        f"the worst {format_s(found.latency.worst_s)}, and {wait.late:.1%} of its rows come late"
+        f"the worst {format_s(again.latency.worst_s)}, and {wait.late:.1%} of its rows come late"
     )
 
 
@@ -401,14 +401,14 @@ def relieves(worst_s: float, now_s: float) -> bool:
 
 
 def _slack_s(gate: GatedOperator, wait: GateWait, part: GatePart) -> float:
-    """Return what is waited for now, seconds of event time."""
+    """Return the present slack, or the wait that it would be; seconds of event time."""
     if gate.rule.slack_ns is not None:
         return gate.rule.slack_ns / NS_PER_SECOND
     return part.worst_work_s + 1.0 if np.isinf(wait.longest_s) else wait.longest_s
 
 
 def _rounded_ns(seconds: float) -> int:
-    """Return it with one digit that counts, as people write a slack."""
+    """Return a time with one significant digit, as users write a slack."""
     if seconds <= 1e-3:
         return 1_000_000
     digit = float(10.0 ** np.floor(np.log10(seconds)))

@@ -1,6 +1,6 @@
 """Outlook of a flow: its arrivals to come, and its latency in a placement.
 
-All that judges a placement uses this: predictions, and what a move is worth.
+Predictions and the worth of a move both use it to judge a placement.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ class Outlook:
 
     Attributes:
         series: {source: shape (d,), events that arrive in each subinterval}.
-        width_s: how long a subinterval is.
-        speed: how many times faster than the clock event time goes; None if not given.
-        network: what lies between nodes, and what rows weigh.
-        places: {slot: where it is}, of all there are.
-        machines: those that may have fewer cores than slots, with what others take there.
+        width_s: length of a subinterval.
+        speed: speed of event time by the clock; None if not given.
+        network: the network between nodes, and bytes of rows.
+        places: {slot: its place}, of all slots.
+        machines: machines that may have fewer cores than slots, with the load of other flows.
     """
 
     series: Mapping[str, FloatArray]
@@ -52,9 +52,9 @@ class PlacedEstimate:
     """Estimate of a placement by an outlook, with a core for each slot.
 
     Attributes:
-        latency: over time, gates and links counted.
-        work: of the stages.
-        gates: what gates hold back, which is in `latency`; None: nothing.
+        latency: the estimate, with gates and links.
+        work: work of the stages.
+        gates: waits in gates, included in `latency`; None: no waits.
     """
 
     latency: LatencyEstimate
@@ -68,17 +68,17 @@ def estimate_placed(
     """Return the latency of a placement.
 
     Args:
-        plan: every stage in a slot.
-        sample: of the same flow.
-        graph: the sample's, at the speed of event time.
-        outlook: what is ahead.
+        plan: the plan, every stage in a slot.
+        sample: a sample of the same flow.
+        graph: the sample's graph at the speed of event time.
+        outlook: the outlook of the flow.
 
     Raises:
-        SettingError: rows cross a link with a capacity, and the sample does not know their weight.
+        SettingError: rows cross a link with a capacity, and the sample lacks their bytes.
     """
     width_s = outlook.width_s
     places = {**outlook.places, **plan.places}
-    slices = Slices.of(plan.limits, gated=[one.name for one in plan.stages if one.is_gated])
+    slices = Slices.of(plan.limits, gated=[stage.name for stage in plan.stages if stage.is_gated])
     layout = laid_out(graph, plan.slots, places, outlook.network, slots=list(places), slices=slices)
     gates = gate_part(
         plan, sample, outlook.series, layout=layout, width_s=width_s, speed=outlook.speed
@@ -87,7 +87,7 @@ def estimate_placed(
         work = _of_stages(gates.made.work, layout, graph)
         return PlacedEstimate(latency=gates.made.latency, work=work, gates=gates)
     linked = Workload.of(layout.graph, outlook.arrivals, width_s)
-    found = estimate_latency(
+    latency = estimate_latency(
         layout.graph,
         linked,
         layout.places,
@@ -96,11 +96,11 @@ def estimate_placed(
         least_hop_s=layout.least_hop_s,
         slices=layout.slices,
     )
-    return PlacedEstimate(latency=found, work=_of_stages(linked, layout, graph), gates=None)
+    return PlacedEstimate(latency=latency, work=_of_stages(linked, layout, graph), gates=None)
 
 
 def _of_stages(work: Workload, layout: Layout, graph: QueryGraph) -> Workload:
-    """Return the work of the stages alone, without what crosses links."""
+    """Return the work of the stages alone, without links."""
     own = set(graph.names)
-    here = [j for j, one in enumerate(layout.graph.operators) if one.name in own]
+    here = [j for j, name in enumerate(layout.graph.names) if name in own]
     return Workload(work.width_s, work.arrivals, work.load_s[here])

@@ -1,4 +1,4 @@
-"""Predictions are made here: of a plan as placed."""
+"""Making of predictions: of a placed plan."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ __all__ = [
 
 MOST_SUBINTERVALS = 100_000
 MOST_NUMBERS = 20_000
-"""Rows of a record that show when they came, evenly of all."""
+"""Most rows of a record whose arrivals are used, evenly spaced."""
 MOST_AHEAD = 10_000
-"""Subintervals that a record is divided into where its user says nothing: some seconds of work."""
+"""Most subintervals of a record by default: some seconds of work."""
 LEAST_WIDTH_S = 0.1
-"""Arrivals are known to no less of the usual interval; a burst in a longer one is none."""
+"""Least length of a subinterval by default: a record of the usual interval is no finer."""
 
 
 def predict(  # noqa: PLR0913 - each by name
@@ -61,31 +61,31 @@ def predict(  # noqa: PLR0913 - each by name
     speed: float | None = None,
     seed: int = 0,
 ) -> Prediction:
-    """Return what the latency of a plan will be. Nothing is run.
+    """Return the predicted latency of a plan, without a run.
 
     Args:
-        plan: every stage in a slot.
-        sample: of the same flow.
-        rates: {source: events a second, a model of them, or a trace}, or one for all together.
-        slots: all there are; None: those of the plan.
-        horizon: how long to look ahead.
-        width: of a subinterval, w of [mace].
-        link: what lies between slots; None: nothing, messages take no time.
-        machines: that may have fewer cores than slots.
-        speed: event time goes so many times faster than the clock: 1 of a stream that becomes
-            denser as rates grow. None: that of the flow's sources, where all are paced alike; else
-            a stream is as dense as its sample, and only comes faster.
-        seed: of what models of rates draw.
+        plan: the plan, every stage in a slot.
+        sample: a sample of the same flow.
+        rates: {source: events a second, a model of them, or a trace}, or one for all sources.
+        slots: all slots; None: those of the plan.
+        horizon: length of the time ahead.
+        width: length of a subinterval, w of [mace].
+        link: the links between slots; None: messages take no time.
+        machines: machines that may have fewer cores than slots.
+        speed: speed of event time by the clock: 1 for a stream that becomes denser as rates grow.
+            None: that of the flow's sources if all have one pace; else a stream is as dense as its
+            sample, and only arrives faster.
+        seed: seed of models of rates.
 
     Raises:
-        SettingError: a source without a rate, or a horizon of no subinterval, or of too many.
+        SettingError: a source has no rate, or the horizon has no subinterval, or too many.
     """
     width_s, d = subintervals(horizon, width)
     odd = sample.differs_from(plan)
     if odd:
         raise SettingError(
             f"the sample is of another version of flow {plan.flow!r}: they differ in "
-            f"{', '.join(odd)}; take the sample anew, with the same limits"
+            f"{', '.join(odd)}; take a new sample, with the same limits"
         )
     speed = speed_of(stage.step for stage in plan.stages) if speed is None else speed
     graph = sample.graph.at_speed(speed)
@@ -125,16 +125,18 @@ def series_ahead(
     seed: int,
     speed: float | None,
 ) -> dict[str, FloatArray]:
-    """Return {source: shape (d,), rows of each subinterval}; a number is spread as rows came.
+    """Return {source: shape (d,), rows of each subinterval}.
+
+    A number is spread over time like the rows of the sample.
 
     Args:
-        sample: of the flow.
-        rates: as of `predict`.
-        d: how many subintervals.
-        width_s: how long each is.
-        seed: of what models of rates draw.
-        speed: how many times faster than the clock event time goes; None: rows come as they did,
-            but faster or slower by as much as the rate is higher or lower.
+        sample: a sample of the flow.
+        rates: as for `predict`.
+        d: number of subintervals.
+        width_s: length of each.
+        seed: seed of models of rates.
+        speed: speed of event time by the clock; None: arrivals are like the sample's, scaled by the
+            rates.
     """
     shares = as_shares(sample.rows)
     asked = rates if isinstance(rates, Mapping) else dict.fromkeys(shares, rates)
@@ -163,18 +165,18 @@ def series_ahead(
 
 def on_machines(made: Prediction, machines: Sequence[SharedCores]) -> Prediction:
     """Return a prediction for machines that may have fewer cores than slots."""
-    found = with_shared_cores(made.alone, made.graph, made.work, made.plan.slots, machines)
+    estimate = with_shared_cores(made.alone, made.graph, made.work, made.plan.slots, machines)
     outlook = replace(made.outlook, machines=tuple(machines))
-    return replace(made, estimate=found, outlook=outlook)
+    return replace(made, estimate=estimate, outlook=outlook)
 
 
 def ahead_of(
     rates: Mapping[str, Rate] | Rate, horizon: Duration | None, width: Duration | None
 ) -> tuple[Duration, Duration]:
-    """Return how long to look ahead, and in subintervals of which length.
+    """Return the horizon, and the length of a subinterval, with their defaults.
 
-    60 s in steps of 100 ms; of recorded rates the whole record, in longer steps where there would
-    be more than `MOST_AHEAD`.
+    These are 60 s in steps of 100 ms; for recorded rates the whole record, in longer steps if there
+    would be more than `MOST_AHEAD`.
     """
     each = rates.values() if isinstance(rates, Mapping) else [rates]
     longest_s = max((one.length_s for one in each if isinstance(one, RecordedRate)), default=None)
@@ -188,10 +190,10 @@ def ahead_of(
 
 
 def subintervals(horizon: Duration, width: Duration) -> tuple[float, int]:
-    """Return how long a subinterval is, seconds, and how many there are.
+    """Return the length of a subinterval, seconds, and the number of them.
 
     Raises:
-        SettingError: none, or too many.
+        SettingError: there are none, or too many.
     """
     width_s = duration_ns(width, what="width", positive=True) / NS_PER_SECOND
     d = round(duration_ns(horizon, what="horizon") / NS_PER_SECOND / width_s)

@@ -37,30 +37,30 @@ __all__ = ["Prediction", "Verdict", "worst_text"]
 Verdict = Literal["kept", "may be missed", "not kept"]
 
 BACKLOG_S = 0.1
-"""Work that waits for longer is a backlog, however long subintervals are."""
+"""Wait above which work is a backlog, however long subintervals are."""
 RATE_S = 10.0
-"""How long rates are averaged over, to say how far they vary."""
+"""Length of the averages that show how rates vary."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Prediction:
-    """Latency as it is predicted for a plan.
+    """Predicted latency of a plan.
 
     Attributes:
-        plan: what was looked at.
-        sample: what costs are known from.
-        graph: the same, at the speed of event time.
-        outlook: what is ahead, wherever stages are.
+        plan: the plan.
+        sample: the sample that shows costs.
+        graph: the sample's graph at the speed of event time.
+        outlook: the outlook of the flow, wherever stages are.
         rates: {source: mean events a second}.
         estimate: latency over time, the nodes, the bottleneck.
         cores_by: {operator: CPU seconds a second that it takes}, all nodes alike.
-        work: what there is to do, by subinterval.
-        gates: what gates hold back, which is in `estimate`; None: they hold back nothing.
-        considered: {how stages were placed: the worst latency of that, seconds}.
+        work: work by subinterval.
+        gates: waits in gates, included in `estimate`; None: no waits.
+        considered: {way of placement: its worst latency, seconds}.
         alone: the estimate with a core for each slot.
-        beside: flows that run on the same cores, of which nothing was predicted.
-        breaks: which deadlines of flows that run already it would break, in words.
-        is_trace: whether rates are events counted, and not what may go on for ever.
+        beside: flows on the same cores without a prediction.
+        breaks: deadlines of running flows that it would break, in words.
+        is_trace: whether rates are counted events, which end; else they may last for ever.
     """
 
     plan: Plan
@@ -80,12 +80,12 @@ class Prediction:
 
     @property
     def worst_s(self) -> float:
-        """The worst latency of any result, as far as it is bounded."""
+        """Worst latency of any result within the horizon."""
         return self.estimate.worst_s
 
     @cached_property
     def bounds_s(self) -> tuple[float, float]:
-        """Between which two figures the worst latency lies, seconds; inf: no upper one is known."""
+        """Bounds of the worst latency, seconds; inf: no upper one is known."""
         of = self.plan, self.sample, self.graph, self.outlook
         least_s, most_s = widened_s(self.estimate.bounds_s, *of)
         return least_s, float("inf") if self.uncounted else most_s
@@ -99,7 +99,7 @@ class Prediction:
     def machines(self) -> tuple[SharedCores, ...]:
         """Machines with fewer cores than slots in use; each is among the nodes, too."""
         names = {node.name for node in self.estimate.nodes}
-        return tuple(one for one in self.outlook.machines if one.name in names)
+        return tuple(machine for machine in self.outlook.machines if machine.name in names)
 
     @property
     def relief(self) -> str:
@@ -110,7 +110,7 @@ class Prediction:
         heaviest = most.operators[0] if most.operators else next(iter(self.cores_by))
         if heaviest not in self.cores_by:
             return link_relief(self.plan, most)
-        if machine := next((one for one in self.machines if one.name == most.name), None):
+        if machine := next((each for each in self.machines if each.name == most.name), None):
             taken = machine.taken
             others = f"; flows that run there already take {taken:.2f} cores" if taken else ""
             return f"more cores for {most.name}, or more machines{others}"
@@ -122,7 +122,7 @@ class Prediction:
     @cached_property
     def sustainable(self) -> float:
         """Factor by which rates could rise before a node is overloaded; inf: any."""
-        if not any(one.curve for one in self.graph.operators):
+        if not any(operator.curve for operator in self.graph.operators):
             return self.estimate.sustainable  # all is linear
         return sustainable(
             self.graph,
@@ -134,16 +134,18 @@ class Prediction:
 
     @cached_property
     def shedding(self) -> tuple[ShedOutlook, ...]:
-        """Outlook of stages that shed; all else here assumes that nothing is dropped."""
+        """Outlook of stages that shed; all other figures are without drops."""
         return shed_outlooks(self)
 
     @property
     def keeps_by_dropping(self) -> bool:
-        """Whether steps that shed keep their bounds so, and with these the flow its deadline."""
+        """Whether shedding steps keep their bounds, and so the flow its deadline."""
         limit_ns = self.plan.deadline_ns
         limit_s = float("inf") if limit_ns is None else limit_ns / NS_PER_SECOND
-        left_s = max((one.course.worst_s for one in self.shedding if one.sheds), default=limit_s)
-        return all(one.helps for one in self.shedding) and bool(self.shedding) and left_s <= limit_s
+        left_s = max((each.course.worst_s for each in self.shedding if each.sheds), default=limit_s)
+        return (
+            all(each.helps for each in self.shedding) and bool(self.shedding) and left_s <= limit_s
+        )
 
     @property
     def too_much(self) -> str | None:
@@ -158,29 +160,29 @@ class Prediction:
 
     @property
     def unseen(self) -> list[str]:
-        """The stages of which the sample shows no work."""
-        return [one.name for one in self.sample.graph.operators if not any(one.cost_s)]
+        """Stages without work in the sample."""
+        return [each.name for each in self.sample.graph.operators if not any(each.cost_s)]
 
     @property
     def has_backlog(self) -> bool:
-        """Whether work ever waits for longer than a subinterval, or than `BACKLOG_S` if less."""
-        found = self.estimate
-        longest_s = max(found.behind_s, *(node.worst_s for node in found.nodes))
-        return found.is_unbounded or longest_s > min(self.work.width_s, BACKLOG_S)
+        """Whether work ever waits longer than a subinterval, or than `BACKLOG_S` if less."""
+        estimate = self.estimate
+        longest_s = max(estimate.behind_s, *(node.worst_s for node in estimate.nodes))
+        return estimate.is_unbounded or longest_s > min(self.work.width_s, BACKLOG_S)
 
     @property
     def is_behind(self) -> bool:
-        """Whether latency grows for as long as the rates stay."""
+        """Whether latency grows while the rates stay."""
         return self.estimate.is_unbounded and not self.is_trace
 
     @property
     def compared_s(self) -> float:
-        """The worst latency that placements and plans are compared by.
+        """Worst latency by which placements and plans are compared.
 
-        inf: it grows without bound, or a gate holds rows for longer than is looked ahead.
+        It is inf if latency grows without bound, or a gate holds rows longer than the time ahead.
         """
-        found = self.estimate
-        return float("inf") if self.is_behind or found.is_held else found.worst_s
+        estimate = self.estimate
+        return float("inf") if self.is_behind or estimate.is_held else estimate.worst_s
 
     @property
     def is_unbounded(self) -> bool:
@@ -189,13 +191,13 @@ class Prediction:
 
     @property
     def keeps_deadline(self) -> bool | None:
-        """Verdict on the flow's deadline; None if it has none, or may be missed."""
-        said: dict[Verdict | None, bool] = {"kept": True, "not kept": False}
-        return said.get(self.verdict)
+        """Verdict as a bool; None if there is no deadline, or it may be missed."""
+        known: dict[Verdict | None, bool] = {"kept": True, "not kept": False}
+        return known.get(self.verdict)
 
     @cached_property
     def verdict(self) -> Verdict | None:
-        """The verdict on the flow's deadline; None: it has none."""
+        """Verdict on the flow's deadline; None: it has no deadline."""
         deadline_ns = self.plan.deadline_ns
         return None if deadline_ns is None else self.verdict_on(deadline_ns / NS_PER_SECOND)
 
@@ -207,14 +209,14 @@ class Prediction:
 
     @property
     def may_come_to(self) -> str:
-        """The upper bound of the worst latency, in words."""
+        """Upper bound of the worst latency, in words."""
         most_s = self.bounds_s[1]
         return "no upper bound is known" if np.isinf(most_s) else f"up to {format_s(most_s)}"
 
     def keeps(self, deadline_s: float) -> bool:
-        """Whether the worst latency is estimated under a deadline, for as long as rates stay.
+        """Whether the estimated worst latency is within a deadline, while rates stay.
 
-        Of rates that are traces no more than the traces is known, so no more is asked.
+        Rates that are traces count only for their length.
         """
         return not self.is_behind and not self.estimate.is_held and self.worst_s <= deadline_s
 
@@ -222,11 +224,13 @@ class Prediction:
         """Check that this is a prediction of these stages.
 
         Raises:
-            SettingError: it is not.
+            SettingError: it is a prediction of others.
         """
-        rules = {one.name: (one.rule, one.is_tuned) for one in self.plan.stages}
+        rules = {stage.name: (stage.rule, stage.is_tuned) for stage in self.plan.stages}
         others = [
-            one.name for one in plan.stages if rules.get(one.name) != (one.rule, one.is_tuned)
+            stage.name
+            for stage in plan.stages
+            if rules.get(stage.name) != (stage.rule, stage.is_tuned)
         ]
         odd = sorted({*self.sample.differs_from(plan), *others})
         if self.plan.deadline_ns != plan.deadline_ns:
@@ -234,24 +238,24 @@ class Prediction:
         if odd:
             raise SettingError(
                 f"the prediction is of another version of flow {plan.flow!r}: they differ in "
-                f"{', '.join(odd)}; predict it anew, with the same limits"
+                f"{', '.join(odd)}; predict it again, with the same limits"
             )
 
     def check_is_there(self, plan: Plan) -> None:
         """Check that this is a prediction of stages in these slots.
 
         Raises:
-            SettingError: it is not.
+            SettingError: its stages are in other slots.
         """
         moved = [name for name, slot in plan.slots.items() if self.plan.slots[name] != slot]
         if moved:
             raise SettingError(
                 f"placement= moves {', '.join(moved)} away from where the prediction has it; "
-                "predict it anew with this placement, or leave placement= out"
+                "predict it again with this placement, or omit placement="
             )
 
     def placed_text(self) -> str:
-        """Return who has placed the stages that were not placed by hand, and by what."""
+        """Return a text on how stages were placed, and from which observations."""
         by = set(self.plan.placed_by.values())
         way = "the simple rule" + (", as nothing better was found" if self.considered else "")
         if "search" in by or by == {"placement"}:
@@ -260,8 +264,8 @@ class Prediction:
         return f"placed by {way}, from {origin}"
 
     def expected(self) -> ExpectedLatency:
-        """Return what the job is to be held against."""
-        found, per_s = self.estimate, 1 / self.work.width_s
+        """Return the prediction for a comparison with the job."""
+        estimate, per_s = self.estimate, 1 / self.work.width_s
         return ExpectedLatency(
             graph=self.graph,
             rates={
@@ -269,20 +273,22 @@ class Prediction:
                 for name in self.rates
             },
             width_s=self.work.width_s,
-            latency_s=tuple(map(float, found.held_up_s)),
+            latency_s=tuple(map(float, estimate.held_up_s)),
             gate_s=() if self.gates is None else tuple(map(float, self.gates.made.gate_s)),
             worst_s=self.worst_s,
-            p99_s=found.quantile_s(0.99),
-            mean_s=found.mean_s,
+            p99_s=estimate.quantile_s(0.99),
+            mean_s=estimate.mean_s,
             is_unbounded=self.is_unbounded,
             machines=self.machines,
             network=self.outlook.network,
             shares=self.sample.shares,
-            cores={one.name: one.load for one in found.nodes if one.name in self.plan.places},
+            cores={
+                node.name: node.load for node in estimate.nodes if node.name in self.plan.places
+            },
         )
 
     def text(self) -> str:
-        """Return what a person reads."""
+        """Return the prediction as text."""
         return "\n".join(_lines(self))
 
     def to_json(self) -> dict[str, Any]:
@@ -307,7 +313,7 @@ class Prediction:
                 "most_s": None if np.isinf(upper) else upper,
             },
             "gates": None if self.gates is None else self.gates.to_json(),
-            "shedding": [one.to_json() for one in self.shedding],
+            "shedding": [each.to_json() for each in self.shedding],
             "keeps_deadline": self.keeps_deadline,
             "verdict": self.verdict,
             "considered": {
@@ -329,7 +335,7 @@ class Prediction:
                 }
                 for node in found.nodes
             ],
-            "cost_s": {one.name: one.cost_s[0] for one in self.sample.graph.operators},
+            "cost_s": {each.name: each.cost_s[0] for each in self.sample.graph.operators},
         }
 
 
@@ -356,12 +362,12 @@ def _lines(made: Prediction) -> list[str]:
         lines.append(
             f"latency     worst {format_s(found.worst_s)} by the end of these {span_s:g} s, p99 "
             f"{format_s(found.quantile_s(0.99))}, mean {format_s(found.mean_s)}; over them "
-            f"{found.bottleneck.name} has {found.bottleneck.load:.0%} of what it can do, so it is "
-            "behind then, and what comes next is not known"
+            f"{found.bottleneck.name} has {found.bottleneck.load:.0%} of what it can do, so it has "
+            "a backlog then, and what comes next is not known"
         )
     elif found.is_unbounded:
         lines.append(
-            f"latency     {found.bottleneck.name} falls behind: over these {span_s:g} s it has "
+            f"latency     {found.bottleneck.name} is overloaded: over these {span_s:g} s it has "
             f"{found.bottleneck.load:.0%} of what it can do. Worst {format_s(found.worst_s)} by "
             f"then, and more as long as the rates stay; {made.sustainable:.2f} times these it "
             "could do"
@@ -425,19 +431,19 @@ def _table(found: LatencyEstimate) -> list[str]:
         f"{format_s(node.worst_s):>14}   {', '.join(node.operators)}".rstrip()
         for node in found.nodes
     ]
-    return [f"{'slot':<{width}}   load   peak   headroom   behind at most   runs", *lines]
+    return [f"{'slot':<{width}}   load   peak   headroom     most backlog   runs", *lines]
 
 
 def _relief(plan: Plan, heaviest: str, cores: float, beside: Sequence[str]) -> str:
     others = [name for name in beside if name != heaviest]
     if others and cores < 1 and plan.offered > 1:
         return f"place it apart from {', '.join(others)}"
-    (stage,) = (one for one in plan.stages if one.name == heaviest)
+    (stage,) = (each for each in plan.stages if each.name == heaviest)
     if way := divided(plan, stage, cores):
         return f"give it replicas ({way})"
     return "it cannot be divided; a faster core, or less work for each event"
 
 
 def worst_text(seconds: float) -> str:
-    """Return a worst latency for people; inf is one without bound."""
+    """Return a worst latency as text; inf is without bound."""
     return "without bound" if seconds == float("inf") else format_s(seconds)

@@ -1,4 +1,4 @@
-"""Outlook of steps that shed: whether they have to, how much, whether it helps."""
+"""Outlook of steps that shed: how much they drop, and whether it helps."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _WHAT = {
 }
 _PASSED_OVER = "which loses the matches of those stretches"
 OVERSHOT = 0.02
-"""Of the bound, what a level that is counted in subintervals may be above it."""
+"""Largest excess over the bound, as a share, that counting by subintervals may cause."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -30,18 +30,17 @@ class ShedOutlook:
 
     Attributes:
         stage: its name.
-        origin: the step that it is of, if it is one of several replicas.
-        bound_s: on the latency of the flow.
-        f: the share of it from which on events are dropped.
-        unshed_s: the worst latency if nothing is dropped; inf: it grows for as long as rates stay.
-        elsewhere_s: the worst latency if the stage took no time: gates, links, other stages.
-        cores: CPU seconds a second that the stage takes, nothing dropped.
-        saved: of that, the share that is not done where all is dropped; None: not known, and taken
-            to be all.
-        course: what is dropped over time, and what latency that leaves.
-        cause: where the latency is lost, if elsewhere.
-        remedy: what would do besides dropping.
-        drops: what is dropped: see `Espice`.
+        origin: its step, if it is one of several replicas.
+        bound_s: bound on the latency of the flow.
+        f: share of the bound from which on events are dropped.
+        unshed_s: worst latency without drops; inf: it grows while rates stay.
+        elsewhere_s: worst latency if the stage took no time: gates, links, other stages.
+        cores: CPU seconds a second that the stage takes, without drops.
+        saved: the share of that work that is saved if all is dropped; None: unknown, so 1.
+        course: drops over time, and the latency with them.
+        cause: place where latency is lost, if elsewhere.
+        remedy: advice that helps without drops.
+        drops: kind of drops: see `Espice`.
     """
 
     stage: str
@@ -59,29 +58,29 @@ class ShedOutlook:
 
     @property
     def keeps_unshed(self) -> bool:
-        """Whether the bound is kept with nothing dropped."""
+        """Whether the bound is kept without drops."""
         return self.unshed_s <= self.bound_s
 
     @property
     def sheds(self) -> bool:
-        """Whether anything will be dropped."""
+        """Whether events will be dropped."""
         return self.course.from_s is not None
 
     @property
     def is_elsewhere(self) -> bool:
-        """Whether the bound is broken by what dropping here does not mend."""
+        """Whether the bound is broken elsewhere, so that drops here do not help."""
         return self.elsewhere_s > self.bound_s
 
     @property
     def helps(self) -> bool:
-        """Whether the bound is kept, by dropping if need be."""
+        """Whether the bound is kept, with drops if necessary."""
         if not self.sheds:
             return self.keeps_unshed
         return self.course.worst_s <= self.bound_s * (1 + OVERSHOT)
 
     @property
     def text(self) -> str:
-        """Text for a person."""
+        """Text for users."""
         bound = format_s(self.bound_s)
         if self.is_elsewhere:
             also = ""
@@ -93,7 +92,7 @@ class ShedOutlook:
             )
         if not self.sheds and not self.keeps_unshed:
             return (
-                f"{self.origin} breaks {bound}: the worst latency comes to "
+                f"{self.origin} breaks {bound}: the worst latency is "
                 f"{format_s(self.unshed_s)}, and so little of that is its own queue that nothing "
                 f"is dropped; {self.remedy}"
             )
@@ -111,7 +110,7 @@ class ShedOutlook:
             return (
                 f"{self.origin} cannot keep {bound} by dropping: its events take {self.cores:.2f} "
                 f"s a second, of which dropping all saves {saved:.2f} s; {began} {self._dropped} "
-                f"will be dropped, and latency comes to {format_s(self.course.worst_s)} all the "
+                f"will be dropped, and latency is {format_s(self.course.worst_s)} all the "
                 f"same{rows}; {self.remedy}"
             )
         why = ", for it begins before the bound is reached" if self.keeps_unshed else ""
@@ -153,24 +152,24 @@ class ShedOutlook:
 
 
 def shed_texts(outlooks: Sequence[ShedOutlook]) -> list[str]:
-    """Return a sentence for each step: of replicas, for the one that does worst."""
+    """Return a sentence for each step; of replicas, for the worst one."""
     worst: dict[str, ShedOutlook] = {}
-    for one in outlooks:
-        known = worst.get(one.origin)
-        if known is None or _badness(one) > _badness(known):
-            worst[one.origin] = one
-    return [one.text for one in worst.values()]
+    for outlook in outlooks:
+        known = worst.get(outlook.origin)
+        if known is None or _badness(outlook) > _badness(known):
+            worst[outlook.origin] = outlook
+    return [outlook.text for outlook in worst.values()]
 
 
 def shed_lines(outlooks: Sequence[ShedOutlook]) -> list[str]:
-    """Return what a person reads, a line for each step."""
+    """Return lines of text, one for each step."""
     texts = shed_texts(outlooks)
     words = ["shedding    ", *[" " * 12] * (len(texts) - 1)]
     return [f"{word}{text}" for word, text in zip(words, texts, strict=True)]
 
 
-def _badness(one: ShedOutlook) -> tuple[bool, float, float]:
-    return not one.helps, one.course.dropped, one.course.worst_s
+def _badness(outlook: ShedOutlook) -> tuple[bool, float, float]:
+    return not outlook.helps, outlook.course.dropped, outlook.course.worst_s
 
 
 def _finite(seconds: float) -> float | None:

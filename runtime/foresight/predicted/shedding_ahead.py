@@ -1,7 +1,7 @@
-"""Outlook of steps that shed is worked out here.
+"""Making of the outlook of steps that shed.
 
-Everything is an estimate of the flow made once more: with the steps that shed taking no time, which
-is what is lost elsewhere, and with what their rule would drop of the work there is.
+The flow is estimated once more: with shedding steps that take no time, which shows the latency
+elsewhere, and with the drops by their rule.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from slackwater.runtime.shedding import Espice
 __all__ = ["shed_outlooks"]
 
 PLAIN_F = 0.8
-"""Of the bound: where shedding starts, as long as nothing better was learnt."""
+"""Share of the bound at which shedding starts, until the detector has learnt a better one."""
 
 
 class Predicted(Protocol):
-    """Prediction with nothing dropped: a `Prediction`, which imports this module."""
+    """Prediction without drops: a `Prediction`, which imports this module."""
 
     @property
     def plan(self) -> Plan: ...
@@ -62,7 +62,7 @@ class Predicted(Protocol):
 
 
 def shed_outlooks(made: Predicted) -> tuple[ShedOutlook, ...]:
-    """Return what is to be expected of each stage that sheds; none, if none does."""
+    """Return the outlook of each stage that sheds; empty if no stage does."""
     stages = [stage for stage in made.plan.stages if _shed(stage) is not None]
     if not stages:
         return ()
@@ -71,19 +71,21 @@ def shed_outlooks(made: Predicted) -> tuple[ShedOutlook, ...]:
 
 
 def _shed(stage: Stage) -> Espice | None:
-    found = stage.step.traits.shed
-    return found if isinstance(found, Espice) else None
+    shed = stage.step.traits.shed
+    return shed if isinstance(shed, Espice) else None
 
 
 def _bare(made: Predicted, names: Sequence[str]) -> PlacedEstimate:
-    """Return what latency would be if the stages that shed took no time."""
-    operators = [costing(one, 0.0) if one.name in names else one for one in made.graph.operators]
+    """Return the estimate if the stages that shed took no time."""
+    operators = [
+        costing(each, 0.0) if each.name in names else each for each in made.graph.operators
+    ]
     graph = QueryGraph(made.graph.sources, tuple(operators))
-    found = estimate_placed(made.plan, made.sample, graph, made.outlook)
+    placed = estimate_placed(made.plan, made.sample, graph, made.outlook)
     latency = with_shared_cores(
-        found.latency, graph, found.work, made.plan.slots, made.outlook.machines
+        placed.latency, graph, placed.work, made.plan.slots, made.outlook.machines
     )
-    return PlacedEstimate(latency=latency, work=found.work, gates=found.gates)
+    return PlacedEstimate(latency=latency, work=placed.work, gates=placed.gates)
 
 
 def _outlook(
@@ -98,7 +100,7 @@ def _outlook(
         drains=shed.overload.drain,
         most=1 - shed.model.explore if shed.drops == "pairs" else 1.0,
     )
-    saved = {one.name: made.sample.saved.get(one.name, 1.0) for one in shedding}
+    saved = {each.name: made.sample.saved.get(each.name, 1.0) for each in shedding}
     courses = [
         _course(
             made,
@@ -121,7 +123,7 @@ def _outlook(
         elsewhere_s=elsewhere_s,
         cores=cores,
         saved=made.sample.saved.get(stage.name),
-        course=max(courses, key=lambda one: (one.worst_s, one.dropped)),
+        course=max(courses, key=lambda course: (course.worst_s, course.dropped)),
         cause=_cause(bare, elsewhere_s),
         remedy=_remedy(made, stage, unshed_s, elsewhere_s, rule),
         drops=shed.drops,
@@ -130,7 +132,7 @@ def _outlook(
 
 @dataclass(frozen=True)
 class _Place:
-    """Place of a stage's work, with the cores that others take there.
+    """Place of a stage's work, with the cores that other flows take there.
 
     A slot, or a machine with fewer cores than slots.
     """
@@ -142,7 +144,8 @@ class _Place:
 
 def _places(made: Predicted, stage: Stage) -> list[_Place]:
     slot = made.plan.slots[stage.name]
-    shared = [_Place(one.slots, one.taken, one.cores) for one in made.machines if slot in one.slots]
+    shared = [_Place(each.slots, each.taken, each.cores) for each in made.machines]
+    shared = [place for place in shared if slot in place.slots]
     return [_Place(frozenset([slot]), 0.0, 1.0), *shared]
 
 
@@ -154,7 +157,7 @@ def _course(
     saved: Mapping[str, float],
     elsewhere_s: FloatArray,
 ) -> ShedCourse:
-    """Return what is dropped in a place, all stages that shed there alike."""
+    """Return the course of shedding in a place, equal for all its shedding stages."""
     names = made.graph.names
     here = [j for j, name in enumerate(names) if made.plan.slots[name] in place.slots]
     own = [j for j in here if names[j] in saved]
@@ -181,7 +184,7 @@ def _worst_of(found: LatencyEstimate, *, is_trace: bool) -> float:
 
 
 def _cause(bare: PlacedEstimate, elsewhere_s: float) -> str:
-    """Return where latency is lost if the stages that shed take no time."""
+    """Return the place where latency is lost if shedding stages take no time."""
     lost = "latency without bound" if np.isinf(elsewhere_s) else f"up to {format_s(elsewhere_s)}"
     busiest, gates = bare.latency.bottleneck, bare.gates
     ordering_s = 0.0 if gates is None else max(gates.ordering_s.values(), default=0.0)
@@ -203,7 +206,7 @@ def _cause(bare: PlacedEstimate, elsewhere_s: float) -> str:
 def _remedy(
     made: Predicted, stage: Stage, unshed_s: float, elsewhere_s: float, rule: ShedRule
 ) -> str:
-    """Return what would do without dropping."""
+    """Return the advice that helps without drops."""
     if elsewhere_s > rule.bound_s:
         longer = [_longer(elsewhere_s / rule.f)] if np.isfinite(elsewhere_s) else []
         return ", or ".join(["shorten that", *longer])
@@ -224,6 +227,6 @@ def _remedy(
 
 
 def _longer(seconds: float) -> str:
-    """Return a bound that would do, with two digits that count."""
+    """Return a bound that is long enough, with two significant digits."""
     digit = 10.0 ** (np.floor(np.log10(seconds)) - 1)
     return f'a longer bound: latency="{np.ceil(seconds / digit) * digit * 1000:g}ms"'

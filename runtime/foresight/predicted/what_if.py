@@ -23,7 +23,7 @@ __all__ = ["costing", "link_relief", "network_of", "with_costs"]
 
 
 def network_of(model: LinkModel, sample: FlowSample) -> Network:
-    """Return what lies between nodes by a model of links, and what rows weigh there."""
+    """Return the network of a model of links, with the bytes of a sample's rows."""
     between = {ends: _way(own) for ends, own in model.between.items()}
     return Network(usual=_way(model), between=between, row_bytes=sample.row_bytes)
 
@@ -37,7 +37,7 @@ def _way(link: LinkModel) -> Way:
 
 
 def link_relief(plan: Plan, link: NodeEstimate) -> str:
-    """Return what would relieve a link which is the bottleneck."""
+    """Return the advice that relieves a link, the bottleneck."""
     crossing = link.operators[0]
     feeder, _, target = crossing.partition(CROSSES)
     here, there = (plan.places[plan.slots[name]].node for name in (feeder, target))
@@ -52,30 +52,30 @@ def with_costs(sample: FlowSample, costs: Mapping[str, Duration]) -> FlowSample:
     """Return a sample with other costs of some stages.
 
     Args:
-        sample: as it was taken.
-        costs: {stage: what a row of it takes on a core, "2ms" or seconds}.
+        sample: the sample.
+        costs: {stage: time of its row on a core, "2ms" or seconds}.
 
     Raises:
-        SettingError: no stage of that name, or a cost that is not above 0.
+        SettingError: there is no stage of that name, or a cost is not above 0.
     """
     known = sample.graph.names
     cost_s = {name: _cost_s(name, cost, known) for name, cost in costs.items()}
     operators = [
-        costing(one, cost_s[one.name], share=sample.shares.get(one.name, 1.0))
-        if one.name in cost_s
-        else one
-        for one in sample.graph.operators
+        costing(each, cost_s[each.name], share=sample.shares.get(each.name, 1.0))
+        if each.name in cost_s
+        else each
+        for each in sample.graph.operators
     ]
     return replace(sample, graph=QueryGraph(sample.graph.sources, tuple(operators)))
 
 
 def costing(operator: QueryOperator, row_s: float, *, share: float = 1.0) -> QueryOperator:
-    """Return an operator of which a row takes so long, whatever its results.
+    """Return an operator with another cost of a row, whatever its results.
 
     Args:
-        operator: as it was sampled.
-        row_s: of a row, seconds on a core.
-        share: how many of the rows that its inputs hand on reach it.
+        operator: the operator of the sample.
+        row_s: cost of a row, seconds on a core.
+        share: share of its inputs' output rows that reach it.
     """
     is_window = isinstance(operator.curve, WindowCurve)
     cost_s = row_s * share
@@ -83,14 +83,14 @@ def costing(operator: QueryOperator, row_s: float, *, share: float = 1.0) -> Que
         operator,
         cost_s=(cost_s,) * len(operator.inputs),
         curve=None if operator.curve is None else _Costing(operator.curve, cost_s),
-        # What closes a window is no row of it.
+        # The row that closes a window is not in it.
         alone_s=min(operator.alone_s, row_s) if is_window else row_s,
     )
 
 
 @dataclass(frozen=True)
 class _Costing:
-    """A curve with another cost: so long for each row that comes."""
+    """Curve with a constant cost of each row."""
 
     curve: CostCurve
     cost_s: float
@@ -113,12 +113,12 @@ def _cost_s(name: str, cost: Duration, known: Sequence[str]) -> float:
             "(what is fused to a stage is a part of its cost)"
         )
     if isinstance(cost, (int, float)):  # seconds, which may be finer than a nanosecond
-        found = float(cost)
+        row_s = float(cost)
     else:
-        found = duration_ns(cost, what=f"cost of {name!r}") / NS_PER_SECOND
-    if not 0 < found < float("inf"):
+        row_s = duration_ns(cost, what=f"cost of {name!r}") / NS_PER_SECOND
+    if not 0 < row_s < float("inf"):
         raise SettingError(
             f"stage {name!r} is given a cost of {cost!r} for each row; all work takes some time: "
             "give more than 0, or leave it out for what the sample measured"
         )
-    return found
+    return row_s

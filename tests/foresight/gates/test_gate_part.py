@@ -224,5 +224,5 @@ def test_lags_go_on_over_and_over_under_the_rates_that_are_asked_for() -> None:
 
 
 def test_times_of_other_lengths_are_refused() -> None:
-    with pytest.raises(SettingError, match="as many times of each kind"):
+    with pytest.raises(SettingError, match="equally many times of each kind"):
         SourceTimes.in_order(np.zeros(3), np.zeros(2))

@@ -111,7 +111,7 @@ def test_provision_says_of_a_record_how_far_behind_it_ends(tmp_path: Path) -> No
     text = found.text()
     assert "fall" not in text
     assert "by the end of what is on record" in text
-    assert "of what it can do, so it is behind then" in text
+    assert "of what it can do, so it has a backlog then" in text
 
 
 def test_over_thin_links_nothing_is_moved_while_nobody_knows_what_rows_weigh(

@@ -121,7 +121,7 @@ def test_hops_are_never_saved_at_the_cost_of_latency() -> None:
     ("made", "said"),
     [
         ({"capacity": np.array([])}, "no node to place operators on"),
-        ({"capacity": np.array([1.0, 0.0])}, "node 1 has a capacity of 0.0.*leave the node out"),
+        ({"capacity": np.array([1.0, 0.0])}, "node 1 has a capacity of 0.0.*omit the node"),
         ({"capacity": np.array([1.0, np.nan])}, "node 1 has a capacity of nan"),
         ({"width_s": 0.0}, "width_s=0.0 must be above 0"),
         ({"load_s": np.array([[-1.0]])}, "finite CPU seconds >= 0"),

@@ -104,12 +104,12 @@ def test_the_report_keeps_it_and_draws_it(tmp_path: Path) -> None:
 def test_a_flow_that_would_break_its_deadline_is_refused_or_warned_of() -> None:
     flow, sample = sampled(10 * MS, times(2_000))
     place = sw.Simulation(nodes=2)
-    with pytest.raises(FlowError, match=r"'works' is refused: it falls behind for ever: node-2"):
+    with pytest.raises(FlowError, match=r"'works' is refused: its backlog grows for ever: node-2"):
         place.submit(flow, rates=200, sample=sample, admission="reject")
     for admission in ("warn", None):
         plan = place.plan(flow, rates=200, sample=sample, admission=admission)
         assert plan.verdict.refusal is None
-        assert any("falls behind for ever" in note for note in plan.verdict.notes)
+        assert any("its backlog grows for ever" in note for note in plan.verdict.notes)
     slow = {"numbers": [20.0 if p < 100 else 1.0 for p in range(600)]}  # 200/s for 10 s
     refused = place.plan(flow, rates=slow, sample=sample, admission="reject").verdict.refusal
     assert refused is not None
@@ -150,7 +150,7 @@ def test_a_machine_of_fewer_cores_than_slots_is_the_bottleneck_of_what_runs_ther
     assert both.estimate.is_unbounded  # type: ignore[attr-defined]
     assert both.estimate.bottleneck.name == "this machine"  # type: ignore[attr-defined]
     (told,) = broken_by(both, [running])  # type: ignore[arg-type]
-    assert told == "flow 'first' (deadline 2.00 s) then falls behind for ever"
+    assert told == "flow 'first' (deadline 2.00 s) then has a backlog that grows for ever"
     roomy = on(2, taken=0.6, others=1)
     assert broken_by(roomy, [running]) == []  # type: ignore[arg-type]
 
@@ -167,5 +167,5 @@ def test_the_command_line_explains_runs_and_refuses_by_a_rate(tmp_path: Path) ->
     run = ("run", target, "--simulate", *out)
     assert "Predicted beside measured" in said(*run, "--rate", "1000", "--admission", "reject")
     refused = said(*run, "--rate", "900_000_000", "--admission", "reject", code=1)
-    assert "flow 'typed' is refused: it falls behind for ever" in refused
+    assert "flow 'typed' is refused: its backlog grows for ever" in refused
     assert "no rates are given" in said(*run, "--admission", "warn", code=1)

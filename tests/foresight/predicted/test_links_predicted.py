@@ -100,7 +100,7 @@ def test_a_link_with_too_little_capacity_is_named_with_what_would_relieve_it() -
     assert made.keeps_deadline is False
     assert made.estimate.sustainable == pytest.approx(0.5, rel=0.01)
     text = made.text()
-    assert "link node-1 -> node-2 falls behind: over these 60 s it has 200% of what it" in text
+    assert "link node-1 -> node-2 is overloaded: over these 60 s it has 200% of what it" in text
     assert "bottleneck  link node-1 -> node-2: a -> gate-a; it could do 0.50 times" in text
     assert (
         "a -> gate-a takes 2.00 of what the link carries: place gate-a on node-1 or a "

@@ -218,7 +218,7 @@ def test_a_rate_above_capacity_is_unbounded_and_says_what_can_be_kept_up_with() 
     assert made.estimate.is_unbounded
     assert made.estimate.sustainable == pytest.approx(0.5, rel=0.001)
     assert made.keeps_deadline is False
-    assert "node-2 falls behind: over these 60 s it has 200% of what it can do" in made.text()
+    assert "node-2 is overloaded: over these 60 s it has 200% of what it can do" in made.text()
     assert "0.50 times these it could do" in made.text()
     assert json.loads(json.dumps(made.to_json()))["unbounded"] is True
 
@@ -261,7 +261,7 @@ def test_provision_names_the_fewest_nodes_and_what_one_fewer_would_do() -> None:
     assert answer.fewer is not None
     assert answer.fewer.estimate.is_unbounded
     assert answer.text().startswith("2 nodes keep 1.00 s")
-    assert "1 would not: node-1 would fall behind, with 150% of what it can do" in answer.text()
+    assert "1 would not: node-1 would be overloaded, with 150% of what it can do" in answer.text()
     never = fewest_nodes(flow, {"a": 500, "b": 1}, deadline_s=1.0, sample=sample)
     assert never.nodes is None
     assert "none of 1 to 6 nodes keeps 1.00 s" in never.text()
