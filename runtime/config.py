@@ -130,7 +130,8 @@ class Tuning:
             "largest delay", "aimd", "fixed wait", "ready-only", or a slack, such as "500ms", for a
             static one; "calibration" draws slacks, for a history to begin with. Or a custom policy:
             an object with `begin()` and `decide(second, samples)`, of which each job gets a copy,
-            or a function (or a class) that makes one from the flow's graph; see docs/deadlines.md.
+            or a function (or a class) that makes one from the flow's graph; see
+            docs/custom-policy.md.
         probability: of keeping the deadline in a second, at least, by the estimator's own
             uncertainty, in [0.5, 1).
         predictor: "gp" (Gaussian process) or "linear". Or a custom one: an object with `fit(x, y)`

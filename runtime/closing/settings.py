@@ -71,7 +71,8 @@ class Settings:
         if self.miss is not None and not (_is_number(self.miss) and 0 < self.miss < 1):
             raise SettingError(
                 f"probslack: miss={self.miss!r} must be a share of windows above 0 and below 1; to "
-                "miss nothing write event_driven(), to wait for nothing ignore()"
+                "miss nothing write sw.closing.event_driven(), to wait for nothing "
+                "sw.closing.ignore()"
             )
         if self.scale is not None and not (_is_number(self.scale) and 0 < self.scale <= 1):
             raise SettingError(

@@ -109,7 +109,7 @@ class AqKSlack(Buffer):
         if not isinstance(coverage, ErrorWithin) and not (is_number(coverage) and 0 < coverage < 1):
             raise SettingError(
                 f"{who}: coverage={coverage!r} must lie between 0 and 1, both excluded; "
-                "mp_k_slack() waits for all rows"
+                "sw.order.mp_k_slack() waits for all rows"
             )
         if not (is_number(quantile) and 0 < quantile < 1):
             raise SettingError(

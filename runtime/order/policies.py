@@ -53,8 +53,8 @@ def reorder_of(out_of_order: OrderWord | Reorder, disorder_ns: int) -> Reorder:
         policy: Reorder = by_sequence()
     elif isinstance(out_of_order, str):
         raise SettingError(
-            f"out_of_order={out_of_order!r} must be 'error', 'sort', 'late' or 'sequence', or a "
-            "Reorder"
+            f"out_of_order={out_of_order!r} must be 'error', 'sort', 'late' or 'sequence', or an "
+            "order such as sw.order.k_slack('2s')"
         )
     else:
         _refuse_no_reorder(out_of_order)
@@ -75,5 +75,5 @@ def _refuse_no_reorder(given: Any) -> None:
             what = f"it is a function: call it, {given.__name__}(…)"
         raise SettingError(
             f"out_of_order={given!r} is no Reorder: {what}; write 'error', 'sort', 'late' or "
-            "'sequence', or give an object with all that a Reorder has"
+            "'sequence', or an order such as sw.order.k_slack('2s')"
         )

@@ -196,7 +196,7 @@ def repeat(
         )
     if (least is None) == (at_least is None):
         raise SettingError(
-            "repeat needs how often: repeat(A, 3), repeat(A, 2, 5) or repeat(A, at_least=1)"
+            "repeat needs how often: sw.patterns.repeat(A, 3), (A, 2, 5) or (A, at_least=1)"
         )
     if at_least is not None:
         return Repeat(part, _times("at_least", at_least), None)
@@ -260,7 +260,8 @@ def _parts(word: str, parts: tuple[Any, ...]) -> tuple[Part, ...]:
     for one in parts:
         if not isinstance(one, Part):
             raise FlowError(
-                f"{word} takes parts of a pattern, such as event('A', where=…), not {one!r}"
+                f"{word} takes parts of a pattern, such as sw.patterns.event('A', where=…), "
+                f"not {one!r}"
             )
     return parts
 

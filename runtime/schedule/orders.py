@@ -77,7 +77,7 @@ class CoarseStimulus:
         if not callable(getattr(self.within, "first", None)):
             raise SettingError(
                 f"within={self.within!r} is a {type(self.within).__name__} without first(stages, "
-                'now_ns); give an order, such as Priorities({"alarms": 1})'
+                'now_ns); give an order, such as sw.schedule.Priorities({"alarms": 1})'
             )
 
     def first(self, stages: Sequence[StageView], now_ns: int) -> StageView:

@@ -153,7 +153,7 @@ def checked_drift(
         if not isinstance(given, str):
             raise SettingError(
                 f"{problem}; or the name of a column with each event's own bound, such as "
-                "drift='bound_ns', or a clock_bound('bound_ms', …)"
+                "drift='bound_ns', or a sw.clocks.clock_bound('bound_ms', …)"
             ) from None
         if _looks_like_a_length(given):
             raise
