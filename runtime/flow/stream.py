@@ -6,8 +6,9 @@ the line that is wrong. Most methods belong to operators, each in its folder (`r
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
+from inspect import signature
 from typing import Concatenate, ParamSpec, TypeVar
 
 from slackwater.runtime.errors import FlowError, TypeMismatch
@@ -20,6 +21,7 @@ from slackwater.runtime.plan.steps import SinkStep
 from slackwater.runtime.sinks import Output
 
 P = ParamSpec("P")
+Q = ParamSpec("Q")
 R = TypeVar("R")
 
 
@@ -47,8 +49,8 @@ class Stream(StreamMethods):
                 keys of both.
             name: of the step.
 
-        The stream has these columns, and `late_step`, `late_side` (of a join), `late_event_time`,
-        `late_by_ns`, and `late_dropped`: false for a row that missed only some of its windows or
+        The stream has the columns of those rows, and `late_step`, `late_side` (of a join),
+        `late_event_time`, `late_by_ns`, and `late_dropped`: false for a row that missed only some of its windows or
         partners. The event time of a row in this stream is when it was found late.
 
         Raises:
@@ -85,37 +87,55 @@ def _by_keys(
     @wraps(method)
     def call(keyed: KeyedStream, /, *args: P.args, **kwargs: P.kwargs) -> R:
         _refuse(kwargs, "by", of=keyed, method=method.__name__)
-        return method(keyed.stream, *args, **{**kwargs, "by": keyed.keys})  # type: ignore[arg-type]
+        of_stream = getattr(keyed.stream, method.__name__)  # a subclass may have its own
+        result: R = of_stream(*args, **{**kwargs, "by": keyed.keys})
+        return result
 
-    return call
+    return _without(call, "by")
 
 
 def _on_keys(
     method: Callable[Concatenate[Stream, Stream, P], R],
 ) -> Callable[Concatenate[KeyedStream, KeyedStream, P], R]:
-    """Return a join of streams as a join of keyed streams, pairwise by keys."""
+    """Return a join of streams as one of keyed streams, pairwise by the keys of both."""
+    names = ("on", "left_on", "right_on")
 
     @wraps(method)
-    def call(left: KeyedStream, right: KeyedStream, /, *args: P.args, **kwargs: P.kwargs) -> R:
-        if not isinstance(right, Keyed):
+    def call(left: KeyedStream, other: KeyedStream, *args: P.args, **kwargs: P.kwargs) -> R:
+        if not isinstance(other, Keyed):
             raise TypeMismatch(
                 f"join on {left.stream.name!r} after key_by takes a stream after key_by, "
-                f"not {right!r}; write other.key_by(...), or join before key_by with on="
+                f"not {other!r}; write other.key_by(...), or join before key_by with on="
             )
-        for name in ("on", "left_on", "right_on"):
-            _refuse(kwargs, name, of=left, method=method.__name__)
-        keys = {"left_on": left.keys, "right_on": right.keys}
-        return method(left.stream, right.stream, *args, **{**kwargs, **keys})  # type: ignore[arg-type]
+        given = {**kwargs, **dict(zip(names, args, strict=False))}
+        for name in names:
+            _refuse(given, name, of=left, method=method.__name__)
+        of_stream = getattr(left.stream, method.__name__)
+        keys = {"left_on": left.keys, "right_on": other.keys}
+        result: R = of_stream(other.stream, **{**kwargs, **keys})
+        return result
 
+    return _without(call, *names)  # type: ignore[return-value]  # other= may be written, too
+
+
+def _without(call: Callable[Q, R], *names: str) -> Callable[Q, R]:
+    """Return a function whose signature does not show these options."""
+    shown = signature(call)
+    options = [one for name, one in shown.parameters.items() if name not in names]
+    call.__signature__ = shown.replace(parameters=options)  # type: ignore[attr-defined]
     return call
 
 
 def _refuse(given: Mapping[str, object], name: str, *, of: KeyedStream, method: str) -> None:
-    if name in given:
-        raise FlowError(
-            f"{method} on {of.stream.name!r} after key_by({', '.join(map(repr, of.keys))}) has its "
-            f"keys; omit {name}=, or write {method} before key_by"
-        )
+    if name not in given:
+        return
+    way_out = f"omit {name}=, or write {method} before key_by"
+    if not isinstance(given[name], str | Sequence):  # a result column of that name
+        way_out = f"for a column called {name!r} write {{{name!r}: …}} as the first argument"
+    raise FlowError(
+        f"{method} on {of.stream.name!r} after key_by({', '.join(map(repr, of.keys))}) has its "
+        f"keys; {way_out}"
+    )
 
 
 class KeyedStream(Keyed):

@@ -8,9 +8,9 @@ save(frontier) ─▶ {"promises_ns": [7, 9], "newest_ns": 9, "idle": [1]} ─�
 ```
 
 A class without STATE packs itself: it has `snapshot()` and `restore(state)`, where what it keeps is
-not what it saves, such as arrays with room for more rows. What is saved shares no container and no
-array with its machine; batches and messages are frozen, and shared (`runtime/model/plain.py` turns
-them into plain values).
+not what it saves, such as arrays with room for more rows. What the walker saves shares no container
+and no array with its machine; batches and messages are frozen, and shared (`runtime/model/plain.py`
+turns them into plain values).
 """
 
 from __future__ import annotations
@@ -103,12 +103,23 @@ class _Make(NamedTuple):
 
 
 def _declared(machine: Any) -> Fields | None:
-    declared: Fields | None = getattr(type(machine), "STATE", None)
-    return declared
+    return _declared_by(type(machine))
+
+
+def _declared_by(kind: type) -> Fields | None:
+    """Return the fields of a class; None if it packs itself, as a subclass may."""
+    for base in kind.__mro__:
+        if isinstance(declared := vars(base).get("STATE"), Fields):
+            return declared
+        if "snapshot" in vars(base):
+            return None
+    return None
 
 
 def _is_machine(kind: type) -> bool:
-    return hasattr(kind, "STATE") or (hasattr(kind, "snapshot") and hasattr(kind, "restore"))
+    if isinstance(getattr(kind, "STATE", None), Fields):
+        return True
+    return hasattr(kind, "snapshot") and hasattr(kind, "restore")
 
 
 def _is_record(value: Any) -> bool:
@@ -153,6 +164,8 @@ def _restored(now: Any, saved: Any, make: _Make) -> Any:  # noqa: PLR0911 - one 
         return saved
     match now:
         case dict():
+            if make.call is None and any(map(_is_made_in_place, now.values())):
+                _check_same(now.keys() == saved.keys(), now, saved)
             fresh = {key: _one(now.get(key), own, make, key) for key, own in saved.items()}
             now.clear()
             now.update(fresh)
@@ -161,6 +174,8 @@ def _restored(now: Any, saved: Any, make: _Make) -> Any:  # noqa: PLR0911 - one 
             if make.call is None and not any(map(_has_a_type, now)):
                 made = _copied(saved)
             else:
+                if make.call is None:
+                    _check_same(len(now) == len(saved), now, saved)
                 there = list(now) if len(now) == len(saved) else [None] * len(saved)
                 pairs = enumerate(zip(there, saved, strict=True))
                 made = [_one(*pair, make, at) for at, pair in pairs]
@@ -172,6 +187,11 @@ def _restored(now: Any, saved: Any, make: _Make) -> Any:  # noqa: PLR0911 - one 
         case set() | frozenset():
             return type(now)(saved)
     return _one(now, saved, make)
+
+
+def _check_same(is_same: bool, now: Any, saved: Any) -> None:
+    if not is_same:
+        raise ValueError(f"{len(saved)} machines were saved, and {len(now)} others are there")
 
 
 def _one(now: Any, saved: Any, make: _Make, *key: Any) -> Any:

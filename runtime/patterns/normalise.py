@@ -87,8 +87,8 @@ class _Writer:
         if len(lists) > MOST_ALTERNATIVES:
             raise self.refuse(
                 f"its either(…) of sequences make {len(lists)} alternatives, and "
-                f"{MOST_ALTERNATIVES} are the most; write sw.patterns.either(A, B) of single events "
-                "where it can be, or several patterns"
+                f"{MOST_ALTERNATIVES} are the most; write sw.patterns.either(A, B) of single "
+                "events where it can be, or several patterns"
             )
         return lists
 

@@ -118,7 +118,19 @@ class ChoosingStep(EachRowStep):
 
 @dataclass(frozen=True, kw_only=True)
 class GatedStep(Step):
-    """Step after a gate: rows arrive in order. Its class has a field `release`."""
+    """Step after a gate: rows arrive in order. Its class has a field `release`.
+
+    Raises:
+        FlowError: its traits have another release than the step.
+    """
+
+    def __post_init__(self) -> None:
+        """Check that the gate is what the user wrote."""
+        if self.traits.release != vars(self)["release"]:
+            raise FlowError(
+                f"{type(self).__name__}.traits has another release than the step {self.name!r}; "
+                "give StepTraits release=self.release"
+            )
 
     def part(self, name: str, replica: Replica) -> Self:
         """Return one replica of the step, under that name, whose gate is another stage."""
@@ -154,6 +166,10 @@ class GatedStep(Step):
         """
         if not self.traits.has_late_rows:
             raise FlowError(NO_LATE.format(who=who, of=self.name))
+        if len(inputs) != 1:
+            raise FlowError(
+                f"{type(self).__name__} has {len(inputs)} ports and no late_columns; write it"
+            )
         if side is not None:
             raise FlowError(f"step {who!r}: {self.name!r} has one input; write late()")
         return ({column: column for column in inputs[0].names},)

@@ -100,7 +100,7 @@ class StepTraits:
         summaries: relation of outgoing promises to those of each port.
         makes: when results are due.
         windows_ns: (size, slide) of its windows; None: sizes differ, or it has no windows.
-        counts_events: whether windows are numbers of events, not spans of time.
+        counts_events: whether all windows are of a set number of events.
         kept_by: the rule by which rows are kept; None: both rules lose the same late rows.
         has_late_rows: whether another step can take its late rows: the class has a field
             `keeps_late`.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from inspect import signature
 from typing import Any
 
 import pyarrow as pa
@@ -342,3 +343,40 @@ def test_join_says_what_is_wrong(
     _, buses, loops = flow_with_streams()
     given = {"within": "5s", "name": "j", **options}
     assert words in message(error, lambda: buses.join(loops, **given))
+
+
+def test_a_keyed_stream_has_its_keys_and_refuses_others_by_name_or_place() -> None:
+    flow = sw.Dataflow("keyed")
+    rows = sw.table(pa.table({"ts": [1], "k": [7], "v": [1]}))
+    one, other = (
+        flow.source(name, rows, event_time="ts", time_unit="s").key_by("k") for name in "ab"
+    )
+    assert other.join(other=one, within="1s").schema.names == [
+        "ts",
+        "k",
+        "v",
+        "ts_right",
+        "v_right",
+    ]
+    with pytest.raises(
+        FlowError, match=r"after key_by\('k'\) has its keys; omit on=, or write join"
+    ):
+        one.join(other, "k", within="1s")
+    with pytest.raises(FlowError, match="omit by=, or write aggregate before key_by"):
+        one.aggregate(window=sw.tumbling("1s"), by="v", n=sw.count())
+    with pytest.raises(FlowError, match=r"a column called 'by' write \{'by': …\} as the first"):
+        one.aggregate(window=sw.tumbling("1s"), by=sw.count())  # type: ignore[arg-type]
+    assert "by" not in signature(type(one).aggregate).parameters
+    assert "left_on" not in signature(type(one).join).parameters
+
+
+def test_a_keyed_stream_calls_the_methods_of_its_own_stream() -> None:
+    class Mine(sw.Stream):
+        def aggregate(self, **options: Any) -> Any:  # type: ignore[override]
+            return "mine", options["by"]
+
+    flow = sw.Dataflow("mine")
+    rows = sw.table(pa.table({"ts": [1], "k": [7]}))
+    source = flow.source("rows", rows, event_time="ts", time_unit="s")
+    mine = Mine(flow, flow.steps[source.name])
+    assert mine.key_by("k").aggregate(window=sw.tumbling("1s"), n=sw.count()) == ("mine", ("k",))

@@ -202,3 +202,33 @@ def test_fields_of_a_subclass_follow_those_of_its_base() -> None:
 def test_two_fields_that_would_be_saved_by_one_name_are_refused() -> None:
     with pytest.raises(TypeError, match="fields late, _late: two of them are saved by one name"):
         Fields("late", "_late")
+
+
+class _Override(_Counter):
+    """Packs itself, though its base declares fields."""
+
+    def snapshot(self) -> int:
+        return self.count * 2
+
+    def restore(self, state: int) -> None:
+        self.count = state // 2
+
+
+def test_a_subclass_may_pack_itself() -> None:
+    one = _Override()
+    one.count = 4
+    assert save(one) == 8
+    again = _Override()
+    restore(again, 8)
+    assert again.count == 4
+
+
+def test_machines_that_are_not_those_that_were_saved_are_refused() -> None:
+    class _Two:
+        STATE = Fields("parts")
+
+        def __init__(self, parts: int) -> None:
+            self.parts = [_Counter() for _ in range(parts)]
+
+    with pytest.raises(ValueError, match="2 machines were saved, and 3 others are there"):
+        restore(_Two(3), save(_Two(2)))

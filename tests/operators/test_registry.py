@@ -6,14 +6,16 @@ import ast
 import inspect
 import re
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
-from functools import cache
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
 from slackwater.runtime.errors import FlowError
+from slackwater.runtime.model import READY_ONLY, ReleaseRule
+from slackwater.runtime.operators.merge.step import MergeStep
 from slackwater.runtime.operators.registry import ENTRIES, FlowMethods, StreamMethods
 from slackwater.runtime.plan.step import EachRowStep, GatedStep, Step
 from slackwater.runtime.plan.steps import GateStep, LateStep, SinkStep, SourceStep
@@ -144,6 +146,17 @@ def test_every_step_has_its_own_traits_and_says_what_it_reads() -> None:
     for step in ENTRIES:
         left_out = [name for name in Step.__abstractmethods__ if name not in vars(step)]
         assert not left_out, f"{step.__name__} takes {left_out} from a base"
+
+
+def test_a_step_whose_traits_have_another_release_is_refused() -> None:
+    @dataclass(frozen=True, kw_only=True)
+    class Forgets(MergeStep):
+        @cached_property
+        def traits(self) -> StepTraits:
+            return replace(super().traits, release=READY_ONLY)
+
+    with pytest.raises(FlowError, match="give StepTraits release=self.release"):
+        Forgets(name="all", inputs=("rows",), schema=NO_COLUMNS, release=ReleaseRule.slack(5))
 
 
 def test_what_no_operator_is_is_whole_too() -> None:

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 
 from slackwater.actors.slot.host import AWAKE_NS, NAP_S
 from slackwater.runtime.model import Batch, GateRead
+from slackwater.runtime.model.state import Fields
 from slackwater.runtime.operators.aggregate.step import AggregateStep
 from slackwater.runtime.operators.ground.contract import Entry, Result
 from slackwater.runtime.operators.join.step import JoinStep
@@ -209,6 +210,8 @@ class WorkedJoin(Arriving, JoinStep):
 
 class WorkedOperator:
     """The machine of a step, which takes the time of the rows of each read first."""
+
+    STATE = Fields("_inner")
 
     def __init__(self, step: WorkedAggregate | WorkedJoin, *, most_kept_rows: int) -> None:
         of = AggregateStep if isinstance(step, AggregateStep) else JoinStep

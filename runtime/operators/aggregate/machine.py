@@ -92,6 +92,7 @@ class AggregateMachine(PlainOperator):
         self._closer = closer or closer_of(step)
         self._most_kept_rows = most_kept_rows
         self._corrects = step.late == "correct"
+        self._uses_clock = step.traits.uses_clock
         self._windows = Windows(step.window)
         (self._summary,) = step.traits.summaries
         self._rows = FoldAccumulator(np.add, np.int64, 0, lambda _, cells: (cells, 1))
@@ -128,7 +129,7 @@ class AggregateMachine(PlainOperator):
             missed.take(),
             missed.dropped - dropped,
             waited_ns=closer.waited_ns,
-            due_ns=closer.due_ns(),
+            due_ns=closer.due_ns() if self._uses_clock else None,
         )
 
     def _promise_ns(self, frontier_ns: int) -> int:

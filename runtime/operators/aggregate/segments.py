@@ -81,7 +81,7 @@ class Closer(Protocol):
     def due_ns(self) -> int | None:
         """Return when windows close by the clock; None if that is not known.
 
-        Only called for an aggregate whose step says `has_time`.
+        Only called for an aggregate whose traits have `uses_clock`.
         """
         ...
 
