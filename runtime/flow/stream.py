@@ -50,8 +50,8 @@ class Stream(StreamMethods):
             name: of the step.
 
         The stream has the columns of those rows, and `late_step`, `late_side` (of a join),
-        `late_event_time`, `late_by_ns`, and `late_dropped`: false for a row that missed only some of
-        its windows or partners. The event time of a row in this stream is when it was found late.
+        `late_event_time`, `late_by_ns`, and `late_dropped`: false for a row that missed only some
+        of its windows or partners. The event time of a row is when it was found late.
 
         Raises:
             FlowError: this stream comes from a step of another kind, or a side is given and the
