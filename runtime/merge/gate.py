@@ -168,6 +168,30 @@ class SlackGate:
             self.left_since_ns = waits.left(state.cut, has_late=state.has_late)
         return None if released is None else self._timed(released, ready[0])
 
+    @property
+    def may_pass(self) -> bool:
+        """Whether `pass_row` may be called: nothing is held, no waits are kept, one reader."""
+        readers = self._readers
+        return len(readers) == 1 and not readers[0].rows and self._waits is None
+
+    def pass_row(
+        self, writer: int, batch: Batch, *, promise_ns: int, promise_stimulus_ns: int
+    ) -> GateRead | None:
+        """Take one row, as `insert` does, and return what `read` would: most often that row.
+
+        At the speed of the clock that is what a gate does. A row that may go is not put down first.
+        """
+        place, frontier = self._place[writer], self._frontier
+        time_ns = batch.event_time_ns.item(0)
+        if time_ns > frontier.newest_ns:
+            frontier.newest_ns = time_ns
+            self._newest_stimulus_ns = batch.stimulus_time_ns.item(0)
+        frontier.advance(place, promise_ns)
+        self._promise_stimulus_ns = max(self._promise_stimulus_ns, promise_stimulus_ns)
+        cut, ready = self._cuts()
+        released = self._readers[0].pass_row(place, batch, time_ns, cut, ready)
+        return None if released is None else self._timed(released, ready[0])
+
     def _timed(self, released: GateRead, frontier_ns: int) -> GateRead:
         by_promise = released.watermark_ns <= frontier_ns
         released.watermark_stimulus_ns = (
