@@ -97,7 +97,7 @@ def _by_keys(
 def _on_keys(
     method: Callable[Concatenate[Stream, Stream, P], R],
 ) -> Callable[Concatenate[KeyedStream, KeyedStream, P], R]:
-    """Return a join of streams as one of keyed streams, pairwise by the keys of both."""
+    """Return a join of streams as one of keyed streams."""
     names = ("on", "left_on", "right_on")
 
     @wraps(method)

@@ -19,6 +19,7 @@ from slackwater.runtime.model import END_NS, READY_ONLY, Batch, GateRead, batch_
 from slackwater.runtime.model.state import save
 from slackwater.runtime.operators.join import index as join_index
 from slackwater.runtime.operators.join import machine as join
+from slackwater.runtime.operators.join import one_row
 from slackwater.runtime.operators.join.machine import JoinMachine
 from slackwater.runtime.operators.join.step import JoinStep
 from slackwater.runtime.plan.traits import Replica
@@ -85,8 +86,9 @@ def check_equals_literal(step: JoinStep, segments: list[Segment], cut: Random, w
     expected = literal.run(segments)
     joined = joined_by(step)
     with pytest.MonkeyPatch.context() as patch:
-        # Reads of a few rows compare with all, others search an index; both on the same state.
-        patch.setattr(join, "_COMPARED_AT_MOST", cut.choice([-1, 65_536]))
+        # Reads of one row are joined number by number, those of few compare with all, others search
+        # an index; all on the same state.
+        patch.setattr(one_row, "COMPARED_AT_MOST", cut.choice([-1, 65_536]))
         patch.setattr(join, "_FEW_ROWS", cut.choice([0, 2, 8]))
         found = run(joined, reads_of(segments, SCHEMAS, cut))
     assert found == expected

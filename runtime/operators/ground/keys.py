@@ -52,6 +52,16 @@ class KeyIndex:
             return np.zeros(rows, dtype=np.int64)
         return self._few(columns) if rows <= _FEW_ROWS else self._part.codes(columns)
 
+    def known(self, columns: Sequence[Column]) -> int | None:
+        """Return the code of the key of a single row; None: ask `codes`.
+
+        The columns have shape (1,). A null is not known.
+        """
+        if len(columns) != 1 or not isinstance(columns[0], np.ndarray):
+            values = [column.tolist()[0] for column in columns]
+            return self._known.get(values[0] if len(values) == 1 else tuple(values))
+        return self._known.get(columns[0].item(0))
+
     def _few(self, columns: Sequence[Column]) -> Int64Array:
         """Return the codes of a few rows by a dict, as most keys are known."""
         values = [column.tolist() for column in columns]

@@ -40,6 +40,18 @@ class HeldColumns:
         self._make_room(len(batch))
         self._extend({name: batch.columns[name] for name in self._names}, len(batch))
 
+    def append_row(self, batch: Batch) -> None:
+        """Add a batch of one row, each number as it is."""
+        self._make_room(1)
+        at, numbers = self.end - self._origin, self._numbers
+        for name in self._names:
+            column = batch.columns[name]
+            if name in numbers:
+                numbers[name][at] = column[0]
+            else:
+                self._put(name, column, 1)
+        self.end += 1
+
     def _extend(self, columns: dict[str, Column], rows: int) -> None:
         for name, column in columns.items():
             self._put(name, column, rows)
@@ -73,6 +85,13 @@ class HeldColumns:
             else self._texts[name].take(places)
             for name in names
         ]
+
+    def row(self, name: str, place: int) -> Column:
+        """Return a column of one row, shape (1,): a copy."""
+        if (numbers := self._numbers.get(name)) is not None:
+            at = place - self._origin
+            return numbers[at : at + 1].copy()
+        return self._texts[name].take(np.array([place]))
 
     def drop_last(self, rows: int) -> None:
         """Drop so many rows at the end."""

@@ -34,6 +34,7 @@ from slackwater.runtime.operators.ground.keys import KeyIndex, any_null
 from slackwater.runtime.operators.ground.late_rows import Missed
 from slackwater.runtime.operators.ground.user_code import evaluated
 from slackwater.runtime.operators.join.late import partly_late
+from slackwater.runtime.operators.join.one_row import COMPARED_AT_MOST, OneRow
 from slackwater.runtime.operators.join.rows import (
     Arrivals,
     Pairs,
@@ -50,8 +51,6 @@ Names = tuple[dict[str, str], dict[str, str]]
 _LEFT, _RIGHT = 0, 1
 _NONE = np.empty(0, dtype=np.int64)
 _FEW_ROWS = 8
-_COMPARED_AT_MOST = 65_536
-"""Rows that one is compared with, one by one: about 30 µs. To search an index takes longer."""
 _LONGEST_WITHIN_NS = 1 << 61
 """73 years: sums of an event time of our age and a few times this fit in 64 bits."""
 
@@ -106,10 +105,12 @@ class JoinMachine(PlainOperator):
         )
         replica = step.replica
         self._replica = replica if replica is not None and replica.share == "all" else None
+        self._may_be_one = self._replica is None and not step.keeps_late
         self._on = (step.left_on, step.right_on)
         left_held, right_held = (tuple(names.values()) for names in self._names)
         self._state = JoinState(left_held, right_held, within_ns=step.within_ns)
         self._keys = KeyIndex(len(step.left_on))
+        self._one = OneRow(self._state, self._keys, step, self._names)
         self._passed_ns = START_NS  # the time that rows are held by: the frontier, or the watermark
         self._rows_seen = 0
         self._missed = Missed(keeps=self._step.keeps_late)
@@ -176,6 +177,10 @@ class JoinMachine(PlainOperator):
     def _join(self, left: Batch | None, right: Batch | None) -> Batch | None:
         if left is None and right is None:
             return None
+        if self._may_be_one and (left is None or right is None):
+            side, row = (_RIGHT, right) if left is None else (_LEFT, left)
+            if row is not None and (code := self._one.code(row, side)) is not None:
+                return self._join_one(row, side, code)
         if left is not None:
             left = self._admitted(left, _LEFT)
         if right is not None:
@@ -186,6 +191,21 @@ class JoinMachine(PlainOperator):
         if self._replica is not None:
             return self._join_share(new, self._replica)
         return self._join_new(new)
+
+    def _join_one(self, batch: Batch, side: int, code: int) -> Batch | None:
+        position = self._state.rows.end
+        partners = self._one.partners(batch, side, code)
+        if not partners:
+            return None
+        if len(partners) <= _FEW_ROWS and self._step.where is None:
+            self.comparisons += len(partners)
+            one = self._one
+            if len(partners) == 1:
+                return one.result(batch, side, partners[0])
+            return one.results(batch, side, partners)
+        others, own = np.array(partners), np.full(len(partners), position)
+        pairs = self._selected((others, own) if side else (own, others))
+        return self._results(pairs) if len(pairs[_LEFT]) else None
 
     def _join_share(self, new: Arrivals, replica: Replica) -> Batch | None:
         """Return the pairs whose earlier row is this replica's; hold only its own new rows.
@@ -219,7 +239,7 @@ class JoinMachine(PlainOperator):
     def _join_new(self, new: Arrivals) -> Batch | None:
         first = self._state.rows.end
         rows = len(new.keys)
-        if rows <= _FEW_ROWS and rows * len(self._state.rows) <= _COMPARED_AT_MOST:
+        if rows <= _FEW_ROWS and rows * len(self._state.rows) <= COMPARED_AT_MOST:
             self._state.append(new)
             pairs = self._selected(self._state.scan(first))
             return self._results(pairs) if len(pairs[_LEFT]) else None

@@ -170,6 +170,25 @@ class HeldRows:
             self._marks[at] = 0 if batch.marks is None else batch.marks
         columns.append(batch)
 
+    def append_row(self, batch: Batch, side: int, key: int) -> None:
+        """Add one row without marks, number by number, where `append` has arrays.
+
+        Args:
+            batch: the row.
+            side: 0 left, 1 right.
+            key: the key of the row, as in `_keys`.
+        """
+        newest_ns = self.newest_ns
+        self._make_room(1)
+        at, columns, time_ns = self.end - self.origin, self.sides[side], batch.event_time_ns.item(0)
+        self._keys[at], self._times[at] = key, time_ns
+        self._stimuli[at], self._places[at] = batch.stimulus_time_ns.item(0), columns.end
+        self._newest[at] = time_ns if time_ns > newest_ns else newest_ns
+        if self._marks is not None:
+            self._marks[at] = 0
+        self.end += 1
+        columns.append_row(batch)
+
     def _make_room(self, rows: int) -> None:
         first, last = self.start - self.origin, self.end - self.origin
         capacity = len(self._keys)
@@ -250,6 +269,17 @@ class HeldRows:
             np.maximum(stimuli.take(left), stimuli.take(right)),
         )
 
+    def last_pair(self, partner: int) -> tuple[int, int, int]:
+        """Return the later times of the last row and a partner, and the partner's place.
+
+        Returns:
+            (event time, stimulus time, place among the rows of its side).
+        """
+        own, other = self.end - 1 - self.origin, partner - self.origin
+        times, stimuli = self._times.item, self._stimuli.item
+        time_ns = max(times(own), times(other))
+        return time_ns, max(stimuli(own), stimuli(other)), self._places.item(other)
+
     def later_ns(self, pairs: tuple[Int64Array, Int64Array]) -> Int64Array:
         """Return the later event time of each pair of rows."""
         times = self._times
@@ -257,6 +287,11 @@ class HeldRows:
             times.take(pairs[0] - self.origin), times.take(pairs[1] - self.origin)
         )
         return later
+
+    @property
+    def has_marks(self) -> bool:
+        """Whether a row has ever had a mark."""
+        return self._marks is not None
 
     def marks(self, pairs: tuple[Int64Array, Int64Array]) -> Marks | None:
         """Return the marks of each pair, those of both rows; None without any."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from slackwater.runtime.model import END_NS, START_NS, BoolArray, Int64Array
+from slackwater.runtime.model import END_NS, START_NS, Batch, BoolArray, Int64Array
 from slackwater.runtime.model.state import Fields
 from slackwater.runtime.operators.join.index import Layout, RunIndex, order_by_key
 from slackwater.runtime.operators.join.rows import Arrivals, HeldRows, Pairs, sided
@@ -68,6 +68,14 @@ class JoinState:
                 self._oldest_ns = min(self._oldest_ns, times.item(0))
                 self._newest_ns[side] = max(self._newest_ns[side], times.item(-1))
                 self._waiting[side] = True
+
+    def append_row(self, batch: Batch, side: int, key: int) -> None:
+        """Hold one row too; see `HeldRows.append_row`."""
+        self.rows.append_row(batch, side, key)
+        time_ns = batch.event_time_ns.item(0)
+        self._oldest_ns = min(self._oldest_ns, time_ns)
+        self._newest_ns[side] = max(self._newest_ns[side], time_ns)
+        self._waiting[side] = True
 
     def make_fit(self, new: Arrivals, *, keys: int) -> None:
         """Make a layout in which these rows, and searches for them, have entries.
