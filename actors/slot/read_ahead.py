@@ -75,7 +75,7 @@ class ReadAheadInput:
     wake: Callable[[], None]
     reader: ReadAhead | None = None
     is_history: bool = False
-    """As declared by the source."""
+    """Whether the input is history, as its source declares."""
     charged_ns: int = 0
     """CPU time of the thread that its source has been charged for."""
     untaken: int = 0

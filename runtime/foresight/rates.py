@@ -23,7 +23,7 @@ __all__ = [
 
 
 MOST_EVENTS_PER_S = 1e12
-"""One event a picosecond: figures computed from a rate stay far below the largest float."""
+"""The most events a second: figures computed from a rate stay far below the largest float."""
 
 
 def series_of(

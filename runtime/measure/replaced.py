@@ -38,7 +38,7 @@ class Replaced:
 
     @property
     def text(self) -> str:
-        """One-line text of the re-placement."""
+        """Text of the re-placement, on one line."""
         moved = ", ".join(map(str, self.moves))
         if self.problem is not None:
             return f"at {self.at_s:.1f} s not re-placed ({moved}): {self.problem}"

@@ -17,7 +17,7 @@ AS_FLOW = AsFlow.AS_FLOW
 """The slack that the flow was made with."""
 
 Slack = Duration | None | AsFlow
-"""None: wait until rows are ready. "500ms": at most that long, in event time. "0s": not at all."""
+"""The slack of a gate: None until rows are ready; "500ms" at most, in event time; "0s" none."""
 
 
 def rule_of(slack: Duration | None, *, who: str) -> ReleaseRule:

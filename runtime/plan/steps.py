@@ -72,10 +72,11 @@ class GateStep(GatedStep):
         Other steps see a gate and its replicas as one step. But the gate has no machine, and makes
         no results.
         """
-        own = StepTraits(kind="gate", role=Role.SHARED_GATE, release=self.release)
         of = self.of.traits
-        return replace(
-            own,
+        return StepTraits(
+            kind="gate",
+            role=Role.SHARED_GATE,
+            release=self.release,
             passes_on=of.passes_on,
             revises=of.revises,
             reach_ns=of.reach_ns,

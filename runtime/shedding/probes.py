@@ -21,7 +21,7 @@ from slackwater.runtime.shedding.draws import draws_of_windows
 
 ONE_OF = 8
 LATER_ONE_OF = 64
-"""One of so many fitting events is noted, while the share is known twice as well as it must be."""
+"""Fitting events for each that is noted, once the share is known twice as well as it must be."""
 _NOTE_NS = 10_000
 """Time to note an event for a tried window and to judge it: 9 µs on Q1, on one machine."""
 _TRIED_SHARE = 0.03

@@ -70,7 +70,7 @@ class Rates:
 
     events_per_s: float
     latency: LatencyHistogram | None
-    """None if no row left the flow in that time."""
+    """Latency of rows that left the flow in that time; None if no row did."""
 
 
 def progress_line(report: JobReport, now: Rates) -> str:

@@ -62,7 +62,7 @@ class Segment(NamedTuple):
 
 
 NOTHING = Segment((), START_NS, START_NS, START_NS)
-"""It closes no window: for results that leave again, whose rows alone are their stimulus."""
+"""A segment that closes no window: results leave again, with the stimulus of their rows."""
 
 
 class Closer(Protocol):
