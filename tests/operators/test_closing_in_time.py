@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from slackwater.runtime.closing.probslack import ProbSlack
@@ -141,6 +141,7 @@ ROWS = st.lists(
 
 @pytest.mark.parametrize("policy", POLICIES, ids=lambda one: type(one).__name__)
 @a_third
+@example(first=[(0, 0, 0)], second=[(1, 7, 0)], cut=Random(2274))  # noqa: S311 - a draw
 @given(first=ROWS, second=ROWS, cut=chance)
 def test_no_interleaving_and_no_cut_shows(
     policy: Any, first: list[Any], second: list[Any], cut: Random

@@ -60,8 +60,10 @@ class EndAndAWhileRun:
 
     def pass_time(self, now_ns: int) -> int:
         assert now_ns >= self.now_ns
-        self.now_ns = now_ns
-        if self.first is not None:
+        # A row may open a window whose time has passed: it closes once time moves. Time that is
+        # passed twice must not show, as how often it is passed depends on cuts.
+        has_moved, self.now_ns = now_ns > self.now_ns, now_ns
+        if self.first is not None and has_moved:
             while (end_ns := self.windows.end_ns(self.first)) + self.wait_ns <= now_ns:
                 if end_ns > self.ends_ns:
                     self.ends_ns = end_ns
