@@ -30,7 +30,7 @@ from benchmarks.patterns.floor import (
 from benchmarks.patterns.queries import Asked
 from benchmarks.patterns.timed import reads_of
 from benchmarks.side_by_side import side_by_side
-from slackwater.runtime.operators.pattern.machine import PatternMachine
+from slackwater.runtime.operators.pattern.shed.shed_pattern import SheddingPattern
 from slackwater.runtime.shedding import Espice
 
 OVERS, QUICK_OVERS = (1.2, 1.4, 1.7, 2.0), (1.7,)
@@ -312,16 +312,16 @@ def _tried(query: Query, times: Times, over: float, seed: int) -> Tried:
 
 def _at_leisure(asked: Asked) -> tuple[set[tuple[int, str]], FloatArray]:
     """Return all matches, and how many events are worked on in each second."""
-    machine = PatternMachine(asked.step(sw.shedding.espice("1000h")), most_kept_rows=10**9)
+    machine = SheddingPattern(asked.step(sw.shedding.espice("1000h")), most_kept_rows=10**9)
     first = asked.rows["time"][0].as_py()
     seconds = np.zeros(1 + int((asked.rows["time"][-1].as_py() - first) / 1e9))
     found: set[tuple[int, str]] = set()
     for read in reads_of(asked.rows, READ):
-        before = machine.comparisons
-        made = machine.work(read, 0).rows
+        result = machine.work(read, 0)
+        made = result.rows
         rows = read.ports[0]
         assert rows is not None
-        seconds[int((rows.event_time_ns.item(0) - first) / 1e9)] += machine.comparisons - before
+        seconds[int((rows.event_time_ns.item(0) - first) / 1e9)] += result.compared
         if made is not None:
             starts = np.asarray(made.columns["window_start"]).astype(np.int64).tolist()
             found |= set(zip(starts, made.columns["events"].tolist(), strict=True))

@@ -16,7 +16,7 @@ from benchmarks.frame import Options, Result, Spread, repeated
 from benchmarks.patterns.queries import Asked, query_1, query_2, query_3, query_4
 from benchmarks.patterns.timed import reads_of
 from slackwater.runtime.model import Batch, GateRead
-from slackwater.runtime.operators.pattern.machine import PatternMachine
+from slackwater.runtime.operators.pattern.shed.shed_pattern import SheddingPattern
 from slackwater.runtime.shedding import Amount, Espice
 
 SHARES, QUICK_SHARES = (0.15, 0.3, 0.5, 0.7, 0.9), (0.3, 0.7)
@@ -63,7 +63,7 @@ def _timed(
     gone: list[float] = []
 
     def once() -> float:
-        machine = PatternMachine(replace(asked.step(), shed=shed), most_kept_rows=10**9)
+        machine = SheddingPattern(replace(asked.step(), shed=shed), most_kept_rows=10**9)
         spent_ns, matches, shed_share = _run(machine, reads, share)
         found.clear()
         found.update(matches)
@@ -74,16 +74,15 @@ def _timed(
 
 
 def _run(
-    machine: PatternMachine, reads: list[GateRead], share: float | None
+    machine: SheddingPattern, reads: list[GateRead], share: float | None
 ) -> tuple[float, set[Match], float]:
     first = round(len(reads) * TRAINED)
     for read in reads[:first]:
         machine.work(read, 0)
-    begin_ns, shed, events, matches = _start_ns(reads[first]), machine.shed, 0, []
+    begin_ns, shed, events, matches = _start_ns(reads[first]), machine.counts()["shed"], 0, []
     began_ns = time.process_time_ns()
     for read in reads[first:]:
         if share is not None:
-            assert machine._shedding is not None
             machine._shedding._overload._shedding.shedder.aim(Amount(share))
         made = machine.work(read, 0).rows
         if made is not None:
@@ -91,7 +90,7 @@ def _run(
         events += 0 if read.ports[0] is None else len(read.ports[0])
     spent_ns = (time.process_time_ns() - began_ns) / events
     found = {one for some in matches for one in _matches(some) if one[0] >= begin_ns}
-    return spent_ns, found, (machine.shed - shed) / events
+    return spent_ns, found, (machine.counts()["shed"] - shed) / events
 
 
 def _start_ns(read: GateRead) -> int:

@@ -10,7 +10,7 @@ import pytest
 
 import slackwater as sw
 from slackwater.runtime.model import Batch
-from slackwater.runtime.operators.pattern.machine import PatternMachine
+from slackwater.runtime.operators.pattern.shed.shed_pattern import SheddingPattern
 from slackwater.runtime.patterns.normal import Normal, Sequence
 from slackwater.runtime.patterns.normalise import normal_of
 from slackwater.runtime.patterns.scopes import CountWindows, OpenedWindows, TimeWindows, WindowRule
@@ -40,27 +40,25 @@ def kinds_of(events: int, seed: int = 3) -> Any:
     return np.select([at == 0, at == 4, at == 8, at > 8], [0, 1, 2, others], 1)
 
 
-def machine_of(shed: Espice, scope: WindowRule, **settings: Any) -> PatternMachine:
+def machine_of(shed: Espice, scope: WindowRule, **settings: Any) -> SheddingPattern:
     step = step_of(shed, scope, **({"pattern": ABC, "most": 1} | settings))
-    return PatternMachine(step, most_kept_rows=10**9)
+    return SheddingPattern(step, most_kept_rows=10**9)
 
 
 def overloaded(shed: Espice, over: float, *, events: int = 60_000) -> tuple[set[Any], int, Any]:
     """Return matches, the longest latency, and the counts; at `over` times what can be done."""
     machine = machine_of(shed, OpenedWindows(0, events=40), most=None)
     kinds, times = kinds_of(events), np.arange(events) * int(EVENT_NS / over)
-    now_ns = begin = longest_ns = idle_ns = worked = 0
+    now_ns = begin = longest_ns = idle_ns = 0
     batches: list[Batch | None] = []
     while begin < events:
         due_ns = int(times[begin + min(SLICE // 10, events - begin - 1)])
         idle_ns += max(due_ns - now_ns, 0)
         now_ns = max(now_ns, due_ns)
         end = min(int(np.searchsorted(times, now_ns, "right")), begin + SLICE)
-        batches.append(
-            machine.work(read_of(times[begin:end], kinds[begin:end], begin), now_ns).rows
-        )
-        looked_at, worked = machine.comparisons - worked, machine.comparisons
-        took_ns = round((looked_at * 0.9 + (end - begin) * 0.1) * EVENT_NS)
+        result = machine.work(read_of(times[begin:end], kinds[begin:end], begin), now_ns)
+        batches.append(result.rows)
+        took_ns = round((result.compared * 0.9 + (end - begin) * 0.1) * EVENT_NS)
         machine.charge(took_ns, idle_ns)
         now_ns += took_ns
         longest_ns = max(longest_ns, now_ns - int(times[begin]))
@@ -109,7 +107,6 @@ def test_what_only_forbids_is_never_dropped() -> None:
         read = read_of(np.arange(begin, begin + 500), kinds[begin : begin + 500], begin)
         with_all.append(plain.work(read, 0).rows)
         if begin == 4_000:
-            assert machine._shedding is not None
             machine._shedding._overload._shedding.shedder.aim(Amount(0.5))
         with_less.append(machine.work(read, 0).rows)
     counts = machine.counts().get("shedding")
@@ -127,7 +124,6 @@ def test_a_match_that_waits_does_not_leave_if_what_forbids_it_was_passed_over() 
     for is_on in (False, True):
         machine = machine_of(espice("1h"), TimeWindows(100, 100), pattern=pattern, most=None)
         batches = [machine.work(read_of([1, 2], [0, 1], 0), 0).rows]
-        assert machine._shedding is not None
         machine._shedding._overload._passing.is_on = is_on
         batches.append(machine.work(read_of([3], [2 if is_on else 5], 2), 0).rows)
         machine._shedding._overload._passing.is_on = False
@@ -148,7 +144,6 @@ def test_windows_that_lost_what_they_need_are_given_up_and_make_nothing_up() -> 
         read = read_of(np.arange(begin, begin + 100), kinds[begin : begin + 100], begin)
         for machine, batches in zip((plain, made, by_chance), found, strict=True):
             if begin >= 30_000 and machine is not plain:
-                assert machine._shedding is not None
                 machine._shedding._overload._shedding.shedder.aim(Amount(0.3))
             batches.append(machine.work(read, 0).rows)
     every, left, chance = ({one for one in leaves(some) if one[1] >= 30_000} for some in found)
@@ -177,13 +172,11 @@ def test_where_no_event_can_be_spared_rows_are_passed_over_and_what_is_left_is_w
     while begin < events:
         times = np.arange(begin, begin + SLICE) * int(EVENT_NS / over)
         now_ns = max(now_ns, int(times[-1]))
-        done = machine.comparisons
-        passed = machine.counts()["shedding"].passed_over
-        made = machine.work(read_of(times, kinds[begin : begin + SLICE], begin), now_ns).rows
-        left |= {found for _, _, found in leaves([made])}
-        looked_at = SLICE - (machine.counts()["shedding"].passed_over - passed)
-        done = machine.comparisons - done
-        took_ns = round((0.02 * SLICE + 0.58 * looked_at + 0.4 * done) * EVENT_NS)
+        result = machine.work(read_of(times, kinds[begin : begin + SLICE], begin), now_ns)
+        left |= {found for _, _, found in leaves([result.rows])}
+        assert result.passed_over is not None
+        looked_at = SLICE - result.passed_over
+        took_ns = round((0.02 * SLICE + 0.58 * looked_at + 0.4 * result.compared) * EVENT_NS)
         machine.charge(took_ns, 0)
         now_ns += took_ns
         longest_ns = max(longest_ns, now_ns - int(times[0]))
@@ -191,7 +184,7 @@ def test_where_no_event_can_be_spared_rows_are_passed_over_and_what_is_left_is_w
     counts = machine.counts().get("shedding")
     assert counts is not None
     assert counts.passed_over > 5_000
-    assert counts.shed == machine.shed >= counts.passed_over
+    assert counts.shed == machine.counts()["shed"] >= counts.passed_over
     assert longest_ns <= BOUND_NS + SLICE * EVENT_NS
     assert not left - truth  # windows that a stretch cut are given up
     assert len(left) > 0.62 * len(truth)  # two thirds can be looked at

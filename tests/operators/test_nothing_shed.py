@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import slackwater as sw
 from slackwater.runtime.model import Batch, GateRead
-from slackwater.runtime.operators.pattern.machine import PatternMachine
+from slackwater.runtime.operators.pattern.shed.shed_pattern import SheddingPattern, pattern_machine
 from slackwater.runtime.patterns.normal import Asked, Normal, Place, Sequence
 from slackwater.runtime.patterns.scopes import CountWindows, OpenedWindows, TimeWindows, Within
 from slackwater.runtime.shedding import espice
@@ -74,7 +74,7 @@ def test_a_window_waits_that_opened_with_an_event_that_fits_nothing(scope: Any, 
     found = []
     for shed in (espice("1h", drops=drops), None):
         step = replace(typed_step_of(espice("1h"), scope, most=1), shed=shed)
-        machine = PatternMachine(step, most_kept_rows=100)
+        machine = pattern_machine(step, most_kept_rows=100)
         reads = [
             ([10 * one + at], [kind]) for one in range(10) for at, kind in enumerate((5, 0, 1, 2))
         ]
@@ -100,7 +100,7 @@ def test_a_read_whose_keys_are_all_null_is_in_no_match(
         schema=pa.schema({"key": pa.string(), "events": pa.string()}),
         pattern=Normal((Asked("a", types=("a",)), Asked("b", types=("b",))), (AB,)),
     )
-    machine = PatternMachine(step, most_kept_rows=100)
+    machine = SheddingPattern(step, most_kept_rows=100)
     found: list[str] = []
     for number, (keys, kinds) in enumerate(
         [
@@ -112,7 +112,6 @@ def test_a_read_whose_keys_are_all_null_is_in_no_match(
             ([None], ["a"]),
         ]
     ):
-        assert machine._shedding is not None
         if drops != "pairs":
             passing = is_passing_over and number in (0, 3, 5)
             machine._shedding._overload._passing.is_on = passing
@@ -126,7 +125,7 @@ def test_a_read_whose_keys_are_all_null_is_in_no_match(
         made = machine.work(read, 0).rows
         found += [] if made is None else made.columns["key"].to_pylist()
     assert found == ["x", "y"]
-    assert machine.shed == 0
+    assert machine.counts()["shed"] == 0
 
 
 @five_times
@@ -171,8 +170,7 @@ def test_windows_that_are_tried_while_rows_are_passed_over_change_no_match(scope
     step = typed_step_of(espice("1h"), scope)
     found: list[Any] = []
     for is_passed, tries in ((False, False), (True, False), (True, True)):
-        machine = PatternMachine(step, most_kept_rows=10**6)
-        assert machine._shedding is not None
+        machine = SheddingPattern(step, most_kept_rows=10**6)
         overload, batches = machine._shedding._overload, []
         overload._began_ns = 0 if tries else None
         for number, (begin, end) in enumerate(pairwise(cuts)):
@@ -191,13 +189,13 @@ def test_windows_that_are_tried_while_rows_are_passed_over_change_no_match(scope
 
 def work_of(step: Any, rows: Any, cuts: set[int], drops: Any) -> int:
     """Return what a machine that sheds nothing says that it has worked on."""
-    machine = PatternMachine(replace(step, shed=espice("1h", drops=drops)), most_kept_rows=100)
+    machine = SheddingPattern(replace(step, shed=espice("1h", drops=drops)), most_kept_rows=100)
     cuts = {one for one in cuts if one < len(rows)}
     for begin, end in pairwise([0, *sorted(cuts), len(rows)]):
         if part := rows[begin:end]:
             now = part[-1]["time"]
             machine.work(GateRead([batch_of(part)], [None], now, 0, now), 0)
-    return machine.comparisons
+    return machine.counts()["comparisons"]
 
 
 @given(

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from slackwater.runtime.expressions.expressions import col
 from slackwater.runtime.model import END_NS, READY_ONLY, Batch, GateRead
 from slackwater.runtime.model.state import restore, save
-from slackwater.runtime.operators.pattern.machine import PatternMachine
+from slackwater.runtime.operators.pattern.shed.shed_pattern import SheddingPattern, pattern_machine
 from slackwater.runtime.operators.pattern.step import PatternStep
 from slackwater.runtime.patterns import ending, naming
 from slackwater.runtime.patterns.normal import Asked, Normal, Sequence
@@ -84,18 +84,18 @@ def left(
 
     Of the reads that are in `passed` rows are passed over: see `PassingOver`.
     """
-    machine = PatternMachine(step, most_kept_rows=100)
+    machine = pattern_machine(step, most_kept_rows=100)
     found = []
     reads = zip([0, *sorted(cuts)], [*sorted(cuts), len(rows)], strict=True)
     for number, (begin, end) in enumerate(reads):
         part = rows[begin:end]
-        if machine._shedding is not None:
+        if isinstance(machine, SheddingPattern):
             machine._shedding._overload._passing.is_on = number in passed
         if part:
             read = GateRead([batch_of(part)], [None], part[-1]["time"], 0, part[-1]["time"])
             found.append(machine.work(read, 0).rows)
         state = deepcopy(save(machine))
-        machine = PatternMachine(step, most_kept_rows=100)
+        machine = pattern_machine(step, most_kept_rows=100)
         restore(machine, state)
     found.append(machine.work(GateRead([None], [None], END_NS, 0, END_NS), 0).rows)
     assert machine.rows_held == 0

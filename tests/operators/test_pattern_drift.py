@@ -301,7 +301,7 @@ def test_rows_are_held_no_longer_than_they_may_be_needed_and_keys_are_forgotten(
     for time in range(4_000):
         rows = [Row(time, time // 3, frozenset("acb"[time % 3]), 0, 1)]
         machine.work(GateRead([batch_of(rows, time)], [None], time, 0, time), 0)
-        most_rows = max(most_rows, len(machine._rows))
+        most_rows = max(most_rows, len(machine.rows))
     assert most_rows < 100
     assert machine.rows_held <= 3 * (1024 + 1)  # a key that is not forgotten yet has its events
     assert len(save(machine)["matchers"]["of_key"]) <= 1024 + 1

@@ -13,8 +13,8 @@ import pytest
 from slackwater.runtime.expressions.expressions import Expr, col
 from slackwater.runtime.model import Batch, GateRead
 from slackwater.runtime.model.state import restore, save
-from slackwater.runtime.operators.pattern.kinds import EventKinds
-from slackwater.runtime.operators.pattern.machine import PatternMachine
+from slackwater.runtime.operators.pattern.shed.kinds import EventKinds
+from slackwater.runtime.operators.pattern.shed.shed_pattern import SheddingPattern
 from slackwater.runtime.patterns.normal import Asked, Normal, Place, Sequence
 from slackwater.runtime.patterns.scopes import CountWindows, OpenedWindows, TimeWindows, WindowRule
 from slackwater.runtime.shedding import Amount, espice
@@ -55,9 +55,8 @@ def ran(
     shed = espice("1h", drops="pairs", feature=feature, every=64, explore=0.1)
     step = step_of(shed, scope, pattern=pattern)
     step = replace(step, type_column=type_column)
-    machine, batches = PatternMachine(step, most_kept_rows=10**6), []
+    machine, batches = SheddingPattern(step, most_kept_rows=10**6), []
     for begin in range(0, EVENTS, READ):
-        assert machine._shedding is not None
         machine._shedding._overload._shedding.shedder.aim(
             Amount(0.6) if begin >= EVENTS // 2 else None
         )
@@ -66,7 +65,7 @@ def ran(
         batches.append(machine.work(read, now_ns=0).rows)
         if is_restored:
             state = deepcopy(save(machine))
-            machine = PatternMachine(step, most_kept_rows=10**6)
+            machine = SheddingPattern(step, most_kept_rows=10**6)
             restore(machine, state)
     return leaves(batches), machine.counts().get("shedding")
 

@@ -130,7 +130,7 @@ def test_keys_that_come_again_keep_no_events_that_are_over(drift: Drift | None) 
     for begin in range(0, 8000, 40):
         one.work(read_of([(begin + key // 2, key, True, 0) for key in range(50)]), 0)
         held.append(one.rows_held)
-        logged = sum(each.events_held for each in one._matchers.of_key.values())
+        logged = sum(each.events_held for each in one.matchers.of_key.values())
         assert logged <= one.rows_held
         assert logged <= 50 * 2 * 4
     assert held[-1] > 50
@@ -151,9 +151,9 @@ def test_rows_near_the_most_are_not_looked_through_with_each_read(
     looks = []
     keeps = room.PatternMachine._keep_rows
 
-    def counted(self: PatternMachine) -> None:
-        looks.append(len(self._rows))
-        keeps(self)
+    def counted(self: PatternMachine, held: list[int]) -> None:
+        looks.append(len(self.rows))
+        keeps(self, held)
 
     monkeypatch.setattr(room.PatternMachine, "_keep_rows", counted)
     one = machine(Place((0,)), Place((1,)), most=1000, scope=Within(events=900))

@@ -13,8 +13,8 @@ import pytest
 
 from slackwater.runtime.model import END_NS, READY_ONLY, Batch, GateRead
 from slackwater.runtime.model.state import restore, save
-from slackwater.runtime.operators.pattern.machine import PatternMachine
-from slackwater.runtime.operators.pattern.shedding import Kept, WindowShedding
+from slackwater.runtime.operators.pattern.shed.shed_pattern import SheddingPattern
+from slackwater.runtime.operators.pattern.shed.window_shedding import Kept, WindowShedding
 from slackwater.runtime.operators.pattern.step import PatternStep
 from slackwater.runtime.patterns.normal import Asked, Normal, Place, Sequence
 from slackwater.runtime.patterns.scopes import CountWindows, OpenedWindows, TimeWindows, WindowRule
@@ -102,7 +102,7 @@ def test_what_leaves_is_what_windows_without_the_dropped_events_give(
         return told[-1]
 
     monkeypatch.setattr(WindowShedding, "dropped", listened)
-    machine = PatternMachine(step, most_kept_rows=10_000)
+    machine = SheddingPattern(step, most_kept_rows=10_000)
     events: list[Event] = []
     batches: list[Batch | None] = []
     lost: set[tuple[int, int]] = set()
@@ -122,14 +122,13 @@ def test_what_leaves_is_what_windows_without_the_dropped_events_give(
             keys = range(-10, 60) if told[-1].is_shed[row] else told[-1].lost.get(row, ())
             lost |= {(key, first + row + 1) for key in keys}
         state = deepcopy(save(machine))
-        machine = PatternMachine(step, most_kept_rows=10_000)
+        machine = SheddingPattern(step, most_kept_rows=10_000)
         restore(machine, state)
-        assert machine._shedding is not None
         machine._shedding._overload._shedding.shedder.aim(Amount(0.4))
     counts = machine.counts().get("shedding")
     assert counts is not None
     batches.append(machine.work(GateRead([None], [None], END_NS, 0, END_NS), now_ns=0).rows)
-    assert counts.shed == machine.shed == shed
+    assert counts.shed == machine.counts()["shed"] == shed
     assert 0 < counts.dropped < counts.pairs
     spec = Spec(SEQUENCE, scope, "first", consumes, None, "any", no_condition, lost=frozenset(lost))
     expected = [
@@ -157,7 +156,7 @@ def overloaded(shed: Espice, over: float, *, events: int = 40_000) -> tuple[int,
     """Return matches, the longest latency, and the counts; at `over` times what can be done."""
     six = Normal(SEQUENCE.asked, (Sequence(tuple(Place((kind,)) for kind in range(TYPES))),))
     step = step_of(shed, OpenedWindows(0, events=50), pattern=six, most=1)
-    machine = PatternMachine(step, most_kept_rows=10**9)
+    machine = SheddingPattern(step, most_kept_rows=10**9)
     types, times = cycles(events), np.arange(events) * int(COST_NS / over)
     now_ns = begin = matches = longest_ns = idle_ns = 0
     before = (0, 0)
@@ -208,8 +207,7 @@ def test_no_window_is_kept_whole_whose_work_alone_breaks_the_bound() -> None:
     """A window of 50 events takes 1 ms, of which a bound of 4 ms leaves 0.8."""
     shed = espice("4ms", drops="pairs", explore=0.5, f=0.8)
     step = step_of(shed, OpenedWindows(0, events=50))
-    shedding = PatternMachine(step, most_kept_rows=10**9)._shedding
-    assert shedding is not None
+    shedding = SheddingPattern(step, most_kept_rows=10**9)._shedding
     overload = shedding._overload
     detector = overload._shedding.detector
     detector.observe(Load(0, 100, 100, 100 * COST_NS, pairs=100), size=50)
@@ -229,7 +227,7 @@ def test_the_baseline_drops_types_that_the_pattern_does_not_have_first() -> None
 def test_overload_that_shedding_cannot_cure_says_so() -> None:
     """It takes as long whether events are dropped or not."""
     step = step_of(espice("100ms", drops="pairs"), OpenedWindows(0, events=50))
-    machine = PatternMachine(step, most_kept_rows=10**9)
+    machine = SheddingPattern(step, most_kept_rows=10**9)
     types, times = cycles(60_000), np.arange(60_000) * (COST_NS // 2)
     now_ns = 0
     for begin in range(0, 60_000, SLICE):

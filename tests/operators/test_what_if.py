@@ -13,9 +13,9 @@ import pytest
 import slackwater as sw
 from slackwater.runtime.model.plain import from_plain, to_plain
 from slackwater.runtime.model.state import restore, save
-from slackwater.runtime.operators.pattern.machine import PatternMachine
-from slackwater.runtime.operators.pattern.open_windows import KeyWindows, OpenWindow
-from slackwater.runtime.operators.pattern.what_if import Judged, Seen, Trial, judged
+from slackwater.runtime.operators.pattern.shed.open_windows import KeyWindows, OpenWindow
+from slackwater.runtime.operators.pattern.shed.shed_pattern import SheddingPattern
+from slackwater.runtime.operators.pattern.shed.what_if import Judged, Seen, Trial, judged
 from slackwater.runtime.patterns.language import Seq
 from slackwater.runtime.patterns.normalise import normal_of
 from slackwater.runtime.patterns.rules import rules_of
@@ -106,13 +106,12 @@ KINDS = stream()
 def ran(pattern: Seq, shed: Espice, share: float | None) -> tuple[set[Any], SheddingCounts]:
     """Return all matches of windows that open when so much is dropped, and what is told."""
     normal = normal_of(pattern, step="found")
-    machine = PatternMachine(
+    machine = SheddingPattern(
         step_of(shed, TimeWindows(40, 10), pattern=normal), most_kept_rows=10**9
     )
     batches = []
     for begin in range(0, EVENTS, READ):
         if begin == EVENTS // 4 and share is not None:
-            assert machine._shedding is not None
             overload = machine._shedding._overload
             overload._began_ns = 0
             overload._shedding.shedder.aim(Amount(share))

@@ -193,7 +193,9 @@ def _leaf(one: Any, other: Any) -> bool | None:  # noqa: PLR0911 - one for each 
 def _of_objects(one: Any, other: Any, path: str, seen: set[tuple[int, int]]) -> Iterator[str]:
     for name in sorted(attributes(one) | attributes(other)):
         where = f"{path}.{name}"
-        if (reason := REASONS.get((type(one).__name__, name))) is not None:
+        kinds = [kind.__name__ for kind in type(one).__mro__]
+        reason = next((REASONS[key] for kind in kinds if (key := (kind, name)) in REASONS), None)
+        if reason is not None:
             own, its = reason[1](one), reason[1](other)
             if own != its:
                 yield f"{where}: {own!r} and {its!r}"

@@ -120,14 +120,12 @@ class AggregateMachine(PlainOperator):
         """
         results: list[Batch] = []
         closer, missed = self._closer, self._missed
-        dropped = missed.dropped
         for segment in closer.segments(released, now_ns):
             self._take(segment, results)
         return Result(
             concat_batches(results) if results else None,
             self._promise_ns(released.frontier_ns),
-            missed.take(),
-            missed.dropped - dropped,
+            *missed.take(),
             waited_ns=closer.waited_ns,
             due_ns=closer.due_ns() if self._uses_clock else None,
         )

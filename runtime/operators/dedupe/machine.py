@@ -72,7 +72,6 @@ class DedupeMachine(PlainOperator):
 
     def work(self, released: GateRead, now_ns: int) -> Result:  # noqa: D102 - see Operator
         del now_ns
-        before = self.late_dropped
         late, in_order = released.late[0], released.ports[0]
         leaves = [
             self._of_late(late) if late is not None and len(late) else None,
@@ -81,8 +80,7 @@ class DedupeMachine(PlainOperator):
         self._forget(released)
         batches = [batch for batch in leaves if batch is not None]
         rows = concat_batches(batches) if batches else None
-        dropped = self.late_dropped - before
-        return Result(rows, released.frontier_ns, self._missed.take(), dropped)
+        return Result(rows, released.frontier_ns, *self._missed.take())
 
     def counts(self) -> dict[str, Any]:  # noqa: D102 - see Operator
         return {"duplicates": self.duplicates, "let_go": self.let_go}

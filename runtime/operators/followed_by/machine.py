@@ -81,7 +81,6 @@ class FollowedByMachine(PlainOperator):
             OperatorError: more events wait than may be held.
         """
         del now_ns
-        before = self.late_dropped
         late, in_order = released.late[0], released.ports[0]
         if late is not None and len(late):
             self._miss(late)
@@ -100,8 +99,7 @@ class FollowedByMachine(PlainOperator):
                 "let `first=` be true of less, or allow more with "
                 "limits=sw.Limits(most_kept_rows=…)"
             )
-        dropped = self.late_dropped - before
-        return Result(matches, released.frontier_ns, self._missed.take(), dropped)
+        return Result(matches, released.frontier_ns, *self._missed.take())
 
     def counts(self) -> dict[str, Any]:  # noqa: D102 - see Operator
         return self._drift.counts(self.bounds_cut)

@@ -43,7 +43,7 @@ class Missed:
 
     def __init__(self, *, keeps: bool) -> None:
         self.keeps = keeps
-        self.dropped = 0
+        self.dropped = self._taken = 0
         self._rows: list[LateRows] = []
 
     def drop(self, batch: Batch, done_ns: int) -> None:
@@ -57,10 +57,14 @@ class Missed:
         """Keep rows that some step takes; `dropped` does not count them."""
         self._rows += rows
 
-    def take(self) -> list[LateRows]:
-        """Return the rows since the last call.
+    def take(self) -> tuple[list[LateRows], int]:
+        """Return the rows since the last call, and how many have been dropped since then.
 
         No snapshot has them: take them after each read.
         """
         rows, self._rows = self._rows, []
-        return rows
+        dropped, self._taken = self.dropped - self._taken, self.dropped
+        return rows, dropped
+
+    def after_restore(self) -> None:  # noqa: D102
+        self._taken = self.dropped

@@ -120,7 +120,7 @@ class JoinMachine(PlainOperator):
     def work(self, released: GateRead, now_ns: int) -> Result:  # noqa: D102 - see Operator
         del now_ns
         missed = self._missed
-        compared, dropped = self.comparisons, missed.dropped
+        compared = self.comparisons
         late, results = self._join(*released.late), self._join(*released.ports)
         is_by_promise = self._step.keep == "promise"
         passed_ns = released.frontier_ns if is_by_promise else released.watermark_ns
@@ -137,8 +137,7 @@ class JoinMachine(PlainOperator):
         return Result(  # stimulus and event time of a pair are those of its later row
             results,
             released.frontier_ns,
-            missed.take(),
-            missed.dropped - dropped,
+            *missed.take(),
             self.comparisons - compared,
         )
 

@@ -8,11 +8,8 @@
 | `fits.py` | which events of the pattern each row is |
 | `conditions.py`, `rows.py` | predicates over earlier events; the rows that they read |
 | `matchers.py`, `values.py` | each event to the matcher of its key; the values that matchers need |
-| `shedding.py`, `kinds.py`, `kept.py`, `open_windows.py` | what shedding sees of a read |
-| `event_drops.py`, `pair_drops.py` | what is dropped: whole events, or window by window |
-| `overload.py`, `passing.py` | how much is dropped; when rows are passed over |
-| `what_if.py` | what shedding costs in matches |
 | `leaving.py` | matches as rows |
+| `shed/` | the operator round this machine that drops events under load |
 """
 
 from slackwater.runtime.operators.pattern.stream import Patterning

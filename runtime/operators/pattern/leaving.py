@@ -22,9 +22,10 @@ class Leaving:
     Args:
         step: says which columns leave.
         rows: the rows that matches are made of.
+        carried: further columns that these rows keep.
     """
 
-    def __init__(self, step: PatternStep, rows: Rows) -> None:
+    def __init__(self, step: PatternStep, rows: Rows, *, carried: Sequence[str]) -> None:
         self._rows = rows
         self._columns = step.schema.names
         self._names = step.names
@@ -41,7 +42,7 @@ class Leaving:
             for column in one.also.columns()
         }
         ids = set() if step.id_column is None else {step.id_column}
-        self._kept = own | read | ids | {*step.shed_columns, *step.keys}
+        self._kept = own | read | ids | {*carried, *step.keys}
 
     def kept(self, rows: Batch) -> Batch:
         """Return rows with the columns that matches need."""

@@ -18,14 +18,12 @@ import numpy as np
 
 from slackwater.runtime.model import Batch, BoolArray, Column, Int64Array
 from slackwater.runtime.model.state import Fields
-from slackwater.runtime.operators.pattern.kept import NOTHING, Kept
-from slackwater.runtime.operators.pattern.what_if import Seen
 from slackwater.runtime.patterns.keys import AnyMatcher, matcher_of
 from slackwater.runtime.patterns.rules import MOST_ROLES
 from slackwater.runtime.patterns.settings import Found, HoldsOfTurns, Settings
 from slackwater.runtime.patterns.windowed import WindowMatcher
 
-_PART = 64
+PART = 64
 """Events that are looked at together: when nothing waits any more, the rest was read in vain."""
 
 
@@ -84,14 +82,12 @@ class Matchers:
         holds: evaluates predicates that read earlier events.
         names: the names of the values that matchers need.
         is_one: whether all rows are of one key.
-        learns: whether hits are kept.
 
     Attributes:
         of_key: {code: its matcher}.
-        hits: (code, match) of what left since they were last taken, if it learns.
     """
 
-    STATE = Fields("_cut_ns", "of_key", elements={"of_key": "_new_matcher"})
+    STATE = Fields("of_key", elements={"of_key": "_new_matcher"})
 
     def __init__(
         self,
@@ -100,19 +96,15 @@ class Matchers:
         *,
         names: Sequence[str],
         is_one: bool,
-        learns: bool,
     ) -> None:
         self._settings = settings
         self._holds = holds
         self._names = names
         self._is_one = is_one
-        self._learns = learns
         self._waits = settings.waits
         self._begins: dict[tuple[int, ...], bool] = {}
         self._due: list[tuple[int, int]] = []  # heap of (when, key): keys that wait, or did
-        self._cut_ns: int | None = None  # windows by time that began by then are given up
         self.of_key: dict[int, AnyMatcher] = {}
-        self.hits: list[tuple[int, Found]] = []
 
     def windowed(self, code: int) -> WindowMatcher | None:
         """Return the matcher of a key, where windows are; None without one."""
@@ -120,19 +112,14 @@ class Matchers:
         assert matcher is None or isinstance(matcher, WindowMatcher)
         return matcher
 
-    def take(self, events: Events, kept: Kept | None = None) -> list[Found]:
-        """Take events; return the matches that they complete.
-
-        Args:
-            events: the events that came.
-            kept: where losses of windows are counted, though they lost nothing.
-        """
+    def take(self, events: Events) -> list[Found]:
+        """Take events; return the matches that they complete."""
         matches: list[Found] = []
-        stops = self._stops(events, None)
+        stops = self._stops(events)
         begin, count = self._first(stops), len(events)
         opens, resting = events.opens, set[int]()  # keys of which no window waits
         while begin < count:
-            end = min(begin + _PART, count)
+            end = min(begin + PART, count)
             for i, code, number, time_ns, turn, fits, values in events.part(begin, end):
                 if code in resting:
                     if opens is not None and not opens[i]:
@@ -149,12 +136,9 @@ class Matchers:
                 if not event_matches:
                     continue
                 matches += event_matches
-                if self._learns:
-                    self.hits += [(code, each) for each in event_matches]
-                if (kept is None and opens is None) or self._is_waiting(code):
+                self._note_matches(code, event_matches, events, i)
+                if opens is None or self._is_waiting(code):
                     continue
-                if kept is not None:
-                    kept.done.setdefault(code, []).append(events.places.item(i))
                 if stops:
                     end = stops[bisect_right(stops, i)]
                     break
@@ -162,70 +146,11 @@ class Matchers:
             begin = end
         return matches
 
-    def take_kept(self, events: Events, kept: Kept) -> list[Found]:
-        """Take events that windows may have lost."""
-        matches: list[Found] = []
-        stops = self._stops(events, kept)
-        begin, count = self._first(stops), len(events)
-        while begin < count:
-            end = min(begin + _PART, count)
-            for i, code, number, time_ns, turn, fits, values in events.part(begin, end):
-                place, given = events.places.item(i), self._values(values)
-                for trial, is_lost in kept.tried.get(place, ()):
-                    known = tuple(kept.known[:, place].tolist())
-                    trial.events.append(Seen(number, time_ns, turn, fits, given, is_lost, known))
-                one = self.of_key.get(code)
-                if one is None:
-                    one = self._made(events, i, code, fits)
-                    if one is None:
-                        continue
-                assert isinstance(one, WindowMatcher)
-                one.open(number, time_ns, fits)
-                if kept.is_in_gap and events.opens is not None and events.opens[i]:
-                    self._anew(code, one)  # the window that opened is given up at once
-                if kept.is_shed.item(place):
-                    continue
-                lost = kept.lost.get(place, NOTHING)
-                event_matches = one.take_opened(number, time_ns, turn, fits, given, lost)
-                if event_matches:
-                    matches += event_matches
-                    if self._learns:
-                        self.hits += [(code, each) for each in event_matches]
-                    if not one.is_waiting:
-                        kept.done.setdefault(code, []).append(place)
-                        if stops:
-                            end = stops[bisect_right(stops, i)]
-                            break
-                if self._waits:
-                    self._push(one, code)
-            begin = end
-        return matches
+    def _note_matches(self, code: int, matches: list[Found], events: Events, i: int) -> None:
+        """Note the matches that the event at `i` has completed, for a subclass."""
 
-    def give_up(self, at_ns: int) -> list[Found]:
-        """Give up windows that have begun: their events are not looked at.
-
-        Args:
-            at_ns: the time of an event that is not looked at. A window that was over had all of its
-                events; one by time that begins by then has begun.
-
-        Returns:
-            the matches that waited for the end of such a window.
-        """
-        self._cut_ns = at_ns
-        matches: list[Found] = []
-        for code, one in list(self.of_key.items()):
-            matches += one.waiting.decided(at_ns)
-            self._anew(code, one)
-        return matches
-
-    def _anew(self, code: int, one: AnyMatcher | None = None) -> AnyMatcher:
-        """Return a new matcher for a key, with the windows of another, given up."""
-        matcher = self.of_key[code] = self._new_matcher(code)
-        if self._cut_ns is not None and isinstance(matcher, WindowMatcher):
-            before = matcher if one is None else one
-            assert isinstance(before, WindowMatcher)
-            matcher.continue_with(before.windows, self._cut_ns)
-        return matcher
+    def _note_decided(self, code: int, matches: list[Found]) -> None:
+        """Note matches of a key that had waited for the end of a scope, for a subclass."""
 
     def decided(self, passed_ns: int) -> list[Found]:
         """Return the matches that waited for the end of a scope that is over."""
@@ -235,8 +160,7 @@ class Matchers:
             waiting = self.of_key[code].waiting
             key_matches = waiting.decided(passed_ns)
             matches += key_matches
-            if self._learns:
-                self.hits += [(code, one) for one in key_matches]
+            self._note_decided(code, key_matches)
             if waiting.due_ns is not None:
                 heapq.heappush(self._due, (waiting.due_ns, code))
         return matches
@@ -249,15 +173,11 @@ class Matchers:
             return {self._names[0]: values[0]}
         return dict(zip(self._names, values, strict=True))
 
-    def _stops(self, events: Events, kept: Kept | None) -> list[int]:
+    def _stops(self, events: Events) -> list[int]:
         """Return the events that are never passed over, and the end; empty if none are."""
         if not self._is_one or events.opens is None:
             return []
-        stops = np.flatnonzero(events.opens).tolist()
-        if kept is not None and kept.tried:
-            tried = events.places.searchsorted(np.sort(np.fromiter(kept.tried, np.int64)))
-            stops = sorted({*stops, *tried.tolist()})
-        return [*stops, len(events)]
+        return [*np.flatnonzero(events.opens).tolist(), len(events)]
 
     def _first(self, stops: list[int]) -> int:
         return stops[0] if stops and not self._is_waiting(0) else 0
@@ -279,7 +199,12 @@ class Matchers:
             self._begins[fits] = may
         if not may and (events.opens is None or not events.opens[i]):
             return None  # there is no begun match that the event could continue
-        return self._anew(code)
+        return self._begin(code)
+
+    def _begin(self, code: int) -> AnyMatcher:
+        """Return a new matcher of a key, which is its matcher from now on."""
+        one = self.of_key[code] = self._new_matcher(code)
+        return one
 
     def _push(self, one: AnyMatcher, code: int) -> None:
         due_ns = one.waiting.due_ns

@@ -32,7 +32,7 @@ from slackwater.runtime.operators.pattern.drift import (
     Consumption,
     checked_pattern_drift,
 )
-from slackwater.runtime.operators.pattern.machine import PatternMachine
+from slackwater.runtime.operators.pattern.shed.shed_pattern import pattern_machine
 from slackwater.runtime.operators.pattern.step import EVENTS, WINDOW_START, PatternStep
 from slackwater.runtime.patterns.language import OpenedBy, Part
 from slackwater.runtime.patterns.normalise import normal_of
@@ -48,7 +48,7 @@ Skip = Literal["any", "next"]
 class Patterning(AnyStream):
     """Streams can be searched for patterns."""
 
-    _entry = Entry(PatternStep, PatternMachine)
+    _entry = Entry(PatternStep, pattern_machine)
 
     def pattern(  # noqa: PLR0913 - each option is one word of what a pattern means
         self,

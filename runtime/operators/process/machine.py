@@ -49,7 +49,6 @@ class ProcessMachine(PlainOperator):
 
     def work(self, released: GateRead, now_ns: int) -> Result:  # noqa: D102 - see Operator
         del now_ns
-        before = self.late_dropped
         for batch in (*released.late, *released.ports):
             if batch is not None and len(batch):
                 self._wait(batch)
@@ -63,8 +62,7 @@ class ProcessMachine(PlainOperator):
                 objects.forget_before(until_ns)
                 self._tidied = len(objects.by_key)
         # What follows is as new as a row, or a time, to come.
-        dropped = self.late_dropped - before
-        return Result(rows, released.frontier_ns, self._missed.take(), dropped)
+        return Result(rows, released.frontier_ns, *self._missed.take())
 
     def counts(self) -> dict[str, Any]:  # noqa: D102 - see Operator
         return {"timers": self.timers}

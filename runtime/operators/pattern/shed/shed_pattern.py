@@ -1,0 +1,180 @@
+"""A pattern that sheds events: an operator round the machine of the pattern.
+
+```
+rows in time ──▶ how long they waited ──▶ which of them go ──▶ the pattern ──▶ matches
+                 (overload.py)            (window_shedding.py) (machine.py)       │
+                                                ▲                                 │
+                                                └──────── learns from these ◀─────┘
+```
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from slackwater.runtime.config import Limits
+from slackwater.runtime.model import END_NS, Batch, GateRead
+from slackwater.runtime.model.state import Fields
+from slackwater.runtime.operators.ground.contract import Operator, PlainOperator, Result
+from slackwater.runtime.operators.pattern.machine import Inside, PatternMachine
+from slackwater.runtime.operators.pattern.shed.kept import Kept
+from slackwater.runtime.operators.pattern.shed.shed_matchers import SheddingMatchers
+from slackwater.runtime.operators.pattern.shed.what_if import Judged, Parts, Trial, judged
+from slackwater.runtime.operators.pattern.shed.window_shedding import WindowShedding
+from slackwater.runtime.operators.pattern.step import PatternStep
+from slackwater.runtime.patterns.scopes import CountWindows
+from slackwater.runtime.patterns.settings import Found, Worked
+from slackwater.runtime.patterns.windowed import WindowMatcher
+
+
+def pattern_machine(step: PatternStep, *, most_kept_rows: int = Limits.most_kept_rows) -> Operator:
+    """Return the machine of a `PatternStep`, with or without `shed`."""
+    machine = PatternMachine if step.shed is None else SheddingPattern
+    return machine(step, most_kept_rows=most_kept_rows)
+
+
+class SheddingPattern(PlainOperator):
+    """The machine of a `PatternStep` with `shed`.
+
+    It drops events while they wait too long, and tells the pattern which windows have lost what.
+
+    Args:
+        step: the pattern, with `shed`.
+        most_kept_rows: see PatternMachine.
+    """
+
+    STATE = Fields("_pattern", "_events", "_shedding")
+
+    def __init__(self, step: PatternStep, *, most_kept_rows: int) -> None:
+        assert step.shed is not None
+        self._step = step
+        self._worked = Worked()
+        self._pattern = PatternMachine(
+            step,
+            most_kept_rows=most_kept_rows,
+            inside=Inside(
+                partial(SheddingMatchers, learns=step.shed.ranks),
+                carried=step.shed_columns,
+                counts_all=True,  # positions in windows are made of these numbers
+                worked=self._worked,
+            ),
+        )
+        self._judging = replace(self._pattern.settings, worked=None)
+        self._shedding = WindowShedding(step, self._judging, self._windowed)
+        self._touched: set[int] = set()  # keys of this read
+        self._events = 0  # events so far
+
+    def work(self, released: GateRead, now_ns: int) -> Result:  # noqa: D102 - see Operator
+        pattern, shedding = self._pattern, self._shedding
+        kept, passed = shedding.kept, shedding.passed_over
+        with pattern.limited():
+            came = pattern.admitted(released)
+            matches = [] if came is None else self._found_in(came, now_ns)
+            matches += pattern.pass_time(released.watermark_ns)
+            self._learn()
+        result = pattern.result(matches, released)
+        if (moved := pattern.forget(shedding.turns_tried)) is not None:
+            shedding.keep(moved)
+        if pattern.passed_ns == END_NS:
+            self._events = 0
+        pattern.check_size(shedding.turns_tried)
+        return result._replace(
+            compared=shedding.kept - kept, passed_over=shedding.passed_over - passed
+        )
+
+    def counts(self) -> dict[str, Any]:
+        """Return counts of shed rows and of work, and those of the pattern."""
+        shedding = self._shedding
+        own = {"shed": shedding.shed, "comparisons": shedding.kept, "shedding": shedding.counts}
+        return {**self._pattern.counts(), **own}
+
+    def charge(self, took_ns: int, idle_ns: int) -> None:  # noqa: D102 - see Operator
+        self._shedding.took(took_ns, idle_ns)
+
+    def reckon_with(self, rest_ns: int) -> None:  # noqa: D102 - see Operator
+        self._shedding.reckon_with(rest_ns)
+
+    @property
+    def rows_held(self) -> int:  # noqa: D102 - see Operator
+        return self._pattern.rows_held
+
+    @property
+    def late_dropped(self) -> int:  # noqa: D102 - see Operator
+        return self._pattern.late_dropped
+
+    @property
+    def _matchers(self) -> SheddingMatchers:
+        matchers = self._pattern.matchers
+        assert isinstance(matchers, SheddingMatchers)
+        return matchers
+
+    def _windowed(self, code: int) -> WindowMatcher | None:
+        return self._matchers.windowed(code)
+
+    # -- rows in, matches out -----------------------------------------------------------
+
+    def _found_in(self, came: Batch, now_ns: int) -> list[Found]:
+        self._shedding.look(came, now_ns)
+        if (batch := self._pattern.with_keys(came)) is None:
+            return []
+        return self._pass_over(batch) if self._shedding.is_passing_over else self._matched(batch)
+
+    def _matched(self, batch: Batch) -> list[Found]:
+        """Take rows, less those that are dropped; return the matches that they complete."""
+        pattern, shedding = self._pattern, self._shedding
+        places, kinds = pattern.fits.of(batch)
+        codes, numbers = pattern.numbered(batch)
+        if shedding.is_in_gap and not shedding.is_passing_over:
+            self._matchers.give_up(shedding.end_gap())
+        kept: Kept | None = None
+        if not shedding.leaves_alone(self._events, batch.event_time_ns):
+            events = np.arange(self._events, self._events + len(batch))
+            of_kind = pattern.fits.of_kind
+            kept = shedding.dropped(batch, codes, numbers, events, places, kinds, of_kind)
+            self._touched |= set(np.unique(codes).tolist())
+            chosen = kept.left(places)
+            places, kinds = places[chosen], kinds[chosen]
+        self._events += len(batch)
+        places, kinds = pattern.with_openers(places, kinds, numbers)
+        matches: list[Found] = []
+        if len(places):
+            rows, codes, numbers = batch.take(places), codes.take(places), numbers.take(places)
+            if kept is not None and self._step.shed_columns:
+                known = [numbers, *kept.known.take(places, axis=1)]
+                shown = dict(zip(self._step.shed_columns, known, strict=True))
+                rows = rows.with_columns({**rows.columns, **shown})
+            left = pattern.events_of(rows, places, kinds, codes, numbers)
+            matches = self._matchers.take_kept(left, kept)
+        if kept is not None:
+            shedding.settle(kept)
+        shedding.worked(self._worked.events)
+        self._worked.events = 0
+        return matches
+
+    def _pass_over(self, batch: Batch) -> list[Found]:
+        """Count rows and do no more, unless a tried window has them."""
+        times, matches = batch.event_time_ns, list[Found]()
+        if not self._shedding.is_in_gap:
+            self._shedding.begin_gap(times.item(0), self._judge)
+            matches = self._matchers.give_up(times.item(0))
+        if not self._shedding.pass_over(self._events, times):
+            return matches + self._matched(batch)
+        if isinstance(self._step.scope, CountWindows):  # windows open by the numbers of events
+            self._pattern.numbered(batch)
+        self._events += len(batch)
+        return matches
+
+    def _learn(self) -> None:
+        """Tell the shedder which events were in matches, and which windows are over."""
+        hits, self._matchers.hits = self._matchers.hits, []
+        if hits:
+            self._touched |= self._shedding.hit(hits, self._pattern.rows)
+        self._shedding.finish(sorted(self._touched), self._pattern.passed_ns, self._judge)
+        self._touched = set()
+
+    def _judge(self, trial: Trial) -> tuple[Judged, list[Parts]]:
+        return judged(trial, self._judging, self._pattern.conditions.hold)
