@@ -173,8 +173,6 @@ class SourceMachine(SourceState):
         if limit < 1 or self.is_ended or self._is_closed:
             return None
         if self._ready is None:
-            if (plain := self._plain) is not None and self._position < plain.rows:
-                return self._take_plain(plain, limit, now_ns)
             block = self._current_block(now_ns)
             if isinstance(block, FewRows):
                 if block.rows <= limit:
@@ -217,30 +215,6 @@ class SourceMachine(SourceState):
             return 0
         self._go_to(block, stop)
         return stop - start
-
-    def _take_plain(self, block: Block, limit: int, now_ns: int) -> Message | None:
-        """Do as `take` where rows leave as they are due: in most replays.
-
-        At the speed of the clock it is done for each row or two, so it is short.
-        """
-        start = self._position
-        stop = block.due_until(start, min(block.rows, start + limit), now_ns)
-        if stop == start:
-            return None
-        self._go_to(block, stop)
-        rows = stop - start
-        batch: Batch | None = None
-        if rows <= FEW_ROWS and self._tests is not None:
-            passing = self._tests.passing(start, stop)
-            self.left_out, self.is_tested = rows - len(passing), True
-            if passing:
-                first, behind = passing[0], passing[-1] + 1
-                is_run = behind - first == len(passing)
-                batch = block.batch
-                batch = batch.slice(first, behind) if is_run else batch.take(np.array(passing))
-        else:
-            batch = block.batch.slice(start, stop)
-        return Message(batch, self.promise_ns, self._reached_stimulus_ns)
 
     def _go_to(self, block: Block, stop: int) -> None:
         """Take rows up to `stop` out of a plain block."""
