@@ -56,6 +56,8 @@ AGENTS = {  # {argument of raylet: file that stands in for that agent of Ray's}
     "--dashboard_agent_command": "stub_agent.py",
     "--runtime_env_agent_command": "late_agent.py",
 }
+AGENTS_SWITCH = "SLACKWATER_AGENTS"
+"""Environment variable: with `ray`, nodes have Ray's own agents, should a new Ray refuse ours."""
 
 
 def main(arguments: list[str]) -> None:
@@ -95,7 +97,8 @@ def start_nodes(plan: dict[str, Any], reports: Any) -> dict[str, Any]:
     def start_with_light_agents(command: list[str], *rest: Any, **options: Any) -> Any:
         return start_process([_with_light_agents(word) for word in command], *rest, **options)
 
-    inside.services.start_ray_process = start_with_light_agents
+    if os.environ.get(AGENTS_SWITCH) != "ray":
+        inside.services.start_ray_process = start_with_light_agents
     # By default each node offers the whole machine's memory; together they may offer it once.
     memory_bytes = inside.utils.estimate_available_memory() // plan["count"]
     head: Any = None

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import os
 import sys
 import threading
 from collections.abc import Sequence
@@ -29,6 +30,8 @@ import pyarrow as pa
 __all__ = ["leave_out_pandas", "load_pandas"]
 
 _NAME = "pandas"
+SWITCH = "SLACKWATER_PANDAS"
+"""Environment variable: with `arrow`, Arrow loads pandas as usual, should a new one look again."""
 
 
 def leave_out_pandas() -> None:
@@ -37,7 +40,7 @@ def leave_out_pandas() -> None:
     A later import of pandas, or a call of `to_pandas`, works as usual. From then on Arrow knows its
     series, frames and NaN as usual.
     """
-    if _NAME in sys.modules:
+    if _NAME in sys.modules or os.environ.get(SWITCH) == "arrow":
         return
     finder = _Pandas()
     sys.meta_path.insert(0, finder)

@@ -78,7 +78,7 @@ def candidates_of(
     Source: [probslack] Listing 1 and lines 8, 10 and 11 of Listing 3, for all ticks at once.
     """
     pending, first, last = scope.pending, scope.first, scope.last
-    window, at_ns, until_ns = _let_go(spans, lines, windows, scope)
+    window, at_ns, until_ns = _released(spans, lines, windows, scope)
     if types == 1:
         sure_open = np.minimum(windows.firsts_after(spans.newest_ns), last + 1)
         before = np.maximum(np.concatenate([[pending], sure_open[:-1]]), pending)
@@ -96,7 +96,7 @@ def candidates_of(
     sure_at_ns, sure_open = _all_passed(passed, passed_at_ns, types=types, first=pending, last=last)
     here = passed >= first
     passed, passed_at_ns = passed[here], passed_at_ns[here]
-    at, which, until = _all_let_go(
+    at, which, until = _all_released(
         np.concatenate([passed, window, window]),
         np.concatenate([passed_at_ns, at_ns, until_ns]),
         np.concatenate(
@@ -108,7 +108,7 @@ def candidates_of(
     return Candidates(at, which, until, sure_at_ns, sure_open)
 
 
-def _let_go(
+def _released(
     spans: Spans,
     lines: Lines,
     windows: WindowEnds,
@@ -166,7 +166,7 @@ def _all_passed(
     return latest[steps], first + steps + 1
 
 
-def _all_let_go(
+def _all_released(
     window: Int64Array, at_ns: Int64Array, change: Int64Array, *, types: int, end_ns: int
 ) -> tuple[Int64Array, Int64Array, Int64Array]:
     """Return (from, window, until) where all types release the window."""

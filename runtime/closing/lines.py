@@ -23,15 +23,15 @@ class Lines:
 
     def __init__(self, tables: Tables | None, bound: float, of_type: Int64Array) -> None:
         self._tables = tables
-        self._let_go = None if tables is None else tables.let_go(bound)
+        self._released = None if tables is None else tables.released(bound)
         self._of_type = of_type
 
     @property
     def entries(self) -> int:
         """Number of entries of the poly-lines. Source: [probslack] Table 1."""
-        if self._tables is None or self._let_go is None:
+        if self._tables is None or self._released is None:
             return 0
-        return self._tables.edges(self._let_go)
+        return self._tables.edges(self._released)
 
     def ranges(
         self, types: Int64Array, alpha_ns: Int64Array
@@ -39,9 +39,11 @@ class Lines:
         """Return the ranges of β in which types release windows; see `Tables.ranges`."""
         which = self._of_type[types]
         known = np.flatnonzero(which >= 0)
-        if self._tables is None or self._let_go is None or not len(known):
+        if self._tables is None or self._released is None or not len(known):
             return known[:0], known[:0], known[:0]
-        index, from_ns, until_ns = self._tables.ranges(self._let_go, which[known], alpha_ns[known])
+        index, from_ns, until_ns = self._tables.ranges(
+            self._released, which[known], alpha_ns[known]
+        )
         return known[index], from_ns, until_ns
 
     def chances(self, spans: Spans, ends_ns: Int64Array, at_ns: Int64Array) -> FloatArray:

@@ -25,7 +25,7 @@ NEVER_NS, FOR_EVER_NS = -(2**62), 2**62
 """Before and after every β."""
 
 
-class LetGo(NamedTuple):
+class Released(NamedTuple):
     """Ranges of β in which each class of α may close, ascending.
 
     Attributes:
@@ -80,7 +80,7 @@ class Tables:
         chances: FloatArray = self._chances[self._row_start[self._rows(which, alpha_ns)] + cell]
         return chances
 
-    def let_go(self, bound: float) -> LetGo:
+    def released(self, bound: float) -> Released:
         """Return the ranges in which the chance is at most `bound`, above 0.
 
         Source: the grey area of [probslack] Fig. 4, of which Listing 5 keeps the edge: for each α
@@ -99,15 +99,15 @@ class Tables:
         after = np.minimum(ends + 1 + shift, len(self._cells_ns) - 1)
         until_ns = np.where(is_last, FOR_EVER_NS, self._cells_ns[after])
         first = np.searchsorted(row, np.arange(len(self._row_start) + 1), side="left")
-        return LetGo(first, from_ns, until_ns)
+        return Released(first, from_ns, until_ns)
 
     def ranges(
-        self, let_go: LetGo, which: Int64Array, alpha_ns: Int64Array
+        self, released: Released, which: Int64Array, alpha_ns: Int64Array
     ) -> tuple[Int64Array, Int64Array, Int64Array]:
         """Return the ranges of β in which each α of a line may close.
 
         Args:
-            let_go: the ranges of all classes.
+            released: the ranges of all classes.
             which: shape (n,), lines.
             alpha_ns: shape (n,).
 
@@ -116,14 +116,16 @@ class Tables:
             ascending.
         """
         rows = self._rows(which, alpha_ns)
-        index, number = unfolded(let_go.first[rows], let_go.first[rows + 1] - let_go.first[rows])
-        return index, let_go.from_ns[number], let_go.until_ns[number]
+        index, number = unfolded(
+            released.first[rows], released.first[rows + 1] - released.first[rows]
+        )
+        return index, released.from_ns[number], released.until_ns[number]
 
-    def edges(self, let_go: LetGo) -> int:
+    def edges(self, released: Released) -> int:
         """Return the number of distinct ranges, over all lines, that do not begin at once."""
-        rows = np.repeat(np.arange(len(self._row_start)), np.diff(let_go.first))
-        columns = (self._line_of_row[rows], let_go.from_ns, let_go.until_ns)
-        later = np.stack(columns, axis=1)[let_go.from_ns > NEVER_NS]
+        rows = np.repeat(np.arange(len(self._row_start)), np.diff(released.first))
+        columns = (self._line_of_row[rows], released.from_ns, released.until_ns)
+        later = np.stack(columns, axis=1)[released.from_ns > NEVER_NS]
         return len(np.unique(later, axis=0))
 
 

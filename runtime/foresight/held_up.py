@@ -78,14 +78,14 @@ class HeldBack:
 
     Attributes:
         counts: for each input shape (d,), rows released in a subinterval.
-        let_go_s: shape (d,), earliest stimulus of the arrivals that make the gate release rows: the
-            work on those rows has this rank.
+        first_release_s: shape (d,), earliest stimulus of the arrivals that make the gate
+            release rows: the work on those rows has this rank.
         urgency_s: shape (d,), earliest stimulus of the results that leave in a subinterval: their
             channel has this rank downstream.
     """
 
     counts: Sequence[FloatArray]
-    let_go_s: FloatArray
+    first_release_s: FloatArray
     urgency_s: FloatArray
 
 
@@ -178,7 +178,7 @@ def _order(
         feeders = [fed.feeder for fed in step if fed.feeder >= 0]
         is_after.append(j in gates or any(is_after[feeder] for feeder in feeders))
         own = begins_s if not feeders else np.min([gone[feeder] for feeder in feeders], axis=0)
-        urgency.append(gates[j].let_go_s if j in gates else np.asarray(own))
+        urgency.append(gates[j].first_release_s if j in gates else np.asarray(own))
         for feeder in feeders:
             if feeder in gates and nodes[feeder] == nodes[j]:
                 # Its results leave in its own slot, so the burst continues after each of them.

@@ -23,7 +23,7 @@ def kept_notes(plan: Plan, stages: Mapping[str, StageReport]) -> list[str]:
     for stage in plan.stages:
         notes += _by_slack(stage, plan)
         if stage.name in stages and _kept_by(stage) == "promise":
-            notes += _let_go(stage, stages, plan)
+            notes += _dropped_early(stage, stages, plan)
             notes += _behind(stage, stages[stage.name], plan)
     return notes
 
@@ -64,25 +64,25 @@ def _named(name: str, plan: Plan) -> str:
     return f"{name!r} (fed by {', '.join(above)})" if above else repr(name)
 
 
-def _let_go(stage: Stage, stages: Mapping[str, StageReport], plan: Plan) -> Iterable[str]:
+def _dropped_early(stage: Stage, stages: Mapping[str, StageReport], plan: Plan) -> Iterable[str]:
     report = stages[stage.name]
-    if not report.let_go:
+    if not report.dropped_early:
         return
     gate = stages.get(stage.inputs[0].source, report) if stage.replica else report
     waits = sorted(gate.held_back.items(), key=lambda one: -one[1])
     waited_for = ", ".join(_named(source, plan) for source, _ in waits) or "an input"
     yield (
-        f"{stage.name!r} dropped {report.let_go:,} rows before all their partners were promised "
-        "to be there, for it held more than most_kept_rows; it waited for the promise of "
+        f"{stage.name!r} dropped {report.dropped_early:,} rows before all their partners were "
+        "promised to be there, for it held more than most_kept_rows; it waited for the promise of "
         f"{waited_for}. Rows that came after that may have missed {_what(stage)}: let that source "
         "promise, with idle=, disorder= or promise=, or give the job Limits(most_kept_rows=…)"
     )
 
 
 def _behind(stage: Stage, report: StageReport, plan: Plan) -> Iterable[str]:
-    if not report.behind_promise:
+    if not report.older_than_promised:
         return
-    late = report.behind_promise.items()
+    late = report.older_than_promised.items()
     rows = ", ".join(f"{count:,} of {_named(source, plan)}" for source, count in late)
     yield (
         f"{stage.name!r} had gone on without writers that were silent for their idle=; rows that "

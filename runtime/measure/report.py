@@ -64,7 +64,7 @@ class StageReport:
     """Results dropped by filters after the operator: new events, outside the balance of rows in."""
     held: int = 0
     """Rows in the operator's state: windows, join sides."""
-    let_go: int = 0
+    dropped_early: int = 0
     """Rows that the join dropped before all their partners were promised, since it held more than
     `most_kept_rows`."""
     comparisons: int = 0
@@ -92,7 +92,7 @@ class StageReport:
     """Inputs that hold the frontier back now; of a source with `idle=`, the writer."""
     idle_marks: dict[str, int] = field(default_factory=dict)
     """{source: how often the gate went on without it, as it was silent for its `idle`}."""
-    behind_promise: dict[str, int] = field(default_factory=dict)
+    older_than_promised: dict[str, int] = field(default_factory=dict)
     """{source: its rows older than the frontier of all sources that are not idle}: such rows may
     have missed partners."""
     held_back: dict[str, int] = field(default_factory=dict)

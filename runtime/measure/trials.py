@@ -245,11 +245,11 @@ class GateTrials:
         gone_ns = self._frontier_ns
         if self._accounts:
             gone_ns = max(gone_ns, min(account.cut_ns for account in self._accounts.values()))
-            self._let_go(gone_ns)
+            self._release(gone_ns)
         self._frontier_ns = gone_ns
         self._rows_ns = self._rows_ns[np.searchsorted(self._rows_ns, gone_ns) :]
 
-    def _let_go(self, until_ns: int) -> None:
+    def _release(self, until_ns: int) -> None:
         at, to = np.searchsorted(self._rows_ns, (self._frontier_ns, until_ns))
         for account in self._accounts.values():
             account.slack_ready += int(max(to - at, 0))

@@ -10,7 +10,7 @@ from slackwater.runtime.measure.report import StageReport
 from slackwater.runtime.merge import ReplicaReads, SlackGate
 from slackwater.runtime.sources.machine import SourceMachine
 
-_OWN = frozenset({"comparisons", "let_go", "closing", "shedding"})
+_OWN = frozenset({"comparisons", "dropped_early", "closing", "shedding"})
 """What reports have a place of its own for."""
 
 

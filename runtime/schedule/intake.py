@@ -316,7 +316,7 @@ class GateIntake(HeldIntake[SlackGate]):
         if times.item(0) < told_ns or (self._is_mixed[writer] and told_ns > START_NS):
             behind = int((times < told_ns).sum())
             if behind:
-                _count_in(self._report.behind_promise, self._sources[writer], behind)
+                _count_in(self._report.older_than_promised, self._sources[writer], behind)
 
     def _count_held_back(self, released: GateRead) -> None:
         """Count whose promise it is that rows are now kept for beyond their window."""

@@ -58,7 +58,7 @@ class ArrivalTeller:
         self._newest_ns = int(in_effect_ns[-1])
         return in_effect_ns
 
-    def let_go(self, rows: Batch, at_ns: Int64Array | int, *, before: int) -> Batch:
+    def release(self, rows: Batch, at_ns: Int64Array | int, *, before: int) -> Batch:
         """Return rows that leave, with when they arrived in effect, and their places.
 
         Args:

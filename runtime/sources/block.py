@@ -82,7 +82,7 @@ class Block:
             return self.batch.slice(start, stop)
         return self.batch.slice(self.leaves.item(start), self.leaves.item(stop))
 
-    def let_go_ns(self, rows: Batch, start: int, stop: int) -> Int64Array | int:
+    def released_ns(self, rows: Batch, start: int, stop: int) -> Int64Array | int:
         """Return when rows that left with those of a range were released, by arrivals.
 
         A policy that holds rows to sort them releases each once nothing older is promised.
@@ -103,8 +103,8 @@ class Block:
         if not self.sorts or self.promised_ns is None:
             return START_NS
         by = np.searchsorted(self.promised_ns[start:stop], rows.event_time_ns)
-        let_go_ns: Int64Array = arrived_ns[np.minimum(by, stop - start - 1)]
-        return let_go_ns
+        released_ns: Int64Array = arrived_ns[np.minimum(by, stop - start - 1)]
+        return released_ns
 
     def rows_read(self, start: int, stop: int) -> int:
         """Return how many rows of the input these are."""

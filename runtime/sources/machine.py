@@ -313,7 +313,7 @@ class SourceMachine(SourceState):
             setattr(self, word, getattr(self, word) + more)
         left = self._order.put(rows, self._reached_ns)
         if left is not None:
-            self._release(left, block.let_go_ns(left, start, stop))
+            self._release(left, block.released_ns(left, start, stop))
 
     def _without_late(self, rows: Batch, block: Block, start: int, stop: int) -> Batch:
         """Return those that are to be put in order, of rows [start, stop)."""
@@ -326,7 +326,7 @@ class SourceMachine(SourceState):
         self.late += late
         assert block.promised_ns is not None, "late is older than a promise"
         left, rows = put_around_late(self._order, rows, is_late, block.promised_ns[start:stop])
-        self._release(left, block.let_go_ns(left, start, stop))
+        self._release(left, block.released_ns(left, start, stop))
         return rows
 
     def _finish(self, now_ns: int) -> None:
@@ -341,7 +341,7 @@ class SourceMachine(SourceState):
             return
         if self._teller is not None:
             before = self._rows_out + (0 if self._ready is None else len(self._ready))
-            rows = self._teller.let_go(rows, at_ns, before=before)
+            rows = self._teller.release(rows, at_ns, before=before)
         self._ready = rows if self._ready is None else concat_batches([self._ready, rows])
 
     def _word(self, now_ns: int) -> Message | None:

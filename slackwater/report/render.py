@@ -155,7 +155,7 @@ def _gate_columns(stages: Sequence[StageReport]) -> list[Column]:
         or stage.results_filtered
         or stage.idle_marks
         or stage.early
-        or stage.let_go
+        or stage.dropped_early
     ]
     columns: list[Column] = [
         ("stage", [stage.name for stage in shown]),
@@ -167,8 +167,10 @@ def _gate_columns(stages: Sequence[StageReport]) -> list[Column]:
     ]
     if any(stage.early for stage in shown):
         columns.append(("held as\nearly", [format_count(stage.early) for stage in shown]))
-    if any(stage.let_go for stage in shown):
-        columns.append(("dropped\ntoo soon", [format_count(stage.let_go) for stage in shown]))
+    if any(stage.dropped_early for stage in shown):
+        columns.append(
+            ("dropped\ntoo soon", [format_count(stage.dropped_early) for stage in shown])
+        )
     if any(stage.idle_marks for stage in shown):
         marks = [stage.idle_marks.items() for stage in shown]
         named = [", ".join(f"{name} ×{format_count(n)}" for name, n in own) for own in marks]

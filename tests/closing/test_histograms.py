@@ -37,7 +37,7 @@ def asked(tables: Tables, alpha: int, beta: int) -> float:
 
 def ranges(tables: Tables, bound: float, alpha: int) -> list[tuple[int, int]]:
     """Return the ranges of β in which a window may close."""
-    _, begins, ends = tables.ranges(tables.let_go(bound), np.array([0]), np.array([alpha]))
+    _, begins, ends = tables.ranges(tables.released(bound), np.array([0]), np.array([alpha]))
     return list(zip(begins.tolist(), ends.tolist(), strict=True))
 
 
@@ -86,7 +86,7 @@ def test_figure_4_the_area_above_the_bound_has_a_poly_line_for_its_edge() -> Non
     assert least == [
         [(first, FOR_EVER_NS)] for first in (NEVER_NS, 12, 12, 22, 22)
     ]  # where it falls with β there is one range
-    assert tables.edges(tables.let_go(0.3)) == 2
+    assert tables.edges(tables.released(0.3)) == 2
 
 
 def test_a_window_that_may_close_may_have_to_wait_again() -> None:

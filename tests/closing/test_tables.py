@@ -35,11 +35,11 @@ def test_tables_answer_as_that_of_each_line_does(
     which, alpha, beta = (np.array(column) for column in zip(*asked, strict=True))
     which %= len(each)
     chances = tables.chance(which, alpha, beta)
-    found = np.stack(tables.ranges(tables.let_go(bound), which, alpha))
+    found = np.stack(tables.ranges(tables.released(bound), which, alpha))
     for at, one in enumerate(which.tolist()):
         here, own = slice(at, at + 1), alone[one]
         assert chances[at] == own.chance(np.array([0]), alpha[here], beta[here])[0]
-        expected = np.stack(own.ranges(own.let_go(bound), np.array([0]), alpha[here]))
+        expected = np.stack(own.ranges(own.released(bound), np.array([0]), alpha[here]))
         assert found[1:, found[0] == at].tolist() == expected[1:].tolist()
-    edges = [one.edges(one.let_go(bound)) for one in alone]
-    assert tables.edges(tables.let_go(bound)) == sum(edges)
+    edges = [one.edges(one.released(bound)) for one in alone]
+    assert tables.edges(tables.released(bound)) == sum(edges)

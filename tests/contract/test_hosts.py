@@ -24,7 +24,7 @@ from slackwater.runtime.measure import imbalances
 from slackwater.runtime.plan.slot_plan import SlotPlan
 from slackwater.runtime.schedule import Egress, Slot, replay, replaying
 from tests.support.endless import SilentInput
-from tests.support.hosts import Host, Slots, Virtual, let_go
+from tests.support.hosts import Host, Slots, Virtual, release
 from tests.support.own_inputs import Feed
 from tests.support.sinks import seen
 
@@ -219,4 +219,4 @@ def test_what_a_slot_was_given_in_real_time_replays_to_the_same_results() -> Non
     host = SlotHost(SlotPlan(name="a", node="a", stages=()), keys=ChannelKeys.generate())
     with pytest.raises(SettingError, match=r"slot 'a' keeps no log; submit with Limits\(log=…\)"):
         host.log()
-    let_go([host])
+    release([host])

@@ -53,7 +53,7 @@ def test_beyond_the_most_a_read_costs_no_more_than_before(is_silent: bool) -> No
         assert one.work(read_of(begin, begin + 10, frontier_ns=frontier_ns), 0).rows is not None
         needed = min(begin + 10, 3000) if is_silent else begin + 10
         assert one.rows_held <= max(needed, MOST) + MOST // 8 + 10
-    assert (one.let_go > 0) is is_silent
+    assert (one.dropped_early > 0) is is_silent
     assert one.looks < 2 * 8000 / (MOST / 8)
 
 
@@ -66,6 +66,6 @@ def test_forgetting_goes_on_from_a_snapshot_as_before() -> None:
         state = save(other)
         other = machine(within_ns=2000)
         restore(other, state)
-        assert (other.rows_held, other.let_go) == (first.rows_held, first.let_go)
-        counts.append(first.let_go)
+        assert (other.rows_held, other.dropped_early) == (first.rows_held, first.dropped_early)
+        counts.append(first.dropped_early)
     assert counts[-1] > 0

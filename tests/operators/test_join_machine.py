@@ -181,14 +181,14 @@ def test_beyond_the_most_kept_rows_no_pair_is_missed_that_a_slack_would_find_and
     ]
     found = Counter(row for share in shares for row in run(share, iter(reads)))
     assert by_slack <= found <= by_promise
-    assert any(share.let_go for share in shares) or found == by_promise
+    assert any(share.dropped_early for share in shares) or found == by_promise
     assert all(share.rows_held == 0 for share in shares)
 
 
 def test_join_that_holds_too_much_lets_the_oldest_go_and_counts_them() -> None:
     joined = joined_by(STEP, most_kept_rows=32)
     joined.work(read(buses(list(range(40))), watermark=39, frontier=0), now_ns=0)
-    assert (joined.rows_held, joined.let_go) == (30, 10), "a sixteenth fewer than the most"
+    assert (joined.rows_held, joined.dropped_early) == (30, 10), "a sixteenth fewer than the most"
     result = joined.work(read(late=(None, loops([14])), watermark=39, frontier=0), now_ns=0).rows
     assert result is not None
     assert result.columns["delay"].tolist() == list(range(10, 20))
@@ -203,7 +203,7 @@ def test_a_late_row_that_finds_partners_at_another_replica_is_not_told_as_droppe
     ]
     for share in shares:  # the first has one row more, and so too many
         share.work(read(buses(list(range(65))), watermark=64, frontier=0), now_ns=0)
-    assert [share.let_go for share in shares] == [3, 0]
+    assert [share.dropped_early for share in shares] == [3, 0]
     results = [
         share.work(read(late=(None, loops([3])), watermark=64), now_ns=0) for share in shares
     ]

@@ -194,7 +194,7 @@ def test_beyond_most_kept_rows_the_oldest_closed_windows_are_final_and_that_is_c
             GateRead([rows_of(list(range(start, start + 10)))], none, start, 0, 0), now_ns=0
         )
         assert machine.rows_held <= 24
-    assert machine.let_go == 80
+    assert machine.dropped_early == 80
     machine.work(GateRead(none, [rows_of([75])], 90, 0, 0), now_ns=0)
     machine.work(GateRead(none, [rows_of([85])], 90, 0, 0), now_ns=0)
     assert machine.late_dropped == 1

@@ -166,10 +166,10 @@ def test_under_any_slack_the_pairs_are_those_of_ready_only_and_of_trying_all(
     work = Work(PLANS[slack, replicas], limits)
     assert found_by(work, history) == expected
     reports, _ = work.slot.reports(0)
-    assert sum(stage.late_dropped + stage.let_go + stage.held for stage in reports) == 0
+    assert sum(stage.late_dropped + stage.dropped_early + stage.held for stage in reports) == 0
     if not any(one.restores for one in history):
         assert all(stage.is_balanced for stage in reports)
-    assert not any(stage.behind_promise for stage in reports)
+    assert not any(stage.older_than_promised for stage in reports)
     assert found_by(Work(PLANS[None, 1], limits), history) == expected
 
 
@@ -216,7 +216,7 @@ def test_beyond_the_most_kept_rows_the_oldest_go_and_the_report_says_whom_they_w
     reports, _ = work.slot.reports(0)
     joins = [stage for stage in reports if stage.kind == "join"]
     assert sum(stage.held for stage in joins) <= 8 * replicas
-    assert sum(stage.let_go for stage in joins) > 150
+    assert sum(stage.dropped_early for stage in joins) > 150
     notes = notes_of(work)
     assert len(notes) == replicas
     assert all("waited for the promise of 'c'" in note for note in notes)
@@ -232,7 +232,7 @@ def test_what_a_slack_keeps_is_never_let_go_however_many_there_are() -> None:
     work.send("a", [(time, 1, time) for time in range(7)], 6)
     work.send("b", (), 6)
     work.run()
-    assert sum(stage.let_go for stage in work.slot.reports(0)[0]) == 0
+    assert sum(stage.dropped_early for stage in work.slot.reports(0)[0]) == 0
     work.send("c", [(6, 1, 100)], 6)
     work.run()
     assert sorted(left for left, _ in work.pairs) == list(range(7))
@@ -255,7 +255,7 @@ def test_rows_of_a_writer_that_was_idle_are_counted_by_its_name() -> None:
     reports, _ = work.slot.reports(work.now_ns)
     (join,) = [stage for stage in reports if stage.kind == "join"]
     assert join.idle_marks == {"c": 1}
-    assert join.behind_promise == {"c": 1}
+    assert join.older_than_promised == {"c": 1}
     (note,) = notes_of(work)
     assert "may have missed partners: 1 of 'c'" in note
 

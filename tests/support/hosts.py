@@ -152,7 +152,7 @@ class Slots:
             logs = {slot.log()["slot"]: slot.log() for slot in slots if self._limits.log}
             return Outcome(report, report.error, tables, plan, logs)
         finally:
-            let_go(slots)
+            release(slots)
 
 
 def _ends(
@@ -184,7 +184,7 @@ def _ends(
     return ends
 
 
-def let_go(slots: Sequence[SlotHost]) -> None:
+def release(slots: Sequence[SlotHost]) -> None:
     """Leave nothing of slots open: no socket, no thread of theirs."""
     for slot in slots:
         slot.stop()

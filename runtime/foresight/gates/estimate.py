@@ -275,8 +275,8 @@ def _released(
         gate, rows = flow.gated.get(operator.name), leaves[operator.name].rows
         if gate is not None:
             counts = [_rows_released(flow, gate, passed, n, width_s, d) for n in operator.inputs]
-            let_go_s = earliest_s(_by_release(passed.gates[gate.name]), width_s, d)
-            releases[j] = HeldBack(counts, let_go_s, earliest_s(rows, width_s, d))
+            first_release_s = earliest_s(_by_release(passed.gates[gate.name]), width_s, d)
+            releases[j] = HeldBack(counts, first_release_s, earliest_s(rows, width_s, d))
             came = np.stack(counts)
             out[operator.name] = counted(rows.left_s, rows.count, width_s, d)
         else:
@@ -290,7 +290,7 @@ def _by_release(times: GateTimes) -> Rows:
     """Return the rows that a gate releases, with the stimulus of their release."""
     return gathered(
         [
-            replace(came.rows, stimulus_s=times.let_go_stimulus_s(released_s), left_s=released_s)
+            replace(came.rows, stimulus_s=times.release_stimulus_s(released_s), left_s=released_s)
             for came, released_s in zip(times.inputs, times.released_s, strict=True)
         ]
     )

@@ -46,7 +46,7 @@ class GateTimes:
         """Return when the gate's output reaches these event times: windows close then."""
         return _leave_s(self.inputs, self.frontier, self.rule, event_s)
 
-    def let_go_stimulus_s(self, released_s: FloatArray) -> FloatArray:
+    def release_stimulus_s(self, released_s: FloatArray) -> FloatArray:
         """Return the earliest stimulus of the arrivals that make the gate release rows.
 
         Args:

@@ -63,7 +63,7 @@ class AggregateMachine(PlainOperator):
         closer: closes the windows; None: as the step says.
 
     Attributes:
-        let_go: rows so far that were dropped too soon: before the frontier passed, being too many.
+        dropped_early: rows so far that were too many, and dropped before the frontier passed.
         late_used: rows so far that missed a window of theirs, and counted in another, or later.
     """
 
@@ -76,7 +76,7 @@ class AggregateMachine(PlainOperator):
         "_revisions",
         "_rows_held",
         "_missed",
-        "let_go",
+        "dropped_early",
         "late_used",
         "_closer",
     )
@@ -110,7 +110,7 @@ class AggregateMachine(PlainOperator):
         self._last_kept = START_NS  # the last window whose panes are gone, or may go
         self._revisions = Revisions()
         self._missed = Missed(keeps=self._step.keeps_late)
-        self.let_go = self.late_used = 0
+        self.dropped_early = self.late_used = 0
         self._rows_held = 0
 
     def work(self, released: GateRead, now_ns: int) -> Result:
@@ -137,7 +137,7 @@ class AggregateMachine(PlainOperator):
     def counts(self) -> dict[str, Any]:  # noqa: D102 - see Operator
         closing = self._closer.counts()
         in_time = {} if closing is None else {"closing": closing, "late_used": self.late_used}
-        return {"let_go": self.let_go, **in_time}
+        return {"dropped_early": self.dropped_early, **in_time}
 
     def _take(self, segment: Segment, left: list[Batch]) -> None:
         late: list[Int64Array] = []  # cells of late rows
@@ -153,7 +153,7 @@ class AggregateMachine(PlainOperator):
         final_ns = min(segment.final_ns, until_ns) if self._corrects else until_ns
         self._forget(self._windows.last_closed(final_ns))
         if self._corrects and self._rows_held > self._most_kept_rows:
-            self._let_go()
+            self._drop_early()
 
     @property
     def rows_held(self) -> int:  # noqa: D102 - see Operator
@@ -360,7 +360,7 @@ class AggregateMachine(PlainOperator):
             codes = recoded.take(codes)
         self._cells.keep(kept, codes)
 
-    def _let_go(self) -> None:
+    def _drop_early(self) -> None:
         """Make the oldest closed windows final until few enough rows are held.
 
         A little fewer, so that it happens now and then, not for each read.
@@ -371,7 +371,7 @@ class AggregateMachine(PlainOperator):
         stays = self._cells.first_within(self._held.state, most)
         before = self._rows_held
         self._forget(min(self._windows.last_without(stays), self._last_closed))
-        self.let_go += before - self._rows_held
+        self.dropped_early += before - self._rows_held
 
     def after_restore(self) -> None:  # noqa: D102
         self._cells.of_panes.drop_before(self._windows.first_open_pane(self._last_kept))

@@ -40,7 +40,7 @@ class DedupeMachine(PlainOperator):
 
     Attributes:
         duplicates: rows so far that equalled a row that had left.
-        let_go: rows so far that were dropped too soon: before the frontier passed, being too many.
+        dropped_early: rows so far that were too many, and dropped before the frontier passed.
     """
 
     STATE = Fields(
@@ -53,7 +53,7 @@ class DedupeMachine(PlainOperator):
         "_looks_at",
         "_missed",
         "duplicates",
-        "let_go",
+        "dropped_early",
     )
 
     def __init__(self, step: DedupeStep, *, most_kept_rows: int) -> None:
@@ -68,7 +68,7 @@ class DedupeMachine(PlainOperator):
         self._looks_at = self._most_kept_rows  # more rows than this: some are to be forgotten
         self._tidied = 0  # how many rows there were when the forgotten ones were last cleared away
         self._missed = Missed(keeps=self._step.keeps_late)
-        self.duplicates = self.let_go = 0
+        self.duplicates = self.dropped_early = 0
 
     def work(self, released: GateRead, now_ns: int) -> Result:  # noqa: D102 - see Operator
         del now_ns
@@ -83,7 +83,7 @@ class DedupeMachine(PlainOperator):
         return Result(rows, released.frontier_ns, *self._missed.take())
 
     def counts(self) -> dict[str, Any]:  # noqa: D102 - see Operator
-        return {"duplicates": self.duplicates, "let_go": self.let_go}
+        return {"duplicates": self.duplicates, "dropped_early": self.dropped_early}
 
     @property
     def late_dropped(self) -> int:  # noqa: D102 - see Operator
@@ -189,7 +189,7 @@ class DedupeMachine(PlainOperator):
         if len(self._times) > self._looks_at:
             # Not for each read: its time is proportional to all known rows.
             self._tidy()
-            self._let_go(self._before(released.watermark_ns))
+            self._drop_early(self._before(released.watermark_ns))
             more = len(self._times) + self._most_kept_rows // 8
             self._looks_at = max(more, self._most_kept_rows)
 
@@ -197,7 +197,7 @@ class DedupeMachine(PlainOperator):
         # Rows from this time on need no older row.
         return END_NS if passed_ns == END_NS else max(START_NS, passed_ns - self._step.within_ns)
 
-    def _let_go(self, most_ns: int) -> None:
+    def _drop_early(self, most_ns: int) -> None:
         """Forget the oldest rows that may go, until few enough are known."""
         before = len(self._times)
         excess = before - self._most_kept_rows + self._most_kept_rows // 16
@@ -206,7 +206,7 @@ class DedupeMachine(PlainOperator):
         oldest = np.partition(self._times.values, excess - 1)
         self._horizon_ns = max(self._horizon_ns, min(oldest.item(excess - 1) + 1, most_ns))
         self._tidy()
-        self.let_go += before - len(self._times)
+        self.dropped_early += before - len(self._times)
 
     def _tidy(self) -> None:
         """Clear away forgotten rows, and keys without rows."""

@@ -73,14 +73,14 @@ class JoinMachine(PlainOperator):
 
     Attributes:
         comparisons: pairs so far with equal keys and close times, without `where`.
-        let_go: rows so far that were dropped too soon: before the frontier passed, being too many.
+        dropped_early: rows so far that were too many, and dropped before the frontier passed.
 
     Raises:
         SettingError: `within_ns` is more than 73 years.
     """
 
     STATE = Fields(
-        "_keys", "_state", "_passed_ns", "_missed", "_rows_seen", "comparisons", "let_go"
+        "_keys", "_state", "_passed_ns", "_missed", "_rows_seen", "comparisons", "dropped_early"
     )
 
     def __init__(self, step: JoinStep, *, most_kept_rows: int) -> None:
@@ -115,7 +115,7 @@ class JoinMachine(PlainOperator):
         self._rows_seen = 0
         self._missed = Missed(keeps=self._step.keeps_late)
         self.comparisons = 0
-        self.let_go = 0
+        self.dropped_early = 0
 
     def work(self, released: GateRead, now_ns: int) -> Result:  # noqa: D102 - see Operator
         del now_ns
@@ -131,7 +131,7 @@ class JoinMachine(PlainOperator):
         else:
             self._state.tidy()
         if is_by_promise and len(self._state.rows) > self._most_kept_rows:
-            self._let_go(released.watermark_ns)
+            self._drop_early(released.watermark_ns)
         if late is not None:
             results = late if results is None else concat_batches([late, results])
         return Result(  # stimulus and event time of a pair are those of its later row
@@ -142,14 +142,14 @@ class JoinMachine(PlainOperator):
         )
 
     def counts(self) -> dict[str, Any]:  # noqa: D102 - see Operator
-        return {"comparisons": self.comparisons, "let_go": self.let_go}
+        return {"comparisons": self.comparisons, "dropped_early": self.dropped_early}
 
     def _horizon_ns(self, passed_ns: int) -> int:
         if passed_ns == END_NS:
             return END_NS
         return max(START_NS, passed_ns - self._step.within_ns)
 
-    def _let_go(self, watermark_ns: int) -> None:
+    def _drop_early(self, watermark_ns: int) -> None:
         """Drop the oldest rows that the slack allows, until few enough are held.
 
         A little fewer, so that it happens now and then, not for each read.
@@ -159,7 +159,7 @@ class JoinMachine(PlainOperator):
         horizon_ns = min(state.rows.newest_of(excess) + 1, self._horizon_ns(watermark_ns))
         if horizon_ns <= state.horizon_ns or not state.rows.would_drop(horizon_ns):
             return
-        self.let_go += state.count_between(state.horizon_ns, horizon_ns)
+        self.dropped_early += state.count_between(state.horizon_ns, horizon_ns)
         state.expire(horizon_ns)
         self._forget_keys()
 
@@ -219,7 +219,7 @@ class JoinMachine(PlainOperator):
         if state.horizon_ns > self._horizon_ns(self._passed_ns):
             # Each replica drops rows at its own pace; the numbers are those of all rows.
             is_held = new.times >= state.horizon_ns
-            self.let_go += int((~is_held & is_ours).sum())
+            self.dropped_early += int((~is_held & is_ours).sum())
             still = new.keep(is_held)
             if still is None:
                 return None

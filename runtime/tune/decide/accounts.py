@@ -91,7 +91,7 @@ class RuleAccounts:
         self._safe = names[0]
         # A row that leaves a gate too soon is late at the gates downstream, and counts there again.
         # Trials of those gates see the rows that the ruling rule sent, equal for all rules.
-        self._counts = {gate: 1 + paths.gates_behind(gate) for gate in paths.tuned}
+        self._counts = {gate: 1 + paths.gates_downstream(gate) for gate in paths.tuned}
         self._records = {name: _Record() for name in names}
         self._own_over: deque[bool] = deque(maxlen=KEPT_S)  # measured, of the ruling rule
         self.ruling = self._safe

@@ -185,7 +185,7 @@ class ModelRule:
         for gate, slacks_ns in grids.items():
             soon = self._estimator.predict(gate, slacks_ns)
             then = self._estimator.predict(gate, slacks_ns, settled=True)
-            worth = AGAIN ** self._paths.gates_behind(gate)
+            worth = AGAIN ** self._paths.gates_downstream(gate)
             slack_ready = worth * (soon.slack_ready + (FORESIGHT_S - 1) * then.slack_ready)
             for options, brings in zip(both, (soon, then), strict=True):
                 options[gate] = Options(

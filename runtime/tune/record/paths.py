@@ -35,7 +35,7 @@ class Paths:
         """Return the paths of a flow."""
         return cls(graph.inputs, graph.tuned)
 
-    def gates_behind(self, stage: str) -> int:
+    def gates_downstream(self, stage: str) -> int:
         """Return the most tuned gates on a path downstream of a stage, without itself."""
         gates_after = dict.fromkeys(self.inputs, 0)
         for target, feeds in reversed(list(self.inputs.items())):

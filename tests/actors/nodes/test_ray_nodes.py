@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -11,6 +12,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+from textwrap import dedent
 
 import psutil
 import pytest
@@ -20,6 +22,7 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 from slackwater.actors.nodes import connecting
 from slackwater.actors.nodes.connecting import check_cluster, settings_for
 from slackwater.actors.nodes.local import LocalNodes
+from slackwater.actors.nodes.local_supervisor import AGENTS_SWITCH
 from slackwater.actors.nodes.placement import check_room, list_nodes, missing_cpus
 from slackwater.actors.nodes.ray_nodes import RayNodes
 from slackwater.runtime.errors import ClusterError, SettingError
@@ -134,6 +137,27 @@ def test_an_agent_that_nobody_needed_becomes_rays_own_once_a_runtime_env_is_aske
         )
         assert ray.get(task.remote(), timeout=60) == (last, said)
     assert real_agents() == 1
+
+
+def test_a_switch_gives_nodes_rays_own_agents() -> None:
+    program = """
+        import psutil, ray
+        from slackwater.actors.nodes import RayNodes
+        with RayNodes.local(1) as nodes:
+            assert ray.get(ray.remote(lambda: 7).remote(), timeout=60) == 7
+            found = psutil.Process(nodes._local._supervisor.pid).children(recursive=True)
+            print(*[" ".join(one.cmdline()) for one in found], sep="\\n")
+    """
+    done = subprocess.run(  # noqa: S603 our own program
+        [sys.executable, "-c", dedent(program)],
+        env={**os.environ, AGENTS_SWITCH: "ray"},
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    assert not re.search(r"(stub|late)_agent\.py", done.stdout)
+    assert len(re.findall("agent", done.stdout)) >= 2, done.stdout
 
 
 def test_the_token_is_private_and_on_no_command_line(nodes: RayNodes) -> None:

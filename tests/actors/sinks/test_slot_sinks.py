@@ -22,7 +22,7 @@ from slackwater.runtime.plan.plan import plan_stages
 from slackwater.runtime.plan.slot_plan import slot_plan
 from slackwater.runtime.sources.spec import SourceReader
 from tests.support.endless import SilentInput
-from tests.support.hosts import let_go
+from tests.support.hosts import release
 from tests.support.own_outputs import Noting
 from tests.support.sinks import seen
 from tests.support.waiting import until
@@ -96,7 +96,7 @@ def test_sinks_are_told_of_while_an_input_takes_its_time_to_open(
     HangsAsItOpens.may_open.set()
     slot.stop()
     assert slot.join().state == "stopped"
-    let_go([slot])
+    release([slot])
 
 
 def test_what_goes_wrong_with_a_sink_that_ends_for_another_slots_failure_is_told() -> None:
@@ -110,7 +110,7 @@ def test_what_goes_wrong_with_a_sink_that_ends_for_another_slots_failure_is_told
     until(lambda: slot.report().sinks[0].rows == 1, within_s=SOON_S, what="the row")
     slot.stop("slot 'node-2' has failed")
     ended = slot.join()
-    let_go([slot])
+    release([slot])
     assert ended.state == "stopped"
     (told,) = ended.notes
     assert told.startswith("slot 'node-1', as its sinks ended: ")

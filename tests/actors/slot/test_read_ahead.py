@@ -120,11 +120,11 @@ def test_a_poll_that_never_returns_holds_up_nobody_and_is_named(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(module, "CLOSE_S", 0.05)
-    let_go = threading.Event()
+    release = threading.Event()
 
     def script() -> Iterator[Any]:
         yield rows(0, 1)
-        let_go.wait()
+        release.wait()
 
     feed = Feed(script)
     reading = Reading(feed)
@@ -137,7 +137,7 @@ def test_a_poll_that_never_returns_holds_up_nobody_and_is_named(
     reading.reader.close()
     assert "has ended without it" in str(reading.input.standstill(is_over=True))
     assert feed.closed == []
-    let_go.set()
+    release.set()
     waiting.until(lambda: feed.closed == [1], within_s=5, what="its close, once it returns")
 
 

@@ -32,6 +32,19 @@ def test_conversions_do_not_load_pandas_and_who_asks_for_a_frame_gets_it() -> No
     run(program)
 
 
+def test_a_switch_leaves_pandas_to_arrow() -> None:
+    run("""
+        import os, sys
+        import pyarrow as pa
+        from slackwater.actors.slot.without_pandas import SWITCH, leave_out_pandas
+        os.environ[SWITCH] = "arrow"
+        leave_out_pandas()
+        pa.array([1, 2]).to_numpy()
+        pa.array([None])
+        assert "pandas" in sys.modules
+    """)
+
+
 def test_arrow_knows_what_is_of_pandas_from_when_somebody_imports_it() -> None:
     run("""
         import threading

@@ -229,7 +229,7 @@ def test_a_slot_listens_on_a_unix_socket_for_senders_on_its_host_only(
     assert endpoint.startswith(f"{scheme}://")
     slot.stop()  # before its sender came
     assert list(temp.iterdir()) == []
-    let_go(slot)
+    release(slot)
 
 
 def test_a_slot_that_is_stopped_before_it_listens_leaves_nothing(temp: Path) -> None:
@@ -237,10 +237,10 @@ def test_a_slot_that_is_stopped_before_it_listens_leaves_nothing(temp: Path) -> 
     slot.stop()
     slot.bind({"numbers": host_identity(HERE), "out": host_identity(HERE)})
     assert list(temp.iterdir()) == []
-    let_go(slot)
+    release(slot)
 
 
-def let_go(slot: SlotHost) -> None:
+def release(slot: SlotHost) -> None:
     """End what otherwise ends with the slot's process."""
     for receiver in slot._receivers.values():
         receiver.close(linger_s=0)

@@ -85,7 +85,7 @@ def test_what_lets_rows_go_is_what_comes_just_then_and_else_the_clock() -> None:
     late = Series(delayed_rows(late.rows, 2.0), delayed(late.promises, 2.0))
     ready = gate_times([prompt, late], READY_ONLY)
     assert ready.released_s[0].tolist() == [5.0, 9.0]
-    assert ready.let_go_stimulus_s(ready.released_s[0]).tolist() == [3.0, 7.0]
+    assert ready.release_stimulus_s(ready.released_s[0]).tolist() == [3.0, 7.0]
     held = gate_times([prompt, late], ReleaseRule.hold(500 * MS))
     assert held.released_s[0].tolist() == [1.5, 6.5]
-    assert held.let_go_stimulus_s(held.released_s[0]).tolist() == [1.5, 6.5]
+    assert held.release_stimulus_s(held.released_s[0]).tolist() == [1.5, 6.5]

@@ -108,11 +108,11 @@ def test_gates_that_went_on_without_a_silent_source_name_it() -> None:
 def test_rows_that_a_join_let_go_too_soon_are_told() -> None:
     report = city_report()
     assert "too soon" not in report_text(report)
-    report.stages[2].let_go = 123_456
+    report.stages[2].dropped_early = 123_456
     report.stages[2].held_back = {"loops": 7}
     assert "123,456" in report_text(report)
     again = JobReport.from_json(report.to_json()).stages[2]
-    assert (again.let_go, again.held_back) == (123_456, {"loops": 7})
+    assert (again.dropped_early, again.held_back) == (123_456, {"loops": 7})
 
 
 def test_the_ledger_line_gives_every_term_and_its_verdict() -> None:
