@@ -7,9 +7,10 @@ from collections.abc import Callable
 
 import pyarrow as pa
 
-from slackwater.actors.sinks.own import OwnSink
-from slackwater.actors.sinks.sink import OurOutput, Sink
+from slackwater.actors.sinks.sink import OurOutput, Sink, Unpublished
+from slackwater.runtime.model import Int64Array
 from slackwater.runtime.sinks import HasEnded, Output, OutputContext, SinkRun
+from slackwater.runtime.sinks.named_writer import NamedWriter
 
 NOBODY = SinkRun(job="", flow="", why_not="it was written outside any job")
 
@@ -44,3 +45,37 @@ def open_sink(
     if isinstance(output, OurOutput):
         return output.open(schema, context)
     return OwnSink(output, schema, context)
+
+
+class OwnSink(Unpublished):
+    """Opens a custom output when the job starts, in its writing thread.
+
+    So it may use resources that are tied to one thread, such as a connection to a database.
+    """
+
+    def __init__(self, output: Output, schema: pa.Schema, context: OutputContext) -> None:
+        self._output, self._schema, self._context = output, schema, context
+        self._writer: NamedWriter | None = None  # None: not open
+
+    def begin(self) -> None:
+        """Open the output."""
+        self._writer = NamedWriter(self._output, self._schema, self._context)
+
+    def write(self, rows: pa.RecordBatch, event_time_ns: Int64Array | None = None) -> None:
+        """Write the rows."""
+        del event_time_ns
+        assert self._writer is not None, "a slot begins before it writes, and ends after that"
+        self._writer.write(rows)
+
+    def close(self, state: str = "done") -> None:
+        """Close the output, once; if that raises, `abort` follows."""
+        del state
+        if self._writer is not None:
+            self._writer.close()
+            self._writer = None
+
+    def abort(self, error: str) -> None:
+        """Abort the output, once, unless it is closed."""
+        writer, self._writer = self._writer, None
+        if writer is not None:
+            writer.abort(error)

@@ -16,7 +16,6 @@
 | `read_ahead.py` | reads custom inputs in threads |
 | `last_words.py` | records how its process ends |
 | `user_output.py` | gathers the output of users' functions |
-| `arrow_ahead.py` | imports Arrow's functions before the job begins |
 | `without_pandas.py` | keeps Arrow from loading pandas needlessly |
 | `pandas_in_code.py` | checks whether users' code may want pandas |
 """

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from slackwater.actors.slot.arrow_ahead import import_arrow_functions
+import pyarrow as pa
+
 from slackwater.actors.slot.host import SlotHost
 from slackwater.actors.slot.keep_memory import keep_freed_memory
 from slackwater.actors.slot.last_words import LastWords
@@ -13,6 +14,7 @@ from slackwater.actors.slot.pandas_in_code import mention_pandas
 from slackwater.actors.slot.report import SlotReport
 from slackwater.actors.slot.user_output import OutputLine, UserOutput, runs_users_code
 from slackwater.actors.slot.without_pandas import leave_out_pandas, load_pandas
+from slackwater.runtime.model.arrow_functions import arrow_functions
 from slackwater.runtime.plan.plan import Stage
 from slackwater.runtime.plan.slot_plan import SlotPlan
 
@@ -80,3 +82,24 @@ class SlotActor:
             return []
         self._output.wait(within_s)
         return self._output.take()
+
+
+def import_arrow_functions(stages: Iterable[Stage]) -> None:
+    """Import Arrow's functions for stages with text, or with users' code.
+
+    Results of users' code may need a cast.
+
+    Expressions that cast, and JSON lines, import them during preparation. An input of ours is cast
+    when its first block is read, before the start.
+    """
+    if any(runs_users_code(stage) or _has_text(stage) for stage in stages):
+        arrow_functions()
+
+
+def _has_text(stage: Stage) -> bool:
+    return any(pa.types.is_string(kind) for schema in _schemas(stage) for kind in schema.types)
+
+
+def _schemas(stage: Stage) -> Iterator[pa.Schema]:
+    yield from (step.schema for step in (stage.step, *stage.chain))
+    yield from (channel.schema for channel in (*stage.inputs, *stage.outputs))

@@ -27,7 +27,7 @@ from slackwater.runtime.plan.steps import SourceStep
 from slackwater.runtime.sources.named_reader import NamedReader
 from slackwater.runtime.sources.spec import EndOfInput, Input
 
-__all__ = ["ReadAhead", "ReadAheadInput", "is_own", "read_ahead"]
+__all__ = ["ReadAhead", "ReadAheadInput", "read_ahead"]
 
 MOST_ROWS = 65_536
 MOST_BYTES = 64 * 2**20
@@ -46,11 +46,6 @@ STANDS_S = 30.0
 """A longer poll is named in the report."""
 
 
-def is_own(source: Input) -> bool:
-    """Whether an input is a custom one, which may wait; ours never do."""
-    return not getattr(source, "reads_inline", False)
-
-
 def read_ahead(stage: Stage, wake: Callable[[], None]) -> tuple[Stage, ReadAheadInput | None]:
     """Return the stage with its input, if custom, read in a thread; and that input.
 
@@ -58,7 +53,7 @@ def read_ahead(stage: Stage, wake: Callable[[], None]) -> tuple[Stage, ReadAhead
         stage: of any kind.
         wake: called from that thread when there is a block to poll.
     """
-    if not isinstance(stage.step, SourceStep) or not is_own(stage.step.source.input):
+    if not isinstance(stage.step, SourceStep) or stage.step.source.traits.reads_inline:
         return stage, None
     own = stage.step.source
     threaded = ReadAheadInput(stage.name, own.input, wake, is_history=own.is_history)

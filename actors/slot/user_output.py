@@ -18,7 +18,6 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, TextIO
 
-from slackwater.actors.slot.read_ahead import is_own
 from slackwater.runtime.model.whose_code import RUNNING
 from slackwater.runtime.plan.plan import Stage
 from slackwater.runtime.plan.steps import SourceStep
@@ -48,7 +47,7 @@ class OutputLine(NamedTuple):
 def runs_users_code(stage: Stage) -> bool:
     """Whether a stage calls users' functions, or has a custom input or output."""
     step = stage.step
-    if isinstance(step, SourceStep) and is_own(step.source.input):
+    if isinstance(step, SourceStep) and not step.source.traits.reads_inline:
         return True
     return any(link.traits.runs_users_code for link in (step, *stage.chain))
 

@@ -21,7 +21,7 @@ from typing import Any, Literal
 from benchmarks.engine.child import Child
 from benchmarks.engine.live import name_thread
 from benchmarks.engine.slot_parts import Parts
-from slackwater.actors.slot.arrow_ahead import import_arrow_functions
+from slackwater.actors.slot.actor import import_arrow_functions
 from slackwater.actors.slot.host import SlotHost
 from slackwater.actors.slot.keep_memory import keep_freed_memory
 from slackwater.actors.slot.without_pandas import leave_out_pandas

@@ -1,8 +1,7 @@
 """Dataflows as users write them: streams and windows, checked before they run.
 
-`dataflow.py` and `stream.py` build a flow, `checks.py` refuses invalid sources and sinks,
-`explain.py` prints it. The result are steps (`runtime/plan/`) over expressions
-(`runtime/expressions/`).
+`dataflow.py` and `stream.py` build a flow and print it, `checks.py` refuses invalid sources and
+sinks. The result are steps (`runtime/plan/`) over expressions (`runtime/expressions/`).
 """
 
 from slackwater.runtime.expressions.expressions import Expr, col, duration, event_time, lit, where

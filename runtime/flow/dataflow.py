@@ -16,22 +16,23 @@ from collections.abc import Iterable
 from copy import copy
 from typing import Any, Literal, TypedDict, Unpack
 
-from slackwater.runtime.errors import FlowError, SettingError, TypeMismatch
+from slackwater.runtime.errors import FlowError, SchemaError, SettingError, TypeMismatch
 from slackwater.runtime.expressions.expressions import Expr
 from slackwater.runtime.expressions.nearest import nearest
 from slackwater.runtime.flow import checks
-from slackwater.runtime.flow.explain import explain_graph
 from slackwater.runtime.flow.stream import Stream
-from slackwater.runtime.model import BY_DEADLINE, READY_ONLY, Duration, duration_ns
+from slackwater.runtime.model import BY_DEADLINE, READY_ONLY, Duration, duration_ns, format_ns
 from slackwater.runtime.operators import FlowMethods
 from slackwater.runtime.operators.ground.keep import checked_keep
 from slackwater.runtime.order.policies import OrderWord
 from slackwater.runtime.order.reorder import Reorder
+from slackwater.runtime.plan.flow_fingerprints import why_results_vary
 from slackwater.runtime.plan.graph import StepGraph, needed_columns
 from slackwater.runtime.plan.slack import rule_of
 from slackwater.runtime.plan.step import Step
 from slackwater.runtime.plan.steps import SourceStep
-from slackwater.runtime.plan.traits import Keep
+from slackwater.runtime.plan.traits import Keep, Role
+from slackwater.runtime.plan.unpaced import unpaced_note
 from slackwater.runtime.sources.clock_columns import ClockColumns
 from slackwater.runtime.sources.spec import Input, SourceSpec
 
@@ -212,3 +213,30 @@ def _spec(name: str, source: Input, options: dict[str, Any]) -> SourceSpec:
         )
     except SettingError as problem:
         raise SettingError(f"source {name!r}: {problem}") from None
+
+
+def explain_graph(graph: StepGraph) -> str:
+    """Return the steps of a flow, a paragraph for each, in topological order."""
+    varies = ""
+    deadline = "" if graph.deadline_ns is None else f", deadline {format_ns(graph.deadline_ns)}"
+    if graph.deadline_ns is None and graph.release == READY_ONLY:
+        deadline = " (no deadline: gates release only what is ready)"
+        varies = why_results_vary(graph.steps)
+    lines = [f"dataflow {graph.flow}: {graph.release.text}{deadline}"]
+    sources = {s.name: s.source for s in graph.steps.values() if isinstance(s, SourceStep)}
+    if varies:
+        lines.append(f"note: results may differ from run to run, for {varies}")
+    if note := unpaced_note(graph.deadline_ns, sources):
+        lines.append(f"note: {note}")
+    for step in graph.steps.values():
+        inputs = f" ← {', '.join(step.inputs)}" if step.inputs else ""
+        lines += ["", f"{step.name} ({step.traits.kind}){inputs}"]
+        lines += [f"    {line}" for line in step.explained(graph.steps)]
+        if step.traits.role is not Role.SINK:
+            columns = ", ".join(f"{field.name} {field.type}" for field in step.schema)
+            lines.append(f"    columns  {columns}")
+    try:
+        graph.check()
+    except (FlowError, SchemaError) as problem:
+        lines += ["", f"cannot run yet: {problem}"]
+    return "\n".join(lines)

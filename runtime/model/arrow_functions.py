@@ -1,7 +1,7 @@
 """Arrow's functions of columns, imported where one is called, not where it might be.
 
 They take 30 to 60 ms to import, and a slot's process whose columns are numbers needs none. One that
-will need some imports them before its job begins (`actors/slot/arrow_ahead.py`).
+will need some imports them before its job begins (`actors/slot/actor.py`).
 """
 
 from __future__ import annotations

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -18,7 +19,6 @@ from slackwater.runtime.patterns.assign import Together, with_label
 from slackwater.runtime.patterns.ending import Ending
 from slackwater.runtime.patterns.naming import Match, Part
 from slackwater.runtime.patterns.rules import Kind
-from slackwater.runtime.patterns.steps import Step, merged
 
 
 class Listing(Ending):
@@ -371,3 +371,42 @@ class Listing(Ending):
         is_same = step is not None and step.part[1] == part[1]
         taken = step.taken + 1 if step is not None and is_same else 1
         return Step(step, part, taken, self._beside(step, part))
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A part in either direction, and the step before it."""
+
+    came: Step | None
+    part: Part
+    taken: int
+    """The number of parts at its place."""
+    labels: Together
+    """Their labels, where several stand in any order."""
+
+    @property
+    def key(self) -> tuple[int, int, int, Together]:
+        """The events that can follow depend on this alone, without conditions."""
+        return (self.part[0], self.part[1], self.taken, self.labels)
+
+    def parts(self) -> Iterator[Part]:
+        """Yield all parts, this one first."""
+        step: Step | None = self
+        while step is not None:
+            yield step.part
+            step = step.came
+
+
+def merged(
+    one: Iterator[Part], other: Iterator[Part], *, is_ascending: bool = False
+) -> Iterator[Part]:
+    """Yield the parts of both by number, then by place; descending by default."""
+    left, right = next(one, None), next(other, None)
+    while left is not None or right is not None:
+        if right is None or (left is not None and (left[:2] < right[:2]) == is_ascending):
+            assert left is not None
+            yield left
+            left = next(one, None)
+        else:
+            yield right
+            right = next(other, None)

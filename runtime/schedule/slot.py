@@ -6,16 +6,17 @@ slice of work, carries out its actions, and says how long it took.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, replace
-from typing import Any
+from typing import Any, Protocol
 
 from slackwater.runtime.config import Limits
-from slackwater.runtime.control.commands import Command
+from slackwater.runtime.control.commands import Command, Move, SetRelease, Shed, Warn, refusal
 from slackwater.runtime.errors import SettingError
+from slackwater.runtime.expressions.nearest import listed
 from slackwater.runtime.measure.report import ChannelReport, StageReport
 from slackwater.runtime.measure.samples import StageSample
-from slackwater.runtime.model import END_NS, NS_PER_SECOND, Message
+from slackwater.runtime.model import END_NS, NS_PER_SECOND, READY_ONLY, Message
 from slackwater.runtime.model.plain import from_plain, to_plain
 from slackwater.runtime.model.state import restore, save
 from slackwater.runtime.plan.plan import Channel, Stage
@@ -24,11 +25,9 @@ from slackwater.runtime.schedule.actions import Action, Egress, Grant, Rest, Sen
 from slackwater.runtime.schedule.asked import AskedPromises, Unsaid
 from slackwater.runtime.schedule.backlog import AwaitedSources, slice_sizes
 from slackwater.runtime.schedule.by_order import chosen_by
-from slackwater.runtime.schedule.carried_out import carry_out, check_command
 from slackwater.runtime.schedule.left_out import rows_left_out
 from slackwater.runtime.schedule.order import Order
 from slackwater.runtime.schedule.queues import credit_of
-from slackwater.runtime.schedule.slot_snapshot import VERSION, check_snapshot
 from slackwater.runtime.schedule.source_at import Looks
 from slackwater.runtime.schedule.stage import StageMachine
 from slackwater.runtime.schedule.stimuli import in_words, ring
@@ -431,3 +430,74 @@ class Slot:
         """Close the inputs of the sources."""
         for machine in self._stages.values():
             machine.close()
+
+
+def check_command(machine: StageMachine, command: Command) -> None:
+    """Check that a slot can carry a command out.
+
+    Raises:
+        SettingError: it cannot; the stage sheds nothing; its gate was planned as ready-only.
+    """
+    if isinstance(command, Move | Warn):
+        raise SettingError(refusal(command))
+    if isinstance(command, Shed):
+        if not machine.stage.sheds:
+            raise SettingError(
+                f"stage {command.stage!r} sheds nothing; only a pattern does, with "
+                "shed=sw.shedding.espice(latency=…)"
+            )
+    elif machine.stage.is_ready_only and command.rule != READY_ONLY:
+        raise SettingError(
+            f"stage {command.stage!r} was planned as ready-only, so steps after it count "
+            "on its order; give the flow a deadline, or the step a slack to begin with"
+        )
+
+
+def carry_out(machine: StageMachine, command: Command) -> None:
+    """Do what a command says, from the next slice on.
+
+    Raises:
+        SettingError: the stage has no gate, or one that cannot hold rows by the clock.
+    """
+    if isinstance(command, Shed):
+        assert machine.operator is not None, "its step sheds"
+        machine.operator.reckon_with(command.rest_ns)
+    elif isinstance(command, SetRelease):
+        try:
+            machine.set_rule(command.rule, trials=command.trials)
+        except SettingError as problem:
+            raise SettingError(f"stage {command.stage!r}: {problem}") from None
+
+
+VERSION = 12
+"""Of `Slot.snapshot`; another one whenever what is in it changes its meaning."""
+
+
+class _Slot(Protocol):
+    name: str
+
+    @property
+    def stages(self) -> Mapping[str, Any]: ...
+
+    @property
+    def channels(self) -> Mapping[str, Any]: ...
+
+
+def check_snapshot(state: Mapping[str, Any], *, slot: _Slot) -> None:
+    """Check that a slot can go on from a snapshot.
+
+    Raises:
+        SettingError: it is of other stages or channels, or of another version.
+    """
+    who = f"slot {slot.name!r} cannot go on from this snapshot"
+    if state.get("version") != VERSION:
+        raise SettingError(
+            f"{who}: it is of version {state.get('version')!r}, and this release reads version "
+            f"{VERSION}; go on with the release that made it, or start the flow from its beginning"
+        )
+    for what, own in (("stages", slot.stages), ("channels", slot.channels)):
+        if set(state[what]) != set(own):
+            raise SettingError(
+                f"{who}: it has the {what} {listed(state[what])}, and the slot has "
+                f"{listed(own)}; go on with the flow and the placement that it was made of"
+            )

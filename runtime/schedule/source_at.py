@@ -166,5 +166,5 @@ def source_of(stage: Stage, *, start_ns: int, looks: Looks) -> StageSource | Non
         is_paced=step.source.speed is not None,
         start_ns=start_ns,
         looks=looks,
-        wakes=getattr(step.source.input, "wakes", False),
+        wakes=step.source.traits.wakes,
     )

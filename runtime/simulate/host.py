@@ -8,7 +8,7 @@ Equal seeds give equal runs.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -16,12 +16,13 @@ import numpy as np
 
 from slackwater.runtime.control import Command, Decider, FlowGraph, SetRelease
 from slackwater.runtime.errors import JobStopped, SlackwaterError
+from slackwater.runtime.life import StopAsked
 from slackwater.runtime.measure.assemble import job_report
 from slackwater.runtime.measure.report import JobReport
 from slackwater.runtime.measure.samples import StageSample
 from slackwater.runtime.model import Message
 from slackwater.runtime.model.state import restore, save
-from slackwater.runtime.model.whose_code import CtrlC
+from slackwater.runtime.model.whose_code import RUNNING, CtrlC
 from slackwater.runtime.plan.plan import Channel, Plan
 from slackwater.runtime.plan.relocation import Relocation
 from slackwater.runtime.plan.slot_plan import slot_plan
@@ -39,12 +40,10 @@ from slackwater.runtime.schedule import (
     rest_of,
 )
 from slackwater.runtime.schedule.results import SinkAction
-from slackwater.runtime.simulate.asked_stop import AskedStop
 from slackwater.runtime.simulate.faults import Fault, check_faults
 from slackwater.runtime.simulate.life import SimulatedLife
 from slackwater.runtime.simulate.models import CostModel, LinkModel, MeasuredCost, TunerModel
 from slackwater.runtime.simulate.replacing import SimulatedReplacing, relocated
-from slackwater.runtime.simulate.stalled import why_stalled
 from slackwater.runtime.simulate.taken import Egressed, Taken
 from slackwater.runtime.simulate.ways import Ways
 
@@ -407,3 +406,63 @@ class Simulation:
         for name in slots:
             if name in self._slots:  # else a new slot that was not made
                 self._try(name)
+
+
+def why_stalled(flow: str, slots: Iterable[Slot], now_ns: int) -> str:
+    """Return why a flow's run in these slots cannot go on, with a hint."""
+    waits = [
+        f"{stage.name} waits for {', '.join(stage.waiting_for)}"
+        for slot in slots
+        for stage in slot.reports(now_ns)[0]
+        if stage.waiting_for
+    ]
+    return (
+        f"flow {flow!r} cannot go on: no source has anything more and none has "
+        f"ended ({'; '.join(waits) or 'no gate waits'}); end the sources, or give `until_ns`"
+    )
+
+
+class AskedStop:
+    """Remembers a request to stop until the run looks; safe in signal handlers.
+
+    Attributes:
+        is_stepping: whether a slot runs its `step` now, and no sink writes.
+    """
+
+    def __init__(self) -> None:
+        self.is_stepping = self._is_asked = self._has_broken = False
+
+    def ask(self) -> None:
+        """Stop the job, once the current slice is over."""
+        self._is_asked = True
+
+    def interrupt(self) -> bool:
+        """Stop the job; return whether to interrupt a step's user code, which runs now.
+
+        A sink is not interrupted: readers see whole parts of its output.
+        """
+        self.ask()
+        self._has_broken = self.is_stepping and RUNNING.get() is not None
+        return self._has_broken
+
+    def tell(self, life: SimulatedLife) -> None:
+        """Pass a request to stop to the job's life."""
+        if self._is_asked:
+            self._is_asked = self._has_broken = False
+            life.tell(StopAsked())
+
+    def broke(self, life: SimulatedLife, slot: str, problem: BaseException) -> None:
+        """End a slot whose slice broke off: as failed, or, if interrupted, as stopped.
+
+        Raises:
+            BaseException: `problem` is no error of ours, and the slice was not interrupted.
+        """
+        if self._has_broken:  # user code may have turned the interrupt into any error
+            self._has_broken = False
+            self.tell(life)
+            life.leave_slice(slot)
+        elif isinstance(problem, SlackwaterError):
+            life.fail(slot, problem)
+        else:
+            raise problem
+        self.is_stepping = False

@@ -231,7 +231,7 @@ def few_reader(
         tells_arrivals: whether arrivals are used.
     """
     # Of ours, which are read in the slot itself, few rows are the end of a file.
-    if tells_arrivals or getattr(spec.input, "reads_inline", False):
+    if tells_arrivals or spec.traits.reads_inline:
         return None
     if type(spec.reorder) not in (OrderedOrRefused, AsTheyCome):
         return None

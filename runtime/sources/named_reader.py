@@ -11,7 +11,7 @@ import pyarrow as pa
 from slackwater.runtime.errors import IngestError, SchemaError, SlackwaterError
 from slackwater.runtime.model.schema import NullError
 from slackwater.runtime.model.whose_code import RUNNING, in_words, let_ctrl_c_pass, where_raised
-from slackwater.runtime.sources.spec import EndOfInput, Input, SourceReader
+from slackwater.runtime.sources.spec import EndOfInput, Input, SourceReader, traits_of
 
 
 class CountingReader(SourceReader, Protocol):
@@ -34,7 +34,7 @@ class CountingReader(SourceReader, Protocol):
 
 def open_named(source: str, input: Input) -> CountingReader:  # noqa: A002 - as in SourceSpec
     """Open an input for reading by its source's name; errors: as `NamedReader`."""
-    if getattr(input, "is_named", False):  # its reader has another one read by name
+    if traits_of(input).is_named:  # its reader has another one read by name
         named: CountingReader = called_by_name(source, input, "open")
         return named
     return NamedReader(source, input)

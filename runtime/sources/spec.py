@@ -6,7 +6,8 @@ blocks. What the blocks mean (time, order, arrival, promise) is decided in `mach
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from functools import cached_property
 from typing import Literal, Protocol
 
 import pyarrow as pa
@@ -48,8 +49,8 @@ class SourceReader(Protocol):
 class Input(Protocol):
     """An input that can be opened, on whichever node the plan puts it. Must pickle.
 
-    On Ray it is read in a thread of its own, some rows ahead, so that a `poll` may wait; one with
-    an attribute `reads_inline` that is true never waits, and the slot reads it itself.
+    On Ray it is read in a thread of its own, some rows ahead, so that a `poll` may wait. Attributes
+    that are true say more, see `InputTraits`.
     """
 
     def describe(self) -> str:
@@ -63,6 +64,30 @@ class Input(Protocol):
     def open(self) -> SourceReader:
         """Open it for reading, from the start."""
         ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class InputTraits:
+    """Traits of an input: it has an attribute of this name that is true, or not.
+
+    Attributes:
+        is_history: all of it is there from the start, and it can be opened again. Others may be
+            live: their rows arrive when they are read.
+        reads_inline: it never waits, so the slot reads it, and no thread ahead of it.
+        wakes: it ends the sleep of its slot when it has something.
+        is_named: its errors name its source already.
+    """
+
+    is_history: bool = False
+    reads_inline: bool = False
+    wakes: bool = False
+    is_named: bool = False
+
+
+def traits_of(given: Input) -> InputTraits:
+    """Return the traits of an input."""
+    names = [one.name for one in fields(InputTraits)]
+    return InputTraits(**{name: bool(getattr(given, name, False)) for name in names})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -176,14 +201,15 @@ class SourceSpec:
                 f"promises what it has released: leave {option} away"
             )
 
+    @cached_property
+    def traits(self) -> InputTraits:
+        """Traits of its input."""
+        return traits_of(self.input)
+
     @property
     def is_history(self) -> bool:
-        """Whether all of its input is there from the start, and can be opened again.
-
-        An input says so by an attribute `is_history`. Others may be live, and their rows arrive
-        when they are read.
-        """
-        return bool(getattr(self.input, "is_history", False))
+        """Whether all of its input is there from the start; see `InputTraits`."""
+        return self.traits.is_history
 
     @property
     def arrives_by_clock(self) -> bool:

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 
+import slackwater as sw
 from slackwater.runtime.errors import OperatorError
 from slackwater.runtime.expressions.expressions import col
 from slackwater.runtime.model import END_NS, READY_ONLY, GateRead, batch_of
@@ -134,6 +135,41 @@ def test_without_drift_every_first_event_has_the_first_one_behind_it(
                 expected.append(Match(first.values[2], then.values[2], certain=True))
     assert sorted(matches(PLAIN, rows, cut)) == sorted(expected)
     assert sorted(matches(replace(STEP, drift=Drift(0)), rows, cut)) == sorted(expected)
+
+
+@given(segments=streams([VALUES], late=False), cut=chance)
+def test_without_drift_it_is_a_pattern_that_skips_no_follower(
+    segments: list[Segment], cut: Random
+) -> None:
+    rows = numbered(segments)
+    flow = sw.Dataflow("same")
+    table = pa.table([pa.array([], field.type) for field in ROWS], schema=ROWS)
+    stream = flow.source(
+        "rows",
+        sw.table(table.append_column("ts", pa.array([], pa.int64()))),
+        event_time="ts",
+        time_unit="ns",
+    )
+    first, then = (
+        sw.patterns.event(name, where=predicate)
+        for name, predicate in (("first", PLAIN.first), ("then", PLAIN.then))
+    )
+    built = stream.key_by("line").pattern(
+        sw.patterns.seq(first, then),
+        within="9ns",
+        selection="each",
+        consumption="zero",
+        skip="next",
+    )
+    names = ["first_n", "then_n"]
+    step = flow.steps[built.name].pruned(frozenset(names), keeps_late=False)
+    machine = make_operator(replace(step, release=READY_ONLY))
+    at = [2 + step.schema.names.index(name) for name in names]
+    found = [
+        Match(*(int(row[place]) for place in at), certain=True)
+        for row in run(machine, reads_of(stream_of(rows), [ROWS], cut))
+    ]
+    assert sorted(found) == sorted(matches(PLAIN, rows, cut))
 
 
 @DRIFTS

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from slackwater.runtime.merge import SlackGate, WaitLog, Writer
 from slackwater.runtime.model import END_NS, START_NS, Batch, batch_of
 from slackwater.runtime.model.state import restore, save
-from slackwater.runtime.schedule.reads import ReadLog
+from slackwater.runtime.schedule.stage_sampler import ReadLog
 from tests.support.examples import twice
 from tests.support.rules import rule
 

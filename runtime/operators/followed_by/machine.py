@@ -81,13 +81,8 @@ class FollowedByMachine(PlainOperator):
             OperatorError: more events wait than may be held.
         """
         del now_ns
-        late, in_order = released.late[0], released.ports[0]
-        if late is not None and len(late):
-            self._miss(late)
-        if in_order is not None and len(in_order):
-            in_order = self._on_time(in_order)
         matches = None
-        if in_order is not None and len(in_order):
+        if (in_order := self._missed.in_time(released, self._passed_ns)) is not None:
             self._passed_ns = max(self._passed_ns, in_order.event_time_ns.item(-1))
             matches = self._matched(in_order)
         self._passed_ns = max(self._passed_ns, released.watermark_ns)
@@ -111,17 +106,6 @@ class FollowedByMachine(PlainOperator):
     @property
     def rows_held(self) -> int:  # noqa: D102 - see Operator
         return len(self._held)
-
-    def _on_time(self, batch: Batch) -> Batch:
-        """Return the rows that come before the end of the stream."""
-        if batch.event_time_ns.item(0) >= self._passed_ns:
-            return batch
-        is_late = batch.event_time_ns < self._passed_ns
-        self._miss(batch.keep(is_late))
-        return batch.keep(~is_late)
-
-    def _miss(self, late: Batch) -> None:
-        self._missed.drop(late, self._passed_ns)
 
     # -- rows in, matches out -----------------------------------------------------------
 

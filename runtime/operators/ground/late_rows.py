@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from slackwater.runtime.model import Batch, BoolArray, Int64Array
+from slackwater.runtime.model import Batch, BoolArray, GateRead, Int64Array
 from slackwater.runtime.model.state import Fields
 
 
@@ -52,6 +52,23 @@ class Missed:
         if self.keeps:
             late_by_ns = np.maximum(done_ns - batch.event_time_ns, 1)
             self.add([LateRows(0, batch, late_by_ns, np.ones(len(batch), dtype=np.bool_))])
+
+    def in_time(self, released: GateRead, done_ns: int) -> Batch | None:
+        """Return the rows in order of port 0 that may count; None if none is. Drop the others.
+
+        Late rows are dropped, and those in order that are older than `done_ns`: such come only
+        after the end.
+        """
+        late, in_order = released.late[0], released.ports[0]
+        if late is not None and len(late):
+            self.drop(late, done_ns)
+        if in_order is None or not len(in_order):
+            return None
+        if in_order.event_time_ns.item(0) >= done_ns:
+            return in_order
+        is_late = in_order.event_time_ns < done_ns
+        self.drop(in_order.keep(is_late), done_ns)
+        return None if is_late.all() else in_order.keep(~is_late)
 
     def add(self, rows: Iterable[LateRows]) -> None:
         """Keep rows that some step takes; `dropped` does not count them."""

@@ -7,7 +7,7 @@
 | `machine.py` | rows in, matches out |
 | `fits.py` | which events of the pattern each row is |
 | `conditions.py`, `rows.py` | predicates over earlier events; the rows that they read |
-| `matchers.py`, `values.py` | each event to the matcher of its key; the values that matchers need |
+| `matchers.py` | each event to the matcher of its key |
 | `leaving.py` | matches as rows |
 | `shed/` | the operator round this machine that drops events under load |
 """

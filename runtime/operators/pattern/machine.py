@@ -15,7 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from slackwater.runtime.model import END_NS, START_NS, Batch, GateRead, Int64Array
+from slackwater.runtime.errors import OperatorError
+from slackwater.runtime.model import END_NS, START_NS, Batch, Column, GateRead, Int64Array
 from slackwater.runtime.model.state import Fields
 from slackwater.runtime.operators.ground.contract import PlainOperator, Result
 from slackwater.runtime.operators.ground.keys import KeyIndex, any_null
@@ -23,14 +24,13 @@ from slackwater.runtime.operators.ground.late_rows import Missed
 from slackwater.runtime.operators.pattern.conditions import Conditions
 from slackwater.runtime.operators.pattern.fits import Fits
 from slackwater.runtime.operators.pattern.leaving import Leaving
-from slackwater.runtime.operators.pattern.limits import too_many_matches, too_many_rows
 from slackwater.runtime.operators.pattern.matchers import Events, Matchers
 from slackwater.runtime.operators.pattern.numbering import EventNumbers, with_openers
 from slackwater.runtime.operators.pattern.rows import Rows
 from slackwater.runtime.operators.pattern.step import PatternStep
-from slackwater.runtime.operators.pattern.values import Values
 from slackwater.runtime.patterns.scopes import CountWindows, OpenedWindows
 from slackwater.runtime.patterns.settings import Found, Limit, TooManyMatches, Worked
+from slackwater.runtime.patterns.stamped import OFF
 
 _MANY_KEYS = 1024
 _MANY_ROWS = 65_536
@@ -188,16 +188,7 @@ class PatternMachine(PlainOperator):
 
     def admitted(self, released: GateRead) -> Batch | None:
         """Return the rows of a read that are in time; None if none is. Count the others."""
-        late, in_order = released.late[0], released.ports[0]
-        if late is not None and len(late):
-            self._missed.drop(late, self.passed_ns)
-        if in_order is None or not len(in_order):
-            return None
-        if in_order.event_time_ns.item(0) < self.passed_ns:  # they came after the end
-            is_late = in_order.event_time_ns < self.passed_ns
-            self._missed.drop(in_order.keep(is_late), self.passed_ns)
-            in_order = in_order.keep(~is_late)
-        return in_order if len(in_order) else None
+        return self._missed.in_time(released, self.passed_ns)
 
     def with_keys(self, batch: Batch) -> Batch | None:
         """Return the rows whose keys are not null; None if none is left."""
@@ -336,3 +327,54 @@ class PatternMachine(PlainOperator):
         if self._counts_all:
             self._numbers.keep(codes)
         return moved
+
+
+def too_many_rows(step: PatternStep, rows: int, most: int) -> OperatorError:
+    """Return the error for more rows than may be held for matches to come."""
+    return OperatorError(
+        f"step {step.name!r}: {rows:,} rows are held for matches to come, more than "
+        f"most_kept_rows={most:,}: its windows or within= are long, or many are open; make them "
+        "shorter, let `where=` leave less, add replicas=, or allow more with "
+        "limits=sw.Limits(most_kept_rows=…)"
+    )
+
+
+def too_many_matches(step: PatternStep, most: int) -> OperatorError:
+    """Return the error for too many rows in the matches of one read."""
+    return OperatorError(
+        f"step {step.name!r}: the matches that one read makes have more than "
+        f"most_kept_rows={most:,} events between them, with selection={step.selection!r}; ask for "
+        "fewer with selection='first', skip='next' or matches=, make windows shorter, let `where=` "
+        "leave less, or allow more with limits=sw.Limits(most_kept_rows=…)"
+    )
+
+
+class Values:
+    """Values reads the columns that must differ, and how far clocks may be off.
+
+    Attributes:
+        names: the matchers' names of the columns.
+        bounds_cut: rows so far whose own bound was more than the most.
+    """
+
+    STATE = Fields("bounds_cut")
+
+    def __init__(self, step: PatternStep) -> None:
+        self._step = step
+        places = [place for one in step.pattern.alternatives for place in one.places]
+        self._distinct = sorted({one.distinct for one in places if one.distinct is not None})
+        self.names = self._distinct if step.drift is None else [*self._distinct, OFF]
+        self.bounds_cut = 0
+
+    def of(self, rows: Batch) -> list[Column]:
+        """Return these columns, in the order of `names`.
+
+        Raises:
+            OperatorError: a bound is less than zero; names the row.
+        """
+        columns = [rows.columns[name] for name in self._distinct]
+        if self._step.drift is not None:
+            off_ns, cut = self._step.drift.bounds_ns(rows, step=self._step.name)
+            self.bounds_cut += cut
+            columns.append(off_ns)
+        return columns

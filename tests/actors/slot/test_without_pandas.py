@@ -144,7 +144,7 @@ def test_arrows_functions_are_there_before_the_start_where_they_will_be_needed(
     stages = base64.b64encode(cloudpickle.dumps(plan_stages(flow.graph)))
     run(f"""
         import base64, pickle, sys
-        from slackwater.actors.slot.arrow_ahead import import_arrow_functions
+        from slackwater.actors.slot.actor import import_arrow_functions
         from slackwater.actors.slot.without_pandas import leave_out_pandas
         leave_out_pandas()
         import_arrow_functions(pickle.loads(base64.b64decode({stages!r})))
