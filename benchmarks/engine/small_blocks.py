@@ -1,0 +1,122 @@
+"""A user's input that hands over small blocks, beside the same rows in large ones.
+
+```
+poll ──▶ 1,000 rows, 1,000 rows, … ──▶ put together while they wait ──▶ filter ──▶ sink
+poll ──▶ 65,536 rows, …            ──▶                              ──▶ filter ──▶ sink
+```
+
+The input has its rows in memory: all that it does is to slice them. So what differs is what a block
+costs between the thread that reads ahead and the slot.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+import slackwater as sw
+from benchmarks.engine.running import ONE_SLOT, TIMEOUT_S
+from benchmarks.frame import Claim, Options, Result, Spread, check
+from slackwater.runtime.sources.spec import END_OF_INPUT, EndOfInput
+
+ROWS, TURNS = 40_000_000, 5
+SMALL, LARGE = 1_000, 65_536
+KEPT = 1_000
+"""One row of so many passes the filter."""
+SHARE = 0.5
+SCHEMA = pa.schema({"ts": pa.int64(), "value": pa.int64()})
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """Rows in memory, in blocks of a size; a custom input, so a thread reads it.
+
+    Attributes:
+        rows: how many.
+        size: of a block.
+    """
+
+    rows: int
+    size: int
+
+    def describe(self) -> str:
+        """Return its size in words."""
+        return f"{self.rows:,} rows in blocks of {self.size:,}"
+
+    def schema(self) -> pa.Schema:
+        """Return its columns."""
+        return SCHEMA
+
+    def open(self) -> BlocksReader:
+        """Make the rows."""
+        return BlocksReader(numbers_of(self.rows), self.size)
+
+
+class BlocksReader:
+    """Hands over one block at a poll."""
+
+    def __init__(self, numbers: npt.NDArray[np.int64], size: int) -> None:
+        self._rows = pa.record_batch({"ts": numbers, "value": numbers % KEPT}, schema=SCHEMA)
+        self._size, self._next = size, 0
+
+    def poll(self) -> pa.RecordBatch | EndOfInput | None:
+        """Return the next block."""
+        if self._next >= self._rows.num_rows:
+            return END_OF_INPUT
+        block = self._rows.slice(self._next, self._size)
+        self._next += self._size
+        return block
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+def numbers_of(rows: int) -> npt.NDArray[np.int64]:
+    """Return the rows' numbers, which are their event times in ms, from 2026 on."""
+    return np.arange(rows, dtype=np.int64) + 1_767_225_600_000
+
+
+def run(options: Options) -> Result:
+    """Measure both sizes of blocks, in turns."""
+    rows, turns = (ROWS // 8, 3) if options.quick else (ROWS, TURNS)
+    result = Result(
+        f"{rows:,} rows of two whole numbers, filtered to one in {KEPT:,}, one slot, "
+        f"{turns} turns after one to warm up",
+        ["rows of a block", "M events/s"],
+    )
+    expected = numbers_of(rows)
+    expected = expected[expected % KEPT == 0]
+    rates: dict[int, list[float]] = {SMALL: [], LARGE: []}
+    with sw.Cluster.local(nodes=1) as cluster:
+        for turn in range(turns + 1):
+            for size in (SMALL, LARGE) if turn % 2 else (LARGE, SMALL):
+                rate = _rate(cluster, Blocks(rows, size), expected)
+                if turn:
+                    rates[size].append(rate)
+    for size, own in rates.items():
+        result.rows.append([f"{size:,}", Spread.of(own)])
+        result.figures[f"blocks_of_{size}_million_per_s"] = Spread.of(own)
+    share = Spread.of([one / other for one, other in zip(*rates.values(), strict=True)])
+    result.claims.append(Claim("blocks of 1,000 / of 65,536: events/s", share.median, ">=", SHARE))
+    result.figures["small_by_large"] = share
+    result.notes.append("events / the job's elapsed time; each turn's rows compared with NumPy's")
+    return result
+
+
+def _rate(cluster: sw.Cluster, blocks: Blocks, expected: npt.NDArray[np.int64]) -> float:
+    flow = sw.Dataflow("small-blocks")
+    rows = flow.source("rows", blocks, event_time="ts", time_unit="ms")
+    rows.filter(sw.col("value") == 0).sink("kept", sw.collect_sink())
+    job = cluster.submit(flow, placement=ONE_SLOT)
+    try:
+        report = job.wait(timeout=TIMEOUT_S)
+        found = job.result("kept")
+    finally:
+        job.close()
+    check(report.ledger.is_balanced, f"the ledger does not balance: {report.ledger}")
+    times = found["ts"].to_numpy().astype(np.int64)
+    check(np.array_equal(times // 1_000_000, expected), f"{blocks.describe()}: other rows")
+    return report.ledger.entered / report.elapsed_s / 1e6
