@@ -235,7 +235,8 @@ def _step(
     """Return what an operator makes of one stream, or of two.
 
     Merges of two streams that come at different paces are the last of their way, as joins are:
-    behind them a channel steps back in stimulus time (docs/papers/mace.md, "A FIFO per channel").
+    after them a channel steps back in stimulus time (docs/papers/mace-differences.md, "A FIFO per
+    channel").
     """
     if kind == WINDOWS:
         counts = {"c": sw.count()}

@@ -30,7 +30,7 @@ from benchmarks.patterns.floor import (
 from benchmarks.patterns.queries import Asked
 from benchmarks.patterns.timed import reads_of
 from benchmarks.side_by_side import side_by_side
-from slackwater.runtime.operators.pattern.shed.shed_pattern import SheddingPattern
+from slackwater.runtime.operators.pattern.shed_pattern import SheddingPattern
 from slackwater.runtime.shedding import Espice
 
 OVERS, QUICK_OVERS = (1.2, 1.4, 1.7, 2.0), (1.7,)

@@ -16,7 +16,7 @@ from benchmarks.frame import Options, Result, Spread, repeated
 from benchmarks.patterns.queries import Asked, query_1, query_2, query_3, query_4
 from benchmarks.patterns.timed import reads_of
 from slackwater.runtime.model import Batch, GateRead
-from slackwater.runtime.operators.pattern.shed.shed_pattern import SheddingPattern
+from slackwater.runtime.operators.pattern.shed_pattern import SheddingPattern
 from slackwater.runtime.shedding import Amount, Espice
 
 SHARES, QUICK_SHARES = (0.15, 0.3, 0.5, 0.7, 0.9), (0.3, 0.7)

@@ -68,7 +68,7 @@ class Input(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class InputTraits:
-    """Traits of an input: it has an attribute of this name that is true, or not.
+    """Traits of an input, by its attributes of these names.
 
     Attributes:
         is_history: all of it is there from the start, and it can be opened again. Others may be

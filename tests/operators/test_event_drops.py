@@ -10,7 +10,7 @@ import pytest
 
 import slackwater as sw
 from slackwater.runtime.model import Batch
-from slackwater.runtime.operators.pattern.shed.shed_pattern import SheddingPattern
+from slackwater.runtime.operators.pattern.shed_pattern import SheddingPattern
 from slackwater.runtime.patterns.normal import Normal, Sequence
 from slackwater.runtime.patterns.normalise import normal_of
 from slackwater.runtime.patterns.scopes import CountWindows, OpenedWindows, TimeWindows, WindowRule

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import slackwater as sw
 from slackwater.runtime.model import Batch, GateRead
-from slackwater.runtime.operators.pattern.shed.shed_pattern import SheddingPattern, pattern_machine
+from slackwater.runtime.operators.pattern.shed_pattern import SheddingPattern, pattern_machine
 from slackwater.runtime.patterns.normal import Asked, Normal, Place, Sequence
 from slackwater.runtime.patterns.scopes import CountWindows, OpenedWindows, TimeWindows, Within
 from slackwater.runtime.shedding import espice

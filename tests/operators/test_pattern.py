@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from slackwater.runtime.expressions.expressions import col
 from slackwater.runtime.model import END_NS, READY_ONLY, Batch, GateRead
 from slackwater.runtime.model.state import restore, save
-from slackwater.runtime.operators.pattern.shed.shed_pattern import SheddingPattern, pattern_machine
+from slackwater.runtime.operators.pattern.shed_pattern import SheddingPattern, pattern_machine
 from slackwater.runtime.operators.pattern.step import PatternStep
 from slackwater.runtime.patterns import ending, naming
 from slackwater.runtime.patterns.normal import Asked, Normal, Sequence

@@ -13,8 +13,8 @@ import pytest
 from slackwater.runtime.expressions.expressions import Expr, col
 from slackwater.runtime.model import Batch, GateRead
 from slackwater.runtime.model.state import restore, save
-from slackwater.runtime.operators.pattern.shed.kinds import EventKinds
-from slackwater.runtime.operators.pattern.shed.shed_pattern import SheddingPattern
+from slackwater.runtime.operators.pattern.kinds import EventKinds
+from slackwater.runtime.operators.pattern.shed_pattern import SheddingPattern
 from slackwater.runtime.patterns.normal import Asked, Normal, Place, Sequence
 from slackwater.runtime.patterns.scopes import CountWindows, OpenedWindows, TimeWindows, WindowRule
 from slackwater.runtime.shedding import Amount, espice

@@ -13,9 +13,9 @@ import pytest
 
 from slackwater.runtime.model import END_NS, READY_ONLY, Batch, GateRead
 from slackwater.runtime.model.state import restore, save
-from slackwater.runtime.operators.pattern.shed.shed_pattern import SheddingPattern
-from slackwater.runtime.operators.pattern.shed.window_shedding import Kept, WindowShedding
+from slackwater.runtime.operators.pattern.shed_pattern import SheddingPattern
 from slackwater.runtime.operators.pattern.step import PatternStep
+from slackwater.runtime.operators.pattern.window_shedding import Kept, WindowShedding
 from slackwater.runtime.patterns.normal import Asked, Normal, Place, Sequence
 from slackwater.runtime.patterns.scopes import CountWindows, OpenedWindows, TimeWindows, WindowRule
 from slackwater.runtime.shedding import (

@@ -13,9 +13,9 @@ import pytest
 import slackwater as sw
 from slackwater.runtime.model.plain import from_plain, to_plain
 from slackwater.runtime.model.state import restore, save
-from slackwater.runtime.operators.pattern.shed.open_windows import KeyWindows, OpenWindow
-from slackwater.runtime.operators.pattern.shed.shed_pattern import SheddingPattern
-from slackwater.runtime.operators.pattern.shed.what_if import Judged, Seen, Trial, judged
+from slackwater.runtime.operators.pattern.open_windows import KeyWindows, OpenWindow
+from slackwater.runtime.operators.pattern.shed_pattern import SheddingPattern
+from slackwater.runtime.operators.pattern.what_if import Judged, Seen, Trial, judged
 from slackwater.runtime.patterns.language import Seq
 from slackwater.runtime.patterns.normalise import normal_of
 from slackwater.runtime.patterns.rules import rules_of

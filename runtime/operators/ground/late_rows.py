@@ -54,10 +54,10 @@ class Missed:
             self.add([LateRows(0, batch, late_by_ns, np.ones(len(batch), dtype=np.bool_))])
 
     def in_time(self, released: GateRead, done_ns: int) -> Batch | None:
-        """Return the rows in order of port 0 that may count; None if none is. Drop the others.
+        """Return the rows of port 0 that are in time; None if none is.
 
-        Late rows are dropped, and those in order that are older than `done_ns`: such come only
-        after the end.
+        The others are dropped: late rows, and those in order that are older than `done_ns`, which
+        come only after the end.
         """
         late, in_order = released.late[0], released.ports[0]
         if late is not None and len(late):
@@ -75,7 +75,7 @@ class Missed:
         self._rows += rows
 
     def take(self) -> tuple[list[LateRows], int]:
-        """Return the rows since the last call, and how many have been dropped since then.
+        """Return the rows and the number of dropped rows since the last call.
 
         No snapshot has them: take them after each read.
         """

@@ -38,7 +38,7 @@ _MANY_ROWS = 65_536
 
 @dataclass(frozen=True)
 class Inside:
-    """What an operator round a `PatternMachine` needs of it.
+    """Seams of a `PatternMachine` for an operator round it.
 
     Attributes:
         matchers: makes its matchers.
@@ -148,7 +148,7 @@ class PatternMachine(PlainOperator):
         return result
 
     def counts(self) -> dict[str, Any]:
-        """Return counts of what waits for the end of a scope, and of bounds that were cut."""
+        """Return counts of what waits, and of bounds that were cut."""
         waiting = {} if self._step.leaves_with_rows else {"waiting": self.waiting}
         drift = self._step.drift
         return {**waiting, **({} if drift is None else drift.counts(self.bounds_cut))}
@@ -187,7 +187,7 @@ class PatternMachine(PlainOperator):
             raise too_many_matches(self._step, self._most_kept_rows) from None
 
     def admitted(self, released: GateRead) -> Batch | None:
-        """Return the rows of a read that are in time; None if none is. Count the others."""
+        """Return the rows of a read that are in time; None if none is."""
         return self._missed.in_time(released, self.passed_ns)
 
     def with_keys(self, batch: Batch) -> Batch | None:
@@ -198,14 +198,14 @@ class PatternMachine(PlainOperator):
         return batch if len(batch) else None
 
     def numbered(self, batch: Batch) -> tuple[Int64Array, Int64Array]:
-        """Return the codes of the rows' keys, and their numbers among those of their keys."""
+        """Return codes of rows' keys, and numbers of rows among their key's."""
         codes = self._keys.codes([batch.columns[name] for name in self._step.keys], len(batch))
         return codes, self._numbers.of(codes, len(self._keys))
 
     def with_openers(
         self, places: Int64Array, kinds: Int64Array, numbers: Int64Array
     ) -> tuple[Int64Array, Int64Array]:
-        """Return rows that fit something, and those that windows open with by their numbers."""
+        """Return rows that fit something, and those that open windows."""
         if not self._every:
             return places, kinds
         return with_openers(places, kinds, (numbers - 1) % self._every == 0)
@@ -306,7 +306,7 @@ class PatternMachine(PlainOperator):
             raise too_many_rows(self._step, len(self.rows), self._most_kept_rows)
 
     def _keep_rows(self, held: list[int]) -> None:
-        """Drop rows that no matcher has, and are not held, or that are over for a silent key."""
+        """Drop rows that no matcher has, or that are over for a silent key."""
         turns = sorted({*held, *(turn for own in self.matchers.turns_held() for turn in own)})
         # Only events end a scope of a number of events, so there no row is over as time passes.
         since_ns = (

@@ -150,7 +150,7 @@ class Matchers:
         """Note the matches that the event at `i` has completed, for a subclass."""
 
     def _note_decided(self, code: int, matches: list[Found]) -> None:
-        """Note matches of a key that had waited for the end of a scope, for a subclass."""
+        """Note matches that had waited for the end of a scope, for a subclass."""
 
     def decided(self, passed_ns: int) -> list[Found]:
         """Return the matches that waited for the end of a scope that is over."""

@@ -32,7 +32,7 @@ from slackwater.runtime.operators.pattern.drift import (
     Consumption,
     checked_pattern_drift,
 )
-from slackwater.runtime.operators.pattern.shed.shed_pattern import pattern_machine
+from slackwater.runtime.operators.pattern.shed_pattern import pattern_machine
 from slackwater.runtime.operators.pattern.step import EVENTS, WINDOW_START, PatternStep
 from slackwater.runtime.patterns.language import OpenedBy, Part
 from slackwater.runtime.patterns.normalise import normal_of

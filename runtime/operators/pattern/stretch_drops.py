@@ -6,10 +6,10 @@ So windows are followed only while some are tried, to see what the stretches cos
 from __future__ import annotations
 
 from slackwater.runtime.model.state import Fields
-from slackwater.runtime.operators.pattern.shed.event_drops import note_tried
-from slackwater.runtime.operators.pattern.shed.kept import Covered, Kept, Own
-from slackwater.runtime.operators.pattern.shed.open_windows import OpenWindow
-from slackwater.runtime.operators.pattern.shed.overload import Overload
+from slackwater.runtime.operators.pattern.event_drops import note_tried
+from slackwater.runtime.operators.pattern.kept import Covered, Kept, Own
+from slackwater.runtime.operators.pattern.open_windows import OpenWindow
+from slackwater.runtime.operators.pattern.overload import Overload
 
 
 class StretchDrops:

@@ -14,16 +14,16 @@ import numpy as np
 
 from slackwater.runtime.model import Batch, BoolArray, Int64Array
 from slackwater.runtime.model.state import Fields
+from slackwater.runtime.operators.pattern.event_drops import EventDrops
+from slackwater.runtime.operators.pattern.kept import Covered, Kept, Own
+from slackwater.runtime.operators.pattern.kinds import EventKinds
+from slackwater.runtime.operators.pattern.open_windows import KeyWindows, OpenWindow, covering
+from slackwater.runtime.operators.pattern.overload import Overload, places_of
+from slackwater.runtime.operators.pattern.pair_drops import PairDrops
 from slackwater.runtime.operators.pattern.rows import Rows
-from slackwater.runtime.operators.pattern.shed.event_drops import EventDrops
-from slackwater.runtime.operators.pattern.shed.kept import Covered, Kept, Own
-from slackwater.runtime.operators.pattern.shed.kinds import EventKinds
-from slackwater.runtime.operators.pattern.shed.open_windows import KeyWindows, OpenWindow, covering
-from slackwater.runtime.operators.pattern.shed.overload import Overload, places_of
-from slackwater.runtime.operators.pattern.shed.pair_drops import PairDrops
-from slackwater.runtime.operators.pattern.shed.stretch_drops import StretchDrops
-from slackwater.runtime.operators.pattern.shed.what_if import Judged, Parts, Trial
 from slackwater.runtime.operators.pattern.step import PatternStep
+from slackwater.runtime.operators.pattern.stretch_drops import StretchDrops
+from slackwater.runtime.operators.pattern.what_if import Judged, Parts, Trial
 from slackwater.runtime.patterns.scopes import OpenedWindows, Within
 from slackwater.runtime.patterns.settings import Found, Settings
 from slackwater.runtime.patterns.windowed import WindowMatcher

@@ -1,4 +1,4 @@
-"""The matchers of a pattern that sheds: windows may have lost events, or be given up.
+"""Matchers of a pattern that sheds: windows may have lost events.
 
 ```
 events of a read ──▶ nothing lost, nothing tried ──▶ Matchers.take, as without shedding
@@ -14,9 +14,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from slackwater.runtime.model.state import Fields
+from slackwater.runtime.operators.pattern.kept import NOTHING, Kept
 from slackwater.runtime.operators.pattern.matchers import PART, Events, Matchers
-from slackwater.runtime.operators.pattern.shed.kept import NOTHING, Kept
-from slackwater.runtime.operators.pattern.shed.what_if import Seen
+from slackwater.runtime.operators.pattern.what_if import Seen
 from slackwater.runtime.patterns.keys import AnyMatcher
 from slackwater.runtime.patterns.settings import Found, HoldsOfTurns, Settings
 from slackwater.runtime.patterns.windowed import WindowMatcher
@@ -121,7 +121,7 @@ class SheddingMatchers(Matchers):
         return matches
 
     def _begin(self, code: int) -> AnyMatcher:
-        """Return a new matcher of a key, in which the windows of the one before are given up."""
+        """Return a new matcher of a key, with its windows so far given up."""
         before = self.of_key.get(code)
         matcher = super()._begin(code)
         if self._cut_ns is not None:

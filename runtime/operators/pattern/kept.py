@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from slackwater.runtime.model import BoolArray, Int64Array
-from slackwater.runtime.operators.pattern.shed.open_windows import OpenWindow
-from slackwater.runtime.operators.pattern.shed.what_if import Trial
+from slackwater.runtime.operators.pattern.open_windows import OpenWindow
+from slackwater.runtime.operators.pattern.what_if import Trial
 from slackwater.runtime.shedding.probes import Block
 
 NOTHING: frozenset[int] = frozenset()

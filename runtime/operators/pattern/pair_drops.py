@@ -11,9 +11,9 @@ import numpy as np
 
 from slackwater.runtime.model import BoolArray, Int64Array
 from slackwater.runtime.model.state import Fields
-from slackwater.runtime.operators.pattern.shed.kept import Covered, Kept, Own
-from slackwater.runtime.operators.pattern.shed.open_windows import OpenWindow, covering, whole
-from slackwater.runtime.operators.pattern.shed.overload import Overload
+from slackwater.runtime.operators.pattern.kept import Covered, Kept, Own
+from slackwater.runtime.operators.pattern.open_windows import OpenWindow, covering, whole
+from slackwater.runtime.operators.pattern.overload import Overload
 from slackwater.runtime.shedding import Spans
 
 

@@ -21,10 +21,10 @@ import numpy as np
 from slackwater.runtime.model import BoolArray, Int64Array
 from slackwater.runtime.model.state import Fields
 from slackwater.runtime.operators.ground.arrays import unfold
-from slackwater.runtime.operators.pattern.shed.kept import Covered, Kept, Own
-from slackwater.runtime.operators.pattern.shed.open_windows import OpenWindow, whole
-from slackwater.runtime.operators.pattern.shed.overload import Overload
-from slackwater.runtime.operators.pattern.shed.what_if import Trial
+from slackwater.runtime.operators.pattern.kept import Covered, Kept, Own
+from slackwater.runtime.operators.pattern.open_windows import OpenWindow, whole
+from slackwater.runtime.operators.pattern.overload import Overload
+from slackwater.runtime.operators.pattern.what_if import Trial
 from slackwater.runtime.patterns.windowed import WindowMatcher
 from slackwater.runtime.shedding.draws import FloatArray, draws_of_events, draws_of_windows
 from slackwater.runtime.shedding.event_cut import EventCut, ranks_of

@@ -12,9 +12,9 @@ import numpy as np
 
 from slackwater.runtime.model import Batch, BoolArray, Int64Array, format_ns
 from slackwater.runtime.model.state import Fields
-from slackwater.runtime.operators.pattern.shed.open_windows import OpenWindow
-from slackwater.runtime.operators.pattern.shed.passing import PassingOver
-from slackwater.runtime.operators.pattern.shed.what_if import Judged, Trial
+from slackwater.runtime.operators.pattern.open_windows import OpenWindow
+from slackwater.runtime.operators.pattern.passing import PassingOver
+from slackwater.runtime.operators.pattern.what_if import Judged, Trial
 from slackwater.runtime.shedding import (
     Dropped,
     Espice,

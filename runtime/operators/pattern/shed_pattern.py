@@ -20,12 +20,12 @@ from slackwater.runtime.config import Limits
 from slackwater.runtime.model import END_NS, Batch, GateRead
 from slackwater.runtime.model.state import Fields
 from slackwater.runtime.operators.ground.contract import Operator, PlainOperator, Result
+from slackwater.runtime.operators.pattern.kept import Kept
 from slackwater.runtime.operators.pattern.machine import Inside, PatternMachine
-from slackwater.runtime.operators.pattern.shed.kept import Kept
-from slackwater.runtime.operators.pattern.shed.shed_matchers import SheddingMatchers
-from slackwater.runtime.operators.pattern.shed.what_if import Judged, Parts, Trial, judged
-from slackwater.runtime.operators.pattern.shed.window_shedding import WindowShedding
+from slackwater.runtime.operators.pattern.shed_matchers import SheddingMatchers
 from slackwater.runtime.operators.pattern.step import PatternStep
+from slackwater.runtime.operators.pattern.what_if import Judged, Parts, Trial, judged
+from slackwater.runtime.operators.pattern.window_shedding import WindowShedding
 from slackwater.runtime.patterns.scopes import CountWindows
 from slackwater.runtime.patterns.settings import Found, Worked
 from slackwater.runtime.patterns.windowed import WindowMatcher
