@@ -20,7 +20,7 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 
-from slackwater.actors.slot.block_size import BlockSize
+from slackwater.actors.slot.block_kind import BlockKind
 from slackwater.runtime.errors import IngestError
 from slackwater.runtime.plan.plan import Stage
 from slackwater.runtime.plan.steps import SourceStep
@@ -123,13 +123,6 @@ class ReadAheadInput:
         return f"{note}; its origin may be silent; the other sources go on meanwhile"
 
 
-def has_dictionary(kind: pa.DataType) -> bool:
-    """Return whether a type has a dictionary, at any depth."""
-    if pa.types.is_dictionary(kind):
-        return True
-    return any(has_dictionary(kind.field(n).type) for n in range(kind.num_fields))
-
-
 class ReadAhead:
     """Reads one source in a thread, and queues its blocks.
 
@@ -149,13 +142,12 @@ class ReadAhead:
         self._source, self._input, self._wake = source, input, wake
         self._reader: NamedReader | None = None  # once open
         self._changed = threading.Condition()
-        self._blocks: deque[tuple[pa.RecordBatch, int]] = deque()  # block, its bytes
+        # Block, its bytes, what it may be joined with; consecutive blocks of one kind share this.
+        self._blocks: deque[tuple[pa.RecordBatch, int, BlockKind]] = deque()
         # Each has one writing thread: `in` the reader's, `out` the loop.
         self._rows_in = self._bytes_in = self._rows_out = self._bytes_out = 0
         self._waits_for_room = False
-        self._size = BlockSize()
-        self._known: pa.Schema | None = None  # of the last blocks that were joined
-        self._has_dictionary = False
+        self._kind: BlockKind | None = None  # of the last block that was put
         self._end: EndOfInput | BaseException | None = None  # after the blocks
         self._is_closed = False
         self._cpu_clock: int | None = None  # of the thread, while it runs
@@ -187,25 +179,17 @@ class ReadAhead:
         block is that of some hundred rows. Blocks with dictionaries stay apart, for two of them may
         not fit one index type.
         """
-        blocks, rows = self._blocks, 0
-        together: list[pa.RecordBatch] = []
-        while blocks and rows < MOST_ROWS:
-            block, size = blocks[0]
-            if together and not self._fits(block.schema, together[0].schema):
-                break
-            blocks.popleft()
+        blocks = self._blocks
+        first, size, kind = blocks.popleft()
+        together, rows = [first], first.num_rows
+        while kind.joins and rows < MOST_ROWS and blocks and blocks[0][2] is kind:
+            block, more, _ = blocks.popleft()
             together.append(block)
-            rows += len(block)
-            self._rows_out += len(block)
-            self._bytes_out += size
-        return together[0] if len(together) == 1 else pa.concat_batches(together)
-
-    def _fits(self, schema: pa.Schema, first: pa.Schema) -> bool:
-        if not schema.equals(first, check_metadata=True):
-            return False
-        if schema is not self._known:
-            self._known, self._has_dictionary = schema, any(map(has_dictionary, schema.types))
-        return not self._has_dictionary
+            rows += block.num_rows
+            size += more
+        self._rows_out += rows
+        self._bytes_out += size
+        return first if len(together) == 1 else pa.concat_batches(together)
 
     @property
     def cpu_ns(self) -> int:
@@ -293,10 +277,13 @@ class ReadAhead:
                 self._waits_for_room = True  # before it looks again: `poll` sees it
                 self._changed.wait_for(lambda: self._is_closed or self._has_room)
                 self._waits_for_room = False
-        size = self._size.of(block)
-        self._rows_in += len(block)
+        kind = self._kind
+        if kind is None or not block.schema.equals(kind.schema, check_metadata=True):
+            kind = self._kind = BlockKind.of(block.schema)
+        size = kind.bytes_of(block)
+        self._rows_in += block.num_rows
         self._bytes_in += size
-        self._blocks.append((block, size))
+        self._blocks.append((block, size, kind))
         if self._is_closed:
             with self._changed:
                 self._leave()

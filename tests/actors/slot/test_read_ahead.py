@@ -11,9 +11,9 @@ import pytest
 
 import slackwater as sw
 from slackwater.actors.slot import read_ahead as module
-from slackwater.actors.slot.read_ahead import ReadAhead, ReadAheadInput, is_own
+from slackwater.actors.slot.read_ahead import ReadAhead, ReadAheadInput
 from slackwater.runtime.errors import IngestError
-from slackwater.runtime.sources.spec import EndOfInput
+from slackwater.runtime.sources.spec import EndOfInput, traits_of
 from tests.support import waiting
 from tests.support.endless import EndlessInput
 from tests.support.own_inputs import Feed, rows
@@ -161,8 +161,9 @@ def test_a_close_that_raises_is_said() -> None:
 
 def test_inputs_of_ours_are_read_by_the_slot_itself() -> None:
     table = pa.table({"t": [1]})
-    assert [is_own(one) for one in (sw.table(table), sw.parquet("x"), sw.csv("x"))] == [False] * 3
-    assert is_own(EndlessInput())
+    ours = [traits_of(one) for one in (sw.table(table), sw.parquet("x"), sw.csv("x"))]
+    assert [one.reads_inline for one in ours] == [True] * 3
+    assert not traits_of(EndlessInput()).reads_inline
 
 
 def test_rows_that_nobody_took_before_the_end_are_counted() -> None:

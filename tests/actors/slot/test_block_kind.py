@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from slackwater.actors.slot.block_size import BlockSize
+from slackwater.actors.slot.block_kind import BlockKind
 
 NUMBERS = {"n": pa.array(range(1_000), pa.int64()), "small": pa.array(range(1_000), pa.int16())}
 FLAGS = {"flag": pa.array([True, False, None, True] * 250)}
@@ -18,19 +18,18 @@ LISTS = {"list": pa.array([[1, 2, 3]] * 1_000)}
 def test_a_block_is_said_to_be_no_smaller_than_it_is_and_hardly_larger(
     columns: dict[str, pa.Array], rows: int
 ) -> None:
-    block, size = pa.record_batch(columns).slice(3, rows), BlockSize()
-    for _ in range(2):
-        assert block.nbytes <= size.of(block) <= block.nbytes + rows + 64
+    block = pa.record_batch(columns).slice(3, rows)
+    assert block.nbytes <= BlockKind.of(block.schema).bytes_of(block) <= block.nbytes + rows + 64
 
 
 def test_a_small_block_of_text_is_as_large_as_its_buffers() -> None:
     block = pa.record_batch({"word": pa.array(["a", "b", "c"])})
-    assert BlockSize().of(block) == block.get_total_buffer_size()
+    assert BlockKind.of(block.schema).bytes_of(block) == block.get_total_buffer_size()
 
 
-def test_another_schema_is_seen() -> None:
-    size = BlockSize()
-    numbers, text = pa.record_batch(NUMBERS), pa.record_batch(TEXT)
-    sizes = [size.of(block) for block in (numbers, text, numbers)]
-    assert sizes[1] == text.nbytes
-    assert sizes[0] == sizes[2] < 2 * numbers.nbytes
+def test_blocks_with_dictionaries_are_not_joined() -> None:
+    words = pa.array(["a", "b"]).dictionary_encode()
+    for column, joins in ((pa.array([1, 2]), True), (words, False), (pa.array([[1]] * 2), True)):
+        assert BlockKind.of(pa.record_batch({"x": column}).schema).joins is joins
+    nested = pa.schema({"x": pa.list_(words.type)})
+    assert not BlockKind.of(nested).joins
