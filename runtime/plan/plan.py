@@ -262,17 +262,24 @@ def plan_stages(graph: StepGraph, *, fuse: bool = True) -> tuple[Stage, ...]:
                 consumers[name].append(step)
     heads: dict[str, str] = {}  # {step: its stage}
     chains: dict[str, list[Step]] = {}
+    fused: dict[str, str] = {}  # {step: the head of its chain, if it were fused}
     for step in steps.values():
-        if fuse and isinstance(step, EachRowStep) and len(consumers[step.inputs[0]]) == 1:
-            heads[step.name] = heads[step.inputs[0]]
-            chains[heads[step.name]].append(step)
-        else:
-            heads[step.name] = step.name
+        joins = isinstance(step, EachRowStep) and len(consumers[step.inputs[0]]) == 1
+        fused[step.name] = fused[step.inputs[0]] if joins else step.name
+        heads[step.name] = fused[step.name] if fuse else step.name
+        if heads[step.name] == step.name:
             chains[step.name] = []
+        else:
+            chains[heads[step.name]].append(step)
     planned_of: dict[str, list[PlannedStage]] = {}  # {step: the stages that its rows leave}
     stages: list[PlannedStage] = []
+    ranks: dict[str, int] = {}  # {head of a chain, if it were fused: its rank}
+    next_rank = 1
     for name, chain in chains.items():
-        parts = expanded(steps[name], tuple(chain), number=len(stages) + 1)
+        is_head = fused[name] == name
+        rank = ranks.setdefault(fused[name], next_rank)
+        parts = expanded(steps[name], tuple(chain), number=len(stages) + 1, rank=rank)
+        next_rank += len(parts) if is_head else 0
         planned_of[name] = [part for part in parts if part.step.traits.role is not Role.SHARED_GATE]
         stages += parts
     check_names(stages)
@@ -355,7 +362,7 @@ def _channels_into(
                 source=source.name,
                 target=target.name,
                 port=port,
-                rank=(source.number << RANK_SHIFT) + (position if two_writers else 0),
+                rank=(source.rank << RANK_SHIFT) + (position if two_writers else 0),
                 schema=carried if late is not None else _travelling(source.last.schema, read),
                 has_writers=late is None and came.has_writers and not is_sink,
                 is_mixed=late is not None or came.has_writers or came.is_disordered,

@@ -40,6 +40,8 @@ class PlannedStage:
 
     name: str
     number: int
+    rank: int
+    """Its number if stateless steps were fused: ties at a gate are in this order, fused or not."""
     step: Step
     chain: tuple[Step, ...]
     origin: Step
@@ -69,10 +71,10 @@ class PlannedStage:
         return self.chain[-1] if self.chain else self.step
 
 
-def expanded(step: Step, chain: tuple[Step, ...], *, number: int) -> list[PlannedStage]:
+def expanded(step: Step, chain: tuple[Step, ...], *, number: int, rank: int) -> list[PlannedStage]:
     """Return the stages of a step: one, or a gate and its replicas."""
     if not isinstance(step, GatedStep) or step.traits.sharing.replicas == 1:
-        return [PlannedStage(step.name, number, step, chain, origin=step)]
+        return [PlannedStage(step.name, number, rank, step, chain, origin=step)]
     replicas, share = step.traits.sharing
     gate_step = GateStep(
         name=f"{step.name}.gate",
@@ -81,11 +83,12 @@ def expanded(step: Step, chain: tuple[Step, ...], *, number: int) -> list[Planne
         of=step,
         release=step.traits.release,
     )
-    gate = PlannedStage(gate_step.name, number, gate_step, (), origin=step)
+    gate = PlannedStage(gate_step.name, number, rank, gate_step, (), origin=step)
     return [gate] + [
         PlannedStage(
             f"{step.name}.{index + 1}",
             number + index + 1,
+            rank + index + 1,
             step.part(f"{step.name}.{index + 1}", Replica(index, replicas, share)),
             chain,
             origin=step,

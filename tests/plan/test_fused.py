@@ -44,6 +44,32 @@ def test_results_are_the_same_and_each_step_is_placed_and_timed() -> None:
     assert stage.service_ns > 0
 
 
+@pytest.mark.parametrize("replicas", [1, 2])
+def test_ties_are_in_one_order_whether_steps_are_fused_or_not(replicas: int) -> None:
+    found = []
+    for fuse in (True, False):
+        made = sw.Dataflow("ties")
+        one, two, three = (
+            made.source(
+                name,
+                sw.table(pa.table({"ts": [0, 0, 1], "id": [n, n + 10, n + 20]})),
+                event_time="ts",
+                time_unit="s",
+            )
+            for n, name in enumerate(("a", "b", "c"))
+        )
+        kept = one.filter(sw.col("id") >= 0).dedupe("id", within="1s", replicas=replicas)
+        other = two.filter(sw.col("id") < 99).merge(three)
+        merged = kept.filter(sw.col("id") < 99).merge(other.filter(sw.col("id") >= 0))
+        merged.dedupe("id", within="1s").sink("out", sw.collect_sink())
+        with sw.Simulation(nodes=1) as nodes:
+            job = nodes.submit(made, limits=sw.Limits(fuse=fuse))
+            job.wait()
+            found.append(job.result("out")["id"].to_pylist())
+    assert len(found[0]) == 9
+    assert found[0] == found[1]
+
+
 def test_it_travels_with_the_limits_and_is_a_bool() -> None:
     assert not pickle.loads(pickle.dumps(sw.Limits(fuse=False))).fuse  # noqa: S301 our own
     with pytest.raises(SettingError, match="fuse=0 is a int"):
