@@ -13,6 +13,7 @@ from slackwater.runtime.measure.outcomes import (
     LATE_DROPPED,
     OF_JOB,
     OUT,
+    SHED,
     SLACK_READY,
     Counted,
     Counts,
@@ -48,6 +49,7 @@ class Ledger:
     late = Counted(LATE_DROPPED)
     filtered = Counted(FILTERED)
     in_flight = Counted(IN_FLIGHT)
+    shed = Counted(SHED)
     late_used = Counted(LATE)
     slack_ready = Counted(SLACK_READY)
 

@@ -18,7 +18,7 @@ from slackwater.report.ledger_text import ledger_line
 from slackwater.report.operator_tables import closing_columns, feature_text, shedding_columns
 from slackwater.report.prediction_table import prediction_columns, prediction_title
 from slackwater.report.sanitize import sanitized, sanitized_line
-from slackwater.report.tables import Column, format_count, percent
+from slackwater.report.tables import Column, format_count, percent, turned
 from slackwater.runtime.measure import (
     ChannelReport,
     ClockReport,
@@ -57,7 +57,7 @@ def render_report(report: JobReport, console: Console) -> None:
         tabulate(console, "Stages (times per event)", [*where, *times])
     tabulate(console, "Where rows took another way", _gate_columns(report.stages))
     tabulate(console, "Windows that close in time", closing_columns(report.stages))
-    tabulate(console, "Shed under load", shedding_columns(report.stages))
+    tabulate(console, "Shed under load", turned(shedding_columns(report.stages)))
     for stage in report.stages:
         if stage.shedding is not None and stage.shedding.reason:
             say(console, Text(f"{stage.name}: shedding did not suffice: {stage.shedding.reason}"))

@@ -9,6 +9,14 @@ Column = tuple[str, Sequence[str]]
 """(heading, cells); names are left-aligned, other cells right-aligned."""
 
 
+def turned(columns: Sequence[Column]) -> list[Column]:
+    """Return a table whose rows are the columns of another: many figures of few things."""
+    (heading, names), *figures = columns
+    labels = [figure.replace("\n", " ") for figure, _ in figures]
+    cells = zip(*(cells for _, cells in figures), strict=True)
+    return [(heading, labels if names else []), *zip(names, cells, strict=True)]
+
+
 def percent(share: float, *, digits: int = 3) -> str:
     """Return a share as '99.97 %'; less than all never reads '100 %'."""
     value = 100 * share

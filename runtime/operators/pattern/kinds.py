@@ -51,7 +51,9 @@ class EventKinds:
         assert isinstance(self._types, KeyIndex)
         if not repeated:
             return {}
-        values = pa.array(list(repeated))
+        # Only text may be null.
+        kind = pa.string() if all(one is None for one in repeated) else None
+        values = pa.array(list(repeated), kind)
         column = (
             values if pa.types.is_string(values.type) else values.to_numpy(zero_copy_only=False)
         )

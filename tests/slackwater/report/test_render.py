@@ -13,6 +13,7 @@ from slackwater.report.render import render_report, report_text
 from slackwater.report.tables import format_count, percent
 from slackwater.runtime.measure import JobReport, TuningReport
 from slackwater.runtime.measure.outcomes import LATE, SLACK_READY, Counts
+from slackwater.runtime.shedding.counts import SheddingCounts
 from tests.support.reports import SECOND, city_report, with_clocks, with_deadline, with_lost_rows
 
 BOX_DRAWING = set("─│┌┐└┘├┤┬┴┼━┃╭╮╰╯═║")
@@ -35,6 +36,19 @@ def test_plain_text_is_100_columns_without_colour_or_boxes() -> None:
     assert "\x1b" not in text
     assert not BOX_DRAWING & set(text)
     assert all(line == line.rstrip() for line in text.splitlines())
+
+
+def test_figures_of_stages_that_shed_are_whole_at_80_columns() -> None:
+    report = city_report()
+    counts = SheddingCounts(latency_ns=SECOND, starts=3, shed=123_456, passed_over=98_765)
+    for stage in report.stages[:2]:
+        stage.shedding = counts
+    file = io.StringIO()
+    render_report(report, Console(file=file, width=80))
+    lines = file.getvalue().splitlines()
+    of_shed = {line.rpartition("  ")[0].split("  ")[0]: line for line in lines}
+    assert of_shed["events shed"].split()[-2:] == ["123,456"] * 2
+    assert of_shed["of these not looked at"].split()[-2:] == ["98,765"] * 2
 
 
 def test_every_stage_shows_where_it_ran_what_passed_and_what_it_took() -> None:
