@@ -142,7 +142,7 @@ def test_an_agent_that_nobody_needed_becomes_rays_own_once_a_runtime_env_is_aske
 def test_a_switch_gives_nodes_rays_own_agents() -> None:
     program = """
         import psutil, ray
-        from slackwater.actors.nodes import RayNodes
+        from slackwater.actors.nodes.ray_nodes import RayNodes
         with RayNodes.local(1) as nodes:
             assert ray.get(ray.remote(lambda: 7).remote(), timeout=60) == 7
             found = psutil.Process(nodes._local._supervisor.pid).children(recursive=True)
