@@ -27,7 +27,7 @@ from slackwater.runtime.sources.spec import END_OF_INPUT, EndOfInput
 ROWS, TURNS = 40_000_000, 5
 SMALL, LARGE = 1_000, 65_536
 KEPT = 1_000
-"""One row of so many passes the filter."""
+"""The filter passes one row of each thousand."""
 SHARE = 0.5
 SCHEMA = pa.schema({"ts": pa.int64(), "value": pa.int64()})
 
