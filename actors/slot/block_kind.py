@@ -30,10 +30,10 @@ class BlockKind(NamedTuple):
             schema, _row_bits(schema), 2 * len(schema), not any(map(_has_dictionary, schema.types))
         )
 
-    def bytes_of(self, block: pa.RecordBatch) -> int:
+    def bytes_of(self, block: pa.RecordBatch, rows: int) -> int:
         """Return about how many bytes a block has, and hardly fewer; faster than Arrow does."""
         if self.row_bits is not None:
-            return int(block.num_rows) * self.row_bits // 8 + self.more_bytes
+            return rows * self.row_bits // 8 + self.more_bytes
         whole = int(block.get_total_buffer_size())  # also of a whole that it is part of
         return whole if whole <= _SMALL_BYTES else int(block.nbytes)
 

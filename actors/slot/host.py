@@ -415,6 +415,7 @@ class SlotHost(MovingStages):
         self._report.clock = self._clock.report(self._node)
         waits = [own.standstill(is_over=state != "running") for own in self._own_inputs]
         self._report.notes = [wait for wait in waits if wait is not None]
+        self._report.notes += self._slot.close_problems
         if self._also:
             self._report.notes.append(f"slot {self._name!r}, as its sinks ended: {self._also}")
         self._report.refused_peers = self._ends.refused_peers + self._clock.refused_peers

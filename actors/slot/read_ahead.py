@@ -142,8 +142,9 @@ class ReadAhead:
         self._source, self._input, self._wake = source, input, wake
         self._reader: NamedReader | None = None  # once open
         self._changed = threading.Condition()
-        # Block, its bytes, what it may be joined with; consecutive blocks of one kind share this.
-        self._blocks: deque[tuple[pa.RecordBatch, int, BlockKind]] = deque()
+        self._takes = threading.Lock()  # held while blocks are taken from the queue
+        # Block, its rows, its bytes, what it may be joined with: blocks of one kind share this.
+        self._blocks: deque[tuple[pa.RecordBatch, int, int, BlockKind]] = deque()
         # Each has one writing thread: `in` the reader's, `out` the loop.
         self._rows_in = self._bytes_in = self._rows_out = self._bytes_out = 0
         self._waits_for_room = False
@@ -158,12 +159,12 @@ class ReadAhead:
     def poll(self) -> pa.RecordBatch | EndOfInput | None:
         """Return the queued blocks as one, the end, or None; raise the input's error.
 
-        It takes no lock, which would cost as much as the rest: a thread that adds a block then
-        wakes us.
+        A thread that adds a block then wakes us.
         """
         end = self._end  # read before the blocks, which it follows
         if self._blocks:
-            block = self._next()
+            with self._takes:
+                block = self._next()
             if self._waits_for_room:
                 with self._changed:
                     self._changed.notify_all()
@@ -179,17 +180,22 @@ class ReadAhead:
         block is that of some hundred rows. Blocks with dictionaries stay apart, for two of them may
         not fit one index type.
         """
-        blocks = self._blocks
-        first, size, kind = blocks.popleft()
-        together, rows = [first], first.num_rows
-        while kind.joins and rows < MOST_ROWS and blocks and blocks[0][2] is kind:
-            block, more, _ = blocks.popleft()
-            together.append(block)
-            rows += block.num_rows
-            size += more
+        block, rows, size, _ = self._joined()
         self._rows_out += rows
         self._bytes_out += size
-        return first if len(together) == 1 else pa.concat_batches(together)
+        return block
+
+    def _joined(self) -> tuple[pa.RecordBatch, int, int, BlockKind]:
+        # Under `_takes`.
+        blocks = self._blocks
+        first, rows, size, kind = blocks.popleft()
+        together = [first]
+        while kind.joins and rows < MOST_ROWS and blocks and blocks[0][3] is kind:
+            block, more_rows, more_bytes, _ = blocks.popleft()
+            together.append(block)
+            rows += more_rows
+            size += more_bytes
+        return first if len(together) == 1 else pa.concat_batches(together), rows, size, kind
 
     @property
     def cpu_ns(self) -> int:
@@ -244,11 +250,11 @@ class ReadAhead:
                 self.waits_since_s = None
                 if isinstance(polled, EndOfInput):
                     return polled
-                if polled is not None and len(polled):
-                    self._put(polled)
-                    found_s = time.monotonic()
-                elif polled is None:
+                if polled is None:
                     self._rest(found_s, polled_s)
+                elif rows := polled.num_rows:
+                    self._put(polled, rows)
+                    found_s = time.monotonic()
             return None
         finally:
             self.waits_since_s = None
@@ -271,8 +277,9 @@ class ReadAhead:
                 if not self._is_closed:
                     self._changed.wait(rest_s)
 
-    def _put(self, block: pa.RecordBatch) -> None:
+    def _put(self, block: pa.RecordBatch, rows: int) -> None:
         if not self._has_room:
+            self._join_waiting()
             with self._changed:
                 self._waits_for_room = True  # before it looks again: `poll` sees it
                 self._changed.wait_for(lambda: self._is_closed or self._has_room)
@@ -280,20 +287,29 @@ class ReadAhead:
         kind = self._kind
         if kind is None or not block.schema.equals(kind.schema, check_metadata=True):
             kind = self._kind = BlockKind.of(block.schema)
-        size = kind.bytes_of(block)
-        self._rows_in += block.num_rows
+        size = kind.bytes_of(block, rows)
+        self._rows_in += rows
         self._bytes_in += size
-        self._blocks.append((block, size, kind))
+        self._blocks.append((block, rows, size, kind))
         if self._is_closed:
             with self._changed:
                 self._leave()
         elif len(self._blocks) == 1:  # else an earlier block brings it
             self._wake()
 
+    def _join_waiting(self) -> None:
+        """Join the blocks that wait, in this thread: the slot works on earlier rows meanwhile."""
+        with self._takes:
+            if len(self._blocks) < 2:
+                return
+            self._blocks.appendleft(self._joined())
+        self._wake()  # a poll in between has found no block
+
     def _leave(self) -> None:
-        # Under the lock. No poll will take these blocks.
-        while self._blocks:
-            self.left_rows += len(self._blocks.popleft()[0])
+        # Under `_changed`. No poll will take these blocks.
+        with self._takes:
+            while self._blocks:
+                self.left_rows += self._blocks.popleft()[1]
 
     @property
     def _has_room(self) -> bool:

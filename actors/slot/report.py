@@ -114,4 +114,11 @@ def put_together(
         refused_peers=sum(part.refused_peers for part in parts),
         tuning=tuning,
         prediction=prediction,
+        unreported=_unreported(plan, parts) if state in ("failed", "stopped") else (),
     )
+
+
+def _unreported(plan: Plan, parts: Sequence[SlotReport]) -> list[str]:
+    """Return the slots with stages whose last report is older than their end."""
+    reported = {part.slot for part in parts if part.state not in ("ready", "running")}
+    return [slot for slot in plan.slot_names if plan.stages_of(slot) and slot not in reported]

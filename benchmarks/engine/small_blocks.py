@@ -24,7 +24,7 @@ from benchmarks.engine.running import ONE_SLOT, TIMEOUT_S
 from benchmarks.frame import Claim, Options, Result, Spread, check
 from slackwater.runtime.sources.spec import END_OF_INPUT, EndOfInput
 
-ROWS, TURNS = 40_000_000, 5
+ROWS, TURNS = 40_000_000, 11
 SMALL, LARGE = 1_000, 65_536
 KEPT = 1_000
 """The filter passes one row of each thousand."""

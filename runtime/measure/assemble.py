@@ -31,6 +31,10 @@ from slackwater.runtime.model.row_marks import rows_by_mark
 from slackwater.runtime.plan.plan import Plan, Stage
 
 _ROWS_AT_ONCE, _BATCHES_AT_ONCE = 4_096, 64
+_UNREPORTED = (
+    "slot {slot!r} ended before its last report: its counts are of an earlier moment, and what it "
+    "read and sent after it is not known"
+)
 
 
 class SinkMeter:
@@ -131,11 +135,13 @@ def job_report(  # noqa: PLR0913 - a report has that many parts, each by name
     refused_peers: int = 0,
     tuning: TuningReport | None = None,
     prediction: PredictionReport | None = None,
+    unreported: Sequence[str] = (),
 ) -> JobReport:
     """Return the report of a run, stages and channels in the order of the plan.
 
     `clocks` is {slot: report of its clock}, empty in virtual time. `tuning` is the tuner's report;
-    None if the job has no tuner. `prediction` is None if nothing was predicted.
+    None if the job has no tuner. `prediction` is None if nothing was predicted. `unreported` are
+    slots that ended before they could report.
     """
     errors, of_nodes = _ClockErrors(plan, clocks or {}), _of_nodes(clocks or {})
     by_name = {stage.name: stage for stage in stages}
@@ -167,12 +173,14 @@ def job_report(  # noqa: PLR0913 - a report has that many parts, each by name
             ledger_of([*ordered, *unheard], carried),
             is_final=state == "done",
             results=sum(sink.rows for sink in sinks),
+            unreported=tuple(unreported),
         ),
         error=error,
         notes=[
             *notes,
             *published_notes(state, sinks),
             *_untold_notes(state, carried),
+            *[_UNREPORTED.format(slot=slot) for slot in unreported],
             *kept_notes(plan, by_name),
             *deadline_notes(plan, tuning),
             *prediction_notes(prediction),

@@ -44,6 +44,9 @@ class Ledger:
     untold: int = 0
     """Rows that stages took and their senders had not reported, since they died or hang. Then
     `entered` is a lower bound."""
+    unreported: tuple[str, ...] = ()
+    """Slots that ended before they could report. Their counts are older than their end, so
+    `entered` is a lower bound."""
 
     out = Counted(OUT)
     late = Counted(LATE_DROPPED)
@@ -64,12 +67,17 @@ class Ledger:
         return self.counts.at(LedgerPlace.HERE)
 
     @property
+    def is_lower_bound(self) -> bool:
+        """Whether more rows may have entered than are known."""
+        return bool(self.untold or self.unreported)
+
+    @property
     def is_balanced(self) -> bool:
         """Whether every event has an outcome; once done, none in flight.
 
-        False while rows are untold, because the number of rows that entered is not known.
+        False while the number of rows that entered is not known.
         """
-        return self.missing == 0 and not self.untold and not (self.is_final and self.here)
+        return self.missing == 0 and not self.is_lower_bound and not (self.is_final and self.here)
 
     @property
     def balance(self) -> str:
@@ -81,7 +89,7 @@ class Ledger:
             if outcome.is_usual or self.counts[outcome]
         )
         results = "" if self.results is None else f"; {self.results:,} results"
-        least = "at least " if self.untold else ""
+        least = "at least " if self.is_lower_bound else ""
         return f"{least}{self.entered:,} in{copies} = {' + '.join(terms)}{results}"
 
     def __str__(self) -> str:
@@ -92,7 +100,8 @@ class Ledger:
         """Return all fields as plain values, each outcome under its name."""
         own = {"entered": self.entered, "copies": self.copies}
         more = {"is_final": self.is_final, "results": self.results, "untold": self.untold}
-        return {**own, **self.counts.of_job(), **more}
+        unreported = list(self.unreported)
+        return {**own, **self.counts.of_job(), **more, "unreported": unreported}
 
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any]) -> Ledger:
@@ -103,5 +112,6 @@ class Ledger:
         """
         counts = Counts.from_job(plain)
         is_final, results = plain.get("is_final", False), plain.get("results")
-        untold = plain.get("untold", 0)
-        return cls(plain["entered"], plain["copies"], counts, is_final, results, untold)
+        untold, unreported = plain.get("untold", 0), tuple(plain.get("unreported", ()))
+        own = plain["entered"], plain["copies"]
+        return cls(*own, counts, is_final, results, untold, unreported)

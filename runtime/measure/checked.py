@@ -44,8 +44,8 @@ def _check(where: str, value: object, hint: Any) -> None:  # noqa: PLR0912 - a b
     if origin in (Union, UnionType):
         (hint,) = (one for one in inside if one is not NoneType)
         _check(where, value, hint)
-    elif origin is list:
-        for one in _typed(where, value, list):
+    elif origin in (list, tuple):  # a tuple of any length
+        for one in _typed(where, value, origin):
             _check(where, one, inside[0])
     elif origin in (dict, Mapping):
         for key, one in _typed(where, value, dict).items():

@@ -426,6 +426,12 @@ class Slot:
         self._idle_ns, self._idle_since_ns = state["idle"]
         restore(self._looks, state["looks"])
 
+    @property
+    def close_problems(self) -> list[str]:
+        """Errors of inputs that could not be closed."""
+        sources = [m.source for m in self._stages.values() if m.source is not None]
+        return [s.close_problem for s in sources if s.close_problem is not None]
+
     def close(self) -> None:
         """Close the inputs of the sources."""
         for machine in self._stages.values():

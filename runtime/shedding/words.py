@@ -2,18 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields, replace
-from typing import Any
+from functools import wraps
+from typing import Any, ParamSpec
 
 from slackwater.runtime.errors import SettingError
 from slackwater.runtime.model import Duration, duration_ns, format_ns
 from slackwater.runtime.shedding.settings import Drops, Espice, Kind, Model, Overload
 
 LEAST_LATENCY_NS = 1_000_000
+P = ParamSpec("P")
 _SETTINGS = tuple(field.name for field in fields(Model))
 
 
+def _named(word: Callable[P, Espice]) -> Callable[P, Espice]:
+    """Begin the errors of a word with its name."""
+
+    @wraps(word)
+    def of_word(*args: P.args, **kwargs: P.kwargs) -> Espice:
+        try:
+            return word(*args, **kwargs)
+        except SettingError as problem:
+            raise SettingError(f"{word.__name__}: {problem}") from None
+
+    return of_word
+
+
+@_named
 def espice(
     latency: Duration,
     *,
@@ -46,7 +62,7 @@ def espice(
     Source: [espice] §3; the feature is after gSPICE, arXiv 2309.16405.
     """
     kind: Kind = "espice" if feature is None else "contest"
-    settings = _model("espice", model, _SETTINGS)
+    settings = _model(model, _SETTINGS)
     if drops is None:
         drops = "stretches" if feature is None and not model else "events"
     if drops == "stretches" and model:
@@ -57,6 +73,7 @@ def espice(
     return Espice(_overload(latency, f), settings, seed, kind, drops=drops, feature=feature)
 
 
+@_named
 def random_shedding(
     latency: Duration,
     *,
@@ -77,10 +94,11 @@ def random_shedding(
     Raises:
         SettingError: a value is out of its range, or its name is unknown.
     """
-    settings = _model("random_shedding", model, ("explore", "sample"))
+    settings = _model(model, ("explore", "sample"))
     return Espice(_overload(latency, f), settings, seed, "random", drops=drops)
 
 
+@_named
 def baseline_shedding(
     latency: Duration,
     *,
@@ -105,7 +123,7 @@ def baseline_shedding(
 
     Source: [espice] §4.1, *baseline*.
     """
-    settings = _model("baseline_shedding", model, ("first", "every", "keep", "explore", "sample"))
+    settings = _model(model, ("first", "every", "keep", "explore", "sample"))
     if repetitions is not None and not isinstance(repetitions, Mapping):
         raise SettingError(
             f"repetitions={repetitions!r} must be {{code of a type: times in the pattern}}; "
@@ -127,10 +145,10 @@ def _overload(latency: Duration, f: float | None) -> Overload:
     return Overload(latency_ns, f)
 
 
-def _model(who: str, given: dict[str, Any], names: Iterable[str]) -> Model:
+def _model(given: dict[str, Any], names: Iterable[str]) -> Model:
     wrong = sorted(given.keys() - set(names))
     if wrong:
         raise SettingError(
-            f"{who} has no setting {wrong[0]!r}; there are {', '.join(sorted(names))}"
+            f"there is no setting {wrong[0]!r}; there are {', '.join(sorted(names))}"
         )
     return Model(**given)

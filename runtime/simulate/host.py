@@ -213,7 +213,8 @@ class Simulation:
             sinks=[sinks[s.name] for s in self._plan.stages if s.kind == "sink"],
             notes=[
                 f"simulated with seed {self._seed}: times are virtual, costs and delays those of "
-                "the models"
+                "the models",
+                *[note for slot in self._slots.values() for note in slot.close_problems],
             ],
             tuning=None if tuner is None else tuner.report(),
             prediction=None

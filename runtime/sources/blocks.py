@@ -65,6 +65,7 @@ class BlockReader:
         has_ended: whether the input has said that nothing will follow.
         bad_times: rows that were left out, having no time that can be.
         clock: what is known of the clocks of its writers.
+        close_problem: error of the input's `close`; None if it raised none.
 
     Raises:
         SchemaError: the settings name columns that are missing or of the wrong type.
@@ -98,6 +99,7 @@ class BlockReader:
         check_source_columns(source, spec, schema, sorted(needed or ()))
         self.has_ended = False
         self.bad_times = 0
+        self.close_problem: str | None = None
         self._source = source
         self._spec, self._reorder = spec, spec.reorder
         self._carried = [name for name in schema.names if needed is None or name in needed]
@@ -200,10 +202,16 @@ class BlockReader:
         return self.clock.told() | ({} if self._reader is None else self._reader.clock_counts)
 
     def close(self) -> None:
-        """Close the input. Safe to call twice."""
+        """Close the input; safe to call twice.
+
+        An error of it is kept as a note, since its rows are read.
+        """
         self._rest = None
         if self._reader is not None:
-            self._reader.close()
+            try:
+                self._reader.close()
+            except IngestError as problem:
+                self.close_problem = str(problem)
 
     def after_restore(self) -> None:
         """Skip what had been read, once a new reader is opened."""

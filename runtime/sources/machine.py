@@ -254,6 +254,11 @@ class SourceMachine(SourceState):
         first = bisect_left(promised_ns, reached_ns, start, stop) if stop - start > 1 else start
         self._reached_stimulus_ns = due_ns[first]
 
+    @property
+    def close_problem(self) -> str | None:
+        """Error of the input's `close`; None if it raised none."""
+        return self._blocks.close_problem
+
     def close(self) -> None:
         """Close the input. Safe to call twice; nothing is handed over afterwards."""
         if not self._is_closed:

@@ -17,8 +17,8 @@ def ledger_line(report: JobReport) -> Text:
     line.append(f"{ledger.balance}  ", style="not bold")
     if imbalances(report):
         line.append(f"NOT BALANCED by {_unaccounted(report):,}", style="bold red")
-    elif ledger.untold and report.state in ("failed", "stopped"):
-        line.append(f"not known: {ledger.untold:,} taken that no sender reported", "bold yellow")
+    elif ledger.is_lower_bound and report.state in ("failed", "stopped"):
+        line.append(f"not known: {_not_known(report)}", "bold yellow")
     elif ledger.is_balanced:
         line.append("balanced", style="bold green")
     else:  # stages of a running job report at slightly different moments
@@ -37,6 +37,14 @@ def ledger_line(report: JobReport) -> Text:
         if special:
             line.append(f"\n        at the {where}, {special}", style="not bold")
     return line
+
+
+def _not_known(report: JobReport) -> str:
+    ledger = report.ledger
+    if ledger.untold:
+        return f"{ledger.untold:,} taken that no sender reported"
+    slots = ", ".join(map(repr, ledger.unreported))
+    return f"slot{'s' * (len(ledger.unreported) > 1)} {slots} ended before a last report"
 
 
 def _noted(counts: Counts, *, is_beside: bool) -> str:

@@ -111,7 +111,7 @@ def _header(report: JobReport) -> Text:
     line = Text(report.flow, style="bold")
     line.append(f"  {report.state}", style=style.get(report.state, "bold"))
     entered, left = report.ledger.entered, sum(sink.rows for sink in report.sinks)
-    least = "at least " if report.ledger.untold else ""
+    least = "at least " if report.ledger.is_lower_bound else ""
     rate = f" ({format_count(entered / report.elapsed_s)} a second)" if report.elapsed_s else ""
     line.append(
         f"  {report.elapsed_s:.1f} s on {nodes} ({report.host}): "

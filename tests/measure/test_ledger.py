@@ -14,13 +14,14 @@ from slackwater.runtime.errors import LedgerError
 from slackwater.runtime.measure import (
     ChannelReport,
     JobReport,
+    Ledger,
     StageReport,
     imbalances,
     ledger_of,
     refuse_imbalance,
 )
 from slackwater.runtime.measure.assemble import job_report
-from slackwater.runtime.measure.outcomes import SHED
+from slackwater.runtime.measure.outcomes import OUT, SHED, Counts
 from slackwater.runtime.placement.place import place
 from slackwater.runtime.plan.plan import plan_stages
 from slackwater.runtime.shedding.settings import Drops
@@ -222,6 +223,15 @@ def test_rows_taken_from_a_source_that_died_unheard_were_sent() -> None:
     assert found.untold == 32_640
     assert not found.is_balanced
     assert str(found).startswith("at least 32,640 in = 8,063 out + ")
+
+
+def test_a_slot_that_ended_without_a_report_leaves_the_rows_unknown() -> None:
+    known = ledger_of([stage("a", "source", 10), stage("out", "sink", 10)], [])
+    found = replace(known, counts=Counts({OUT: 10}), unreported=("node-1",))
+    assert found.missing == 0
+    assert not found.is_balanced
+    assert str(found).startswith("at least 10 in = 10 out")
+    assert Ledger.from_plain(found.to_plain()) == found
 
 
 counts_in_turn = st.lists(st.integers(0, 100), min_size=4, max_size=4).map(sorted)

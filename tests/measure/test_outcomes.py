@@ -206,6 +206,6 @@ def test_a_stage_and_a_ledger_as_they_were_written_before_words_were_open_are_re
     assert (ledger.late_used, ledger.slack_ready, ledger.is_balanced) == (3, 2, True)
     assert {*ledger.to_plain()} == {
         *("entered", "copies", "out", "late", "filtered", "in_flight"),
-        *("late_used", "slack_ready", "is_final", "results", "untold"),
+        *("late_used", "slack_ready", "is_final", "results", "untold", "unreported"),
         *("duplicate", "given_up", "shed", "bad_time"),
     }

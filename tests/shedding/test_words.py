@@ -47,7 +47,10 @@ def test_a_bound_in_words_is_all_that_is_needed() -> None:
         ({"latency": 10**30}, "must be 73 years at most"),
         ({"latency": "1s", "detect": "no"}, "detect='no' must be True or False"),
         ({"latency": "1s", "detect": None}, "detect=None must be True or False"),
-        ({"latency": "1s", "bins": 3}, "espice has no setting 'bins'; there are cells, cutting"),
+        (
+            {"latency": "1s", "bins": 3},
+            "espice: there is no setting 'bins'; there are cells",
+        ),
     ],
 )
 def test_what_is_out_of_its_range_is_refused_by_name(given: dict[str, Any], said: str) -> None:

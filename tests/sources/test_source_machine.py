@@ -76,6 +76,20 @@ def test_close_lets_go_of_the_input_and_nothing_follows() -> None:
     assert not source.is_ended
 
 
+def test_an_input_that_cannot_be_closed_is_noted_and_its_rows_stay() -> None:
+    given = Stuttering(block(t=[1, 2]))
+    source = machine(given)
+    assert source.take(NOW).rows == 2
+
+    def close() -> None:
+        raise OSError("the disk is gone")
+
+    given.close = close  # type: ignore[method-assign]
+    assert source.close_problem is None
+    source.close()
+    assert "Stuttering.close raised OSError: the disk is gone" in str(source.close_problem)
+
+
 def test_the_input_is_not_opened_before_it_is_needed() -> None:
     given = Stuttering()
     given.open = lambda: pytest.fail("opened")  # type: ignore[method-assign]

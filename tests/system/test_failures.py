@@ -22,6 +22,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import slackwater as sw
+from slackwater.report.render import report_text
 from slackwater.runtime.errors import (
     ClusterError,
     OperatorError,
@@ -207,6 +208,28 @@ def test_a_killed_worker_fails_the_job_by_name_and_stops_the_rest(
         assert any(note in one for one in job.report().notes)
     with pytest.raises(WorkerDied):
         job.wait()
+
+
+def die_at(rows: pa.RecordBatch) -> None:
+    if max(rows["n"].to_pylist()) >= 1_000:
+        os._exit(3)
+
+
+def test_the_ledger_of_a_worker_that_died_with_source_and_sink_does_not_balance(
+    cluster: sw.Cluster,
+) -> None:
+    flow, numbers = endless()
+    numbers.sink("calls", sw.callback_sink(die_at))
+    job = cluster.submit(flow, placement=ONE_SLOT)
+    with pytest.raises(WorkerDied):
+        job.wait(timeout=SOON_S)
+    report = job.report()
+    assert report.ledger.unreported == ("node-1",)
+    assert not report.ledger.is_balanced
+    assert str(report.ledger).startswith("at least ")
+    assert any("slot 'node-1' ended before its last report" in note for note in report.notes)
+    said = " ".join(report_text(report).split())
+    assert "not known: slot 'node-1' ended before a last report" in said
 
 
 def test_a_status_that_is_read_neither_waits_nor_ends_a_job_that_nobody_waits_for(

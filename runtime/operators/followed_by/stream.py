@@ -73,7 +73,7 @@ class FollowedBy(AnyStream):
             SettingError: `within` or `drift` is no length, or `drift` too long.
             FlowError: the input has windows that are corrected.
         """
-        name = self._step_name("followed_by", name)
+        name = self.flow.name_for("followed_by", name)
         keys = names_of(by)
         checks.key_types(self.schema, keys, step=name)
         predicates = [

@@ -116,5 +116,8 @@ def _as_numbers(values: npt.NDArray[Any], to: pa.DataType) -> npt.NDArray[Any]:
 
 
 def _described(values: Any) -> str:
+    if isinstance(values, list):
+        kinds = sorted({type(value).__name__ for value in values})
+        return f"values of {' and '.join(kinds)}"
     kind = values.dtype if isinstance(values, np.ndarray) else getattr(values, "type", None)
     return type(values).__name__ + (f" of {kind}" if kind is not None else "")

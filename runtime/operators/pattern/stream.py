@@ -114,7 +114,7 @@ class Patterning(AnyStream):
             ColumnError, TypeMismatch: a column is not there, or of another type; a predicate is
                 neither true nor false.
         """
-        name = self._step_name("pattern", name)
+        name = self.flow.name_for("pattern", name)
         keys = names_of(by)
         checks.key_types(self.schema, keys, step=name)
         if not isinstance(pattern, Part):

@@ -56,7 +56,7 @@ class Selecting(AnyStream):
         Raises:
             ColumnError: a column is not there.
         """
-        name = self._step_name("drop", name)
+        name = self.flow.name_for("drop", name)
         for column in columns:
             checks.column_type(self.schema, column, step=name)
         return self.select(*[kept for kept in self.columns if kept not in columns], name=name)
