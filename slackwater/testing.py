@@ -28,7 +28,8 @@ from slackwater.ingest import table
 from slackwater.runtime.config import Limits
 from slackwater.runtime.errors import SettingError
 from slackwater.runtime.flow import Dataflow, Stream
-from slackwater.runtime.model import END_NS, START_NS, Batch, GateRead, concat_batches
+from slackwater.runtime.model import END_NS, START_NS, Batch, Column, GateRead, concat_batches
+from slackwater.runtime.model.nullable import Nullable
 from slackwater.runtime.model.plain import from_plain, to_plain
 from slackwater.runtime.model.state import restore, save
 from slackwater.runtime.operators import make_operator, make_stateless
@@ -124,7 +125,7 @@ def _leaves(results: Sequence[Batch | None], names: Sequence[str]) -> Leaves:
     for batch in results:
         if batch is None:
             continue
-        columns = [batch.event_time_ns, batch.stimulus_time_ns]
+        columns: list[Column] = [batch.event_time_ns, batch.stimulus_time_ns]
         columns += [batch.columns[name] for name in names]
         values = [c.tolist() if isinstance(c, np.ndarray) else c.to_pylist() for c in columns]
         leaves += [tuple(map(repr, row)) for row in zip(*values, strict=True)]
@@ -303,3 +304,5 @@ def _spoil(batch: Batch | None) -> None:
         for column in batch.columns.values():
             if isinstance(column, np.ndarray):
                 column[:] = 0
+            elif isinstance(column, Nullable):
+                column.valid[:] = False

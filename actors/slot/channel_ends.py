@@ -202,7 +202,9 @@ def count_received(channel: ChannelReport, receiver: Receiver) -> None:
 
 def _row_too_long(channel: Channel, message: Message) -> FrameError:
     columns = {} if message.batch is None else message.batch.columns
-    sizes = {name: max(map(_bytes_of, values)) for name, values in columns.items() if len(values)}
+    sizes = {
+        name: max(map(_bytes_of, values.tolist()), default=0) for name, values in columns.items()
+    }
     longest = max(sizes, key=lambda name: sizes[name], default="")
     return FrameError(
         f"step {channel.source!r} gave step {channel.target!r} a row too long for the "

@@ -1,15 +1,16 @@
-"""Encode the optional parts of a frame: its read's tag, and arrivals."""
+"""Encode the optional parts of a frame: its read's tag, arrivals, and masks of nulls."""
 
 from __future__ import annotations
 
 import struct
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from slackwater.actors.wire.buffers import INT64, misfit
+from slackwater.actors.wire.buffers import INT64, PADDING, misfit, padded, read_booleans
 from slackwater.runtime.errors import FrameError
-from slackwater.runtime.model import Arrived, Int64Array, ReadTag
+from slackwater.runtime.model import Arrived, BoolArray, Int64Array, ReadTag
 
 _TAG = struct.Struct("<4q")
 TAG_SIZE = _TAG.size
@@ -53,6 +54,43 @@ def read_arrived(frame: bytes, at: int) -> Arrived:
     if len(frame) < at + ARRIVED_SIZE:
         raise FrameError(f"a frame of {len(frame)} bytes has no room for its arrival promise")
     return Arrived(*_ARRIVED.unpack_from(frame, at))
+
+
+def add_masks(parts: list[Any], masks: Mapping[int, BoolArray], *, columns: int, rows: int) -> int:
+    """Put the masks of columns with nulls before the other parts; return their bytes.
+
+    Args:
+        parts: of the frame.
+        masks: {place of a column: which of its rows have a value}, in the order of places.
+        columns: how many columns of numbers or text the frame has.
+        rows: of the batch.
+    """
+    has_nulls = bytes(place in masks for place in range(columns))
+    for place in sorted(masks, reverse=True):
+        parts.insert(0, masks[place].tobytes() + PADDING[rows & 7])
+    parts.insert(0, has_nulls + PADDING[columns & 7])
+    return padded(columns) + len(masks) * padded(rows)
+
+
+def read_masks(
+    frame: bytes, at: int, *, columns: int, rows: int
+) -> tuple[dict[int, BoolArray], int]:
+    """Return the masks of columns with nulls, {place: mask}, and where the next part begins.
+
+    Raises:
+        FrameError: the frame is too short for them, or a byte is neither 0 nor 1.
+    """
+    has_nulls = frame[at : at + columns]
+    end = at + padded(columns) + sum(has_nulls) * padded(rows)
+    if len(has_nulls) < columns or max(has_nulls) > 1 or end > len(frame):
+        raise FrameError(f"a frame of {len(frame)} bytes has no room for its masks of nulls")
+    at += padded(columns)
+    masks: dict[int, BoolArray] = {}
+    for place, has_mask in enumerate(has_nulls):
+        if has_mask:
+            masks[place] = read_booleans(f"mask {place}", frame, at, rows=rows)
+            at += padded(rows)
+    return masks, end
 
 
 def add_arrivals(parts: list[Any], arrivals: Any, *, rows: int) -> int:

@@ -7,10 +7,12 @@ body    of a message from a shared gate: the tag of its read (runtime/model/mess
         ReadTag; 4 int64)
         with a flag: how far arrivals have come (Arrived; 3 int64)
         for each text column: bytes of text, bytes of validity bitmap (int64 each)
+        with a flag, for each column of numbers: whether it has nulls (one byte each)
         event time, stimulus time, writers (if the channel has them): int64
         the columns: numbers as they are, timestamps as int64, booleans one byte each, 0 or
-        1 (Arrow's bool8), text as Arrow's offsets (int32, from 0), text, and validity
-        bitmap (none without nulls)
+        1 (Arrow's bool8), each with a mask if it has nulls, one byte a row, 1 where there is a
+        value; text as Arrow's offsets (int32, from 0), text, and validity bitmap (none without
+        nulls)
         if the channel has arrivals: of each row (2 int64)
         with a flag, the rows' marks: one byte each (runtime/model/row_marks.py)
 ```
@@ -53,7 +55,8 @@ from slackwater.actors.wire.buffers import (
     wire_field,
 )
 from slackwater.runtime.errors import FrameError
-from slackwater.runtime.model import START_NS, Batch, Columns, Message
+from slackwater.runtime.model import START_NS, Batch, BoolArray, Columns, Message
+from slackwater.runtime.model.nullable import Nullable
 from slackwater.runtime.model.schema import wire_type
 
 MAX_BYTES = 16 * 2**20
@@ -62,12 +65,12 @@ MAX_BYTES = 16 * 2**20
 HEADER = struct.Struct("<4sBBHqqqqQQQ")
 _TEXT = struct.Struct("<2q")  # bytes of text, bytes of validity bitmap
 MAGIC = b"SLKW"
-VERSION = 2
+VERSION = 3
 DATA, GRANT, HELLO = 1, 2, 3
 _KINDS = {DATA: "data", GRANT: "grant", HELLO: "hello"}
-_HAS_BATCH, _HAS_TAG, _HAS_MARKS, _HAS_ARRIVED = 1, 2, 4, 8  # flags of data
+_HAS_BATCH, _HAS_TAG, _HAS_MARKS, _HAS_ARRIVED, _HAS_NULLS = 1, 2, 4, 8, 16  # flags of data
 _IS_FINAL = 1  # the only flag of grants
-_OF_DATA = _HAS_BATCH | _HAS_TAG | _HAS_MARKS | _HAS_ARRIVED
+_OF_DATA = _HAS_BATCH | _HAS_TAG | _HAS_MARKS | _HAS_ARRIVED | _HAS_NULLS
 _FLAGS = {DATA: _OF_DATA, GRANT: _IS_FINAL, HELLO: 0}  # {kind: its allowed flags}
 
 
@@ -147,7 +150,10 @@ class FrameCodec:
         parts: list[Any] = []
         if batch is not None:
             flags, rows = _HAS_BATCH, len(batch.event_time_ns)
-            parts, size = self._body(batch, rows)
+            parts, size, masks = self._body(batch, rows)
+            if masks:
+                flags |= _HAS_NULLS
+                size += extras.add_masks(parts, masks, columns=len(self._columns), rows=rows)
             if self._with_arrivals:
                 size += extras.add_arrivals(parts, batch.arrivals, rows=rows)
             if batch.marks is not None:
@@ -187,8 +193,8 @@ class FrameCodec:
         text = "\n".join(self._lines).encode()
         return self._control(HELLO, text)
 
-    def _body(self, batch: Batch, rows: int) -> tuple[list[Any], int]:
-        """Return the buffers of a batch, and their bytes.
+    def _body(self, batch: Batch, rows: int) -> tuple[list[Any], int, dict[int, BoolArray]]:
+        """Return the buffers of a batch, their bytes, and {place of a column: its mask}.
 
         Raises:
             FrameError: the batch does not fit the schema.
@@ -200,6 +206,8 @@ class FrameCodec:
         parts: list[Any] = [b""]  # the first holds the texts' lengths
         size = self._texts_size + rows * self._row_size
         shape = (rows,)
+        masks: dict[int, BoolArray] = {}
+        own = len(self._fields) - len(self._columns)  # place of the first column
         for place, (name, dtype, width) in enumerate(self._fields):
             values = arrays[place]
             if dtype is None:
@@ -207,6 +215,10 @@ class FrameCodec:
                 size += text_size(rows, length, bitmap)
                 parts[0] += _TEXT.pack(length, bitmap)
                 continue
+            if type(values) is Nullable and place >= own:
+                if values.null_count:
+                    masks[place - own] = values.valid
+                values = values.values
             if (
                 not isinstance(values, np.ndarray)
                 or (values.dtype is not dtype and values.dtype != dtype)
@@ -218,7 +230,7 @@ class FrameCodec:
             if over := rows * width & 7:
                 parts.append(PADDING[over])
                 size += 8 - over
-        return parts, size
+        return parts, size, masks
 
     def _control(self, kind: int, body: bytes, *, flags: int = 0, rows: int = 0) -> bytes:
         """Return a frame about the channel itself."""
@@ -248,10 +260,13 @@ class FrameCodec:
         """
         flags, rows, promise_ns, promise_stimulus_ns, sent_at_ns = self._open(frame, DATA)
         batch, tag, arrived, start = None, None, None, HEADER.size
+        masks: dict[int, BoolArray] = {}
         if flags & _HAS_TAG:
             tag, start = extras.read_tag(frame, start, rows=rows), start + extras.TAG_SIZE
         if flags & _HAS_ARRIVED:
             arrived, start = extras.read_arrived(frame, start), start + extras.ARRIVED_SIZE
+        if flags & _HAS_NULLS:
+            masks, start = extras.read_masks(frame, start, columns=len(self._columns), rows=rows)
         if flags & _HAS_BATCH:
             end, marks, arrivals = len(frame), None, None
             if flags & _HAS_MARKS:
@@ -260,8 +275,13 @@ class FrameCodec:
             if self._with_arrivals:
                 arrivals, end = extras.read_arrivals(frame, end, rows=rows)
             batch = self._read_batch(frame, rows, start, end)
+            for place, mask in masks.items():
+                name, dtype, _ = self._columns[place]
+                if dtype is None:
+                    raise FrameError(f"text column {name!r} has a mask, and its own bitmap")
+                batch.columns[name] = Nullable(np.asarray(batch.columns[name]), mask)
             batch.marks, batch.arrivals = marks, arrivals
-        elif rows or flags & _HAS_MARKS or len(frame) > start:
+        elif rows or flags & (_HAS_MARKS | _HAS_NULLS) or len(frame) > start:
             raise FrameError(f"a frame without a batch says {rows} rows, {len(frame)} bytes")
         promised_ns = self._promised_ns
         if promise_ns < promised_ns:

@@ -16,7 +16,7 @@ import numpy as np
 
 from benchmarks.frame import Claim, Options, Result, Spread, check, repeated
 from slackwater.runtime.merge import SlackGate, Writer
-from slackwater.runtime.model import END_NS, Batch, Int64Array
+from slackwater.runtime.model import END_NS, Batch, Columns, Int64Array
 
 GAP_NS = 1_000_000  # mean time between two events of a writer
 Inserts = list[list[tuple[int, Batch, int]]]  # rounds of (writer, batch, promise)
@@ -97,7 +97,7 @@ def cut(streams: Streams, batch: int) -> Inserts:
         this = []
         for writer in range(writers):
             times = streams.times_ns[writer, start:stop]
-            columns = {"number": streams.numbers[writer, start:stop]}
+            columns: Columns = {"number": streams.numbers[writer, start:stop]}
             promise = END_NS if stop == events else int(times[-1])
             this.append((writer, Batch(times, stimuli, columns), promise))
         rounds.append(this)

@@ -25,7 +25,7 @@ from slackwater.actors.wire.channel import ChannelKeys, ChannelPoller, Receiver,
 from slackwater.actors.wire.frames import FrameCodec
 from slackwater.actors.wire.keys import guard_local_receiver
 from slackwater.actors.wire.waiting import sharpen_timers
-from slackwater.runtime.model import START_NS, Batch, Message
+from slackwater.runtime.model import START_NS, Batch, Columns, Message
 
 __all__ = ["EVERY_NS", "LOOP", "Told", "WireProcess"]
 
@@ -207,7 +207,7 @@ def _paced(
 
 def _batch(rows: int) -> Batch:
     times = np.arange(rows, dtype=np.int64)
-    columns = {field.name: times.astype(field.type.to_pandas_dtype()) for field in SCHEMA}
+    columns: Columns = {field.name: times.astype(field.type.to_pandas_dtype()) for field in SCHEMA}
     return Batch(times, times, columns)
 
 

@@ -2,8 +2,7 @@
 
 NumPy compares both as float64, which rounds whole numbers beyond 2**53: two ids that differ would
 be equal to one float. Rounding keeps the order, so only values that are equal once rounded are
-compared again. Two floats are compared as they are: NaN is the null of a column, and no comparison
-with it is true.
+compared again. NaN equals itself, and is greater than all other floats.
 """
 
 from __future__ import annotations
@@ -17,19 +16,12 @@ import numpy.typing as npt
 
 from slackwater.runtime.expressions.result_types import Value
 from slackwater.runtime.expressions.whole import Kernel, ends_of
-from slackwater.runtime.model import BoolArray, Column
+from slackwater.runtime.model import BoolArray
 
 __all__ = ["bound_comparison", "compared_columns"]
 
 _EXACT = 1 << 53
 """Whole numbers up to this one are exact in float64."""
-
-
-def _not_equal(left: Any, right: Any) -> Column:
-    # NaN is null, and a comparison with null is not true.
-    if _is_float(left) or _is_float(right):
-        return np.less(left, right) | np.greater(left, right)
-    return np.not_equal(left, right)
 
 
 _PLAIN: dict[str, Kernel] = {
@@ -38,8 +30,23 @@ _PLAIN: dict[str, Kernel] = {
     ">": np.greater,
     ">=": np.greater_equal,
     "==": np.equal,
-    "!=": _not_equal,
+    "!=": np.not_equal,
 }
+_WITH_NUMBER: dict[str, Kernel] = {
+    **_PLAIN,
+    ">": lambda floats, number: np.logical_not(np.less_equal(floats, number)),
+    ">=": lambda floats, number: np.logical_not(np.less(floats, number)),
+}
+"""Comparisons of floats, perhaps NaN, with a number that is none."""
+_OF_FLOATS: dict[str, Kernel] = {
+    "<": lambda left, right: ~(np.greater_equal(left, right) | np.isnan(left)),
+    "<=": lambda left, right: np.less_equal(left, right) | np.isnan(right),
+    ">": lambda left, right: ~(np.less_equal(left, right) | np.isnan(right)),
+    ">=": lambda left, right: np.greater_equal(left, right) | np.isnan(left),
+    "==": lambda left, right: np.equal(left, right) | (np.isnan(left) & np.isnan(right)),
+    "!=": lambda left, right: ~(np.equal(left, right) | (np.isnan(left) & np.isnan(right))),
+}
+"""Comparisons where both sides may be NaN."""
 _TO_WHOLE: dict[str, Callable[[float], int]] = {
     "<": math.ceil,
     ">=": math.ceil,
@@ -56,6 +63,8 @@ def bound_comparison(op: str, value: Value, dtype: np.dtype[Any]) -> tuple[Kerne
         value: the number.
         dtype: of the column.
     """
+    if isinstance(value, float) and math.isnan(value):
+        return _OF_FLOATS[op], np.asarray(value)
     if dtype.kind in "iu" and isinstance(value, float) and math.isfinite(value):
         if value.is_integer():
             value = int(value)
@@ -63,7 +72,7 @@ def bound_comparison(op: str, value: Value, dtype: np.dtype[Any]) -> tuple[Kerne
             value = _TO_WHOLE[op](value)
     elif dtype.kind == "f" and isinstance(value, int) and not isinstance(value, bool):
         return _with_whole(op, value, dtype)
-    return _PLAIN[op], _as_array(value, dtype)
+    return (_WITH_NUMBER if dtype.kind == "f" else _PLAIN)[op], _as_array(value, dtype)
 
 
 def _as_array(value: Value, dtype: np.dtype[Any]) -> Any:
@@ -79,20 +88,21 @@ def _with_whole(op: str, value: int, dtype: np.dtype[Any]) -> tuple[Kernel, Any]
     """Return the comparison of floats with a whole number, by the nearest float."""
     near = np.asarray(value, dtype)
     if int(near) == value:
-        return _PLAIN[op], near
+        return _WITH_NUMBER[op], near
     if op == "==":
         return lambda column, _: np.zeros(len(column), np.bool_), near
     if op == "!=":
-        return lambda column, _: np.logical_not(np.isnan(column)), near
+        return lambda column, _: np.ones(len(column), np.bool_), near
     # No float lies between the whole number and its nearest float.
     if op in ("<", "<="):
-        return _PLAIN["<" if int(near) > value else "<="], near
-    return _PLAIN[">=" if int(near) > value else ">"], near
+        return _WITH_NUMBER["<" if int(near) > value else "<="], near
+    return _WITH_NUMBER[">=" if int(near) > value else ">"], near
 
 
 def compared_columns(op: str, left: npt.NDArray[Any], right: npt.NDArray[Any]) -> BoolArray:
     """Return the comparison of two columns of numbers, shape (rows,)."""
-    mask: BoolArray = _PLAIN[op](left, right)
+    may_be_nan = _has_nan(left) or _has_nan(right)
+    mask: BoolArray = np.asarray((_OF_FLOATS if may_be_nan else _PLAIN)[op](left, right))
     if _is_long(left) and right.dtype.kind == "f":
         _correct(op, left, right, mask, is_exchanged=False)
     elif _is_long(right) and left.dtype.kind == "f":
@@ -125,5 +135,6 @@ def _is_long(values: npt.NDArray[Any]) -> bool:
     return values.dtype.kind in "iu" and values.dtype.itemsize == 8
 
 
-def _is_float(values: Any) -> bool:
-    return values.dtype.kind == "f" if isinstance(values, np.ndarray) else isinstance(values, float)
+def _has_nan(values: npt.NDArray[Any]) -> bool:
+    # The least of all is NaN if one is: a pass that writes nothing.
+    return values.dtype.kind == "f" and len(values) > 0 and np.isnan(np.minimum.reduce(values))

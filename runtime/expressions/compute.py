@@ -1,30 +1,27 @@
-"""Compile an operation over expressions to a function of a batch.
-
-A function that chooses rows exists twice: for rows where the operation is true, and for rows where
-it is known to be false, which `~` needs. For all other rows it is unknown, as one of its values is
-null.
-"""
+"""Compile an operation over expressions to a function of a batch."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-import numpy as np
 import pyarrow as pa
 
 from slackwater.runtime.errors import OperatorError
-from slackwater.runtime.expressions.kernels import (
-    COMPARISONS,
-    comparison_with,
-    kernel_for,
-    refuting,
-)
+from slackwater.runtime.expressions.kernels import COMPARISONS, comparison_with, kernel_for
 from slackwater.runtime.expressions.notation import INFIX
+from slackwater.runtime.expressions.nulls import (
+    both,
+    chosen,
+    either,
+    is_false,
+    not_true,
+    over_values,
+    spread,
+)
 from slackwater.runtime.expressions.result_types import Value
-from slackwater.runtime.expressions.whole import widened
-from slackwater.runtime.model import Batch, BoolArray, Column
-from slackwater.runtime.model.arrow_functions import arrow_functions
+from slackwater.runtime.model import Batch, Column, Int64Array
+from slackwater.runtime.model.nullable import NUMBERS, is_true, without_mask
 
 Of = Callable[[Batch], Any]
 """Function from a batch to values: one for each row, or a literal's single value."""
@@ -46,20 +43,16 @@ class Computable(Protocol):
         """Return the values, or a literal's plain value, for a kernel."""
         ...
 
-    def refuted(self, batch: Batch) -> Column:
-        """Return the rows for which it is known to be false."""
-        ...
-
 
 def computation(op: str, operands: Sequence[Computable], option: Any) -> Callable[[Batch], Column]:
     """Return the function that computes an operation, its literals bound."""
     first, last = operands[0], operands[-1]
     if op == "~":
-        return first.refuted
+        return lambda batch: not_true(first.evaluate(batch))
     if op in ("&", "|"):
-        return _chosen(op, first.evaluate, last.evaluate)
+        return _logic(op, first.evaluate, last.evaluate)
     if op in COMPARISONS and last.value is not None and first.value is None:
-        compare, compared = comparison_with(op, last.value), first.operand
+        compare, compared = over_values(comparison_with(op, last.value)), first.operand
         return lambda batch: compare(compared(batch))
     # Kernels take plain literals if another operand is an array.
     is_literal = [each.value is not None for each in operands]
@@ -69,76 +62,60 @@ def computation(op: str, operands: Sequence[Computable], option: Any) -> Callabl
         for place, each in enumerate(operands)
     ]
     if op == "where":
-        return _chosen(op, *parts)
+        return _where(*parts)
     kernel = kernel_for(op, option)
     return lambda batch: kernel(*[part(batch) for part in parts])
 
 
-def refutation(
-    op: str, operands: Sequence[Computable], option: Any
-) -> Callable[[Batch], Column] | None:
-    """Return the function of the rows where an operation is known to be false.
+def _logic(op: str, first: Of, second: Of) -> Callable[[Batch], Column]:
+    """Return the function of `&` or `|`.
 
-    None if these are exactly the rows where it is not true. As in SQL, a comparison with a null is
-    unknown, and its negation too.
+    The second side counts only where it decides. It is computed for all rows first; if that raises
+    for a row, only for those that the first side leaves open. So `(col("n") != 0) &
+    (10 // col("n") > 2)` has a value for each row, as it reads.
     """
-    first, others = operands[0], operands[1:]
-    if op == "~":
-        return first.evaluate
-    if op in ("&", "|"):
-        return _chosen("|" if op == "&" else "&", first.refuted, others[0].refuted)
-    if op == "where":
-        return _chosen(op, first.evaluate, *[each.refuted for each in others])
-    kernel = refuting(op, option)
-    if kernel is None:
-        return None
-    return lambda batch: kernel(first.evaluate(batch), *[each.operand(batch) for each in others])
-
-
-def _chosen(op: str, first: Of, *sides: Of) -> Callable[[Batch], Column]:
-    """Return the function of `&`, `|` or `where`, each side computed only where it decides.
-
-    A side is computed for all rows first; if that raises for a row, only for the rows where the
-    side decides. So `where(col("n") != 0, 10 // col("n"), 0)` and `(col("n") != 0) &
-    (10 // col("n") > 2)` have a value for each row, as they read.
-    """
-    kernel = kernel_for(op)
+    combine, decided_by = (both, is_false) if op == "&" else (either, is_true)
 
     def computed(batch: Batch) -> Column:
         try:
-            return kernel(first(batch), *[side(batch) for side in sides])
+            return combine(first(batch), second(batch))
         except OperatorError:
-            mask = np.asarray(first(batch))
-            if op == "where":
-                yes, no = _of_some(sides[0], batch, mask), _of_some(sides[1], batch, ~mask)
-            elif op == "&":
-                yes, no = _of_some(sides[0], batch, mask), mask[~mask]
-            else:
-                yes, no = mask[mask], _of_some(sides[0], batch, ~mask)
-            return _put_together(mask, yes, no)
+            mask = first(batch)
+            is_open = ~decided_by(mask)
+            rows = is_open.nonzero()[0]
+            return combine(mask, spread(_of_some(second, batch, rows), is_open, rows))
 
     return computed
 
 
-def _of_some(side: Of, batch: Batch, mask: BoolArray) -> Any:
-    """Return a side's values for the rows of a mask, computed for those only."""
-    rows = mask.nonzero()[0]
+def _where(condition: Of, *sides: Of) -> Callable[[Batch], Column]:
+    """Return the function of `where`.
+
+    Each side is computed only where it counts, as in `_logic`. So `where(col("n") != 0,
+    10 // col("n"), 0)` has a value for each row.
+    """
+
+    def computed(batch: Batch) -> Column:
+        mask = is_true(condition(batch))
+        try:
+            return chosen(mask, *[side(batch) for side in sides])
+        except OperatorError:
+            parts = []
+            for side, of in zip(sides, (mask, ~mask), strict=True):
+                rows = of.nonzero()[0]
+                values = _of_some(side, batch, rows)
+                is_column = isinstance(values, (*NUMBERS, pa.Array))
+                parts.append(spread(values, of, rows) if is_column else values)
+            return without_mask(chosen(mask, *parts))
+
+    return computed
+
+
+def _of_some(side: Of, batch: Batch, rows: Int64Array) -> Any:
+    """Return a side's values for some rows, computed for those only."""
     try:
         return side(batch.take(rows))
     except OperatorError as problem:
         if problem.place is not None:
             problem.place = int(rows[problem.place])
         raise
-
-
-def _put_together(mask: BoolArray, yes: Any, no: Any) -> Column:
-    """Return a column of `yes` where the mask is true, else `no`."""
-    if isinstance(yes, str | pa.Array):
-        text = pa.nulls(len(mask), pa.string())
-        for chosen, values in ((mask, yes), (~mask, no)):
-            text = arrow_functions().replace_with_mask(text, pa.array(chosen), values)
-        return text
-    yes, no = widened(yes), widened(no)
-    made = np.empty(len(mask), np.result_type(yes, no))
-    made[mask], made[~mask] = yes, no
-    return made

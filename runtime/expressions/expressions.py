@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from slackwater.runtime.errors import FlowError, TypeMismatch
-from slackwater.runtime.expressions.compute import computation, refutation
+from slackwater.runtime.expressions.compute import computation
 from slackwater.runtime.expressions.kernels import MAY_WARN
 from slackwater.runtime.expressions.literals import Writable, quoted, read_literal
 from slackwater.runtime.expressions.nearest import no_column
@@ -71,10 +71,6 @@ class Expr(ABC):
     def operand(self, batch: Batch) -> Any:
         """Return the values, or a literal's plain value, for a kernel."""
         return self.evaluate(batch)
-
-    def refuted(self, batch: Batch) -> Column:
-        """Return the rows where the expression is known to be false: neither true nor unknown."""
-        return np.logical_not(self.evaluate(batch))
 
     def as_operand(self, schema: pa.Schema, *, step: str) -> Operand:
         """Return the operand that the type rules take."""
@@ -185,7 +181,7 @@ class Expr(ABC):
         return Operation("between", self, low, high)
 
     def is_null(self) -> Expr:
-        """Return whether the expression is null: NaN or null text; other types have no nulls."""
+        """Return whether the expression is null; NaN is a value."""
         return Operation("is_null", self)
 
     def fill_null(self, value: Expr | Writable) -> Expr:
@@ -312,7 +308,6 @@ class Operation(Expr):
         self._shown = shown
         self.may_warn = op in MAY_WARN or any(each.may_warn for each in self.operands)
         self._compute = computation(op, self.operands, option)
-        self._refute = refutation(op, self.operands, option)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _rebuild, (self.op, self.operands, self.option, self._shown)
@@ -343,10 +338,6 @@ class Operation(Expr):
     def operand(self, batch: Batch) -> Column:
         """Return the result; `evaluate` of the whole expression has silenced NumPy."""
         return self._compute(batch)
-
-    def refuted(self, batch: Batch) -> Column:
-        """Return the rows where the operation is known to be false."""
-        return np.logical_not(self._compute(batch)) if self._refute is None else self._refute(batch)
 
     def __str__(self) -> str:
         operands = [(str(each), each.binds) for each in self.operands]

@@ -7,8 +7,8 @@ checked (`result_types.py`) when a kernel runs. Numbers follow NumPy, without it
   casts that would change a whole number; `x / 0` is inf or NaN, as are results beyond floats;
 - an integer to a fixed whole power ≥ 0 stays an integer, any other power is a float;
 - whole numbers and floats are compared as they are, neither rounded to the other (`compared.py`);
-- NaN is the null of a float column. A comparison with a null is neither true nor false, as in SQL:
-  no comparison, `isin` or `between` is true of a null, and neither is its negation by `~`;
+- kernels see no nulls: a result is null where an operand is (`nulls.py`), as in SQL;
+- NaN is a value: equal to itself, and greater than all others, as in DuckDB and Polars;
 - rounding is to even: 0.5 → 0, 1.5 → 2.
 """
 
@@ -23,6 +23,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from slackwater.runtime.expressions.compared import bound_comparison, compared_columns
+from slackwater.runtime.expressions.nulls import both, chosen, over_values
 from slackwater.runtime.expressions.result_types import TYPES, Value
 from slackwater.runtime.expressions.whole import (
     Kernel,
@@ -36,6 +37,7 @@ from slackwater.runtime.expressions.whole import (
 )
 from slackwater.runtime.model import BoolArray, Column
 from slackwater.runtime.model.arrow_functions import arrow_functions
+from slackwater.runtime.model.nullable import Nullable, valid_of, without_mask
 
 MAY_WARN = frozenset({"+", "-", "*", "/", "//", "%", "**", "sqrt", "round", "cast"})
 """Operations that may make NumPy warn: division by zero, overflow, NaN."""
@@ -44,10 +46,12 @@ MAY_WARN = frozenset({"+", "-", "*", "/", "//", "%", "**", "sqrt", "round", "cas
 def kernel_for(op: str, option: Any = None) -> Kernel:
     """Return the function of `op`; `option` is a type, digits or values."""
     if op == "isin":
-        return Membership([operand.value for operand in option])
+        return over_values(Membership([operand.value for operand in option]))
     if op == "cast":
         arrow_functions()  # loaded now, not in the first row's latency: Arrow casts with them
-    return KERNELS[op] if option is None else partial(KERNELS[op], option)
+    if op in _OF_NULLS:
+        return _OF_NULLS[op]
+    return over_values(KERNELS[op] if option is None else partial(KERNELS[op], option))
 
 
 COMPARISONS = {
@@ -89,8 +93,7 @@ def _comparison(op: str) -> Kernel:
     def compare(left: Any, right: Any) -> Column:
         if isinstance(left, pa.Array) or isinstance(right, pa.Array):
             of_arrow = arrow_functions()
-            of_text = getattr(of_arrow, COMPARISONS[op])
-            return _mask(of_arrow.fill_null(of_text(left, right), False))
+            return _mask(getattr(of_arrow, COMPARISONS[op])(left, right))
         if not isinstance(right, np.ndarray):
             compared, literal = bound_comparison(op, right, left.dtype)
             return compared(left, literal)
@@ -103,7 +106,7 @@ def _comparison(op: str) -> Kernel:
 
 
 def _between(values: Any, low: Any, high: Any) -> Column:
-    return np.logical_and(KERNELS[">="](values, low), KERNELS["<="](values, high))
+    return both(_AT_LEAST(values, low), _AT_MOST(values, high))
 
 
 class Membership:
@@ -111,12 +114,14 @@ class Membership:
 
     def __init__(self, values: Sequence[Any]) -> None:
         self._values = values
+        self._has_nan = any(value != value for value in values)  # noqa: PLR0124 - NaN
         self._arrays: dict[np.dtype[Any], npt.NDArray[Any]] = {}
 
     def __call__(self, column: Column) -> Column:
         """Return a mask of shape (rows,)."""
         if isinstance(column, np.ndarray):
-            return np.isin(column, self._array(column.dtype))
+            found = np.isin(column, self._array(column.dtype))
+            return found | np.isnan(column) if self._has_nan and column.dtype.kind == "f" else found
         return _mask(arrow_functions().is_in(column, value_set=pa.array(self._values, pa.string())))
 
     def _array(self, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
@@ -148,39 +153,35 @@ def _number(operation: Callable[..., Any]) -> Kernel:
 
 
 def _is_null(values: Column) -> Column:
-    if not isinstance(values, np.ndarray):
-        return _mask(arrow_functions().is_null(values))
-    return np.isnan(values) if values.dtype.kind == "f" else np.zeros(len(values), np.bool_)
+    valid = valid_of(values)
+    return np.zeros(len(values), np.bool_) if valid is None else ~valid
 
 
 def _fill_null(values: Column, filling: Any) -> Column:
-    if not isinstance(values, np.ndarray):
-        return arrow_functions().coalesce(values, filling)
-    if values.dtype.kind != "f":
+    valid = valid_of(values)
+    if valid is not None:
+        return without_mask(chosen(valid, values, filling))
+    if isinstance(values, pa.Array):
         return values
-    return np.where(np.isnan(values), widened(filling), values)
-
-
-def _where(condition: BoolArray, yes: Any, no: Any) -> Column:
-    if isinstance(yes, str | pa.Array):
-        return arrow_functions().if_else(pa.array(condition), yes, no)
-    return np.where(condition, widened(yes), widened(no))
+    numbers = filling.values if isinstance(filling, Nullable) else filling
+    wide = widened(values)  # its type must not depend on whether there were nulls
+    return wide.astype(np.result_type(wide, widened(numbers)), copy=False)
 
 
 def _cast(to: str, values: Column) -> Column:
     """Return the values as the type named `to`; floats are cut towards zero.
 
     Raises:
-        OperatorError: a value does not fit, such as NaN or a null as an integer, 300 as int8,
-            "abc" as a number.
+        OperatorError: a value does not fit, such as NaN as an integer, 300 as int8, "abc" as a
+            number.
     """
     try:
         return _as_type(to, values)
     except pa.ArrowInvalid as problem:
         place = _first_refused(to, values)
         raise refused(
-            f".cast('{to}') of {values[place]!s}: {problem}; filter out or fill_null() such rows "
-            "first",
+            f".cast('{to}') of {values[place : place + 1].tolist()[0]!s}: {problem}; filter out "
+            "such rows first",
             place,
         ) from problem
 
@@ -193,12 +194,12 @@ def _as_type(to: str, values: Column) -> Column:
         if not pa.types.is_string(target):
             dtype = np.dtype(target.to_pandas_dtype())
             if target == pa.bool_() and values.dtype.kind == "f" and np.isnan(values).any():
-                raise pa.ArrowInvalid("a null is neither true nor false")
+                raise pa.ArrowInvalid("NaN is neither true nor false")
             if target == pa.bool_() or dtype.kind == "f" or np.can_cast(values.dtype, dtype):
                 return values.astype(dtype, copy=False)
             if values.dtype.kind == "f":
                 values = np.trunc(values)
-        arrow = pa.array(values, from_pandas=pa.types.is_string(target))
+        arrow = pa.array(values)
     else:
         arrow = values
     return _inside(arrow.cast(target))
@@ -220,8 +221,6 @@ def _first_refused(to: str, values: Column) -> int:
 def _inside(values: pa.Array) -> Column:
     if pa.types.is_string(values.type):
         return values
-    if values.null_count and not pa.types.is_floating(values.type):  # nulls of floats become NaN
-        raise pa.ArrowInvalid(f"{values.null_count} of {len(values)} values are null")
     if pa.types.is_timestamp(values.type):
         values = values.view(pa.int64())
     return np.asarray(values.to_numpy(zero_copy_only=False))
@@ -231,30 +230,8 @@ def _mask(values: pa.BooleanArray) -> BoolArray:
     return np.asarray(values.to_numpy(zero_copy_only=False))
 
 
-def _not_between(values: Any, low: Any, high: Any) -> Column:
-    return np.logical_or(KERNELS["<"](values, low), KERNELS[">"](values, high))
-
-
-def refuting(op: str, option: Any = None) -> Kernel | None:
-    """Return the function of rows where `op` is known to be false.
-
-    None if these are the rows where it is not true. They differ where a value may be null: then a
-    comparison is neither true nor false.
-    """
-    if op == "isin":
-        kernel = kernel_for(op, option)
-        return lambda values: np.logical_not(np.logical_or(kernel(values), _is_null(values)))
-    return KERNELS[_OPPOSITE[op]] if op in _OPPOSITE else _not_between if op == "between" else None
-
-
-_OPPOSITE = {"<": ">=", ">=": "<", ">": "<=", "<=": ">", "==": "!=", "!=": "=="}
-
 KERNELS: dict[str, Kernel] = {
     **{op: _comparison(op) for op in COMPARISONS},
-    "between": _between,
-    "&": np.logical_and,
-    "|": np.logical_or,
-    "~": np.logical_not,
     "+": checked("+", np.add),
     "-": checked("-", np.subtract),
     "*": checked("*", np.multiply),
@@ -267,8 +244,13 @@ KERNELS: dict[str, Kernel] = {
     "floor": _number(np.floor),
     "sqrt": _number(np.sqrt),
     "round": rounded,
+    "cast": _cast,
+}
+
+_AT_LEAST, _AT_MOST = over_values(KERNELS[">="]), over_values(KERNELS["<="])
+_OF_NULLS: dict[str, Kernel] = {
+    "between": _between,
     "is_null": _is_null,
     "fill_null": _fill_null,
-    "cast": _cast,
-    "where": _where,
 }
+"""Kernels that take columns with their nulls."""

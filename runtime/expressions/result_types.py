@@ -205,8 +205,13 @@ def _is_null(_op: str, _operands: Sequence[Operand], _option: Any) -> pa.DataTyp
 def _fill_null(_op: str, operands: Sequence[Operand], _option: Any) -> pa.DataType:
     values, filling = operands
     _check_same_family("fills", values, "with", filling)
-    if not pa.types.is_floating(values.type):
+    if family(values.type) != "number":
         return values.type
+    if pa.types.is_integer(values.type) and pa.types.is_floating(filling.type):
+        raise TypeMismatch(
+            f"fills {values.type} with {filling.type}, which would make whole numbers floats; "
+            "write .cast('float64') first, or a whole number"
+        )
     return common_number(
         Operand(values.type), filling
     )  # the first operand counts as a column, even if it is a literal

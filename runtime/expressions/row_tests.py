@@ -7,6 +7,7 @@ such an event.
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
@@ -24,11 +25,11 @@ FEW_ROWS = 16
 _COMPARE: dict[str, _Compare] = {
     "<": operator.lt,
     "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
+    ">": lambda value, number: not value <= number,  # NaN is greater than all numbers
+    ">=": lambda value, number: not value < number,
     "==": operator.eq,
+    "!=": operator.ne,
 }
-"""Without `!=`: by the rules of expressions NaN differs from no value."""
 
 
 class RowTests:
@@ -94,6 +95,8 @@ def row_tests(predicate: Expr) -> RowTests | None:
         if not isinstance(column, ColumnRef) or not isinstance(literal, Literal):
             return None
         if isinstance(literal.value, bool) or not isinstance(literal.value, int | float):
+            return None
+        if math.isnan(literal.value):
             return None
         tests.append((column.name, _COMPARE[part.op], literal.value))
     return RowTests(tests)

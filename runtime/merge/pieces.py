@@ -60,10 +60,7 @@ def merge_pieces(pieces: Sequence[Piece], ranks: Sequence[int], *, is_sorted: bo
         order = stable_order(times) if is_many else times.argsort(kind="stable")
     columns = {}
     for name, parts in column_parts:
-        if isinstance(parts[0], np.ndarray):
-            columns[name] = np.concatenate(parts)[order]
-        else:
-            columns[name] = concat_columns(parts).take(order)
+        columns[name] = concat_columns(parts).take(order)
     marks = None if marks is None else marks[order]
     arrivals = None if arrivals is None else arrivals[order]
     return Batch(times[order], stimuli[order], columns, None, marks, arrivals)

@@ -35,6 +35,7 @@ from slackwater.runtime.model import (
     ReadTag,
     concat_batches,
 )
+from slackwater.runtime.model.nullable import Nullable
 from slackwater.runtime.model.state import Fields
 
 
@@ -60,6 +61,8 @@ def owners(columns: Sequence[Column], rows: int, *, replicas: int) -> Int64Array
 
 def _whole(column: Column) -> npt.NDArray[np.uint64]:
     """Return values as whole numbers, equal ones alike; null and NaN as 0."""
+    if isinstance(column, Nullable):
+        column = column.values  # which are 0 there
     if isinstance(column, np.ndarray):
         if column.dtype.kind == "f":
             column = np.nan_to_num(column)

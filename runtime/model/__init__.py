@@ -3,7 +3,6 @@
 from slackwater.runtime.model.batch import (
     PLACE_BITS,
     Batch,
-    BoolArray,
     Column,
     Columns,
     Int64Array,
@@ -13,6 +12,7 @@ from slackwater.runtime.model.batch import (
 )
 from slackwater.runtime.model.gate_read import GateRead
 from slackwater.runtime.model.message import Arrived, Message, ReadTag
+from slackwater.runtime.model.nullable import BoolArray
 from slackwater.runtime.model.release import (
     BY_DEADLINE,
     ON_ARRIVAL,

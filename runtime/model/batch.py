@@ -1,7 +1,8 @@
 """The unit that travels: columns of some rows, with their event and stimulus times.
 
 A batch is whatever is ready now: one row when idle, thousands under load. Numbers are
-NumPy arrays; text (and anything else NumPy holds badly) stays in Arrow arrays.
+NumPy arrays, with a mask where some are null (`nullable.py`); text (and anything else NumPy holds
+badly) stays in Arrow arrays.
 """
 
 from __future__ import annotations
@@ -13,12 +14,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from slackwater.runtime.model.nullable import NUMBERS, BoolArray, Nullable, numbers_of
 from slackwater.runtime.model.row_marks import Marks, concat_marks
 
 Int64Array = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
-Column: TypeAlias = npt.NDArray[Any] | pa.Array
-"""One column: numbers, booleans and times as NumPy; text as an Arrow array."""
+Column: TypeAlias = npt.NDArray[Any] | Nullable | pa.Array
+"""One column: numbers, booleans and times as NumPy, or `Nullable`; text as an Arrow array."""
 
 Columns: TypeAlias = dict[str, Column]
 
@@ -147,8 +148,8 @@ def concat_batches(batches: Sequence[Batch]) -> Batch:
 
 def concat_columns(columns: Sequence[Column]) -> Column:
     """Return one column after the other; all of one kind, at least one."""
-    if isinstance(columns[0], np.ndarray):
-        return np.concatenate(columns)
+    if isinstance(columns[0], NUMBERS):
+        return numbers_of(columns)
     merged = pa.chunked_array(list(columns)).combine_chunks()
     return merged if isinstance(merged, pa.Array) else pa.concat_arrays(merged.chunks)
 
@@ -166,10 +167,14 @@ def batch_of(
         stimuli = np.asarray(stimulus_time_ns, dtype=np.int64)
     made: Columns = {}
     for name, values in (columns or {}).items():
-        if isinstance(values, pa.Array):
+        if isinstance(values, pa.Array | Nullable):
             made[name] = values
-        elif len(values) and isinstance(values[0], str):
+        elif any(isinstance(value, str) for value in values):
             made[name] = pa.array(values)
+        elif any(value is None for value in values):
+            valid = np.array([value is not None for value in values])
+            filled = [0 if value is None else value for value in values]
+            made[name] = Nullable(np.array(filled), valid)
         else:
             made[name] = np.asarray(values)
     return Batch(times, stimuli, made)

@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from slackwater.runtime.model.batch import Batch
 from slackwater.runtime.model.message import Arrived, Message, ReadTag
+from slackwater.runtime.model.nullable import Nullable
 
 _IS = "\0is"  # no column and no channel has this name
 _AS_THEY_ARE = frozenset({type(None), bool, int, float, str, bytes})
@@ -44,6 +45,8 @@ def to_plain(state: Any, *, where: str = "state") -> Any:  # noqa: PLR0911 - one
             if state.nbytes < state.get_total_buffer_size():
                 return pa.concat_arrays([state])  # else what it is a slice of would come along
             return state
+        case Nullable():
+            return {_IS: "nullable", "values": state.values, "valid": state.valid}
         case Batch():
             return {
                 _IS: "batch",
@@ -97,11 +100,13 @@ def from_plain(plain: Any) -> Any:  # noqa: PLR0911 - one for each kind
             return Batch(
                 plain["event_time_ns"],
                 plain["stimulus_time_ns"],
-                dict(plain["columns"]),
+                from_plain(plain["columns"]),
                 plain["writers"],
                 plain["marks"],
                 plain["arrivals"],
             )
+        case {"\0is": "nullable"}:
+            return Nullable(plain["values"], plain["valid"])
         case {"\0is": "message"}:
             return Message(
                 from_plain(plain["batch"]),

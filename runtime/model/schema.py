@@ -4,6 +4,7 @@
 | --- | --- | --- |
 | int8 … uint64, float32/64 | NumPy of the same type | |
 | bool | NumPy bool | |
+| nulls of these | `Nullable`: values and a mask | NaN is a value, no null |
 | timestamp, any unit | NumPy int64, nanoseconds since 1970 UTC | the schema keeps timestamp[ns] |
 | string, large_string, dictionary of string | Arrow string array | |
 """
@@ -17,9 +18,9 @@ import numpy as np
 import pyarrow as pa
 
 from slackwater.runtime.errors import SchemaError
-from slackwater.runtime.model.arrow_functions import arrow_functions
 from slackwater.runtime.model.batch import Batch, Column
 from slackwater.runtime.model.made_ahead import FEW_ROWS, RowsMadeAhead
+from slackwater.runtime.model.nullable import Nullable, Numbers
 
 
 def _is_text(kind: pa.DataType) -> bool:
@@ -131,11 +132,8 @@ def refuse_unsound(name: str, values: pa.Array, *, who: str) -> None:
 def column_from_arrow(name: str, values: pa.Array, inside: pa.DataType, *, who: str) -> Column:
     """Return an Arrow column as it is kept inside.
 
-    Nulls: NaN for floats, kept for strings, refused elsewhere.
-
     Raises:
-        SchemaError: nulls where they may not be, values that do not fit the type, or text that
-            is no UTF-8.
+        SchemaError: values that do not fit the type, or text that is no UTF-8.
     """
     if not pa.types.is_primitive(values.type):
         refuse_unsound(name, values, who=who)
@@ -148,17 +146,18 @@ def column_from_arrow(name: str, values: pa.Array, inside: pa.DataType, *, who: 
         raise SchemaError(f"{who}: column {name!r} does not fit {inside}: {problem}") from problem
     if pa.types.is_string(inside):
         return cast
-    if cast.null_count and not pa.types.is_floating(inside):
-        raise NullError(
-            f"{who}: column {name!r} ({inside}) has {cast.null_count} nulls in "
-            f"{len(cast)} rows, and only text and floating columns may; "
-            f"{_without_nulls(name, inside)}, or drop them before reading "
-            "(Spark: na.fill, na.drop)",
-            place=arrow_functions().index(cast.is_null(), True).as_py(),
-        )
     if pa.types.is_timestamp(inside):
         cast = cast.view(pa.int64())
-    return np.asarray(cast.to_numpy(zero_copy_only=False))
+    return numbers_from_arrow(cast)
+
+
+def numbers_from_arrow(values: pa.Array) -> Numbers:
+    """Return an Arrow array of numbers or booleans as a column."""
+    if not values.null_count:
+        return np.asarray(values.to_numpy(zero_copy_only=False))
+    valid = values.is_valid().to_numpy(zero_copy_only=False)
+    zero = pa.scalar(0, pa.int64()).cast(values.type)
+    return Nullable(values.fill_null(zero).to_numpy(zero_copy_only=False), valid)
 
 
 class NullError(SchemaError):
@@ -169,17 +168,14 @@ class NullError(SchemaError):
         self.place = place
 
 
-def _without_nulls(name: str, inside: pa.DataType) -> str:
-    other = "float64" if pa.types.is_integer(inside) else "string"
-    return f"say types={{{name!r}: {other!r}}} (sw.csv, sw.jsonl, sw.parquet), or fill"
-
-
 def column_to_arrow(values: Column, inside: pa.DataType) -> pa.Array:
     """Return an inside column as Arrow, of its inside type."""
     if isinstance(values, np.ndarray):
         if pa.types.is_timestamp(inside):
             return pa.array(values.astype(np.int64, copy=False)).view(inside)
         return pa.array(values, type=inside)
+    if isinstance(values, Nullable):
+        return values.to_arrow(inside)
     return values
 
 

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from slackwater.runtime.model import Batch, Columns, Message, concat_batches
+from slackwater.runtime.model.nullable import as_dtype
 from slackwater.runtime.model.state import Fields
 from slackwater.runtime.operators.ground import LateRows
 from slackwater.runtime.plan.plan import Channel
@@ -70,9 +71,9 @@ class LateOutputs:
         for field in channel.schema:
             if field.name in came_under:
                 column = batch.columns[came_under[field.name]]
-                if isinstance(column, np.ndarray) and pa.types.is_integer(field.type):
+                if pa.types.is_integer(field.type):
                     # Keys of two sides may differ in their width.
-                    column = column.astype(field.type.to_pandas_dtype(), copy=False)
+                    column = as_dtype(column, field.type.to_pandas_dtype())
                 columns[field.name] = column
             elif field.name == "late_step":
                 columns[field.name] = pa.array([late.step] * size, field.type)

@@ -38,7 +38,7 @@ from slackwater.runtime.sources.spec import END_OF_INPUT, EndOfInput, Input
 
 __all__ = ["LoggedSlot", "give", "make_slot", "replay", "replaying"]
 
-VERSION = 8
+VERSION = 9
 """Of a log; another one whenever what is in it changes its meaning."""
 
 Entry = tuple[Any, ...]

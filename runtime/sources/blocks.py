@@ -108,7 +108,9 @@ class BlockReader:
         arrival = spec.arrival if self._uses_arrival else None
         self._schema = schema_to_read(spec, schema, [*self._carried, arrival])
         self._times = [spec.event_time] if arrival is None else [spec.event_time, arrival]
-        roles = {  # of a column that has two, the last one here counts
+        clocks = () if spec.clock is None else spec.clock.names
+        roles: dict[str | None, str] = {  # of a column that has two, the last one here counts
+            **dict.fromkeys(clocks, "clock"),
             spec.sequence: "sequence",
             spec.writer: "writer",
             arrival: "arrival",

@@ -115,9 +115,6 @@ def read_columns(source: str, block: pa.RecordBatch, schema: pa.Schema, *, row: 
             columns[field.name] = column_from_arrow(
                 field.name, block.column(index), field.type, who=who
             )
-        except NullError as problem:
-            problem.place += row
-            raise
         except pa.ArrowNotImplementedError as problem:
             raise SchemaError(
                 f"{who}: column {field.name!r} has type {block.column(index).type} and cannot "

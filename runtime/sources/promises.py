@@ -20,6 +20,7 @@ import pyarrow as pa
 
 from slackwater.runtime.errors import OperatorError, SchemaError
 from slackwater.runtime.model import END_NS, START_NS, Batch, Columns, Int64Array
+from slackwater.runtime.model.nullable import Nullable, without_mask
 from slackwater.runtime.model.state import Fields
 from slackwater.runtime.order.newest import running_max
 from slackwater.runtime.order.reorder import Reordering
@@ -53,6 +54,12 @@ def spoken_promise_ns(
             f"source {source!r}: its promise {spec.promise} could not be computed in row "
             f"{row + (problem.place or 0)} (counted from 0): {problem}"
         ) from problem
+    if isinstance(spoken := without_mask(spoken), Nullable):
+        raise SchemaError(
+            f"source {source!r}: its promise {spec.promise} is null in row "
+            f"{row + int(spoken.valid.argmin())} (counted from 0), and every row promises a time; "
+            "fill it, such as .fill_null(sw.event_time())"
+        )
     if not isinstance(spoken, np.ndarray) or spoken.dtype.kind not in "iu":
         kind = spoken.type if isinstance(spoken, pa.Array) else spoken.dtype
         raise SchemaError(

@@ -15,6 +15,7 @@ import pytest
 
 import slackwater as sw
 from slackwater.runtime.model import Batch, Message
+from slackwater.runtime.model.nullable import Nullable, without_mask
 from slackwater.runtime.operators.registry import ENTRIES
 from slackwater.runtime.plan.plan import Channel
 from slackwater.runtime.simulate.ways import Ways
@@ -279,8 +280,11 @@ def values_of(batch: Batch) -> Iterator[tuple[str, Any, Any]]:
         "marks": batch.marks,
         "arrivals": batch.arrivals,
     }
-    for name, values in every.items():
-        if isinstance(values, np.ndarray):
+    for name, column in every.items():
+        values = without_mask(column)
+        if isinstance(values, Nullable):
+            yield name, values.dtype, (values.values.tobytes(), values.valid.tobytes())
+        elif isinstance(values, np.ndarray):
             yield name, values.dtype, values.tobytes()
         elif values is not None:
             yield name, values.type, values.to_pylist()

@@ -1,10 +1,11 @@
-"""Values that are not there, where they may not be: refused by file, line, column and way out."""
+"""Values that are not there: they travel; a time is refused by file, line and way out."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 import slackwater as sw
@@ -19,23 +20,17 @@ def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(records, "PIECE_BYTES", 64)
 
 
-def run(given: Input) -> None:
+def run(given: Input) -> pa.Table:
     flow = sw.Dataflow("f")
     rows = flow.source("s", given, event_time="t", time_unit="s")
     rows.select("t", "a").sink("out", sw.collect_sink())
     with sw.Simulation() as nodes:
-        nodes.submit(flow).wait()
+        return nodes.submit(flow).result("out")
 
 
-@pytest.mark.parametrize(
-    ("value", "way_out"),
-    [(7, "float64"), (True, "string"), ("2024-01-01T00:00:00", "string")],
-    ids=str,
-)
+@pytest.mark.parametrize("value", [7, 0.5, True, "2024-01-01T00:00:00"], ids=str)
 @pytest.mark.parametrize("kind", ["csv", "jsonl"])
-def test_an_empty_value_is_refused_by_its_line(
-    tmp_path: Path, value: object, way_out: str, kind: str
-) -> None:
+def test_an_empty_value_is_a_null(tmp_path: Path, value: object, kind: str) -> None:
     full = [{"t": 1, "a": value}] * 30
     for name, rows in (("a-1", full), ("a-2", [*full, {"t": 1, "a": None}, *full])):
         if kind == "csv":
@@ -44,9 +39,10 @@ def test_an_empty_value_is_refused_by_its_line(
             lines = ["", *map(json.dumps, rows)]
         (tmp_path / f"{name}.{kind}").write_text("\n".join(lines) + "\n")
     read = {"csv": sw.csv, "jsonl": sw.jsonl}[kind]
-    says = rf"column 'a'.*1 nulls.*types={{'a': '{way_out}'}}.*a-2\.{kind}, line 32\)"
-    with pytest.raises(SchemaError, match=says):
-        run(read(tmp_path / f"*.{kind}"))
+    found = run(read(tmp_path / f"*.{kind}"))["a"]
+    assert found.null_count == 1
+    assert not found[60].is_valid
+    assert len(found.unique()) == 2
 
 
 def test_a_row_without_a_time_is_refused_by_its_line(tmp_path: Path) -> None:

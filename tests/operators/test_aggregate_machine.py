@@ -31,6 +31,7 @@ from tests.support.chance import chance
 
 ROWS = pa.schema({"area": pa.int64(), "line": pa.string(), "delay": pa.float64(), "n": pa.int64()})
 TIMES = pa.timestamp("ns")
+NAN = float("nan")
 INF = float("inf")
 STEP = AggregateStep(
     name="minutes",
@@ -219,14 +220,44 @@ def test_nulls_among_the_values_are_skipped_and_all_null_is_null(kind: Any, expe
         aggregates={"x": Aggregate(kind, "delay", level)},
         window=Window(10, 5),  # a window of two panes
     )
-    delays = [np.nan, 2.0, 4.0, np.nan, np.nan]
+    delays = [None, 2.0, 4.0, None, None]
     batch = batch_of([1, 2, 6, 7, 1], {"area": [1, 1, 1, 1, 2], "delay": delays})
     result = AggregateMachine(step).work(read(batch, END_NS), now_ns=0).rows
     assert result is not None
     both = result.columns["window_start"] == 0
-    found = dict(zip(result.columns["area"][both], result.columns["x"][both], strict=True))
-    assert found[1] == expected
-    assert found[2] == 0 if kind == "count" else np.isnan(found[2])
+    columns = result.keep(both).columns
+    found = dict(zip(columns["area"].tolist(), columns["x"].tolist(), strict=True))
+    assert found == {1: expected, 2: 0 if kind == "count" else None}
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [("sum", [NAN, NAN]), ("mean", [NAN, NAN]), ("min", [2.0, NAN]), ("max", [NAN, NAN])],
+)
+def test_nan_is_a_value_and_the_greatest(kind: Any, expected: Any) -> None:
+    step = replace(
+        COUNT,
+        schema=COUNT.schema.remove(3).append(pa.field("x", pa.float64())),
+        aggregates={"x": Aggregate(kind, "delay", None)},
+        window=Window(10, 5),
+    )
+    batch = batch_of([1, 2, 6, 7], {"area": [1, 1, 1, 2], "delay": [NAN, 2.0, 4.0, NAN]})
+    result = AggregateMachine(step).work(read(batch, END_NS), now_ns=0).rows
+    assert result is not None
+    columns = result.keep(result.columns["window_start"] == 0).columns
+    np.testing.assert_equal(columns["x"].tolist(), expected)
+
+
+def test_whole_sums_skip_nulls_and_name_the_row_that_does_not_fit() -> None:
+    step = replace(
+        COUNT,
+        schema=COUNT.schema.remove(3).append(pa.field("x", pa.int64())),
+        aggregates={"x": Aggregate("sum", "delay", None)},
+    )
+    delays = [None, 2**62, None, 2**62, None]
+    batch = batch_of([1, 2, 3, 4, 5], {"area": [1] * 5, "delay": delays})
+    with pytest.raises(OperatorError, match=r"does not fit int64(.|\n)*event_time_ns=4:"):
+        AggregateMachine(step).work(read(batch, END_NS), now_ns=0)
 
 
 def test_a_count_of_text_leaves_out_what_is_null() -> None:
@@ -346,7 +377,7 @@ def test_a_sum_is_exact_or_refused_by_step_column_and_row(
         ([-INF, INF], 0.25, -INF),
         ([-INF, INF], 0.75, INF),
         ([-1.7e308, 1.7e308], 0.5, 0.0),
-        ([], 0.5, float("nan")),
+        ([], 0.5, 0.0),
     ],
     ids=str,
 )

@@ -306,12 +306,13 @@ def test_null_keys_equal_nothing() -> None:
     assert result is not None
     assert len(result) == 1
     keyed = machine(left_on=("speed",), right_on=("speed",), schema=STEP.schema.remove(1))
-    speeds = np.array([np.nan, 0.0])
+    speeds = batch_of([1, 1, 1], {"x": [None, 0.0, np.nan]}).columns["x"]
+    others = batch_of([1, 1, 1], {"x": [None, -0.0, np.nan]}).columns["x"]
     result = keyed.work(
-        read(buses([1, 1], speed=speeds), loops([1, 1], speed=-speeds), watermark=1), now_ns=0
+        read(buses([1] * 3, speed=speeds), loops([1] * 3, speed=others), watermark=1), now_ns=0
     ).rows
     assert result is not None
-    assert len(result) == 1, "0.0 and -0.0 are equal, NaN and NaN are not"
+    assert len(result) == 2, "0.0 and -0.0 are equal, and NaN and NaN"
 
 
 def test_keys_of_several_widths_are_equal_where_their_numbers_are() -> None:

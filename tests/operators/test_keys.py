@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from slackwater.runtime.model import Column
+from slackwater.runtime.model.nullable import Nullable
 from slackwater.runtime.model.state import restore, save
 from slackwater.runtime.operators.ground import codes as codes_page
 from slackwater.runtime.operators.ground.codes import IntCodes
@@ -18,15 +19,18 @@ from slackwater.runtime.operators.ground.keys import KeyIndex, any_null
 
 NAN = float("nan")
 WHOLE = st.one_of(
-    st.integers(-5, 5), st.integers(-(2**63), 2**63 - 1), st.integers(900_000, 900_009)
+    st.none(), st.integers(-5, 5), st.integers(-(2**63), 2**63 - 1), st.integers(900_000, 900_009)
 )
 TEXT = st.sampled_from(["", "20", "26", "N°1", None])
-FLOATS = st.sampled_from([0.0, -0.0, NAN, 1.5, -np.inf])
+FLOATS = st.sampled_from([None, 0.0, -0.0, NAN, 1.5, -np.inf])
 
 
 def column_of(values: list[Any], kind: str) -> Column:
     if kind == "text":
         return pa.array(values, pa.string())
+    if None in values:
+        valid = np.array([value is not None for value in values])
+        return Nullable(np.array([value or 0 for value in values], dtype=kind), valid)
     return np.array(values, dtype=kind)
 
 
@@ -135,8 +139,9 @@ def test_snapshot_of_keys_of_two_widths_keeps_the_wide_ones() -> None:
 
 
 def test_null_keys_are_told_apart() -> None:
-    text, numbers = pa.array(["a", None, "b"]), np.array([1.0, 2.0, NAN])
-    found = any_null([text, numbers, np.array([1, 2, 3])])
+    text = pa.array(["a", None, "b", "c"])
+    numbers = Nullable(np.array([1.0, 2.0, 0.0, NAN]), np.array([True, True, False, True]))
+    found = any_null([text, numbers, np.array([1, 2, 3, 4])])
     assert found is not None
-    assert found.tolist() == [False, True, True]
+    assert found.tolist() == [False, True, True, False]
     assert any_null([pa.array(["a"]), np.array([1.0])]) is None

@@ -14,6 +14,7 @@ import pytest
 
 from slackwater.runtime.errors import SettingError
 from slackwater.runtime.model import NS_PER_SECOND, Batch, Message, ReadTag
+from slackwater.runtime.model.nullable import Nullable
 from slackwater.runtime.model.plain import from_plain, to_plain
 from slackwater.runtime.plan.slot_plan import slot_plan
 from slackwater.runtime.schedule import Slot
@@ -49,7 +50,7 @@ def slot_of(name: str, *, seed: int = 3, is_sampled: bool = False) -> Slot:
 def test_a_snapshot_of_another_version_or_of_other_stages_is_refused_with_the_way_out() -> None:
     one, other = any_flow(3).slot_names[:2]
     state = slot_of(one).snapshot()
-    with pytest.raises(SettingError, match="it is of version 0, and this release reads version 12"):
+    with pytest.raises(SettingError, match="it is of version 0, and this release reads version 13"):
         slot_of(one).restore({**state, "version": 0})
     with pytest.raises(SettingError, match=f"slot '{other}' cannot go on .* it has the stages"):
         slot_of(other).restore(state)
@@ -63,6 +64,7 @@ def test_what_is_no_plain_value_is_named_where_it_lies() -> None:
 def test_plain_values_come_back_as_what_they_were() -> None:
     text = pa.array(["a", None, "c"])[1:]
     batch = Batch(np.array([1, 2]), np.array([3, 4]), {"x": np.array([0.5, np.nan]), "t": text})
+    batch.columns["n"] = Nullable(np.array([1, 0]), np.array([True, False]))
     state = {
         "queue": deque([(1, Message(batch, 5, 6, ReadTag(1, 2, 0, 4)), 7)]),
         "came": {3: 10, 1: 20},

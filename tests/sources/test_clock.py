@@ -185,7 +185,7 @@ def test_a_restored_source_knows_its_clocks() -> None:
         ({"off": [1, LONGEST_NS + 1]}, "the offset of its clock, 'off', is .* ns in row 1"),
         ({"off": [1, -LONGEST_NS - 1]}, "at most 73 years, either way"),
         ({"off": [1, 2], "bound": [0, -1]}, "the bound of its clock, 'bound', is -1 ns in row 1"),
-        ({"off": pa.array([1, None])}, "'off'.* 1 nulls"),
+        ({"off": pa.array([1, None])}, "clock column 'off' is null in 1 of the 2 rows"),
         ({"t": ints(1, LATEST_NS), "off": [1, 2]}, r"'t \+ off' is .* in row 1"),
         ({"off": pa.array([2**63, 2**63], pa.uint64())}, "is 9223372036854775808 ns in row 0"),
     ],

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any
 from unittest.mock import patch
 
-import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -17,6 +16,7 @@ from hypothesis import strategies as st
 from slackwater.runtime.errors import OrderError, SchemaError
 from slackwater.runtime.expressions.expressions import Expr, col
 from slackwater.runtime.expressions.row_tests import FEW_ROWS, row_tests
+from slackwater.runtime.model.nullable import is_true
 from slackwater.runtime.model.plain import to_plain
 from slackwater.runtime.model.schema import inside_schema
 from slackwater.runtime.model.state import restore, save
@@ -244,7 +244,7 @@ def _taken(
         return None
     batch, left_out = message.batch, machine.left_out
     if batch is not None and predicate is not None:
-        kept = batch.keep(np.asarray(predicate.evaluate(batch)))
+        kept = batch.keep(is_true(predicate.evaluate(batch)))
         left_out += len(batch) - len(kept)
         batch = kept
     return {

@@ -9,8 +9,10 @@ import pyarrow as pa
 
 from slackwater.runtime.expressions.expressions import Expr
 from slackwater.runtime.model import Batch, batch_of
+from slackwater.runtime.model.nullable import NUMBERS, Nullable
 
 NAN = float("nan")
+KNOWN = np.array([True, False, True])
 DAY_NS = 86_400 * 10**9
 SCHEMA = pa.schema(
     {
@@ -28,12 +30,12 @@ SCHEMA = pa.schema(
 
 
 def rows() -> Batch:
-    """Return three rows of SCHEMA, with a null where there may be one."""
+    """Return three rows of SCHEMA; speed, single and line are null in the second."""
     return batch_of(
         [10, 20, 30],
         {
-            "speed": np.array([4.0, NAN, 12.5]),
-            "single": np.array([0.1, NAN, -2.5], np.float32),
+            "speed": Nullable(np.array([4.0, 0.0, 12.5]), KNOWN),
+            "single": Nullable(np.array([0.1, 0.0, -2.5], np.float32), KNOWN),
             "count": np.array([7, -7, 0]),
             "small": np.array([127, -128, 5], np.int8),
             "hash": np.array([2**64 - 1, 2**63, 3], np.uint64),
@@ -50,7 +52,7 @@ def values(expression: Expr) -> list[Any]:
     announced = expression.type_in(SCHEMA, step="test")
     column = expression.evaluate(rows())
     assert len(column) == 3
-    if isinstance(column, np.ndarray):
+    if isinstance(column, NUMBERS):
         inside = pa.int64() if pa.types.is_timestamp(announced) else announced
         assert pa.from_numpy_dtype(column.dtype) == inside, f"{expression} is {column.dtype}"
     else:

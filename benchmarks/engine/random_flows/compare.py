@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
+import pandas as pd
 import pyarrow as pa
 
 import slackwater as sw
@@ -64,7 +65,9 @@ def _values(column: pa.ChunkedArray) -> list[Any]:
 
 
 def _rounded(value: Any) -> Any:
-    """Return a float to ten digits; NaN as null, −0 as 0."""
+    """Return a float to ten digits; NaN and NA as null, −0 as 0."""
+    if value is pd.NA:
+        return None
     if not isinstance(value, float):
         return value
     return None if math.isnan(value) else float(f"{value:.10g}") + 0.0

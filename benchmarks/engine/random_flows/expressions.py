@@ -46,7 +46,7 @@ def predicate(  # noqa: PLR0911 - one for each kind
         return _of_text(rng, twin, one_of(rng, texts))
     if kind == "bool" and bools:
         name = one_of(rng, bools)
-        return sw.col(name) == True, _known(twin.rows[name].to_numpy(bool))  # noqa: E712 - ours
+        return sw.col(name) == True, pd.array(twin.rows[name], dtype="boolean")  # noqa: E712 - ours
     floats = twin.columns("float")
     if kind == "null" and floats + texts:
         name = one_of(rng, floats + texts)

@@ -38,7 +38,7 @@ def assigned(rng: np.random.Generator, twins: list[Twin]) -> Twin:
         name = one_of(rng, ["n", "x", "m", "y", "f", *twin.stream.columns])
         if rng.random() < 0.3:
             columns[name], known = predicate(rng, twin)
-            made[name] = pd.Series(is_true(known), dtype=bool)
+            made[name] = pd.Series(known)
         else:
             columns[name], made[name] = number(rng, twin)
     stream = twin.stream.assign(columns)

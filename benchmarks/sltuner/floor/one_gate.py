@@ -26,6 +26,7 @@ from benchmarks.sltuner.floor.sink_queue import RecentWork, SinkQueue
 from benchmarks.sltuner.seconds import by_second
 from slackwater.runtime.control import FlowGraph
 from slackwater.runtime.model import END_NS, NS_PER_SECOND, Batch, concat_batches
+from slackwater.runtime.model.nullable import is_true
 from slackwater.runtime.operators.join.step import JoinStep
 from slackwater.runtime.plan.plan import Plan
 from slackwater.runtime.tune import Paths
@@ -298,9 +299,9 @@ def _pairs(step: JoinStep, rows: Sequence[Batch]) -> tuple[Ints, Ints]:
     (left_key,), (right_key,) = step.left_on, step.right_on
     left, right = pairs_within(
         rows[LEFT].event_time_ns,
-        rows[LEFT].columns[left_key].astype(np.int64),
+        np.asarray(rows[LEFT].columns[left_key], np.int64),
         rows[RIGHT].event_time_ns,
-        rows[RIGHT].columns[right_key].astype(np.int64),
+        np.asarray(rows[RIGHT].columns[right_key], np.int64),
         step.within_ns,
     )
     if step.where is None:
@@ -310,7 +311,7 @@ def _pairs(step: JoinStep, rows: Sequence[Batch]) -> tuple[Ints, Ints]:
         if name in rows[RIGHT].columns:
             columns[leaves_as] = rows[RIGHT].columns[name].take(right)
     times_ns = rows[LEFT].event_time_ns.take(left)
-    kept = np.asarray(step.where.evaluate(Batch(times_ns, times_ns, columns))).nonzero()[0]
+    kept = is_true(step.where.evaluate(Batch(times_ns, times_ns, columns))).nonzero()[0]
     return left[kept], right[kept]
 
 

@@ -187,11 +187,11 @@ class ValueAccumulator:
 def quantile(of: SortedValues, level: float) -> npt.NDArray[np.float64]:
     """Return the quantile of each result: linear between neighbours, as `np.quantile` computes it.
 
-    NaN if a result has no values. Next to one infinite value the quantile is that value, and
+    0 if a result has no values. Next to one infinite value the quantile is that value, and
     between both infinities the nearer.
     """
     if not len(of.values):
-        return np.full(len(of.counts), np.nan)
+        return np.zeros(len(of.counts))
     highest = np.maximum(of.counts - 1, 0)
     place = highest * level
     below = np.floor(place).astype(np.int64)
@@ -203,7 +203,7 @@ def quantile(of: SortedValues, level: float) -> npt.NDArray[np.float64]:
         values = np.where(part >= 0.5, high - step * (1 - part), low + step * part)
         if not np.isfinite(step).all():
             values = np.where(np.isfinite(step), values, _beside_infinity(low, high, part))
-    return np.where(of.counts == 0, np.nan, values)
+    return np.where(of.counts == 0, 0.0, values)
 
 
 def _beside_infinity(

@@ -9,7 +9,7 @@ key b           █    ██            window are forgotten
 With late="correct" panes stay until their windows are *final*: the frontier has passed them too,
 so no row can come for them. A late row before that makes the results of its windows leave again.
 
-Null keys (null text) are one key. Aggregates skip nulls among the values (NaN, null text): a
+Null keys (null text) are one key. Aggregates skip nulls among the values: a
 result is null if it has no values; `count()` counts rows, `count("x")` those where x is not null.
 """
 
@@ -22,6 +22,7 @@ import numpy as np
 from slackwater.runtime.config import Limits
 from slackwater.runtime.errors import OperatorError
 from slackwater.runtime.model import START_NS, Batch, Columns, GateRead, Int64Array, concat_batches
+from slackwater.runtime.model.nullable import nulled
 from slackwater.runtime.model.row_marks import REVISED, marked
 from slackwater.runtime.model.state import Fields
 from slackwater.runtime.operators.aggregate.accumulators import (
@@ -300,7 +301,8 @@ class AggregateMachine(PlainOperator):
             ) from problem
         columns |= {**self._keys_of(cells), "window_start": starts, "window_end": ends}
         if self._step.close is not None:
-            columns[CHANCE] = self._closer.chances(ends)
+            chances = self._closer.chances(ends)
+            columns[CHANCE] = nulled(chances, ~np.isnan(chances))
         if self._corrects:
             columns[REVISION] = np.zeros(len(ends), dtype=np.int64)
             if changed is not None:
@@ -310,7 +312,7 @@ class AggregateMachine(PlainOperator):
                     self._cells.codes.take(cells),
                     is_first=rows == new_rows.take(known.searchsorted(pairs_left)),
                 )
-                marks = marked(REVISED, columns[REVISION] > 0, marks)
+                marks = marked(REVISED, np.asarray(columns[REVISION]) > 0, marks)
         columns = {name: columns[name] for name in self._step.schema.names}
         stimuli = np.maximum(self._stimuli.combined(pairs), by.stimuli_ns(ends))
         # The last moment in the window, so that windows over windows count it where it belongs.

@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from slackwater.runtime.model import Batch, Int64Array
+from slackwater.runtime.model.nullable import Nullable, Numbers, nulled, valid_of
 from slackwater.runtime.operators.aggregate.accumulators import (
     Accumulator,
     FoldAccumulator,
@@ -41,11 +42,12 @@ class Need(NamedTuple):
             whole = WholeSum(self.column, values)
             return whole if dtype.kind == "i" else FoldAccumulator(np.add, dtype, 0, values)
         limits: Any = np.iinfo(dtype) if dtype.kind in "iu" else None
-        if self.kind == "min":
-            return FoldAccumulator(
-                np.minimum, dtype, np.inf if limits is None else limits.max, values
-            )
-        return FoldAccumulator(np.maximum, dtype, -np.inf if limits is None else limits.min, values)
+        if self.kind == "max":
+            lowest = -np.inf if limits is None else limits.min
+            return FoldAccumulator(np.maximum, dtype, lowest, values)
+        # NaN is the greatest float: the least only where there is no other.
+        least, highest = (np.fmin, np.nan) if limits is None else (np.minimum, limits.max)
+        return FoldAccumulator(least, dtype, highest, values)
 
 
 def accumulators_of(step: AggregateStep) -> dict[Need, Accumulator]:
@@ -61,7 +63,7 @@ def needs_of(step: AggregateStep, name: str, aggregate: Aggregate) -> tuple[Need
     """Return the states that an aggregate needs: its own, then the number of its nulls.
 
     Empty for the count of rows, which is always kept; only the second for the count of a column.
-    Whole numbers are never null, and a quantile's state knows its size.
+    A quantile's state knows its size.
     """
     if aggregate.column is None:
         return ()
@@ -75,7 +77,8 @@ def needs_of(step: AggregateStep, name: str, aggregate: Aggregate) -> tuple[Need
         return Need("mean", column, "float64"), nulls
     if pa.types.is_floating(leaves_as):
         return Need(aggregate.kind, column, "float64"), nulls
-    return (Need(aggregate.kind, column, "uint64" if leaves_as == pa.uint64() else "int64"),)
+    whole = "uint64" if leaves_as == pa.uint64() else "int64"
+    return Need(aggregate.kind, column, whole), nulls
 
 
 def finished(
@@ -85,8 +88,8 @@ def finished(
     *,
     rows: Int64Array,
     states: Mapping[Need, Any],
-) -> npt.NDArray[Any]:
-    """Return a column of the results, shape (results,).
+) -> Numbers:
+    """Return a column of the results, shape (results,); null without any value.
 
     Args:
         step: the step of the aggregate.
@@ -104,13 +107,16 @@ def finished(
         result = mean_of(result, there)
     elif aggregate.kind == "quantile":
         assert aggregate.level is not None
+        there = states[needs[0]].counts
         result = quantile(states[needs[0]], aggregate.level)
-    if there is not rows and aggregate.kind in ("sum", "min", "max"):
-        result = np.where(there == 0, np.nan, result)
-    values: npt.NDArray[Any] = result
     leaves_as = step.schema.field(name).type
     is_time = pa.types.is_timestamp(leaves_as)
-    return values.astype(np.int64 if is_time else leaves_as.to_pandas_dtype(), copy=False)
+    dtype = np.dtype(np.int64 if is_time else leaves_as.to_pandas_dtype())
+    if aggregate.kind == "count":
+        counts: npt.NDArray[Any] = there
+        return counts
+    with np.errstate(invalid="ignore"):  # of what has no value
+        return nulled(result.astype(dtype, copy=False), there > 0)
 
 
 def _values_of(column: str) -> Values:
@@ -118,11 +124,9 @@ def _values_of(column: str) -> Values:
 
     def values(batch: Batch, cells: Int64Array) -> tuple[Int64Array, Any]:
         numbers = batch.columns[column]
-        assert isinstance(numbers, np.ndarray), "checked when the step was made: numbers"
-        if numbers.dtype.kind == "f":
-            nulls = np.isnan(numbers)
-            if np.count_nonzero(nulls):  # a tenth of the time of any()
-                return cells[~nulls], numbers[~nulls]
+        if isinstance(numbers, Nullable):
+            rows = numbers.valid.nonzero()[0]
+            return cells.take(rows), numbers.values.take(rows)
         return cells, numbers
 
     return values
@@ -135,13 +139,7 @@ def _nulls_of(column: str) -> Values:
     """
 
     def nulls(batch: Batch, cells: Int64Array) -> tuple[Int64Array, Any]:
-        values = batch.columns[column]
-        if isinstance(values, np.ndarray):
-            is_null = np.isnan(values) if values.dtype.kind == "f" else None
-        else:
-            is_null = values.is_null().to_numpy(zero_copy_only=False) if values.null_count else None
-        if is_null is None or not np.count_nonzero(is_null):
-            return cells[:0], 1
-        return cells[is_null], 1
+        valid = valid_of(batch.columns[column])
+        return (cells[:0], 1) if valid is None else (cells[~valid], 1)
 
     return nulls

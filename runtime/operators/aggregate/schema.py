@@ -69,9 +69,8 @@ def with_three(
         if aggregate is None:
             fields.append(field)
             continue
-        is_extreme = aggregate.kind in ("min", "max")  # also windows of whole numbers may be empty
         fields += [
-            field.with_type(pa.float64()) if is_extreme and is_whole(field.type) else field,
+            field,
             pa.field(field.name + MEAN, pa.float64()),
             field.with_name(field.name + LOWEST),
             field.with_name(field.name + HIGHEST),
@@ -87,15 +86,7 @@ def with_three(
 def without_three(schema: pa.Schema, aggregates: Mapping[str, Aggregate]) -> pa.Schema:
     """Return the schema as it would be without drift=."""
     added = {name + end for name in aggregates for end in (MEAN, LOWEST, HIGHEST)}
-    return pa.schema(
-        [
-            field.with_type(schema.field(field.name + LOWEST).type)
-            if field.name in aggregates
-            else field
-            for field in schema
-            if field.name not in added
-        ]
-    )
+    return pa.schema([field for field in schema if field.name not in added])
 
 
 def revised(schema: pa.Schema, late: Late, *, step: str) -> pa.Schema:

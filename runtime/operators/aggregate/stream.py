@@ -77,8 +77,7 @@ class Aggregating(AnyStream):
                 the bound. x is that of the middle one, x_mean the mean of the three, x_low and
                 x_high the least and the greatest. A result leaves later by the bound, for each
                 window of which one of the three had events. x and x_mean are null if those had
-                none. Null min and max of whole numbers make theirs float64. At most half of the
-                window. Source: [thesis] §3.2.3.1.
+                none. At most half of the window. Source: [thesis] §3.2.3.1.
             replicas: the number of replicas, each with the rows of its keys; see `join`.
             name: the name of the step.
             named: column=aggregate, such as n=count().

@@ -21,7 +21,6 @@ from itertools import chain
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from slackwater.runtime.config import Limits
 from slackwater.runtime.errors import OperatorError
@@ -34,6 +33,7 @@ from slackwater.runtime.model import (
     GateRead,
     Int64Array,
 )
+from slackwater.runtime.model.nullable import Nullable, Numbers, nulled
 from slackwater.runtime.model.state import Fields
 from slackwater.runtime.operators.aggregate.accumulators import Accumulator, FoldAccumulator, Pairs
 from slackwater.runtime.operators.aggregate.machine import AggregateMachine
@@ -46,7 +46,6 @@ from slackwater.runtime.operators.ground.user_code import row_of
 
 _TURNS = (1, 0, -1)
 """An event's time moves by so many bounds for the low, the middle and the high window."""
-Three = Sequence[npt.NDArray[Any]]
 
 
 def aggregate_machine(
@@ -184,9 +183,7 @@ class ThreeWindows(AggregateMachine):
                 finished(self._plain, name, aggregate, rows=own, states=state)
                 for own, state in zip(counts, states, strict=True)
             ]
-            # The least of no whole numbers is null, and int64 has no null.
-            is_bare = aggregate.kind in ("min", "max") and three[0].dtype.kind != "f"
-            columns |= _told(name, three, [own > 0 for own in counts] if is_bare else None)
+            columns |= _told(name, three)
         return columns
 
 
@@ -206,32 +203,34 @@ def _before(passed_ns: int, wait_ns: int) -> int:
     return passed_ns if passed_ns in (START_NS, END_NS) else max(START_NS, passed_ns - wait_ns)
 
 
-def _told(name: str, three: Three, there: Sequence[BoolArray] | None) -> Columns:
+def _told(name: str, three: Sequence[Numbers]) -> Columns:
     """Return the four columns of an aggregate, shape (results,) each.
 
     Args:
         name: the name of the aggregate.
-        three: the values of low, middle and high window; NaN if a window had no events.
-        there: which windows had events, for numbers that cannot be NaN.
+        three: the values of low, middle and high window; null if a window had none.
     """
-    floats = [one.astype(np.float64) for one in three]
-    if there is None:
-        middle, lowest, highest = three[1], np.fmin.reduce(three), np.fmax.reduce(three)
+    values = np.stack([one.values if isinstance(one, Nullable) else one for one in three])
+    valid = np.stack(
+        [
+            one.valid if isinstance(one, Nullable) else np.ones(values.shape[1], np.bool_)
+            for one in three
+        ]
+    )
+    if values.dtype.kind == "f":  # NaN is the greatest
+        lowest = np.fmin.reduce(np.where(valid, values, np.nan))
+        highest = np.maximum.reduce(np.where(valid, values, -np.inf))
     else:
-        limits = np.iinfo(three[0].dtype)
-        floats = [np.where(own, one, np.nan) for own, one in zip(there, floats, strict=True)]
-        middle = floats[1]
-        lowest = _where(there, three, limits.max).min(axis=0)
-        highest = _where(there, three, limits.min).max(axis=0)
+        limits = np.iinfo(values.dtype)
+        lowest = np.where(valid, values, values.dtype.type(limits.max)).min(axis=0)
+        highest = np.where(valid, values, values.dtype.type(limits.min)).max(axis=0)
     with np.errstate(all="ignore"):
-        known = np.stack([~np.isnan(one) for one in floats])
-        total = np.where(known, np.stack(floats), 0).sum(axis=0)
+        total = np.where(valid, values.astype(np.float64), 0).sum(axis=0)
         # The mean lies within the two, also where the sum of three equal numbers is not thrice one.
         mean = np.clip(
-            total / known.sum(axis=0), lowest.astype(np.float64), highest.astype(np.float64)
+            total / valid.sum(axis=0), lowest.astype(np.float64), highest.astype(np.float64)
         )
-    return {name: middle, name + MEAN: mean, name + LOWEST: lowest, name + HIGHEST: highest}
-
-
-def _where(there: Sequence[BoolArray], three: Three, other: int) -> npt.NDArray[Any]:
-    return np.where(np.stack(there), np.stack(three), three[0].dtype.type(other))
+    is_known = np.logical_or.reduce(valid)
+    of_all = {MEAN: mean, LOWEST: lowest, HIGHEST: highest}
+    columns: Columns = {name: nulled(values[1], valid[1])}
+    return columns | {name + end: nulled(own, is_known) for end, own in of_all.items()}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from slackwater.runtime.expressions.row_tests import RowTests, row_tests
 from slackwater.runtime.model import Batch
 from slackwater.runtime.operators.filter.step import FilterStep
-from slackwater.runtime.operators.ground.user_code import evaluated
+from slackwater.runtime.operators.ground.user_code import holds
 
 
 class FilterMachine:
@@ -23,7 +23,7 @@ class FilterMachine:
         self._nothing: Batch | None = None  # the batch of no rows, made when first needed
 
     def apply(self, batch: Batch) -> Batch:  # noqa: D102 - see Stateless
-        mask = evaluated(self._predicate, batch, step=self._name)
+        mask = holds(self._predicate, batch, step=self._name)
         rows = mask.nonzero()[0]
         if len(rows) == 0:  # most batches where few rows pass, and batches are small
             if self._nothing is None:

@@ -36,7 +36,7 @@ from slackwater.runtime.operators.ground.contract import PlainOperator, Result
 from slackwater.runtime.operators.ground.drift import CERTAIN, Drift
 from slackwater.runtime.operators.ground.keys import KeyIndex, any_null
 from slackwater.runtime.operators.ground.late_rows import Missed
-from slackwater.runtime.operators.ground.user_code import evaluated
+from slackwater.runtime.operators.ground.user_code import holds
 
 
 class FollowedByMachine(PlainOperator):
@@ -132,7 +132,7 @@ class FollowedByMachine(PlainOperator):
 
     def _is(self, batch: Batch, which: int) -> BoolArray:
         predicate = self._step.first if which == FIRST else self._step.then
-        return np.asarray(evaluated(predicate, batch, step=self._step.name), dtype=np.bool_)
+        return holds(predicate, batch, step=self._step.name)
 
     def _found(self, before: int) -> Batch | None:
         """Return the matches with at least one row whose place is `before` or later."""

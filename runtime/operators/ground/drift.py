@@ -28,6 +28,7 @@ from slackwater.runtime.model import (
     duration_ns,
     format_ns,
 )
+from slackwater.runtime.model.nullable import Nullable, without_mask
 from slackwater.runtime.operators.ground.checks import column_type, is_whole
 from slackwater.runtime.operators.ground.user_code import row_of
 
@@ -75,6 +76,12 @@ class Drift:
         if self.column is None:
             return np.full(len(batch), self.most_ns), 0
         own = batch.columns[self.column]
+        if isinstance(own := without_mask(own), Nullable):
+            raise OperatorError(
+                f"step {step!r}: drift={self.column!r} has a null bound; a bound says how far an "
+                "event's time may be off, either way: fill it, such as "
+                f"col({self.column!r}).fill_null(0)\n{row_of(batch, int(own.valid.argmin()))}"
+            )
         assert isinstance(own, np.ndarray), "checked when the step was made: whole numbers"
         if len(own) and own.dtype.kind == "i" and own.min() < 0:
             raise OperatorError(

@@ -11,6 +11,7 @@ import pyarrow as pa
 from slackwater.runtime.errors import OperatorError, SchemaError
 from slackwater.runtime.expressions.result_types import TYPES
 from slackwater.runtime.model import Batch, Column
+from slackwater.runtime.model.nullable import Nullable, without_mask
 from slackwater.runtime.model.schema import column_from_arrow, is_sound
 from slackwater.runtime.operators.ground.user_code import row_of
 
@@ -20,8 +21,8 @@ def fitted(
 ) -> Column:
     """Return values (an array, an Arrow array or a sequence) as an inside column.
 
-    Numbers change type where no value changes: int64 to int8 if all fit, 2.0 to 2. Only text
-    and floats may have nulls. Times are whole nanoseconds, or datetimes.
+    Numbers change type where no value changes: int64 to int8 if all fit, 2.0 to 2. Nulls are
+    None, NaT, or masked. Times are whole nanoseconds, or datetimes.
 
     Args:
         values: one value for each row.
@@ -34,8 +35,15 @@ def fitted(
         OperatorError: they do not fit; names the step, the column and the row.
     """
     try:
-        if isinstance(values, np.ndarray) and values.dtype.kind in "biufM":
+        if isinstance(values, np.ma.MaskedArray):
+            valid = ~np.ma.getmaskarray(values)
+            values = Nullable(np.where(valid, values.data, values.dtype.type(0)), valid)
+        if isinstance(values, Nullable):
+            return without_mask(Nullable(_as_numbers(values.values, to), values.valid))
+        if isinstance(values, np.ndarray) and values.dtype.kind in "biuf":
             return _as_numbers(values, to)
+        if isinstance(values, np.ndarray) and values.dtype.kind == "M":
+            return _as_times(values, to)
         if isinstance(values, pa.ChunkedArray):
             values = values.combine_chunks()
         if not isinstance(values, pa.Array):
@@ -90,15 +98,6 @@ def _as_numbers(values: npt.NDArray[Any], to: pa.DataType) -> npt.NDArray[Any]:
         raise ValueError("turn the numbers into text first, such as [str(x) for x in …]")
     if values.ndim != 1:
         raise ValueError(f"one value a row is needed, not an array of shape {values.shape}")
-    if values.dtype.kind == "M":
-        if not pa.types.is_timestamp(to):
-            raise ValueError("times are not numbers; take nanoseconds: values.astype('int64')")
-        if np.isnat(values).any():
-            raise ValueError("a time may not be null (NaT)")
-        nanoseconds = values.astype("datetime64[ns]")
-        if not np.array_equal(nanoseconds.astype(values.dtype), values):
-            raise ValueError("some times do not fit 64 bits of nanoseconds, 1677 to 2262")
-        return nanoseconds.view(np.int64)
     dtype = np.dtype(np.int64 if pa.types.is_timestamp(to) else to.to_pandas_dtype())
     if values.dtype == dtype:
         return values
@@ -113,6 +112,16 @@ def _as_numbers(values: npt.NDArray[Any], to: pa.DataType) -> npt.NDArray[Any]:
         if dtype == np.float32 and values.dtype.kind == "f":
             _refuse_infinite(values, changed)
     return changed
+
+
+def _as_times(values: npt.NDArray[Any], to: pa.DataType) -> Column:
+    if not pa.types.is_timestamp(to):
+        raise ValueError("times are not numbers; take nanoseconds: values.astype('int64')")
+    valid = ~np.isnat(values)
+    nanoseconds = values.astype("datetime64[ns]")
+    if not np.array_equal(nanoseconds.astype(values.dtype)[valid], values[valid]):
+        raise ValueError("some times do not fit 64 bits of nanoseconds, 1677 to 2262")
+    return without_mask(Nullable(np.where(valid, nanoseconds.view(np.int64), 0), valid))
 
 
 def _described(values: Any) -> str:

@@ -11,12 +11,15 @@ cell   line      code        codes are given in order of first appearance,
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
 from typing import Any, Protocol
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from slackwater.runtime.model import BoolArray, Column, Int64Array
+from slackwater.runtime.model.nullable import NUMBERS, Nullable, valid_of, without_mask
 from slackwater.runtime.model.state import Fields
 from slackwater.runtime.operators.ground.codes import HashCodes, IntCodes
 
@@ -31,7 +34,7 @@ class KeyIndex:
     the codes still in use, once there are more than twice as many as it needs
     (`is_worth_keeping`), and moves its own codes accordingly.
 
-    Null text and NaN are keys like others here (one each); `any_null` tells them apart.
+    Null and NaN are keys like others here (one each); `any_null` tells nulls apart.
     Columns given in one place must be of one kind on every call: whole numbers of any width,
     booleans and times, or floats, or text.
     """
@@ -95,19 +98,12 @@ class KeyIndex:
 
 
 def any_null(columns: Sequence[Column]) -> BoolArray | None:
-    """Return whether a column of each row is null or NaN; None if none is."""
-    is_null: BoolArray | None = None
-    for column in columns:
-        if isinstance(column, np.ndarray):
-            if column.dtype.kind != "f":
-                continue
-            nulls = np.isnan(column)
-        elif column.null_count:
-            nulls = column.is_null().to_numpy(zero_copy_only=False)
-        else:
-            continue
-        is_null = nulls if is_null is None else is_null | nulls
-    return is_null if is_null is not None and bool(is_null.any()) else None
+    """Return whether a column of each row is null; None if none is."""
+    masks = [valid for column in columns if (valid := valid_of(column)) is not None]
+    if not masks:
+        return None
+    is_null: BoolArray = ~reduce(np.logical_and, masks)
+    return is_null if bool(is_null.any()) else None
 
 
 class _Part(Protocol):
@@ -129,9 +125,10 @@ def _part_of(columns: int) -> _Part:
 class _OneColumn:
     """Codes of one column; its first rows tell the type."""
 
-    STATE = Fields("_dtype", "_numbers", "_others", elements={"_others": "_new_others"})
+    STATE = Fields("_dtype", "_numbers", "_null", "_others", elements={"_others": "_new_others"})
 
     def __init__(self) -> None:
+        self._null: int | None = None  # code of null, once one has come: those after it move up
         self._dtype: str | None = None  # of the column, in letters; None: text, or not known yet
         self._numbers = IntCodes()
         # Codes of text, and of numbers once one has come that int64 does not hold.
@@ -141,37 +138,78 @@ class _OneColumn:
         return HashCodes()
 
     def __len__(self) -> int:
-        return len(self._numbers) if self._others is None else len(self._others)
+        if self._others is not None:
+            return len(self._others)
+        return len(self._numbers) + (self._null is not None)
 
     def codes(self, columns: Sequence[Column]) -> Int64Array:
         (column,) = columns
-        if not isinstance(column, np.ndarray):
+        if not isinstance(column, NUMBERS):
             if self._others is None:
                 self._others = HashCodes()
             return self._others.codes(column)
         if column.dtype.str != self._dtype:
             self._dtype = _wider(self._dtype, column.dtype).str
-        if self._others is None and column.dtype == np.uint64 and (column >> 63).any():
-            self._others = HashCodes()
-            self._others.codes(pa.array(self._numbers.values))
+        values = column.values if isinstance(column, Nullable) else column
+        if self._others is None and values.dtype == np.uint64 and (values >> 63).any():
+            known = self.columns(np.arange(len(self)))[0].tolist()
+            self._others, self._null = HashCodes(known), None
         if self._others is not None:
-            return self._others.codes(pa.array(column))
-        return self._numbers.codes(_as_int64(column))
+            mask = ~column.valid if isinstance(column, Nullable) else None
+            return self._others.codes(pa.array(values, mask=mask))
+        if isinstance(column, Nullable):
+            return self._nullable(column)
+        return self._moved_up(self._numbers.codes(_as_int64(column)))
+
+    def _nullable(self, column: Nullable) -> Int64Array:
+        """Return the codes of a column with nulls, as if null were one more number."""
+        before, rows = len(self._numbers), column.valid.nonzero()[0]
+        own = self._numbers.codes(_as_int64(column.values.take(rows)))
+        if self._null is None and len(rows) < len(column):
+            first = own[: int(column.valid.argmin())]  # of rows before the first null
+            self._null = max(before, int(first.max(initial=-1)) + 1)
+        codes = np.full(len(column), -1 if self._null is None else self._null, dtype=np.int64)
+        codes[rows] = self._moved_up(own)
+        return codes
+
+    def _moved_up(self, codes: Int64Array) -> Int64Array:
+        return codes if self._null is None else codes + (codes >= self._null)
 
     def columns(self, codes: Int64Array) -> list[Column]:
         if self._others is not None:
             values = [self._others.values[code] for code in codes.tolist()]
-            return [np.array(values, self._dtype) if self._dtype else pa.array(values, pa.string())]
-        numbers = self._numbers.values.take(codes)
-        dtype = np.dtype(self._dtype or np.int64)
-        return [(numbers.view(np.float64) if dtype.kind == "f" else numbers).astype(dtype)]
+            if self._dtype is None:
+                return [pa.array(values, pa.string())]
+            known = np.array([value is not None for value in values], np.bool_)
+            numbers = np.array([0 if value is None else value for value in values], self._dtype)
+            return [without_mask(Nullable(numbers, known))]
+        if self._null is None:
+            return [self._numbers_of(codes)]
+        valid = codes != self._null
+        numbers = np.zeros(len(codes), self._dtype or np.int64)
+        numbers[valid] = self._numbers_of((codes - (codes > self._null))[valid])
+        return [without_mask(Nullable(numbers, valid))]
+
+    def _numbers_of(self, codes: Int64Array) -> npt.NDArray[Any]:
+        dtype, numbers = np.dtype(self._dtype or np.int64), self._numbers.values.take(codes)
+        return (numbers.view(np.float64) if dtype.kind == "f" else numbers).astype(dtype)
 
     def keep(self, codes: Int64Array) -> Int64Array:
-        if self._others is None:
+        if self._others is None and self._null is None:
             return self._numbers.keep(codes)
+        if self._others is None:
+            return self._keep_null(codes, self._null or 0)
         moved = np.full(len(self), -1, dtype=np.int64)
         moved[codes] = np.arange(len(codes))
         self._others = HashCodes([self._others.values[code] for code in codes.tolist()])
+        return moved
+
+    def _keep_null(self, codes: Int64Array, null: int) -> Int64Array:
+        own = codes[codes != null]
+        moved = np.full(len(self), -1, dtype=np.int64)
+        moved[codes] = np.arange(len(codes))
+        self._numbers.keep(own - (own > null))
+        self._null = int(codes.searchsorted(null)) if len(own) < len(codes) else None
         return moved
 
 
@@ -213,7 +251,7 @@ class _Pair:
         return both >> self._bits, both & ((1 << self._bits) - 1)
 
 
-def _as_int64(column: Column) -> Int64Array:
+def _as_int64(column: npt.NDArray[Any]) -> Int64Array:
     """Return numbers as whole ones that are equal where they are: floats by their bits."""
     if column.dtype.kind == "f":
         floats = column.astype(np.float64) + 0.0  # −0.0 becomes 0.0

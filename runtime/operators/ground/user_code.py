@@ -10,7 +10,8 @@ import numpy as np
 
 from slackwater.runtime.errors import OperatorError
 from slackwater.runtime.expressions.expressions import Expr
-from slackwater.runtime.model import Batch, Column, Columns
+from slackwater.runtime.model import Batch, BoolArray, Column, Columns
+from slackwater.runtime.model.nullable import is_true
 from slackwater.runtime.model.whose_code import RUNNING, let_ctrl_c_pass, raised
 
 _T = TypeVar("_T")
@@ -64,6 +65,15 @@ def evaluated(expression: Expr, batch: Batch, *, step: str, column: str | None =
         raise OperatorError(
             f"step {step!r}: {what} could not be computed: {problem}\n{shown}"
         ) from problem
+
+
+def holds(predicate: Expr, batch: Batch, *, step: str) -> BoolArray:
+    """Return the rows for which a predicate is true: neither false nor null.
+
+    Raises:
+        OperatorError: as `evaluated`.
+    """
+    return is_true(evaluated(predicate, batch, step=step))
 
 
 def sample_of(batch: Batch) -> str:

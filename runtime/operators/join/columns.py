@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from slackwater.runtime.model import Batch, Column, Int64Array, concat_columns
+from slackwater.runtime.model import Batch, BoolArray, Column, Int64Array, concat_columns
+from slackwater.runtime.model.nullable import NUMBERS, Nullable, without_mask
 
 
 class HeldColumns:
@@ -24,6 +25,7 @@ class HeldColumns:
     def __init__(self, names: Sequence[str]) -> None:
         self._names = tuple(names)
         self._numbers: dict[str, npt.NDArray[Any]] = {}
+        self._valid: dict[str, BoolArray] = {}  # of columns that have had a null
         self._texts: dict[str, TextQueue] = {}
         self._capacity = 64
         self._origin = 0  # place of the first value of the arrays
@@ -46,7 +48,7 @@ class HeldColumns:
         at, numbers = self.end - self._origin, self._numbers
         for name in self._names:
             column = batch.columns[name]
-            if name in numbers:
+            if name in numbers and name not in self._valid and isinstance(column, np.ndarray):
                 numbers[name][at] = column[0]
             else:
                 self._put(name, column, 1)
@@ -58,40 +60,52 @@ class HeldColumns:
         self.end += rows
 
     def _put(self, name: str, column: Column, rows: int) -> None:
-        if not isinstance(column, np.ndarray):
+        if not isinstance(column, NUMBERS):
             self._texts.setdefault(name, TextQueue(self.end)).append(column)
             return
         if name not in self._numbers:
             self._numbers[name] = np.empty(self._capacity, dtype=column.dtype)
         first = self.end - self._origin
-        self._numbers[name][first : first + rows] = column
+        here = slice(first, first + rows)
+        if not isinstance(column, Nullable):
+            self._numbers[name][here] = column
+            if name in self._valid:
+                self._valid[name][here] = True
+            return
+        if name not in self._valid:
+            self._valid[name] = np.ones(self._capacity, np.bool_)
+        self._numbers[name][here], self._valid[name][here] = column.values, column.valid
 
     def _make_room(self, rows: int) -> None:
         first, last = self.start - self._origin, self.end - self._origin
         if last + rows <= self._capacity:
             return
         self._capacity = max(self._capacity, 2 * (last - first + rows))
-        for name, old in self._numbers.items():
-            self._numbers[name] = np.empty(self._capacity, dtype=old.dtype)
-            self._numbers[name][: last - first] = old[first:last]
+        every: tuple[dict[str, npt.NDArray[Any]], ...] = (self._numbers, self._valid)
+        for arrays in every:
+            for name, old in arrays.items():
+                arrays[name] = np.empty(self._capacity, dtype=old.dtype)
+                arrays[name][: last - first] = old[first:last]
         self._origin = self.start
 
     def take(self, names: Iterable[str], places: Int64Array) -> list[Column]:
         """Return these columns of the rows at these places."""
         own = places - self._origin
-        return [
-            self._numbers[name].take(own)
-            if name in self._numbers
-            else self._texts[name].take(places)
-            for name in names
-        ]
+        return [self._taken(name, own, places) for name in names]
+
+    def _taken(self, name: str, own: Int64Array, places: Int64Array) -> Column:
+        if (numbers := self._numbers.get(name)) is None:
+            return self._texts[name].take(places)
+        if (valid := self._valid.get(name)) is None:
+            return numbers.take(own)
+        return without_mask(Nullable(numbers.take(own), valid.take(own)))
 
     def row(self, name: str, place: int) -> Column:
         """Return a column of one row, shape (1,): a copy."""
-        if (numbers := self._numbers.get(name)) is not None:
+        if (numbers := self._numbers.get(name)) is not None and name not in self._valid:
             at = place - self._origin
             return numbers[at : at + 1].copy()
-        return self._texts[name].take(np.array([place]))
+        return self.take([name], np.array([place]))[0]
 
     def drop_last(self, rows: int) -> None:
         """Drop so many rows at the end."""

@@ -32,7 +32,7 @@ from slackwater.runtime.model.state import Fields
 from slackwater.runtime.operators.ground.contract import PlainOperator, Result
 from slackwater.runtime.operators.ground.keys import KeyIndex, any_null
 from slackwater.runtime.operators.ground.late_rows import LateRows, Missed
-from slackwater.runtime.operators.ground.user_code import evaluated
+from slackwater.runtime.operators.ground.user_code import holds
 from slackwater.runtime.operators.join.one_row import COMPARED_AT_MOST, OneRow
 from slackwater.runtime.operators.join.rows import (
     Arrivals,
@@ -344,8 +344,8 @@ class JoinMachine(PlainOperator):
         event_time_ns = self._state.rows.later_ns(pairs)
         # No expression sees stimulus times, so the event times stand in for them.
         batch = Batch(event_time_ns, event_time_ns, self._columns(self._where_columns, pairs))
-        mask = evaluated(self._step.where, batch, step=self._step.name)
-        return take_pairs(pairs, np.asarray(mask).nonzero()[0])
+        mask = holds(self._step.where, batch, step=self._step.name)
+        return take_pairs(pairs, mask.nonzero()[0])
 
     def _close_ones(self, pairs: Pairs) -> Pairs:
         """Return those pairs that are held and not more than `within_ns` apart."""

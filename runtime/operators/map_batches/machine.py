@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sized
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from slackwater.runtime.errors import OperatorError
 from slackwater.runtime.model import Batch, Column, Columns
+from slackwater.runtime.model.nullable import Nullable
 from slackwater.runtime.operators.ground.fit import fitted
 from slackwater.runtime.operators.ground.user_code import called, check_names, sample_of
 from slackwater.runtime.operators.map_batches.step import MapBatchesStep
@@ -25,7 +28,7 @@ class MapBatchesMachine:
         self._step = step
 
     def apply(self, batch: Batch) -> Batch:  # noqa: D102 - see Stateless
-        given = {name: _read_only(column) for name, column in batch.columns.items()}
+        given = {name: _given(column) for name, column in batch.columns.items()}
         returned = called(self._step.function, given, step=self._step.name, batch=batch)
         self._check(returned, batch)
         columns: Columns = {
@@ -64,8 +67,14 @@ def _is_scalar(values: object) -> bool:
     return isinstance(values, np.ndarray) and values.ndim == 0
 
 
-def _read_only(column: Column) -> Column:
-    if isinstance(column, np.ndarray):
-        column = column.view()
-        column.flags.writeable = False
-    return column
+def _given(column: Column) -> Any:
+    """Return a column as the function gets it: NumPy's, perhaps masked, or Arrow's."""
+    if isinstance(column, Nullable):
+        return np.ma.MaskedArray(_read_only(column.values), mask=~column.valid)
+    return _read_only(column) if isinstance(column, np.ndarray) else column
+
+
+def _read_only(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    values = values.view()
+    values.flags.writeable = False
+    return values

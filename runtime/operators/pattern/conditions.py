@@ -7,7 +7,7 @@ import numpy as np
 from slackwater.runtime.errors import OperatorError
 from slackwater.runtime.expressions.expressions import Expr
 from slackwater.runtime.model import Batch, Columns
-from slackwater.runtime.operators.ground.user_code import evaluated
+from slackwater.runtime.operators.ground.user_code import holds
 from slackwater.runtime.operators.pattern.rows import Rows
 from slackwater.runtime.operators.pattern.step import PatternStep
 
@@ -44,7 +44,7 @@ class Conditions:
             event = rows.slice(place, place + 1)
             columns |= {f"{name}.{column}": value for column, value in event.columns.items()}
         batch = Batch(own.event_time_ns, own.stimulus_time_ns, columns)
-        return bool(evaluated(predicate, batch, step=self._step.name)[0])
+        return bool(holds(predicate, batch, step=self._step.name)[0])
 
     def hold_many(self, asked: int, turn: int, name: str, turns: list[int]) -> list[bool] | None:
         """Return the answers for many earlier events of one name, computed together.
@@ -60,10 +60,9 @@ class Conditions:
         columns |= {key: value for key, value in named.items() if key in wanted}
         batch = Batch(own.event_time_ns, own.stimulus_time_ns, columns)
         try:
-            values = evaluated(predicate, batch, step=self._step.name)
+            truths: list[bool] = holds(predicate, batch, step=self._step.name).tolist()
         except OperatorError:
             return None
-        truths: list[bool] = np.asarray(values, dtype=np.bool_).tolist()
         return truths
 
     def _predicate(self, asked: int) -> Expr:

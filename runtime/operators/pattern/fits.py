@@ -11,7 +11,8 @@ import pyarrow as pa
 from slackwater.runtime.expressions.expressions import Expr
 from slackwater.runtime.model import Batch, Int64Array
 from slackwater.runtime.model.arrow_functions import arrow_functions
-from slackwater.runtime.operators.ground.user_code import evaluated
+from slackwater.runtime.model.nullable import Nullable
+from slackwater.runtime.operators.ground.user_code import holds
 from slackwater.runtime.patterns.normal import Asked
 
 _SMALL = 1 << 16
@@ -89,7 +90,7 @@ class Fits:
         for i, where in enumerate(self._wheres):
             if i and i % _BITS == 0:
                 signatures = self._codes[i // _BITS - 1].of(signatures)
-            is_true = np.asarray(evaluated(where, batch, step=self._step), dtype=np.bool_)
+            is_true = holds(where, batch, step=self._step)
             signatures = (signatures << 1) | is_true
         return self._some(rows, signatures)
 
@@ -97,7 +98,11 @@ class Fits:
         """Return the number of each row's type, from 1 on; 0 for other types."""
         assert self._type_column is not None
         column = batch.columns[self._type_column]
-        values = column if isinstance(column, pa.Array) else pa.array(column)
+        values: pa.Array = column
+        if isinstance(column, Nullable):
+            values = column.to_arrow(pa.from_numpy_dtype(column.dtype))
+        elif isinstance(column, np.ndarray):
+            values = pa.array(column)
         if self._values is None or self._values.type != values.type:
             self._values = pa.array(self._types, values.type)
         arrow = arrow_functions()

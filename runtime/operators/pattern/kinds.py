@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from slackwater.runtime.model import Batch, Column, Int64Array
+from slackwater.runtime.model.nullable import Nullable
 from slackwater.runtime.model.state import Fields
 from slackwater.runtime.operators.ground.keys import KeyIndex
 from slackwater.runtime.operators.ground.user_code import evaluated
@@ -97,6 +98,8 @@ class EventKinds:
 
         So no value is kept, and it has the same code in every run and replica.
         """
+        if isinstance(values, Nullable):
+            return np.where(values.valid, values.values.astype(np.int64), _NULL)
         if isinstance(values, np.ndarray):
             return values.astype(np.int64)
         encoded = values.dictionary_encode(null_encoding="encode")

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from slackwater.runtime.model import Batch, Column, Columns, Int64Array
+from slackwater.runtime.model.nullable import NUMBERS
 from slackwater.runtime.model.row_marks import UNCERTAIN, marked
 from slackwater.runtime.operators.ground.drift import CERTAIN
 from slackwater.runtime.operators.pattern.rows import Rows
@@ -109,4 +110,4 @@ class Leaving:
 
 
 def _taken(column: Column, places: Int64Array) -> Column:
-    return column.take(places) if isinstance(column, np.ndarray) else column.take(pa.array(places))
+    return column.take(places) if isinstance(column, NUMBERS) else column.take(pa.array(places))

@@ -310,7 +310,7 @@ class WindowShedding:
         turns = np.array([turn for _, match in hits for turn, _ in match.parts], dtype=np.int64)
         distinct, places = np.unique(turns, return_inverse=True)
         columns = rows.at(distinct).columns
-        shown = np.stack([columns[name] for name in self._columns]).take(places, axis=1)
+        shown = np.stack([np.asarray(columns[name]) for name in self._columns]).take(places, axis=1)
         numbers, known = shown[0], shown[1:]
         end = 0
         for code, match in hits:

@@ -1,0 +1,133 @@
+"""Operations over columns with nulls, as in SQL: kernels see values only.
+
+```
+x       3  null  5        x < 4      true  null  false      a filter keeps what is true
+valid   ■   □    ■   ─▶   of values  true    ·   false ─▶   spread over the rows again
+```
+
+`&`, `|` and `~` have three values: `null & false` is false, `null | true` is true, all else with a
+null is null.
+"""
+
+from __future__ import annotations
+
+from functools import reduce
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from slackwater.runtime.errors import OperatorError
+from slackwater.runtime.expressions.whole import Kernel, widened
+from slackwater.runtime.model import BoolArray, Column, Int64Array
+from slackwater.runtime.model.arrow_functions import arrow_functions
+from slackwater.runtime.model.nullable import Nullable, Numbers, is_true, valid_of
+
+__all__ = [
+    "both",
+    "chosen",
+    "either",
+    "is_false",
+    "not_true",
+    "over_values",
+    "spread",
+]
+
+
+def over_values(kernel: Kernel) -> Kernel:
+    """Return a kernel that is null where an operand is.
+
+    It computes the other rows alone.
+    """
+
+    def compute(*operands: Any) -> Column:
+        masks = [mask for one in operands if (mask := _valid_of(one)) is not None]
+        if not masks:
+            return kernel(*operands)
+        valid: BoolArray = reduce(np.logical_and, masks)
+        rows = valid.nonzero()[0]
+        try:
+            return spread(kernel(*[_of_rows(one, rows) for one in operands]), valid, rows)
+        except OperatorError as problem:
+            if problem.place is not None:
+                problem.place = int(rows[problem.place])
+            raise
+
+    return compute
+
+
+def _valid_of(operand: Any) -> BoolArray | None:
+    return None if type(operand) is np.ndarray else valid_of(operand)
+
+
+def _of_rows(operand: Any, rows: Int64Array) -> Any:
+    """Return the values of some rows, none of them null; a literal as it is."""
+    if isinstance(operand, Nullable):
+        return operand.values.take(rows)
+    return operand.take(rows) if isinstance(operand, np.ndarray | pa.Array) else operand
+
+
+def spread(values: Column, valid: BoolArray, rows: Int64Array) -> Column:
+    """Return a column of all rows, with values where the mask is true.
+
+    Args:
+        values: shape (values,), of the true rows in order.
+        valid: shape (rows,).
+        rows: positions of the true rows.
+    """
+    if isinstance(values, pa.Array):
+        places = np.zeros(len(valid), np.int64)
+        places[rows] = np.arange(len(rows))
+        return values.take(pa.array(places, mask=~valid))
+    whole = np.zeros(len(valid), values.dtype)
+    if isinstance(values, Nullable):
+        is_valid = np.zeros(len(valid), np.bool_)
+        whole[rows], is_valid[rows] = values.values, values.valid
+        return Nullable(whole, is_valid)
+    whole[rows] = values
+    return Nullable(whole, valid)
+
+
+def is_false(mask: Numbers) -> BoolArray:
+    """Return the rows where a true/false column is false: neither true nor null."""
+    return ~mask.values & mask.valid if isinstance(mask, Nullable) else np.logical_not(mask)
+
+
+def not_true(mask: Numbers) -> Numbers:
+    """Return `~mask`."""
+    if isinstance(mask, Nullable):
+        return Nullable(is_false(mask), mask.valid)
+    return np.logical_not(mask)
+
+
+def both(left: Numbers, right: Numbers) -> Numbers:
+    """Return `left & right`."""
+    if not (isinstance(left, Nullable) or isinstance(right, Nullable)):
+        return np.logical_and(left, right)
+    yes = is_true(left) & is_true(right)
+    return Nullable(yes, yes | is_false(left) | is_false(right))
+
+
+def either(left: Numbers, right: Numbers) -> Numbers:
+    """Return `left | right`."""
+    if not (isinstance(left, Nullable) or isinstance(right, Nullable)):
+        return np.logical_or(left, right)
+    yes = is_true(left) | is_true(right)
+    return Nullable(yes, yes | (is_false(left) & is_false(right)))
+
+
+def chosen(mask: BoolArray, yes: Any, no: Any) -> Column:
+    """Return `yes` where the mask is true, else `no`: columns or literals."""
+    if isinstance(yes, str | pa.Array):
+        return _text(mask, yes, no)
+    if isinstance(yes, Nullable) or isinstance(no, Nullable):
+        valid = np.where(
+            mask, *[one.valid if isinstance(one, Nullable) else True for one in (yes, no)]
+        )
+        yes, no = (one.values if isinstance(one, Nullable) else one for one in (yes, no))
+        return Nullable(np.where(mask, widened(yes), widened(no)), valid)
+    return np.where(mask, widened(yes), widened(no))
+
+
+def _text(mask: BoolArray, yes: Any, no: Any) -> pa.Array:
+    return arrow_functions().if_else(pa.array(mask), yes, no)

@@ -1,0 +1,146 @@
+"""Columns of numbers, booleans or times in which some rows are null.
+
+```
+values  3  0  7  0        0 where a row is null
+valid   ■  □  ■  ■        a column without nulls is a NumPy array alone, and has no mask
+```
+
+A null is neither zero nor NaN: NaN is a value of a float column, as in SQL engines. Text and all
+other types that NumPy holds badly are Arrow arrays, which have nulls of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NoReturn, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+__all__ = [
+    "NUMBERS",
+    "BoolArray",
+    "Nullable",
+    "Numbers",
+    "as_dtype",
+    "is_true",
+    "nulled",
+    "numbers_of",
+    "valid_of",
+    "without_mask",
+]
+
+BoolArray = npt.NDArray[np.bool_]
+
+
+class Nullable:
+    """A column with nulls, shape (rows,). Treat it as frozen.
+
+    Attributes:
+        values: shape (rows,); 0 or False where a row is null.
+        valid: shape (rows,): which rows have a value.
+    """
+
+    __slots__ = ("valid", "values")
+
+    def __init__(self, values: npt.NDArray[Any], valid: BoolArray) -> None:
+        self.values = values
+        self.valid = valid
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __array__(self, *_: Any, **__: Any) -> NoReturn:
+        raise TypeError("a column with nulls is no array: take its values and its mask")
+
+    def __repr__(self) -> str:
+        return f"Nullable({self.to_pylist()})"
+
+    def __getitem__(self, rows: slice) -> Nullable:
+        return Nullable(self.values[rows], self.valid[rows])
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """NumPy type of the values."""
+        return self.values.dtype
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of values and mask."""
+        return self.values.nbytes + self.valid.nbytes
+
+    @property
+    def null_count(self) -> int:
+        """Number of rows that are null."""
+        return len(self.valid) - int(np.count_nonzero(self.valid))
+
+    def take(self, rows: npt.NDArray[Any]) -> Nullable:
+        """Return the rows at these positions."""
+        return Nullable(self.values.take(rows), self.valid.take(rows))
+
+    def to_pylist(self) -> list[Any]:
+        """Return Python's values, None where a row is null."""
+        pairs = zip(self.values.tolist(), self.valid.tolist(), strict=True)
+        return [value if is_valid else None for value, is_valid in pairs]
+
+    tolist = to_pylist
+
+    def to_arrow(self, kind: pa.DataType) -> pa.Array:
+        """Return the column as an Arrow array of this type."""
+        return pa.array(self.values, mask=~self.valid).cast(kind)
+
+
+Numbers: TypeAlias = npt.NDArray[Any] | Nullable
+NUMBERS = (np.ndarray, Nullable)
+"""Classes of columns that are no Arrow arrays."""
+
+
+def nulled(values: npt.NDArray[Any], valid: BoolArray) -> Numbers:
+    """Return values, null where `valid` is false.
+
+    That is the array itself if it is false nowhere.
+    """
+    if np.count_nonzero(valid) == len(valid):
+        return values
+    return Nullable(np.where(valid, values, values.dtype.type(0)), valid)
+
+
+def numbers_of(columns: Sequence[Numbers]) -> Numbers:
+    """Return one column of numbers after the other, at least one."""
+    values = [one.values if isinstance(one, Nullable) else one for one in columns]
+    if not any(isinstance(one, Nullable) for one in columns):
+        return np.concatenate(values)
+    valid = [
+        one.valid if isinstance(one, Nullable) else np.ones(len(one), np.bool_) for one in columns
+    ]
+    return Nullable(np.concatenate(values), np.concatenate(valid))
+
+
+def valid_of(column: Any) -> BoolArray | None:
+    """Return which rows have a value, shape (rows,); None if all have one."""
+    if isinstance(column, Nullable):
+        return column.valid
+    if isinstance(column, pa.Array) and column.null_count:
+        valid: BoolArray = column.is_valid().to_numpy(zero_copy_only=False)
+        return valid
+    return None
+
+
+def is_true(mask: Numbers) -> BoolArray:
+    """Return the rows where a true/false column is true: neither false nor null."""
+    return mask.values & mask.valid if isinstance(mask, Nullable) else mask
+
+
+def without_mask(column: Any) -> Any:
+    """Return a column without its mask if no row is null."""
+    if isinstance(column, Nullable) and not column.null_count:
+        return column.values
+    return column
+
+
+def as_dtype(column: Numbers, dtype: npt.DTypeLike) -> Numbers:
+    """Return a column with values of another type, which holds them all."""
+    if isinstance(column, Nullable):
+        return Nullable(column.values.astype(dtype, copy=False), column.valid)
+    return column.astype(dtype, copy=False)

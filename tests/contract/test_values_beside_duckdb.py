@@ -1,0 +1,259 @@
+"""What a null and a NaN mean, operation by operation: as in DuckDB on the same rows.
+
+Whole flows run in the simulator: rows are read, pass a gate or an operator, and are written.
+"""
+
+from __future__ import annotations
+
+import datetime
+import math
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import slackwater as sw
+from slackwater.runtime.model.schema import inside_schema
+
+ROWS = 240
+NAN = float("nan")
+NEW_YEAR = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
+col = sw.col
+
+
+def rows(seed: int, *, nulls: float) -> pa.Table:
+    """Return rows of every kind of column, of which a share is null."""
+    rng = np.random.default_rng(seed)
+
+    def column(values: list[Any], kind: pa.DataType) -> pa.Array:
+        drawn = [values[n] for n in rng.integers(0, len(values), ROWS)]
+        return pa.array([None if rng.random() < nulls else one for one in drawn], kind)
+
+    floats = [-2.5, -0.0, 0.0, 1.5, 4.0, math.inf, -math.inf, NAN]
+    days = [datetime.datetime(2026, 1, day, tzinfo=datetime.UTC) for day in (1, 2, 28)]
+    return pa.table(
+        {
+            "ts": pa.array(range(ROWS), pa.timestamp("us")),
+            "n": column([-7, -1, 0, 1, 2, 2**40], pa.int64()),
+            "m": column([-3, 1, 2, 5], pa.int8()),
+            "u": column([1, 2, 200], pa.uint16()),
+            "x": column(floats, pa.float64()),
+            "y": column([-1.0, 0.5, 1.5, NAN], pa.float64()),
+            "z": column([0.25, 1.5, -8.0], pa.float32()),
+            "b": column([True, False], pa.bool_()),
+            "c": column([True, False], pa.bool_()),
+            "s": column(["a", "b", "", "10"], pa.string()),
+            "t": column(["a", "c"], pa.string()),
+            "day": column(days, pa.timestamp("us")),
+        }
+    )
+
+
+EXPRESSIONS: list[tuple[sw.Expr, str]] = [
+    *[
+        (compare(col(one), col(other)), f"{one} {sql} {other}")
+        for one, other in [("n", "m"), ("x", "y"), ("x", "n"), ("z", "x"), ("s", "t"), ("u", "m")]
+        for compare, sql in [
+            (lambda a, b: a < b, "<"),
+            (lambda a, b: a <= b, "<="),
+            (lambda a, b: a > b, ">"),
+            (lambda a, b: a >= b, ">="),
+            (lambda a, b: a == b, "="),
+            (lambda a, b: a != b, "<>"),
+        ]
+    ],
+    (col("x") > 1.5, "x > 1.5"),
+    (col("x") >= 1.5, "x >= 1.5"),
+    (col("x") < 1.5, "x < 1.5"),
+    (col("x") <= 1.5, "x <= 1.5"),
+    (col("x") != 1.5, "x <> 1.5"),
+    (1 < col("x"), "1 < x"),  # noqa: SIM300 - what a user may write
+    (col("n") == 1, "n = 1"),
+    (col("s") == "a", "s = 'a'"),
+    (col("b") == col("c"), "b = c"),
+    (
+        col("day") > datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC),
+        "day > TIMESTAMP '2026-01-01'",
+    ),
+    (~(col("x") < 1.5), "NOT (x < 1.5)"),
+    (~col("b"), "NOT b"),
+    (col("b") & col("c"), "b AND c"),
+    (col("b") | col("c"), "b OR c"),
+    (~(col("b") & (col("n") > 0)), "NOT (b AND n > 0)"),
+    ((col("x") < 1.5) | col("s").is_null(), "x < 1.5 OR s IS NULL"),
+    (col("n").between(-1, 1), "n BETWEEN -1 AND 1"),
+    (col("n").between(col("m"), 1), "n BETWEEN m AND 1"),
+    (~col("x").between(-1.0, 2.0), "x NOT BETWEEN -1 AND 2"),
+    (col("n").isin([1, 2]), "n IN (1, 2)"),
+    (~col("s").isin(["a", ""]), "s NOT IN ('a', '')"),
+    (col("x").isin([1.5, NAN]), "x IN (1.5, 'NaN'::DOUBLE)"),
+    (col("n") + col("m"), "n + m"),
+    (col("n") - 3, "n - 3"),
+    (col("n") * col("u"), "n * u"),
+    (col("n") // 3, "floor(n / 3)::BIGINT"),
+    (col("n") / 4, "n / 4"),
+    (col("x") + col("y"), "x + y"),
+    (col("x") * 2, "x * 2"),
+    (col("x") - col("n"), "x - n"),
+    (-col("n"), "-n"),
+    (abs(col("m")), "abs(m::BIGINT)"),
+    (col("x").floor(), "floor(x)"),
+    (col("m") ** 2, "(m::BIGINT) ** 2"),
+    (abs(col("x")).sqrt(), "sqrt(abs(x))"),
+    (col("n").is_null(), "n IS NULL"),
+    (col("x").is_null(), "x IS NULL"),
+    (~col("b").is_null(), "b IS NOT NULL"),
+    (col("n").fill_null(9), "coalesce(n, 9)"),
+    (col("n").fill_null(col("m")), "coalesce(n, m)"),
+    (col("x").fill_null(0), "coalesce(x, 0)"),
+    (col("x").fill_null(col("y")), "coalesce(x, y)"),
+    (col("b").fill_null(False), "coalesce(b, false)"),
+    (col("s").fill_null(col("t")), "coalesce(s, t)"),
+    (sw.where(col("n") > 0, col("x"), col("y")), "CASE WHEN n > 0 THEN x ELSE y END"),
+    (sw.where(col("b"), col("s"), "none"), "CASE WHEN b THEN s ELSE 'none' END"),
+    (sw.where(col("b"), col("n"), 0), "CASE WHEN b THEN n ELSE 0 END"),
+    (sw.where(col("m") != 0, 10 // col("m"), 0), "CASE WHEN m <> 0 THEN floor(10 / m) ELSE 0 END"),
+    (col("n").cast("float64"), "n::DOUBLE"),
+    (col("m").cast("int64"), "m::BIGINT"),
+    (col("b").cast("int64"), "b::BIGINT"),
+    (col("n").cast("string"), "n::VARCHAR"),
+    (col("b").cast("string"), "b::VARCHAR"),
+    (col("day").cast("int64"), "epoch_ns(day)"),
+    (col("day") + sw.duration("1h"), "day + INTERVAL 1 HOUR"),
+]
+
+AGGREGATES: dict[str, tuple[Callable[[str], sw.Aggregate], str]] = {
+    "count": (sw.count, "count({})"),
+    "sum": (sw.sum, "sum({})"),
+    "mean": (sw.mean, "avg({})"),
+    "min": (sw.min, "min({})"),
+    "max": (sw.max, "max({})"),
+    "half": (lambda name: sw.quantile(name, 0.5), "quantile_cont({}, 0.5)"),
+}
+
+
+def result(make: Callable[[sw.Stream], sw.Stream], table: pa.Table, **more: pa.Table) -> pa.Table:
+    """Run a flow over tables; return the rows of its sink."""
+    flow = sw.Dataflow("values")
+    streams = [
+        flow.source(name, sw.table(one, batch_rows=50), event_time="ts")
+        for name, one in {"left": table, **more}.items()
+    ]
+    make(*streams).sink("out", sw.collect_sink())
+    with sw.Simulation() as nodes:
+        job = nodes.submit(flow)
+        report = job.wait()
+        assert report.ledger.is_balanced
+        return job.result("out")
+
+
+def plain(value: Any) -> Any:
+    """Return a value that equals its like: NaN as text, floats to ten digits, times in ns."""
+    if isinstance(value, datetime.datetime):
+        value = value.replace(tzinfo=datetime.UTC)
+        return round(value.timestamp() * 1e6) * 1_000
+    if isinstance(value, float):
+        return "NaN" if math.isnan(value) else float(f"{value:.10g}") + 0.0
+    return value
+
+
+def listed(table: pa.Table) -> list[tuple[Any, ...]]:
+    columns = [[plain(one) for one in column.to_pylist()] for column in table.columns]
+    return list(zip(*columns, strict=True))
+
+
+def asked(sql: str, **tables: pa.Table) -> list[tuple[Any, ...]]:
+    """Return DuckDB's answer."""
+    with duckdb.connect() as database:
+        for name, table in tables.items():
+            database.register(name, table)
+        return [tuple(map(plain, row)) for row in database.execute(sql).fetchall()]
+
+
+@pytest.mark.parametrize("nulls", [0.0, 0.3, 1.0])
+def test_each_expression_has_duckdbs_value_in_every_row(nulls: float) -> None:
+    table = rows(1, nulls=nulls)
+    columns = {f"r{number}": one for number, (one, _) in enumerate(EXPRESSIONS)}
+    found = result(lambda stream: stream.assign(columns), table).sort_by("ts")
+    sql = ", ".join(f"({text}) AS r{number}" for number, (_, text) in enumerate(EXPRESSIONS))
+    expected = asked(f"SELECT {sql} FROM left_rows ORDER BY ts", left_rows=table)  # noqa: S608
+    wrong = {}
+    for number, (one, text) in enumerate(EXPRESSIONS):
+        ours = [plain(value) for value in found[f"r{number}"].to_pylist()]
+        theirs = [row[number] for row in expected]
+        pairs = [pair for pair in zip(ours, theirs, strict=True) if pair[0] != pair[1]]
+        if pairs:
+            wrong[f"{one}, {text}"] = pairs[0]
+    assert not wrong
+
+
+@pytest.mark.parametrize("nulls", [0.0, 0.3, 1.0])
+def test_each_filter_keeps_the_rows_that_duckdb_keeps(nulls: float) -> None:
+    table, wrong = rows(2, nulls=nulls), {}
+    schema = inside_schema(table.schema)
+    for one, text in EXPRESSIONS:
+        if one.type_in(schema, step="s") != pa.bool_():
+            continue
+        found = result(lambda stream, one=one: stream.filter(one), table)
+        expected = asked(f"SELECT ts FROM left_rows WHERE {text}", left_rows=table)  # noqa: S608
+        if sorted(listed(found.select(["ts"]))) != sorted(expected):
+            wrong[str(one)] = (found.num_rows, len(expected))
+    assert not wrong
+
+
+@pytest.mark.parametrize("keys", [(), ("n",), ("b",), ("s",), ("u", "b"), ("m", "s")], ids=str)
+@pytest.mark.parametrize("nulls", [0.0, 0.3, 1.0])
+def test_each_aggregate_is_duckdbs_and_null_is_a_group(nulls: float, keys: tuple[str, ...]) -> None:
+    table = rows(3, nulls=nulls)
+    made, sql = {}, []
+    for name, (of, text) in AGGREGATES.items():
+        for column in ("n", "m", "x", "z", "u"):
+            if name == "half" and column == "x":
+                continue  # DuckDB meets ±inf otherwise: it interpolates inf − inf
+            made[f"{name}_{column}"] = of(column)
+            sql.append(f"{text.format(column)} AS {name}_{column}")
+    made |= {"rows": sw.count(), "some": sw.count("s")}
+    sql += ["count(*) AS rows", "count(s) AS some"]
+
+    def windows(stream: sw.Stream) -> sw.Stream:
+        return stream.aggregate(made, window=sw.tumbling("1s"), by=keys)
+
+    found = result(windows, table).select([*keys, *made])
+    group = f"GROUP BY {', '.join(keys)}" if keys else ""
+    text = f"SELECT {', '.join([*keys, *sql])} FROM left_rows {group}"  # noqa: S608
+    ours, theirs = sorted(listed(found), key=str), sorted(asked(text, left_rows=table), key=str)
+    assert list(map(floats_of, ours)) == list(map(floats_of, theirs))
+
+
+def floats_of(row: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return whole numbers as floats: DuckDB sums them in wider types."""
+    return tuple(float(one) if type(one) in (int, Decimal) else one for one in row)
+
+
+@pytest.mark.parametrize("key", ["n", "m", "u", "b", "s"])
+@pytest.mark.parametrize("nulls", [0.0, 0.3, 1.0])
+def test_a_join_pairs_what_duckdb_pairs_and_null_equals_nothing(nulls: float, key: str) -> None:
+    left, right = rows(4, nulls=nulls).slice(0, 60), rows(5, nulls=nulls).slice(0, 60)
+    right = right.select(["ts", "n", "m", "u", "b", "s", "x"])
+
+    def joined(one: sw.Stream, other: sw.Stream) -> sw.Stream:
+        return one.join(other, on=key, within="20us", where=col("x") < 2).select("n", "x", "s", "c")
+
+    found = result(joined, left, right=right)
+    near = "abs(epoch_us(l.ts) - epoch_us(r.ts)) <= 20"
+    sql = f"SELECT l.n, l.x, l.s, l.c FROM l JOIN r ON l.{key} = r.{key} AND {near} WHERE l.x < 2"  # noqa: S608
+    assert sorted(listed(found), key=str) == sorted(asked(sql, l=left, r=right), key=str)
+
+
+@pytest.mark.parametrize("keys", [("n",), ("b", "s"), ("u",)], ids=str)
+def test_a_dedupe_keeps_one_of_each_key_null_included(keys: tuple[str, ...]) -> None:
+    table = rows(6, nulls=0.3)
+    found = result(lambda stream: stream.dedupe(keys, within="1s"), table)
+    names = ", ".join(keys)
+    sql = f"SELECT {names}, min(ts) FROM left_rows GROUP BY {names}"  # noqa: S608
+    ours = sorted(listed(found.select([*keys, "ts"])), key=str)
+    assert ours == sorted(asked(sql, left_rows=table), key=str)
