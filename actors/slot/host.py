@@ -365,7 +365,7 @@ class SlotHost(MovingStages):
         return SlotSamples(samples, left_ns, self._mailbox.take_refused())
 
     def _readers_ns(self) -> int:
-        return sum([own.cpu_ns for own in self._own_inputs])
+        return sum([own.cpu_ns for own in self._own_inputs]) if self._own_inputs else 0
 
     def _charge_readers(self, slot: Slot) -> None:
         for own in self._own_inputs:

@@ -90,18 +90,16 @@ class StageSource:
     @property
     def wakeup(self) -> Wakeup | None:
         """Next work; None if it is over, or waits to be woken."""
-        machine = self.machine
+        machine, next_ns = self.machine, self.next_take_ns
+        if self.is_paced and self._polled_ns is None and (due_ns := machine.due_ns) is not None:
+            return Wakeup(due_ns if due_ns > next_ns else next_ns, due_ns)
         if machine.is_over:
             return None
         if self._polled_ns is not None:
             return self._after_nothing(self._polled_ns)
-        if not self.is_paced:
-            return Wakeup(self.next_take_ns, None)
-        due_ns = machine.due_ns
-        if due_ns is None:
+        if self.is_paced:  # unread
             return Wakeup(START_NS, machine.last_due_ns)
-        next_ns = self.next_take_ns
-        return Wakeup(due_ns if due_ns > next_ns else next_ns, due_ns)
+        return Wakeup(next_ns, None)
 
     def _after_nothing(self, polled_ns: int) -> Wakeup | None:
         """Return when to poll an input again that had nothing then."""

@@ -87,13 +87,16 @@ class SourceMachine(SourceState):
         None if it is unread, or over. Rows that were released and not handed over are due since
         their stimulus, the end since that of the last row.
         """
-        if self.is_over or self.is_unread:
+        if self.is_ended or self._is_closed:
             return None
         if self._ready is not None:
             return self._ready.stimulus_time_ns.item(0)
-        next_ns = self._next_row_ns
-        if next_ns is None:
-            return START_NS if self._last_due_ns is None else self._last_due_ns
+        block, position = self._block, self._position
+        if block is None or position >= block.rows:
+            return self.last_due_ns if self._is_exhausted else None
+        if block.due_ns is None:
+            return self.last_due_ns
+        next_ns = block.due_ns[position]
         if self._teller is None:
             return next_ns
         word_ns = self._teller.due_ns(next_ns)
