@@ -82,7 +82,7 @@ def read_masks(
     """
     has_nulls = frame[at : at + columns]
     end = at + padded(columns) + sum(has_nulls) * padded(rows)
-    if len(has_nulls) < columns or max(has_nulls) > 1 or end > len(frame):
+    if len(has_nulls) < columns or max(has_nulls, default=0) > 1 or end > len(frame):
         raise FrameError(f"a frame of {len(frame)} bytes has no room for its masks of nulls")
     at += padded(columns)
     masks: dict[int, BoolArray] = {}

@@ -62,7 +62,7 @@ def owners(columns: Sequence[Column], rows: int, *, replicas: int) -> Int64Array
 def _whole(column: Column) -> npt.NDArray[np.uint64]:
     """Return values as whole numbers, equal ones alike; null and NaN as 0."""
     if isinstance(column, Nullable):
-        column = column.values  # which are 0 there
+        column = np.where(column.valid, column.values, 0)
     if isinstance(column, np.ndarray):
         if column.dtype.kind == "f":
             column = np.nan_to_num(column)

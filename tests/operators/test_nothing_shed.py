@@ -84,19 +84,23 @@ def test_a_window_waits_that_opened_with_an_event_that_fits_nothing(scope: Any, 
 
 
 @pytest.mark.parametrize("drops", DROPS)
-def test_a_pattern_of_null_types_alone_sheds_as_others_do(drops: Any) -> None:
+@pytest.mark.parametrize("kinds", [["a", None, "b"], [1, None, 2], [True, None, False]], ids=str)
+@pytest.mark.parametrize("also", [0, 1])
+def test_a_pattern_of_null_types_sheds_as_others_do(
+    drops: Any, kinds: list[Any], also: int
+) -> None:
     found = []
     for shed in (espice("1h", drops=drops), None):
         flow = sw.Dataflow("nulls")
-        rows = pa.table({"ts": [1, 2, 3], "kind": ["a", None, "b"]})
+        rows = pa.table({"ts": [1, 2, 3], "kind": kinds})
         source = flow.source("rows", sw.table(rows), event_time="ts", time_unit="s")
-        nulls = sw.patterns.event("none", of_type=[None])
+        nulls = sw.patterns.event("none", of_type=[None, kinds[0]][: 1 + also])
         made = source.pattern(nulls, type="kind", window=sw.tumbling("1m"), shed=shed)
         made.sink("out", sw.collect_sink())
         job = sw.Simulation(nodes=1).submit(flow)
         assert job.wait().ledger.shed == 0
         found.append(job.result("out")["events"].to_pylist())
-    assert len(found[0]) == 1
+    assert len(found[0]) == 1 + also
     assert found[0] == found[1]
 
 

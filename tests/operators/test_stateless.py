@@ -133,22 +133,48 @@ def test_function_that_raises_is_named_with_its_traceback_and_a_sample() -> None
     assert isinstance(caught.value.__cause__, KeyError)
 
 
-def test_map_batches_gets_and_returns_nulls_as_masks() -> None:
+def test_map_batches_gets_nan_or_arrow_for_nulls_and_may_return_them_in_many_ways() -> None:
     def convert(columns: Columns) -> dict[str, Any]:
-        assert isinstance(columns["n"], np.ma.MaskedArray)
-        assert not columns["n"].data.flags.writeable
+        assert isinstance(columns["n"], pa.Array)
+        assert not columns["x"].flags.writeable
         return {
-            "twice": columns["n"] * 2,
+            "n": columns["n"],
+            "half": columns["x"] / [2, 1, 0, 0],
             "none": [None, 1, None, 2],
             "at": np.array([1, "NaT", 3, "NaT"], "datetime64[us]"),
+            "masked": np.ma.array([1, 2, 3, 4], mask=[0, 1, 0, 0]),
+            "words": np.ma.array(["a", "b", "c", "d"], mask=[0, 1, 0, 0]),
         }
 
-    batch = buses().with_columns({"n": batch_of([0] * 4, {"n": [1, None, 3, 4]}).columns["n"]})
-    made = named("grid", twice=pa.int64(), none=pa.int8(), at=TIMES)
-    found = make_stateless(MapBatchesStep(**made, function=convert)).apply(batch)
-    assert found.columns["twice"].tolist() == [2, None, 6, 8]
-    assert found.columns["none"].tolist() == [None, 1, None, 2]
-    assert found.columns["at"].tolist() == [1_000, None, 3_000, None]
+    given = batch_of([0] * 4, {"n": [1, None, 3, 4], "x": [1.0, None, 1.0, 0.0]}).columns
+    kinds = {"n": pa.int64(), "half": pa.float64(), "none": pa.int8(), "at": TIMES}
+    made = named("grid", **kinds, masked=pa.int16(), words=pa.string())
+    step = MapBatchesStep(**made, function=convert)
+    with np.errstate(all="ignore"):
+        found = make_stateless(step).apply(buses().with_columns(given)).columns
+    assert found["n"].tolist() == [1, None, 3, 4]
+    np.testing.assert_equal(found["half"].tolist(), [0.5, np.nan, np.inf, np.nan])
+    assert found["none"].tolist() == [None, 1, None, 2]
+    assert found["at"].tolist() == [1_000, None, 3_000, None]
+    assert found["masked"].tolist() == [1, None, 3, 4]
+    assert found["words"].tolist() == ["a", None, "c", "d"]
+
+
+@pytest.mark.parametrize(
+    ("values", "problem"),
+    [
+        (np.ma.array([1.5, 2, 3, 4], mask=[0, 1, 0, 0]), "some values would change"),
+        (np.ma.array([[1], [2], [3], [4]], mask=False), "n"),
+        (np.ma.array(["1.5", "2", "3", "4"], mask=[0, 1, 0, 0]), "tried to convert to int64"),
+        (np.ma.array([1e30, None, 3, 4], dtype=object), "n"),
+    ],
+)
+def test_a_masked_array_that_does_not_fit_is_refused_with_its_row(
+    values: Any, problem: str
+) -> None:
+    with pytest.raises(OperatorError, match=r"step 'grid': column 'n' should be int64") as caught:
+        mapped(lambda _: {"n": values}, n=pa.int64())
+    assert problem in str(caught.value)
 
 
 @pytest.mark.parametrize(

@@ -207,10 +207,10 @@ REFUSED: dict[str, tuple[Callable[[], object], type[SlackwaterError], str]] = {
         lambda: (
             rows()
             .assign(odd=sw.col("v") > 1)
-            .pattern(sw.patterns.any_of(3, LOW, distinct="odd"), within="1s")
+            .pattern(sw.patterns.any_of(4, LOW, distinct="odd"), within="1s")
         ),
         FlowError,
-        "'odd' is true or false: it can never match; ask for 2 or fewer",
+        "'odd' is true, false or null: it can never match; ask for 3 or fewer",
     ),
     "matches without windows": (pattern(A, matches=1), SettingError, "the pattern has none"),
     "no such word": (pattern(A, selection="frist"), SettingError, "'frist' is none of 'first'"),

@@ -76,8 +76,8 @@ class Aggregating(AnyStream):
                 x is then taken over three windows, the one as it is and those moved either way by
                 the bound. x is that of the middle one, x_mean the mean of the three, x_low and
                 x_high the least and the greatest. A result leaves later by the bound, for each
-                window of which one of the three had events. x and x_mean are null if those had
-                none. At most half of the window. Source: [thesis] §3.2.3.1.
+                window of which one of the three had events. x is null if the middle one
+                had none. At most half of the window. Source: [thesis] §3.2.3.1.
             replicas: the number of replicas, each with the rows of its keys; see `join`.
             name: the name of the step.
             named: column=aggregate, such as n=count().

@@ -35,11 +35,10 @@ def fitted(
         OperatorError: they do not fit; names the step, the column and the row.
     """
     try:
-        if isinstance(values, np.ma.MaskedArray):
-            valid = ~np.ma.getmaskarray(values)
-            values = Nullable(np.where(valid, values.data, values.dtype.type(0)), valid)
         if isinstance(values, Nullable):
             return without_mask(Nullable(_as_numbers(values.values, to), values.valid))
+        if isinstance(values, np.ma.MaskedArray):
+            return _of_masked(values, to, name=name, step=step)
         if isinstance(values, np.ndarray) and values.dtype.kind in "biuf":
             return _as_numbers(values, to)
         if isinstance(values, np.ndarray) and values.dtype.kind == "M":
@@ -112,6 +111,17 @@ def _as_numbers(values: npt.NDArray[Any], to: pa.DataType) -> npt.NDArray[Any]:
         if dtype == np.float32 and values.dtype.kind == "f":
             _refuse_infinite(values, changed)
     return changed
+
+
+def _of_masked(values: Any, to: pa.DataType, *, name: str, step: str) -> Column:
+    """Return a masked array of NumPy as a column: what is masked is null."""
+    if values.dtype.kind in "biuf" and values.ndim == 1:
+        valid = ~np.ma.getmaskarray(values)
+        numbers = _as_numbers(np.where(valid, values.data, values.dtype.type(0)), to)
+        return without_mask(Nullable(numbers, valid))
+    if values.dtype.kind == "M":
+        return _as_times(values.filled(np.datetime64("NaT")), to)
+    return column_from_arrow(name, _as_arrow(values.tolist(), to), to, who=f"step {step!r}")
 
 
 def _as_times(values: npt.NDArray[Any], to: pa.DataType) -> Column:

@@ -58,7 +58,7 @@ class KeyIndex:
     def known(self, columns: Sequence[Column]) -> int | None:
         """Return the code of the key of a single row; None: ask `codes`.
 
-        The columns have shape (1,). A null is not known.
+        The columns have shape (1,).
         """
         if len(columns) != 1 or not isinstance(columns[0], np.ndarray):
             values = [column.tolist()[0] for column in columns]

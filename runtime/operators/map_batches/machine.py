@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from slackwater.runtime.errors import OperatorError
 from slackwater.runtime.model import Batch, Column, Columns
-from slackwater.runtime.model.nullable import Nullable
+from slackwater.runtime.model.nullable import Nullable, without_mask
 from slackwater.runtime.operators.ground.fit import fitted
 from slackwater.runtime.operators.ground.user_code import called, check_names, sample_of
 from slackwater.runtime.operators.map_batches.step import MapBatchesStep
@@ -68,9 +69,16 @@ def _is_scalar(values: object) -> bool:
 
 
 def _given(column: Column) -> Any:
-    """Return a column as the function gets it: NumPy's, perhaps masked, or Arrow's."""
+    """Return a column as the function gets it: NumPy's, or Arrow's.
+
+    Nulls of floats are NaN, and other numbers with nulls are Arrow's. NumPy's masked arrays would
+    mask 1 / 0 too, but only where another row is null.
+    """
+    column = without_mask(column)
+    if isinstance(column, Nullable) and column.dtype.kind == "f":
+        column = np.where(column.valid, column.values, column.dtype.type(np.nan))
     if isinstance(column, Nullable):
-        return np.ma.MaskedArray(_read_only(column.values), mask=~column.valid)
+        return column.to_arrow(pa.from_numpy_dtype(column.dtype))
     return _read_only(column) if isinstance(column, np.ndarray) else column
 
 

@@ -261,7 +261,7 @@ def check_distinct(
         if column in keys:
             many, why = 1, f"rows of one key have one {column!r}"
         elif pa.types.is_boolean(schema.field(column).type):
-            many, why = 2, f"{column!r} is true or false"  # and never null
+            many, why = 3, f"{column!r} is true, false or null"
         elif column == type_column:
             types = [pattern.asked[one].types for one in place.asked]
             named = {one for some in types for one in some or ()}

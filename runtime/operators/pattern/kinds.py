@@ -16,12 +16,13 @@ import pyarrow as pa
 
 from slackwater.runtime.model import Batch, Column, Int64Array
 from slackwater.runtime.model.nullable import Nullable
+from slackwater.runtime.model.schema import numbers_from_arrow
 from slackwater.runtime.model.state import Fields
 from slackwater.runtime.operators.ground.keys import KeyIndex
 from slackwater.runtime.operators.ground.user_code import evaluated
 from slackwater.runtime.operators.pattern.step import PatternStep
 
-_NULL = -1
+_NULL = -(2**63)
 _MOST_TEXTS = 4096
 
 
@@ -52,12 +53,9 @@ class EventKinds:
         assert isinstance(self._types, KeyIndex)
         if not repeated:
             return {}
-        # Only text may be null.
         kind = pa.string() if all(one is None for one in repeated) else None
         values = pa.array(list(repeated), kind)
-        column = (
-            values if pa.types.is_string(values.type) else values.to_numpy(zero_copy_only=False)
-        )
+        column = values if pa.types.is_string(values.type) else numbers_from_arrow(values)
         codes = self._types.codes([column], len(values)).tolist()
         return dict(zip(codes, repeated.values(), strict=True))
 

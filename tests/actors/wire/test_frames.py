@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from random import Random
 from typing import Any
 
@@ -14,7 +15,8 @@ from hypothesis import strategies as st
 from slackwater.actors.wire.buffers import FEW_ROWS
 from slackwater.actors.wire.frames import HEADER, FrameCodec, FrameTooLongError, GrantFrame
 from slackwater.runtime.errors import ColumnError, FrameError, SchemaError
-from slackwater.runtime.model import END_NS, START_NS, Batch, Message, ReadTag, batch_of
+from slackwater.runtime.model import END_NS, START_NS, Batch, Columns, Message, ReadTag, batch_of
+from slackwater.runtime.model.nullable import Nullable
 from slackwater.runtime.model.row_marks import all_bits
 from tests.support.tampering import tampered_frame
 
@@ -224,6 +226,39 @@ def test_the_read_that_a_message_is_of_travels_with_it(batch: Batch | None) -> N
             codec().decode(lying)
     with pytest.raises(FrameError, match="no room"):
         codec().decode(changed(frame[: HEADER.size + 8], size=8))
+
+
+def test_nulls_travel_as_masks_and_a_mask_of_no_column_is_refused() -> None:
+    schema = pa.schema({"n": pa.int64(), "word": pa.string(), "flag": pa.bool_()})
+    valid = np.array([True, False, True])
+    columns: Columns = {
+        "n": Nullable(np.array([1, 0, 3]), valid),
+        "word": pa.array(["a", None, "c"]),
+        "flag": Nullable(np.array([True, False, False]), valid),
+    }
+    times = np.arange(3)
+    sender, receiver = (
+        FrameCodec(schema, columns=schema.names, with_writers=False) for _ in range(2)
+    )
+    frame = sender.encode(Message(Batch(times, times, columns), 5, 6), sent_at_ns=0)
+    body = len(frame) - HEADER.size
+    for at in range(HEADER.size, len(frame)):
+        spoiled = bytes([*frame[:at], 7, *frame[at + 1 :]])
+        with suppress(FrameError):
+            FrameCodec(schema, columns=schema.names, with_writers=False).decode(spoiled)
+    for cut in range(body):
+        with pytest.raises(FrameError):
+            FrameCodec(schema, columns=schema.names, with_writers=False).decode(
+                changed(frame[: HEADER.size + cut], size=cut)
+            )
+    message, _ = receiver.decode(frame)
+    assert message.batch is not None
+    for name, column in columns.items():
+        assert message.batch.columns[name].tolist() == column.tolist()
+    bare = FrameCodec(pa.schema([]), columns=[], with_writers=False)
+    empty = bare.encode(Message(Batch(times, times, {}), 5, 6), sent_at_ns=0)
+    with pytest.raises(FrameError):
+        bare.decode(changed(empty, flags=1 | 16, rows=4))
 
 
 def changed(frame: bytes, **fields: int | bytes) -> bytes:
