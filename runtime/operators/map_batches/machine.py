@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sized
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -10,8 +11,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from slackwater.runtime.errors import OperatorError
-from slackwater.runtime.model import Batch, Column, Columns
-from slackwater.runtime.model.nullable import Nullable, without_mask
+from slackwater.runtime.model import Batch, BoolArray, Column, Columns
+from slackwater.runtime.model.nullable import Nullable, nulled, without_mask
 from slackwater.runtime.operators.ground.fit import fitted
 from slackwater.runtime.operators.ground.user_code import called, check_names, sample_of
 from slackwater.runtime.operators.map_batches.step import MapBatchesStep
@@ -38,6 +39,8 @@ class MapBatchesMachine:
             )
             for field in self._step.schema
         }
+        if (was_null := _null_floats(batch.columns)) is not None:
+            columns = {name: _null_again(column, was_null) for name, column in columns.items()}
         return batch.with_columns(columns)
 
     def _check(self, returned: object, batch: Batch) -> None:
@@ -80,6 +83,27 @@ def _given(column: Column) -> Any:
     if isinstance(column, Nullable):
         return column.to_arrow(pa.from_numpy_dtype(column.dtype))
     return _read_only(column) if isinstance(column, np.ndarray) else column
+
+
+def _null_floats(columns: Columns) -> BoolArray | None:
+    """Return the rows with a null that was given as NaN; None if none."""
+    masks = [
+        ~column.valid
+        for column in columns.values()
+        if isinstance(column, Nullable) and column.dtype.kind == "f"
+    ]
+    return reduce(np.logical_or, masks) if masks else None
+
+
+def _null_again(column: Column, was_null: BoolArray) -> Column:
+    """Return a column whose NaN is null where NaN had been given for a null."""
+    values = column.values if isinstance(column, Nullable) else column
+    if not isinstance(values, np.ndarray) or values.dtype.kind != "f":
+        return column
+    valid = ~(was_null & np.isnan(values))
+    if isinstance(column, Nullable):
+        valid &= column.valid
+    return nulled(values, valid)
 
 
 def _read_only(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
