@@ -41,7 +41,7 @@ def over_values(kernel: Kernel) -> Kernel:
     """
 
     def compute(*operands: Any) -> Column:
-        masks = [mask for one in operands if (mask := _valid_of(one)) is not None]
+        masks = [mask for one in operands if (mask := valid_of(one)) is not None]
         if not masks:
             return kernel(*operands)
         valid: BoolArray = reduce(np.logical_and, masks)
@@ -54,10 +54,6 @@ def over_values(kernel: Kernel) -> Kernel:
             raise
 
     return compute
-
-
-def _valid_of(operand: Any) -> BoolArray | None:
-    return None if type(operand) is np.ndarray else valid_of(operand)
 
 
 def _of_rows(operand: Any, rows: Int64Array) -> Any:
@@ -119,7 +115,7 @@ def either(left: Numbers, right: Numbers) -> Numbers:
 def chosen(mask: BoolArray, yes: Any, no: Any) -> Column:
     """Return `yes` where the mask is true, else `no`: columns or literals."""
     if isinstance(yes, str | pa.Array):
-        return _text(mask, yes, no)
+        return arrow_functions().if_else(pa.array(mask), yes, no)
     if isinstance(yes, Nullable) or isinstance(no, Nullable):
         valid = np.where(
             mask, *[one.valid if isinstance(one, Nullable) else True for one in (yes, no)]
@@ -127,7 +123,3 @@ def chosen(mask: BoolArray, yes: Any, no: Any) -> Column:
         yes, no = (one.values if isinstance(one, Nullable) else one for one in (yes, no))
         return Nullable(np.where(mask, widened(yes), widened(no)), valid)
     return np.where(mask, widened(yes), widened(no))
-
-
-def _text(mask: BoolArray, yes: Any, no: Any) -> pa.Array:
-    return arrow_functions().if_else(pa.array(mask), yes, no)

@@ -19,7 +19,7 @@ from slackwater.runtime.model.row_marks import Marks, concat_marks
 
 Int64Array = npt.NDArray[np.int64]
 Column: TypeAlias = npt.NDArray[Any] | Nullable | pa.Array
-"""One column: numbers, booleans and times as NumPy, or `Nullable`; text as an Arrow array."""
+"""A column is a NumPy array of numbers, booleans or times, or `Nullable`; of text, Arrow's."""
 
 Columns: TypeAlias = dict[str, Column]
 

@@ -1,4 +1,4 @@
-"""What a null and a NaN mean, operation by operation: as in DuckDB on the same rows.
+"""Nulls and NaN mean the same in each operation as in DuckDB, on the same rows.
 
 Whole flows run in the simulator: rows are read, pass a gate or an operator, and are written.
 """

@@ -192,6 +192,7 @@ def test_a_masked_array_that_does_not_fit_is_refused_with_its_row(
         ({"x": np.ones((4, 2)), "y": np.ones(4)}, "one value a row"),
         ({"x": np.ones(4), "y": np.array([2**63] * 4, np.uint64)}, "some values would change"),
         ({"x": np.ones(4, bool), "y": np.array([0] * 4, "M8[s]")}, "times are not numbers"),
+        ({"x": np.ones(4), "y": np.zeros((4, 2), "M8[s]")}, "one value a row"),
     ],
 )
 def test_what_a_function_returns_is_checked_against_its_schema(returned: Any, says: str) -> None:

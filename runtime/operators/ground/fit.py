@@ -95,8 +95,7 @@ def _first_of(values: Any, to: pa.DataType, rows: Batch | None) -> str:
 def _as_numbers(values: npt.NDArray[Any], to: pa.DataType) -> npt.NDArray[Any]:
     if pa.types.is_string(to):
         raise ValueError("turn the numbers into text first, such as [str(x) for x in …]")
-    if values.ndim != 1:
-        raise ValueError(f"one value a row is needed, not an array of shape {values.shape}")
+    _refuse_shape(values)
     dtype = np.dtype(np.int64 if pa.types.is_timestamp(to) else to.to_pandas_dtype())
     if values.dtype == dtype:
         return values
@@ -113,9 +112,15 @@ def _as_numbers(values: npt.NDArray[Any], to: pa.DataType) -> npt.NDArray[Any]:
     return changed
 
 
+def _refuse_shape(values: npt.NDArray[Any]) -> None:
+    if values.ndim != 1:
+        raise ValueError(f"one value a row is needed, not an array of shape {values.shape}")
+
+
 def _of_masked(values: Any, to: pa.DataType, *, name: str, step: str) -> Column:
     """Return a masked array of NumPy as a column: what is masked is null."""
-    if values.dtype.kind in "biuf" and values.ndim == 1:
+    _refuse_shape(values)
+    if values.dtype.kind in "biuf":
         valid = ~np.ma.getmaskarray(values)
         numbers = _as_numbers(np.where(valid, values.data, values.dtype.type(0)), to)
         return without_mask(Nullable(numbers, valid))
@@ -125,6 +130,7 @@ def _of_masked(values: Any, to: pa.DataType, *, name: str, step: str) -> Column:
 
 
 def _as_times(values: npt.NDArray[Any], to: pa.DataType) -> Column:
+    _refuse_shape(values)
     if not pa.types.is_timestamp(to):
         raise ValueError("times are not numbers; take nanoseconds: values.astype('int64')")
     valid = ~np.isnat(values)
