@@ -14,6 +14,7 @@ from slackwater.runtime.expressions.nulls import (
     both,
     chosen,
     either,
+    errors_among,
     is_false,
     not_true,
     over_values,
@@ -113,9 +114,5 @@ def _where(condition: Of, *sides: Of) -> Callable[[Batch], Column]:
 
 def _of_some(side: Of, batch: Batch, rows: Int64Array) -> Any:
     """Return a side's values for some rows, computed for those only."""
-    try:
+    with errors_among(rows):
         return side(batch.take(rows))
-    except OperatorError as problem:
-        if problem.place is not None:
-            problem.place = int(rows[problem.place])
-        raise

@@ -11,6 +11,8 @@ null is null.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import reduce
 from typing import Any
 
@@ -27,6 +29,7 @@ __all__ = [
     "both",
     "chosen",
     "either",
+    "errors_among",
     "is_false",
     "not_true",
     "over_values",
@@ -46,14 +49,21 @@ def over_values(kernel: Kernel) -> Kernel:
             return kernel(*operands)
         valid: BoolArray = reduce(np.logical_and, masks)
         rows = valid.nonzero()[0]
-        try:
+        with errors_among(rows):
             return spread(kernel(*[_of_rows(one, rows) for one in operands]), valid, rows)
-        except OperatorError as problem:
-            if problem.place is not None:
-                problem.place = int(rows[problem.place])
-            raise
 
     return compute
+
+
+@contextmanager
+def errors_among(rows: Int64Array) -> Iterator[None]:
+    """Let an error name its row among all rows, where some of them are computed."""
+    try:
+        yield
+    except OperatorError as problem:
+        if problem.place is not None:
+            problem.place = int(rows[problem.place])
+        raise
 
 
 def _of_rows(operand: Any, rows: Int64Array) -> Any:

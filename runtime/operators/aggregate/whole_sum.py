@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from slackwater.runtime.errors import OperatorError
+from slackwater.runtime.expressions.nulls import errors_among
 from slackwater.runtime.expressions.whole import ends_of, refused
 from slackwater.runtime.model import Batch, Int64Array
 from slackwater.runtime.model.nullable import valid_of
@@ -42,13 +42,11 @@ class WholeSum(FoldAccumulator):
         self._at_most = 0  # a bound for the sum of the absolute values of all cells
 
     def add(self, batch: Batch, cells: Int64Array, size: int) -> None:  # noqa: D102 - see Accumulator
-        try:
-            self._add(*self._of_batch(batch, cells), size)
-        except OperatorError as problem:
-            valid = valid_of(batch.columns[self._column])
-            if valid is not None and problem.place is not None:
-                problem.place = int(valid.nonzero()[0][problem.place])
-            raise
+        cells, values = self._of_batch(batch, cells)
+        if (valid := valid_of(batch.columns[self._column])) is None:
+            return self._add(cells, values, size)
+        with errors_among(valid.nonzero()[0]):
+            return self._add(cells, values, size)
 
     def _add(self, cells: Int64Array, values: npt.NDArray[Any], size: int) -> None:
         if not len(values):
