@@ -91,8 +91,8 @@ class Slice(NamedTuple):
     """Rows, of those that went on to its operator, that it did not look at; None: it never does."""
     has_read: bool = False
     """Whether it read input, or polled for it, and handed nothing over."""
-    others: tuple[Slice, ...] = ()
-    """What was done beside it in one go: rows of other sources that their filters leave out."""
+    each: tuple[Slice, ...] = ()
+    """Slice of each source, where rows of several were left out in one go; empty otherwise."""
 
     @property
     def worked(self) -> int:
@@ -101,12 +101,9 @@ class Slice(NamedTuple):
 
     @property
     def parts(self) -> tuple[Slice, ...]:
-        """The slice of each stage, without others."""
-        return (self._replace(others=()), *self.others) if self.others else (self,)
+        """The slice of each stage."""
+        return self.each or (self,)
 
     def shares(self, took_ns: int) -> list[tuple[Slice, int]]:
         """Return each stage's slice, and its share of the time, by rows."""
-        if not self.others:
-            return [(self, took_ns)]
-        rows = sum(part.rows for part in self.parts)
-        return [(part, took_ns * part.rows // rows) for part in self.parts]
+        return [(part, took_ns * part.rows // self.rows) for part in self.each] or [(self, took_ns)]

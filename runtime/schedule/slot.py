@@ -259,7 +259,7 @@ class Slot:
 
     def charge(self, done: Slice, took_ns: int) -> None:
         """Tell how long a slice took; the stage's next ones are cut by it."""
-        if done.others:
+        if done.each:
             for part, share_ns in done.shares(took_ns):
                 self.charge(part, share_ns)
             return
@@ -318,11 +318,11 @@ class Slot:
                 if self._has_credit(machine):
                     return Rest(now_ns, is_guess=False)
             elif wakeup.is_guess:
-                guess_ns = min(guess_ns, at_ns)
+                guess_ns = at_ns if at_ns < guess_ns else guess_ns
             elif machine.is_paced:
-                paced_ns = min(paced_ns, at_ns)
-            else:
-                first_ns = min(first_ns, at_ns)
+                paced_ns = at_ns if at_ns < paced_ns else paced_ns
+            elif at_ns < first_ns:
+                first_ns = at_ns
         if paced_ns < first_ns:
             first_ns = min(first_ns, max(paced_ns, self._looks.next_ns))
         if guess_ns < first_ns:

@@ -225,6 +225,13 @@ class StageMachine:
         self.tell_next()
         return done
 
+    def left_out(self, rows: int, now_ns: int) -> None:
+        """Count rows of the source that its filter has left out already."""
+        self.moved_ns = now_ns
+        self.report.batches += 1
+        self.chain.tested(0, rows, self.report)
+        self.tell_next()
+
     def _take_from(self, source: StageSource, now_ns: int, max_rows: int) -> Work:
         machine = source.machine
         before = machine.taken

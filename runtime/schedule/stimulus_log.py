@@ -99,7 +99,7 @@ class LoggedSlot(Slot):
 
     def charge(self, done: Slice, took_ns: int) -> None:
         """Tell how long a slice took."""
-        if not done.others:  # else each part is charged by itself
+        if not done.each:  # else each part is charged by itself
             self.note("charge", done.stage, done.worked, done.began_ns, took_ns, done.has_read)
         super().charge(done, took_ns)
 

@@ -211,12 +211,14 @@ class SourceMachine(SourceState):
         tests, block, start = self._tests, self._plain, self._position
         if tests is None or block is None or self._ready is not None:
             return 0
-        limit = min(max_rows, self._spec.max_rows)
-        stop = block.due_until(start, min(block.rows, start + limit), now_ns)
+        limit = self._spec.max_rows
+        end = start + (max_rows if max_rows < limit else limit)
+        stop = block.due_until(start, end if end < block.rows else block.rows, now_ns)
         if not 0 < stop - start <= FEW_ROWS or tests.passing(start, stop):
             return 0
-        promised_ns = self._reached_ns if block.promised_ns is None else block.promised_ns[stop - 1]
-        if max(promised_ns, self._reached_ns) >= below_ns:
+        if self._reached_ns >= below_ns or (
+            block.promised_ns is not None and block.promised_ns[stop - 1] >= below_ns
+        ):
             return 0
         self._go_to(block, stop)
         return stop - start
