@@ -35,7 +35,7 @@ from slackwater.runtime.expressions.whole import (
     unsigned,
     widened,
 )
-from slackwater.runtime.model import BoolArray, Column
+from slackwater.runtime.model import Column
 from slackwater.runtime.model.arrow_functions import arrow_functions
 from slackwater.runtime.model.nullable import Nullable, valid_of, without_mask
 
@@ -93,7 +93,7 @@ def _comparison(op: str) -> Kernel:
     def compare(left: Any, right: Any) -> Column:
         if isinstance(left, pa.Array) or isinstance(right, pa.Array):
             of_arrow = arrow_functions()
-            return _mask(getattr(of_arrow, COMPARISONS[op])(left, right))
+            return _values(getattr(of_arrow, COMPARISONS[op])(left, right))
         if not isinstance(right, np.ndarray):
             compared, literal = bound_comparison(op, right, left.dtype)
             return compared(left, literal)
@@ -122,7 +122,9 @@ class Membership:
         if isinstance(column, np.ndarray):
             found = np.isin(column, self._array(column.dtype))
             return found | np.isnan(column) if self._has_nan and column.dtype.kind == "f" else found
-        return _mask(arrow_functions().is_in(column, value_set=pa.array(self._values, pa.string())))
+        return _values(
+            arrow_functions().is_in(column, value_set=pa.array(self._values, pa.string()))
+        )
 
     def _array(self, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
         if dtype not in self._arrays:
@@ -223,11 +225,14 @@ def _inside(values: pa.Array) -> Column:
         return values
     if pa.types.is_timestamp(values.type):
         values = values.view(pa.int64())
-    return np.asarray(values.to_numpy(zero_copy_only=False))
+    return _values(values)
 
 
-def _mask(values: pa.BooleanArray) -> BoolArray:
-    return np.asarray(values.to_numpy(zero_copy_only=False))
+def _values(array: pa.Array) -> npt.NDArray[Any]:
+    """Return an Arrow array's values, 0 or False for a null, which `over_values` drops."""
+    if array.null_count:
+        array = array.fill_null(pa.scalar(0).cast(array.type))
+    return np.asarray(array.to_numpy(zero_copy_only=False))
 
 
 KERNELS: dict[str, Kernel] = {

@@ -1,8 +1,9 @@
 """Operations over columns with nulls, as in SQL: kernels see values only.
 
 ```
-x       3  null  5        x < 4      true  null  false      a filter keeps what is true
-valid   ■   □    ■   ─▶   of values  true    ·   false ─▶   spread over the rows again
+x       3  null  5   x < 4   of values   true  true  false    a filter keeps what is true
+valid   ■   □    ■      ─▶   valid        ■     □     ■
+values  3   0    5           so it is    true  null  false
 ```
 
 `&`, `|` and `~` have three values: `null & false` is false, `null | true` is true, all else with a
@@ -23,7 +24,7 @@ from slackwater.runtime.errors import OperatorError
 from slackwater.runtime.expressions.whole import Kernel, widened
 from slackwater.runtime.model import BoolArray, Column, Int64Array
 from slackwater.runtime.model.arrow_functions import arrow_functions
-from slackwater.runtime.model.nullable import Nullable, Numbers, is_true, valid_of
+from slackwater.runtime.model.nullable import Nullable, Numbers, is_true, nulled, valid_of
 
 __all__ = [
     "both",
@@ -40,7 +41,8 @@ __all__ = [
 def over_values(kernel: Kernel) -> Kernel:
     """Return a kernel that is null where an operand is.
 
-    It computes the other rows alone.
+    It computes all rows: a null's value is 0, and its result is dropped. If that is refused for a
+    row, such as `10 // null`, it computes the other rows alone.
     """
 
     def compute(*operands: Any) -> Column:
@@ -48,11 +50,25 @@ def over_values(kernel: Kernel) -> Kernel:
         if not masks:
             return kernel(*operands)
         valid: BoolArray = reduce(np.logical_and, masks)
-        rows = valid.nonzero()[0]
-        with errors_among(rows):
-            return spread(kernel(*[_of_rows(one, rows) for one in operands]), valid, rows)
+        try:
+            return _nulled(kernel(*map(_values_of, operands)), valid)
+        except OperatorError:
+            rows = valid.nonzero()[0]
+            with errors_among(rows):
+                return spread(kernel(*[_of_rows(one, rows) for one in operands]), valid, rows)
 
     return compute
+
+
+def _values_of(operand: Any) -> Any:
+    return operand.values if isinstance(operand, Nullable) else operand
+
+
+def _nulled(values: Column, valid: BoolArray) -> Column:
+    if isinstance(values, pa.Array):
+        return arrow_functions().if_else(pa.array(valid), values, None)
+    assert isinstance(values, np.ndarray), "a kernel sees no nulls, and makes none"
+    return nulled(values, valid)
 
 
 @contextmanager
