@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from slackwater.runtime.expressions.row_tests import RowTests, row_tests
-from slackwater.runtime.model import Batch
+import numpy as np
+
+from slackwater.runtime.expressions.row_tests import FEW_ROWS, RowTests, row_tests
+from slackwater.runtime.model import Batch, Int64Array
 from slackwater.runtime.operators.filter.step import FilterStep
 from slackwater.runtime.operators.ground.user_code import holds
 
@@ -12,8 +14,7 @@ class FilterMachine:
     """The filter keeps the rows where the predicate is true.
 
     Attributes:
-        row_tests: the predicate row by row, for a caller with a few rows; None if there is no such
-            form.
+        row_tests: the predicate row by row, for few rows; None if there is no such form.
     """
 
     def __init__(self, step: FilterStep) -> None:
@@ -23,10 +24,18 @@ class FilterMachine:
         self._nothing: Batch | None = None  # the batch of no rows, made when first needed
 
     def apply(self, batch: Batch) -> Batch:  # noqa: D102 - see Stateless
-        mask = holds(self._predicate, batch, step=self._name)
-        rows = mask.nonzero()[0]
+        rows = self._passing(batch)
         if len(rows) == 0:  # most batches where few rows pass, and batches are small
             if self._nothing is None:
                 self._nothing = batch.take(rows)
             return self._nothing
-        return batch if len(rows) == len(mask) else batch.take(rows)
+        return batch if len(rows) == len(batch.event_time_ns) else batch.take(rows)
+
+    def _passing(self, batch: Batch) -> Int64Array:
+        """Return the places of the rows that pass, ascending."""
+        count = len(batch.event_time_ns)
+        if count <= FEW_ROWS and self.row_tests is not None:
+            tests = self.row_tests.over(batch)
+            if tests is not None:
+                return np.array(tests.passing(0, count), dtype=np.int64)
+        return holds(self._predicate, batch, step=self._name).nonzero()[0]
