@@ -167,7 +167,7 @@ class FileInput(ABC):
         for name in given:
             if name not in whole.names and name not in (self.columns or ()):
                 raise self._no_column(name, whole, path, option="types=: ")
-        return pa.schema([(f.name, given.get(f.name, f.type)) for f in whole])
+        return pa.schema([pa.field(f.name, given[f.name]) if f.name in given else f for f in whole])
 
     def _chosen(self, whole: pa.Schema, path: str) -> pa.Schema:
         fields = []

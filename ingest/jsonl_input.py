@@ -17,7 +17,7 @@ from slackwater.ingest.numerals import Misfit, cast_text, is_same
 from slackwater.ingest.records import BadText, Piece, pieces
 from slackwater.ingest.text_input import RE_ENCODE, SAY_TIME, SAY_TYPE, TextInput
 from slackwater.ingest.times import guessed_time, is_time
-from slackwater.runtime.model.schema import travels
+from slackwater.runtime.model.schema import GUESSED, is_nested, is_read
 
 __all__ = ["JsonLinesInput"]
 
@@ -49,7 +49,7 @@ class JsonLinesInput(TextInput):
     def _blocks(self, path: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         said = {name for name, _ in self.types}
         floats = [f.name for f in schema if pa.types.is_floating(f.type) and f.name not in said]
-        known = pa.schema([f for f in schema if travels(f.type)])
+        known = pa.schema([f for f in schema if is_read(f)])
         for piece in _pieces(path):
             _refuse_bytes(piece, known.names)
             table = self._parsed(piece, _times_as_text(known), schema)
@@ -62,7 +62,7 @@ class JsonLinesInput(TextInput):
                         way_out=f"say types={{{name!r}: 'float64'}} if that is right",
                     )
             arrays = [
-                _values(piece, table, f) if travels(f.type) else pa.nulls(len(table), f.type)
+                _values(piece, table, f) if is_read(f) else pa.nulls(len(table), f.type)
                 for f in schema
             ]
             yield pa.record_batch(arrays, schema=schema)
@@ -122,12 +122,16 @@ def _guess(first: Piece, said: dict[str, pa.DataType]) -> pa.Schema:
     """Return the types of all fields that the piece shows."""
     table, mixed = _inferred(first, said)
     times = _guess_times(first, table.schema, said)
-    fields = [(name, kind) for name, kind in mixed.items()]
+    fields = [pa.field(name, kind) for name, kind in mixed.items()]
     for field in table.schema:
         kind = field.type
         if field.name not in said and pa.types.is_floating(kind):
             kind = _exact_type(first, field.name, table.column(field.name))
-        fields.append((field.name, times.get(field.name, kind)))
+        guessed = pa.field(field.name, times.get(field.name, kind))
+        is_guess = field.name not in said
+        if is_guess and (is_nested(kind) or pa.types.is_decimal(kind)):
+            guessed = guessed.with_metadata({GUESSED: b"1"})
+        fields.append(guessed)
     return pa.schema(fields)
 
 

@@ -39,6 +39,7 @@ from slackwater.runtime.flow import (
     Expr,
     KeyedStream,
     Stream,
+    coalesce,
     col,
     count,
     duration,
@@ -51,6 +52,7 @@ from slackwater.runtime.flow import (
     sliding,
     sum,  # noqa: A004 - read as sw.sum("flow")
     tumbling,
+    when,
     where,
 )
 from slackwater.runtime.measure import JobReport
@@ -76,6 +78,7 @@ __all__ = [
     "callback_sink",
     "clocks",
     "closing",
+    "coalesce",
     "col",
     "collect_sink",
     "connectors",
@@ -105,6 +108,7 @@ __all__ = [
     "testing",
     "tumbling",
     "tuning",
+    "when",
     "where",
 ]
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 from contextlib import suppress
+from datetime import timedelta
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -19,7 +22,18 @@ from slackwater.runtime.sinks.rolling import GROUP_ROWS
 
 __all__ = ["JsonLinesPart", "ParquetPart", "PartFile"]
 
-_ENCODER = json.JSONEncoder(ensure_ascii=False)  # shared: `json.dumps` makes one for each row
+
+def _as_json(value: Any) -> Any:
+    """Return a value that JSON has no type for as text, a duration as nanoseconds."""
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode()
+    if isinstance(value, timedelta):
+        return int(np.timedelta64(value, "ns").astype(np.int64))
+    return str(value) if isinstance(value, Decimal) else value.isoformat()
+
+
+# Shared: `json.dumps` makes one for each row.
+_ENCODER = json.JSONEncoder(ensure_ascii=False, default=_as_json)
 
 
 class PartFile(Protocol):
@@ -150,6 +164,10 @@ def _plain(column: pa.Array) -> pa.Array:
     if pa.types.is_floating(column.type):
         of_arrow = arrow_functions()
         return of_arrow.if_else(of_arrow.is_finite(column), column, None)
+    if pa.types.is_duration(column.type):
+        return column.cast(pa.duration("ns")).cast(pa.int64())
+    if pa.types.is_time(column.type):  # Python's have no nanoseconds
+        return column.cast(pa.string())
     return column
 
 

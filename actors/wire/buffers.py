@@ -8,16 +8,19 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from slackwater.runtime.errors import ColumnError, FrameError, SchemaError
+from slackwater.runtime.errors import ColumnError, FrameError
 from slackwater.runtime.model.row_marks import Marks, all_bits
-from slackwater.runtime.model.schema import wire_type
+from slackwater.runtime.model.schema import is_text, kept_type, number_dtype
 
 INT64 = np.dtype(np.int64)
 INT32 = np.dtype(np.int32)
 UINT8 = np.dtype(np.uint8)
 BOOL = np.dtype(np.bool_)
-Field: TypeAlias = tuple[str, np.dtype[Any] | None, int]
-"""A column on the wire: its name, NumPy type (None is text), and bytes of one value."""
+Field: TypeAlias = tuple[str, np.dtype[Any] | pa.DataType | None, int]
+"""A column on the wire: its name, its type, and bytes of one value (0: they differ).
+
+The type is NumPy's for numbers, None for text, and Arrow's for all others.
+"""
 
 FEW_ROWS = 64
 """Up to here a copy of a column costs less than a check of its memory layout."""
@@ -115,6 +118,38 @@ def _is_ascii(frame: bytes, at: int, length: int) -> bool:
     return bool(smallest >= 0)
 
 
+def add_arrow(parts: list[Any], name: str, values: Any, kind: pa.DataType, *, rows: int) -> int:
+    """Add an Arrow array of another type as an IPC message; return its bytes.
+
+    Raises:
+        FrameError: the values are no array of `rows` values of this type.
+    """
+    if not isinstance(values, pa.Array) or values.type != kind or len(values) != rows:
+        raise misfit(name, values, f"an Arrow array of {rows} {kind}")
+    message = pa.record_batch([values], names=[""]).serialize()
+    _add(parts, message, message.size)
+    return int(message.size)
+
+
+def read_arrow(
+    name: str, frame: bytes, at: int, kind: pa.DataType, *, rows: int, length: int
+) -> pa.Array:
+    """Return a column that `add_arrow` wrote, as a view of the frame.
+
+    Raises:
+        FrameError: the message is not sound, or has another number of rows.
+    """
+    message = pa.py_buffer(frame).slice(at, length)
+    try:
+        (values,) = pa.ipc.read_record_batch(message, pa.schema([("", kind)])).columns
+        values.validate(full=True)
+    except (pa.ArrowException, OSError, ValueError) as problem:
+        raise FrameError(f"column {name!r} is no {kind}: {problem}") from problem
+    if len(values) != rows:
+        raise FrameError(f"column {name!r} has {len(values)} values in a frame of {rows} rows")
+    return values
+
+
 def read_booleans(name: str, frame: bytes, at: int, *, rows: int) -> npt.NDArray[np.bool_]:
     """Return booleans as a view of the frame; `FrameError` if not all 0 or 1."""
     values = np.frombuffer(frame, UINT8, rows, at)
@@ -168,17 +203,11 @@ def wire_field(schema: pa.Schema, name: str) -> Field:
 
     Raises:
         ColumnError: the schema has no such column.
-        SchemaError: its type does not travel.
     """
     if name not in schema.names:
         raise ColumnError(f"column {name!r} is to travel, and the schema has {schema.names}")
-    wire = wire_type(schema.field(name).type)
-    if pa.types.is_string(wire):
-        return name, None, 0
-    if pa.types.is_integer(wire) or pa.types.is_boolean(wire) or pa.types.is_floating(wire):
-        dtype: np.dtype[Any] = np.dtype(wire.to_pandas_dtype())
+    kind = schema.field(name).type
+    dtype = number_dtype(kind)
+    if dtype is not None:
         return name, dtype, dtype.itemsize
-    raise SchemaError(
-        f"column {name!r} has type {wire}, which does not travel; only numbers, booleans, "
-        "timestamps and strings do"
-    )
+    return name, None if is_text(kind) else kept_type(kind), 0

@@ -6,13 +6,14 @@ header  64 bytes, little endian: magic, version, kind, flags, rows, promise_ns,
 body    of a message from a shared gate: the tag of its read (runtime/model/message.py,
         ReadTag; 4 int64)
         with a flag: how far arrivals have come (Arrived; 3 int64)
-        for each text column: bytes of text, bytes of validity bitmap (int64 each)
+        for each column that Arrow keeps: bytes of its text or of its IPC message, bytes of the
+        validity bitmap of text (int64 each)
         with a flag, for each column of numbers: whether it has nulls (one byte each)
         event time, stimulus time, writers (if the channel has them): int64
-        the columns: numbers as they are, timestamps as int64, booleans one byte each, 0 or
+        the columns: numbers as they are, times as whole numbers, booleans one byte each, 0 or
         1 (Arrow's bool8), each with a mask if it has nulls, one byte a row, 1 where there is a
         value; text as Arrow's offsets (int32, from 0), text, and validity bitmap (none without
-        nulls)
+        nulls); decimals, bytes, lists, structs and maps as an Arrow IPC record batch message
         if the channel has arrivals: of each row (2 int64)
         with a flag, the rows' marks: one byte each (runtime/model/row_marks.py)
 ```
@@ -44,10 +45,12 @@ from slackwater.actors.wire.buffers import (
     FEW_ROWS,
     INT64,
     PADDING,
+    add_arrow,
     add_marks,
     add_text,
     misfit,
     padded,
+    read_arrow,
     read_booleans,
     read_marks,
     read_text,
@@ -57,15 +60,15 @@ from slackwater.actors.wire.buffers import (
 from slackwater.runtime.errors import FrameError
 from slackwater.runtime.model import START_NS, Batch, BoolArray, Columns, Message
 from slackwater.runtime.model.nullable import Nullable
-from slackwater.runtime.model.schema import wire_type
+from slackwater.runtime.model.schema import kept_type
 
 MAX_BYTES = 16 * 2**20
 """The longest body, 16 MiB: each connection of a hostile peer can make us hold this much."""
 
 HEADER = struct.Struct("<4sBBHqqqqQQQ")
-_TEXT = struct.Struct("<2q")  # bytes of text, bytes of validity bitmap
+_TEXT = struct.Struct("<2q")  # bytes of text or of an Arrow message, of the validity bitmap
 MAGIC = b"SLKW"
-VERSION = 3
+VERSION = 4
 DATA, GRANT, HELLO = 1, 2, 3
 _KINDS = {DATA: "data", GRANT: "grant", HELLO: "hello"}
 _HAS_BATCH, _HAS_TAG, _HAS_MARKS, _HAS_ARRIVED, _HAS_NULLS = 1, 2, 4, 8, 16  # flags of data
@@ -122,13 +125,14 @@ class FrameCodec:
         self._columns = tuple(wire_field(schema, name) for name in columns)
         self._fields = tuple((name, INT64, INT64.itemsize) for name in times) + self._columns
         widths = Counter(width for _, _, width in self._fields)
-        self._texts_size = _TEXT.size * widths.pop(0, 0)  # text has width 0
+        self._texts_size = _TEXT.size * widths.pop(0, 0)  # text and Arrow's types have width 0
+        self._are_texts = [dtype is None for _, dtype, width in self._columns if not width]
         self._row_size = sum(widths.elements())
         self._widths = tuple(widths.items())  # of (bytes of a value, columns)
         self.max_bytes = max_bytes
         self._lines = ["writers" if with_writers else "no writers"]
         self._lines += ["arrivals"] if with_arrivals else []
-        self._lines += [f"{name!r}: {wire_type(schema.field(name).type)}" for name in columns]
+        self._lines += [f"{name!r}: {kept_type(schema.field(name).type)}" for name in columns]
         digest = hashlib.sha256("\n".join(self._lines).encode()).digest()
         self._fingerprint = int.from_bytes(digest[:8], "little")
         self._sent = 0
@@ -210,9 +214,14 @@ class FrameCodec:
         own = len(self._fields) - len(self._columns)  # place of the first column
         for place, (name, dtype, width) in enumerate(self._fields):
             values = arrays[place]
-            if dtype is None:
-                length, bitmap = add_text(parts, name, values, rows=rows)
-                size += text_size(rows, length, bitmap)
+            if not width:
+                bitmap = 0
+                if isinstance(dtype, pa.DataType):
+                    length = add_arrow(parts, name, values, dtype, rows=rows)
+                    size += padded(length)
+                else:
+                    length, bitmap = add_text(parts, name, values, rows=rows)
+                    size += text_size(rows, length, bitmap)
                 parts[0] += _TEXT.pack(length, bitmap)
                 continue
             if type(values) is Nullable and place >= own:
@@ -276,9 +285,9 @@ class FrameCodec:
                 arrivals, end = extras.read_arrivals(frame, end, rows=rows)
             batch = self._read_batch(frame, rows, start, end)
             for place, mask in masks.items():
-                name, dtype, _ = self._columns[place]
-                if dtype is None:
-                    raise FrameError(f"text column {name!r} has a mask, and its own bitmap")
+                name, _, width = self._columns[place]
+                if not width:
+                    raise FrameError(f"column {name!r} has a mask, and its own bitmap")
                 batch.columns[name] = Nullable(np.asarray(batch.columns[name]), mask)
             batch.marks, batch.arrivals = marks, arrivals
         elif rows or flags & (_HAS_MARKS | _HAS_NULLS) or len(frame) > start:
@@ -388,11 +397,12 @@ class FrameCodec:
         at = start + self._texts_size
         texts = []
         lengths = _TEXT.iter_unpack(frame[start:at]) if self._texts_size else ()
-        for length, bitmap in lengths:
-            if length < 0 or bitmap not in (0, (rows + 7) // 8):
-                raise FrameError(f"{rows} texts cannot have {length} bytes, bitmap of {bitmap}")
-            texts.append((length, bitmap, text_size(rows, length, bitmap)))
-            expected += texts[-1][2]
+        for (length, bitmap), is_text in zip(lengths, self._are_texts, strict=False):
+            if length < 0 or bitmap not in (0, (rows + 7) // 8 if is_text else 0):
+                raise FrameError(f"{rows} values cannot have {length} bytes, bitmap of {bitmap}")
+            own = text_size(rows, length, bitmap) if is_text else padded(length)
+            texts.append((length, bitmap, own))
+            expected += own
         if expected != size:
             raise FrameError(f"a body of {rows} rows has {expected} bytes, and this one has {size}")
         # From here on every buffer lies within the frame, at a multiple of 8.
@@ -406,9 +416,14 @@ class FrameCodec:
         for name, dtype, width in self._columns:
             if dtype is INT64:
                 values[name] = int64s[at // 8 : at // 8 + rows]
-            elif dtype is None:
+            elif not width:
                 length, bitmap, size = texts.pop(0)
-                values[name] = read_text(name, frame, at, rows=rows, length=length, bitmap=bitmap)
+                if isinstance(dtype, pa.DataType):
+                    values[name] = read_arrow(name, frame, at, dtype, rows=rows, length=length)
+                else:
+                    values[name] = read_text(
+                        name, frame, at, rows=rows, length=length, bitmap=bitmap
+                    )
                 at += size
             elif dtype == BOOL:
                 values[name] = read_booleans(name, frame, at, rows=rows)

@@ -6,10 +6,21 @@
 | `literals.py`, `notation.py` | literals in an expression; an expression as text |
 | `result_types.py` | result types of operations |
 | `compute.py`, `kernels.py`, `compared.py`, `whole.py` | computation of operations |
+| `text.py`, `calendar.py` | methods of text and of times |
+| `decimals.py`, `times.py` | operands that are decimals, or times of another unit |
 | `row_tests.py` | a predicate tested row by row, for a row or two |
 | `nearest.py` | the name nearest to a wrong one, for errors |
 """
 
-from slackwater.runtime.expressions.expressions import Expr, col, duration, event_time, lit, where
+from slackwater.runtime.expressions.expressions import (
+    Expr,
+    coalesce,
+    col,
+    duration,
+    event_time,
+    lit,
+    when,
+    where,
+)
 
-__all__ = ["Expr", "col", "duration", "event_time", "lit", "where"]
+__all__ = ["Expr", "coalesce", "col", "duration", "event_time", "lit", "when", "where"]

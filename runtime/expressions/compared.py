@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -77,6 +78,7 @@ def bound_comparison(op: str, value: Value, dtype: np.dtype[Any]) -> tuple[Kerne
 
 def _as_array(value: Value, dtype: np.dtype[Any]) -> Any:
     """Return a literal as an array without dimensions, of the type of the comparison."""
+    assert not isinstance(value, bytes | Decimal), "Arrow compares those"
     try:
         with np.errstate(over="ignore"):
             return np.asarray(value, np.result_type(dtype, value))

@@ -11,12 +11,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
+from decimal import Decimal
 from typing import Any, NoReturn
 
 import numpy as np
 import pyarrow as pa
 
 from slackwater.runtime.errors import FlowError, TypeMismatch
+from slackwater.runtime.expressions.calendar import TimeOption, WithTimes
 from slackwater.runtime.expressions.compute import computation
 from slackwater.runtime.expressions.kernels import MAY_WARN
 from slackwater.runtime.expressions.literals import Writable, quoted, read_literal
@@ -25,14 +27,18 @@ from slackwater.runtime.expressions.notation import ATOM, UNARY, binding, writte
 from slackwater.runtime.expressions.result_types import (
     Operand,
     Value,
+    computed_type,
     result_type,
     type_named,
     type_read,
 )
+from slackwater.runtime.expressions.text import WithText
+from slackwater.runtime.expressions.times import in_nanoseconds
 from slackwater.runtime.model import Batch, Column, Duration, duration_ns
+from slackwater.runtime.model.schema import is_time, time_unit
 
 
-class Expr(ABC):
+class Expr(WithText, WithTimes, ABC):
     """Expression: a value for each row, computed from columns. Immutable; pickles."""
 
     __array_ufunc__ = None  # so that np.float64(2) * col("x") calls our __rmul__
@@ -72,9 +78,18 @@ class Expr(ABC):
         """Return the values, or a literal's plain value, for a kernel."""
         return self.evaluate(batch)
 
+    def computed(self, batch: Batch) -> Column:
+        """Return the values as an operation would take them: times in nanoseconds."""
+        return self.evaluate(batch)
+
     def as_operand(self, schema: pa.Schema, *, step: str) -> Operand:
         """Return the operand that the type rules take."""
         return Operand(self.type_in(schema, step=step))
+
+    def bound(self, schema: pa.Schema) -> Expr:
+        """Return the same expression, which knows the types of its columns."""
+        del schema
+        return self
 
     def __repr__(self) -> str:
         return f"<{self}>"
@@ -167,6 +182,10 @@ class Expr(ABC):
     def __abs__(self) -> Expr:
         return Operation("abs", self)
 
+    def operation(self, op: str, *, option: Any = None, shown: str = "") -> Expr:
+        """Return an operation over the expression alone."""
+        return Operation(op, self, option=option, shown=shown)
+
     def isin(self, values: Iterable[Writable]) -> Expr:
         """Return whether the expression equals one of the values."""
         if isinstance(values, str):
@@ -197,6 +216,11 @@ class Expr(ABC):
         type_named(to)
         return Operation("cast", self, option=to, shown=quoted(to))
 
+    def try_cast(self, to: str) -> Expr:
+        """Return the expression as another type, null where a value does not fit; see `cast`."""
+        type_named(to)
+        return Operation("try_cast", self, option=to, shown=quoted(to))
+
     def floor(self) -> Expr:
         """Return the largest whole number ≤ the expression; a float stays a float."""
         return Operation("floor", self)
@@ -211,10 +235,17 @@ class Expr(ABC):
 
 
 class ColumnRef(Expr):
-    """Expression of one column's values."""
+    """Expression of one column's values.
 
-    def __init__(self, name: str) -> None:
-        self.name = name
+    Alone it gives the column as it is kept; as an operand, times in nanoseconds.
+
+    Args:
+        name: of the column.
+        unit: of a column of times, once it is bound to a schema; None: nanoseconds, or no time.
+    """
+
+    def __init__(self, name: str, unit: str | None = None) -> None:
+        self.name, self.unit = name, unit
 
     def columns(self) -> frozenset[str]:
         """Return the column's name alone."""
@@ -226,11 +257,30 @@ class ColumnRef(Expr):
             raise no_column(self.name, schema.names, step=step)
         return type_read(schema.field(self.name), step=step)
 
+    def as_operand(self, schema: pa.Schema, *, step: str) -> Operand:
+        """Return the type in which the column is computed."""
+        return Operand(computed_type(self.type_in(schema, step=step)))
+
+    def bound(self, schema: pa.Schema) -> Expr:
+        """Return the column with its unit."""
+        kind = schema.field(self.name).type
+        unit = time_unit(kind) if is_time(kind) else "ns"
+        return ColumnRef(self.name, None if unit == "ns" else unit)
+
     def evaluate(self, batch: Batch) -> Column:
         """Return the column itself."""
         return batch.columns[self.name]
 
-    operand = evaluate
+    def operand(self, batch: Batch) -> Column:
+        """Return the column itself, or times in nanoseconds.
+
+        Raises:
+            OperatorError: a time is too far away for nanoseconds.
+        """
+        column = batch.columns[self.name]
+        return column if self.unit is None else in_nanoseconds(column, self.unit, self.name)
+
+    computed = operand
 
     def __str__(self) -> str:
         return f"col({quoted(self.name)})"
@@ -263,8 +313,8 @@ class Literal(Expr):
 
     def evaluate(self, batch: Batch) -> Column:
         """Return the value for each row."""
-        if isinstance(self.value, str):
-            return pa.repeat(pa.scalar(self.value), len(batch))
+        if isinstance(self.value, str | bytes | Decimal):
+            return pa.repeat(pa.scalar(self.value, self.type), len(batch))
         return np.full(len(batch), self.value)
 
     def __str__(self) -> str:
@@ -315,6 +365,15 @@ class Operation(Expr):
     def over(self, operands: Iterable[Expr]) -> Operation:
         """Return the same operation over other operands."""
         return Operation(self.op, *operands, option=self.option, shown=self._shown)
+
+    def bound(self, schema: pa.Schema) -> Operation:
+        """Return the same operation over bound operands."""
+        bound = self.over([each.bound(schema) for each in self.operands])
+        if isinstance(self.option, TimeOption):
+            kind = self.operands[0].as_operand(schema, step=self.op).type
+            option = self.option._replace(kind=kind)
+            return Operation(self.op, *bound.operands, option=option, shown=self._shown)
+        return bound
 
     def columns(self) -> frozenset[str]:
         """Return the columns of all operands."""
@@ -377,6 +436,53 @@ def event_time() -> Expr:
 def where(condition: Expr | bool, yes: Expr | Writable, no: Expr | Writable) -> Expr:
     """Return `yes` where the condition is true, else `no`."""
     return Operation("where", condition, yes, no)
+
+
+def coalesce(first: Expr | Writable, *others: Expr | Writable) -> Expr:
+    """Return the first of these that is not null, for each row; null if all are."""
+    found = _as_expr(first)
+    for one in others:
+        found = found.fill_null(one)
+    return found
+
+
+class When:
+    """Choice by conditions: `sw.when(a).then(x).when(b).then(y).otherwise(z)`.
+
+    The first condition that is true decides. `otherwise` ends it, and gives the expression.
+    """
+
+    def __init__(
+        self, condition: Expr | bool, before: tuple[tuple[Expr | bool, Any], ...] = ()
+    ) -> None:
+        self._condition, self._before = condition, before
+
+    def then(self, value: Expr | Writable) -> Then:
+        """Give this value where the condition is the first that is true."""
+        return Then((*self._before, (self._condition, value)))
+
+
+class Then:
+    """Choice by conditions that has a value for each so far; see `When`."""
+
+    def __init__(self, branches: tuple[tuple[Expr | bool, Any], ...]) -> None:
+        self._branches = branches
+
+    def when(self, condition: Expr | bool) -> When:
+        """Go on with another condition."""
+        return When(condition, self._branches)
+
+    def otherwise(self, value: Expr | Writable) -> Expr:
+        """Return the expression, with this value where no condition is true."""
+        chosen = _as_expr(value)
+        for condition, yes in reversed(self._branches):
+            chosen = where(condition, yes, chosen)
+        return chosen
+
+
+def when(condition: Expr | bool) -> When:
+    """Begin a choice by conditions; see `When`."""
+    return When(condition)
 
 
 def _rebuild(op: str, operands: tuple[Expr, ...], option: Any, shown: str) -> Operation:

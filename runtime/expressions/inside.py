@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 
 import pyarrow as pa
 
+from slackwater.runtime.expressions.calendar import TIMES
 from slackwater.runtime.expressions.expressions import (
     ColumnRef,
     EventTime,
@@ -13,10 +14,13 @@ from slackwater.runtime.expressions.expressions import (
     Literal,
     Operation,
 )
+from slackwater.runtime.expressions.text import TEXT
 
 _SURE = {
     *("<", "<=", ">", ">=", "==", "!=", "between", "isin", "&", "|", "~"),
     *("is_null", "fill_null", "where", "sqrt", "floor", "/"),
+    *(TEXT.keys() - {"str.to_time"}),
+    *TIMES,
 }
 """Operations that have a value for all operands of their types."""
 _SURE_IN_FLOATS = {"+", "-", "*", "//", "%", "**", "negative", "abs", "round"}
@@ -33,7 +37,7 @@ def conjuncts(predicate: Expr) -> tuple[Expr, ...]:
 def renamed(expression: Expr, names: Mapping[str, str]) -> Expr:
     """Return an expression with all its columns renamed, {old name: new name}."""
     if isinstance(expression, ColumnRef):
-        return ColumnRef(names[expression.name])
+        return ColumnRef(names[expression.name], expression.unit)
     if isinstance(expression, Operation):
         return expression.over([renamed(each, names) for each in expression.operands])
     return expression
@@ -61,7 +65,9 @@ def never_fails(expression: Expr, schema: pa.Schema) -> bool:
 
 
 def _is_sure(part: Expr, schema: pa.Schema) -> bool:
-    if isinstance(part, ColumnRef | Literal | EventTime):
+    if isinstance(part, ColumnRef):
+        return part.unit is None  # a time of another unit may be too far for nanoseconds
+    if isinstance(part, Literal | EventTime):
         return True
     if not isinstance(part, Operation):
         return False
@@ -83,7 +89,7 @@ def alike(one: Expr, other: Expr) -> bool:
             and all(map(alike, one.operands, other.operands))
         )
     if isinstance(one, ColumnRef) and isinstance(other, ColumnRef):
-        return one.name == other.name
+        return (one.name, one.unit) == (other.name, other.unit)
     if isinstance(one, Literal) and isinstance(other, Literal):
         same = one.type == other.type and type(one.value) is type(other.value)
         return bool(same and repr(one.value) == repr(other.value))  # 0.0 is not −0.0

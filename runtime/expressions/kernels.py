@@ -15,6 +15,8 @@ checked (`result_types.py`) when a kernel runs. Numbers follow NumPy, without it
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
+from decimal import Decimal
 from functools import partial
 from typing import Any
 
@@ -22,9 +24,19 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from slackwater.runtime.expressions.calendar import TIMES
 from slackwater.runtime.expressions.compared import bound_comparison, compared_columns
-from slackwater.runtime.expressions.nulls import both, chosen, over_values
-from slackwater.runtime.expressions.result_types import TYPES, Value
+from slackwater.runtime.expressions.decimals import (
+    OF_ARROW,
+    as_decimal,
+    as_float,
+    beside_arrow,
+    is_float,
+    values_of,
+)
+from slackwater.runtime.expressions.nulls import both, chosen, over_values, spread
+from slackwater.runtime.expressions.result_types import DECIMAL_FUNCTIONS, Value, type_named
+from slackwater.runtime.expressions.text import TEXT
 from slackwater.runtime.expressions.whole import (
     Kernel,
     checked,
@@ -38,8 +50,9 @@ from slackwater.runtime.expressions.whole import (
 from slackwater.runtime.model import Column
 from slackwater.runtime.model.arrow_functions import arrow_functions
 from slackwater.runtime.model.nullable import Nullable, valid_of, without_mask
+from slackwater.runtime.model.schema import is_time, number_dtype
 
-MAY_WARN = frozenset({"+", "-", "*", "/", "//", "%", "**", "sqrt", "round", "cast"})
+MAY_WARN = frozenset({"+", "-", "*", "/", "//", "%", "**", "sqrt", "round", "cast", "try_cast"})
 """Operations that may make NumPy warn: division by zero, overflow, NaN."""
 
 
@@ -47,11 +60,12 @@ def kernel_for(op: str, option: Any = None) -> Kernel:
     """Return the function of `op`; `option` is a type, digits or values."""
     if op == "isin":
         return over_values(Membership([operand.value for operand in option]))
-    if op == "cast":
+    if op in ("cast", "try_cast"):
         arrow_functions()  # loaded now, not in the first row's latency: Arrow casts with them
     if op in _OF_NULLS:
         return _OF_NULLS[op]
-    return over_values(KERNELS[op] if option is None else partial(KERNELS[op], option))
+    has_option = option is not None or op in TEXT
+    return over_values(partial(KERNELS[op], option) if has_option else KERNELS[op])
 
 
 COMPARISONS = {
@@ -75,7 +89,7 @@ def comparison_with(op: str, value: Value) -> Kernel:
     literals: dict[np.dtype[Any], tuple[Kernel, Any]] = {}  # {type of the column: comparison}
 
     def compare(column: Any) -> Column:
-        if not isinstance(column, np.ndarray):
+        if not isinstance(column, np.ndarray) or isinstance(value, OF_ARROW):
             return of_text(column, value)
         bound = literals.get(column.dtype)
         if bound is None:
@@ -91,9 +105,10 @@ _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
 
 def _comparison(op: str) -> Kernel:
     def compare(left: Any, right: Any) -> Column:
-        if isinstance(left, pa.Array) or isinstance(right, pa.Array):
-            of_arrow = arrow_functions()
-            return _values(getattr(of_arrow, COMPARISONS[op])(left, right))
+        if isinstance(left, OF_ARROW) or isinstance(right, OF_ARROW):
+            left, right = beside_arrow(left, right)
+            if isinstance(left, pa.Array) or isinstance(right, pa.Array):
+                return values_of(getattr(arrow_functions(), COMPARISONS[op])(left, right))
         if not isinstance(right, np.ndarray):
             compared, literal = bound_comparison(op, right, left.dtype)
             return compared(left, literal)
@@ -119,12 +134,20 @@ class Membership:
 
     def __call__(self, column: Column) -> Column:
         """Return a mask of shape (rows,)."""
-        if isinstance(column, np.ndarray):
+        if not isinstance(column, pa.Array):
+            assert isinstance(column, np.ndarray), "a kernel sees no nulls"
             found = np.isin(column, self._array(column.dtype))
             return found | np.isnan(column) if self._has_nan and column.dtype.kind == "f" else found
-        return _values(
-            arrow_functions().is_in(column, value_set=pa.array(self._values, pa.string()))
-        )
+        return values_of(arrow_functions().is_in(column, value_set=self._of_type(column.type)))
+
+    def _of_type(self, kind: pa.DataType) -> pa.Array:
+        """Return the values that a column of text, decimals or bytes can have."""
+        fitting = []
+        for value in self._values:
+            with suppress(pa.ArrowInvalid, pa.ArrowTypeError):
+                own = Decimal(value) if pa.types.is_decimal(kind) else value
+                fitting.append(pa.scalar(own, kind).as_py())
+        return pa.array(fitting, kind)
 
     def _array(self, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
         if dtype not in self._arrays:
@@ -170,6 +193,29 @@ def _fill_null(values: Column, filling: Any) -> Column:
     return wide.astype(np.result_type(wide, widened(numbers)), copy=False)
 
 
+def _or_decimals(op: str, kernel: Kernel) -> Kernel:
+    """Return the kernel of an operation that decimals have too: exact, or in floats."""
+    exact = DECIMAL_FUNCTIONS.get(op)
+
+    def compute(*operands: Any) -> Column:
+        if not any(isinstance(one, OF_ARROW) for one in operands):
+            return kernel(*operands)
+        if exact is None or any(map(is_float, operands)):
+            return kernel(*map(as_float, operands))
+        return getattr(arrow_functions(), exact)(*map(as_decimal, operands))
+
+    return compute
+
+
+def _of_sign(name: str, kernel: Kernel) -> Kernel:
+    def compute(values: Any) -> Column:
+        if isinstance(values, pa.Array):
+            return getattr(arrow_functions(), name)(values)
+        return kernel(values)
+
+    return compute
+
+
 def _cast(to: str, values: Column) -> Column:
     """Return the values as the type named `to`; floats are cut towards zero.
 
@@ -188,12 +234,38 @@ def _cast(to: str, values: Column) -> Column:
         ) from problem
 
 
+def _try_cast(to: str, values: Column) -> Column:
+    """Return the values as the type named `to`; null where one does not fit."""
+    try:
+        return _as_type(to, values)
+    except pa.ArrowInvalid:
+        fits = np.ones(len(values), np.bool_)
+        fits[_refused_rows(to, values, 0, len(values))] = False
+        rows = fits.nonzero()[0]
+        return spread(_as_type(to, values.take(rows)), fits, rows)
+
+
+def _refused_rows(to: str, values: Column, start: int, stop: int) -> list[int]:
+    """Return the places from `start` to `stop` whose values do not fit, found by halves."""
+    try:
+        _as_type(to, values[start:stop])
+    except pa.ArrowInvalid:
+        if stop - start == 1:
+            return [start]
+        middle = (start + stop) // 2
+        return [
+            *_refused_rows(to, values, start, middle),
+            *_refused_rows(to, values, middle, stop),
+        ]
+    return []
+
+
 def _as_type(to: str, values: Column) -> Column:
-    target = TYPES[to]
+    target = type_named(to)
     if isinstance(values, np.ndarray):
         if pa.types.is_timestamp(target):
             target = pa.int64()
-        if not pa.types.is_string(target):
+        if not (pa.types.is_string(target) or pa.types.is_decimal(target)):
             dtype = np.dtype(target.to_pandas_dtype())
             if target == pa.bool_() and values.dtype.kind == "f" and np.isnan(values).any():
                 raise pa.ArrowInvalid("NaN is neither true nor false")
@@ -204,6 +276,8 @@ def _as_type(to: str, values: Column) -> Column:
         arrow = pa.array(values)
     else:
         arrow = values
+    if pa.types.is_decimal(arrow.type) and pa.types.is_integer(target):  # cut, as floats are
+        arrow = arrow_functions().trunc(arrow)
     return _inside(arrow.cast(target))
 
 
@@ -221,35 +295,29 @@ def _first_refused(to: str, values: Column) -> int:
 
 
 def _inside(values: pa.Array) -> Column:
-    if pa.types.is_string(values.type):
+    if number_dtype(values.type) is None:
         return values
-    if pa.types.is_timestamp(values.type):
-        values = values.view(pa.int64())
-    return _values(values)
-
-
-def _values(array: pa.Array) -> npt.NDArray[Any]:
-    """Return an Arrow array's values, 0 or False for a null, which `over_values` drops."""
-    if array.null_count:
-        array = array.fill_null(pa.scalar(0).cast(array.type))
-    return np.asarray(array.to_numpy(zero_copy_only=False))
+    return values_of(values.view(pa.int64()) if is_time(values.type) else values)
 
 
 KERNELS: dict[str, Kernel] = {
     **{op: _comparison(op) for op in COMPARISONS},
-    "+": checked("+", np.add),
-    "-": checked("-", np.subtract),
-    "*": checked("*", np.multiply),
-    "/": _number(np.true_divide),
+    "+": _or_decimals("+", checked("+", np.add)),
+    "-": _or_decimals("-", checked("-", np.subtract)),
+    "*": _or_decimals("*", checked("*", np.multiply)),
+    "/": _or_decimals("/", _number(np.true_divide)),
     "//": divided("//", np.floor_divide),
     "%": divided("%", np.remainder),
     "**": power,
-    "negative": unsigned("the negative", np.negative),
-    "abs": unsigned("abs", np.abs),
+    "negative": _of_sign("negate", unsigned("the negative", np.negative)),
+    "abs": _of_sign("abs", unsigned("abs", np.abs)),
     "floor": _number(np.floor),
     "sqrt": _number(np.sqrt),
     "round": rounded,
     "cast": _cast,
+    "try_cast": _try_cast,
+    **TEXT,
+    **TIMES,
 }
 
 _AT_LEAST, _AT_MOST = over_values(KERNELS[">="]), over_values(KERNELS["<="])

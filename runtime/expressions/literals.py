@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -12,13 +13,13 @@ import pyarrow as pa
 from slackwater.runtime.errors import TypeMismatch
 from slackwater.runtime.expressions.result_types import Value
 
-Writable = Value | datetime | timedelta
-"""Numbers, text, True and False, times and durations."""
+Writable = Value | datetime | date | time | timedelta
+"""Numbers, text, bytes, True and False, times and durations."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def read_literal(value: Any) -> tuple[Value, pa.DataType, str]:  # noqa: PLR0911 - a return for each type
+def read_literal(value: Any) -> tuple[Value, pa.DataType, str]:  # noqa: PLR0911, PLR0912 - one for each type
     """Return (value inside, type, text as written) of a literal.
 
     Times become int64 nanoseconds since 1970; a time without a zone is UTC.
@@ -35,8 +36,17 @@ def read_literal(value: Any) -> tuple[Value, pa.DataType, str]:  # noqa: PLR0911
     match value:
         case datetime():
             return _datetime_ns(value), pa.timestamp("ns"), text
+        case date():
+            midnight = datetime(value.year, value.month, value.day, tzinfo=UTC)
+            return _datetime_ns(midnight), pa.timestamp("ns"), text
+        case time():
+            return _time_ns(value), pa.time64("ns"), text
         case timedelta():
             return _timedelta_ns(value), pa.int64(), text
+        case Decimal():
+            return value, _decimal_type(value), text
+        case bytes():
+            return value, pa.binary(), text
         case bool():
             return value, pa.bool_(), text
         case int():
@@ -50,8 +60,8 @@ def read_literal(value: Any) -> tuple[Value, pa.DataType, str]:  # noqa: PLR0911
     if isinstance(value, list | tuple | set | frozenset):
         way_out = "; to ask whether it is one of several, write .isin([...])"
     raise TypeMismatch(
-        f"{value!r} cannot stand in an expression, which takes columns, numbers, text, "
-        f"True, False, datetimes and timedeltas{way_out}"
+        f"{value!r} cannot stand in an expression, which takes columns, numbers, text, bytes, "
+        f"True, False, dates, times and timedeltas{way_out}"
     )
 
 
@@ -74,6 +84,22 @@ def _integer_type(value: int) -> pa.DataType:
     if -(2**63) <= value < 2**64:
         return pa.int64() if value < 2**63 else pa.uint64()
     raise TypeMismatch(f"{value} does not fit in 64 bits; write it as a float")
+
+
+def _decimal_type(value: Decimal) -> pa.DataType:
+    if not value.is_finite():
+        raise TypeMismatch(f"{value!r} is no number that a decimal column can have")
+    try:
+        return pa.scalar(value).type
+    except pa.ArrowInvalid as problem:
+        raise TypeMismatch(f"{value!r} has too many digits: {problem}") from None
+
+
+def _time_ns(value: time) -> int:
+    if value.tzinfo is not None:
+        raise TypeMismatch(f"{value!r} has a zone, and times of day have none; leave it out")
+    seconds = (value.hour * 60 + value.minute) * 60 + value.second
+    return seconds * 10**9 + value.microsecond * 1_000
 
 
 def _datetime_ns(value: datetime) -> int:

@@ -21,6 +21,7 @@ import numpy as np
 import pyarrow as pa
 
 from slackwater.runtime.errors import OperatorError
+from slackwater.runtime.expressions.decimals import OF_ARROW
 from slackwater.runtime.expressions.whole import Kernel, widened
 from slackwater.runtime.model import BoolArray, Column, Int64Array
 from slackwater.runtime.model.arrow_functions import arrow_functions
@@ -67,7 +68,8 @@ def _values_of(operand: Any) -> Any:
 def _nulled(values: Column, valid: BoolArray) -> Column:
     if isinstance(values, pa.Array):
         return arrow_functions().if_else(pa.array(valid), values, None)
-    assert isinstance(values, np.ndarray), "a kernel sees no nulls, and makes none"
+    if isinstance(values, Nullable):  # try_cast makes nulls of its own
+        return Nullable(values.values, values.valid & valid)
     return nulled(values, valid)
 
 
@@ -140,8 +142,13 @@ def either(left: Numbers, right: Numbers) -> Numbers:
 
 def chosen(mask: BoolArray, yes: Any, no: Any) -> Column:
     """Return `yes` where the mask is true, else `no`: columns or literals."""
-    if isinstance(yes, str | pa.Array):
-        return arrow_functions().if_else(pa.array(mask), yes, no)
+    if isinstance(yes, OF_ARROW) or isinstance(no, OF_ARROW):
+        kinds = [one.type for one in (yes, no) if isinstance(one, pa.Array)]
+        sides = [
+            one if isinstance(one, pa.Array) or not kinds else pa.scalar(one, kinds[0])
+            for one in (yes, no)
+        ]
+        return arrow_functions().if_else(pa.array(mask), *sides)
     if isinstance(yes, Nullable) or isinstance(no, Nullable):
         valid = np.where(
             mask, *[one.valid if isinstance(one, Nullable) else True for one in (yes, no)]

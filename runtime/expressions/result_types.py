@@ -9,15 +9,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
 
 from slackwater.runtime.errors import SchemaError, TypeMismatch
 from slackwater.runtime.expressions.nearest import nearest
-from slackwater.runtime.model.schema import OF_SOURCE, inside_type, travels
+from slackwater.runtime.model.arrow_functions import arrow_functions
+from slackwater.runtime.model.schema import (
+    GUESSED,
+    OF_SOURCE,
+    inside_type,
+    is_binary,
+    is_nested,
+    is_read,
+    is_text,
+)
+from slackwater.runtime.model.type_names import arrow_type
 
-Value = bool | int | float | str
+Value = bool | int | float | str | bytes | Decimal
 
 TYPES = {  # name in user code: type inside
     "bool": pa.bool_(),
@@ -61,6 +72,9 @@ def type_named(name: str) -> pa.DataType:
     if not isinstance(name, str):
         raise TypeMismatch(f"{name!r} is no type; write one of: {', '.join(TYPES)}")
     if name not in TYPES:
+        known = arrow_type(name)
+        if known is not None and pa.types.is_decimal(known):
+            return known
         way_out = f"the nearest is {nearest(name, TYPES)!r}"
         if name in _UNCLEAR:
             way_out = "say how wide: 'int32' or 'int64'"
@@ -75,9 +89,15 @@ def type_read(field: pa.Field, *, step: str) -> pa.DataType:
         SchemaError: channels cannot carry the type; names the column's source.
     """
     inside: pa.DataType = field.type
-    if not travels(inside):
+    if not is_read(field):
         source = (field.metadata or {}).get(OF_SOURCE, b"").decode()
         who = f"source {source!r}: " if source else ""
+        if GUESSED in (field.metadata or {}):
+            raise SchemaError(
+                f"{who}column {field.name!r} has type {inside}, guessed from the first rows, and "
+                f"later ones may differ; say it, types={{{field.name!r}: pa.…}}, or leave it out, "
+                f"columns=[…]. Step {step!r} reads it"
+            )
         try:
             inside_type(field.name, inside)
         except SchemaError as problem:
@@ -85,13 +105,37 @@ def type_read(field: pa.Field, *, step: str) -> pa.DataType:
     return inside
 
 
-def family(of: pa.DataType) -> str:
-    """Return "number", "bool", "text" or "timestamp"."""
+def computed_type(kind: pa.DataType) -> pa.DataType:
+    """Return the type in which operations take a column of a type: times in nanoseconds."""
+    if pa.types.is_timestamp(kind):
+        return pa.timestamp("ns", kind.tz)
+    if pa.types.is_date(kind):
+        return pa.timestamp("ns")
+    if pa.types.is_time(kind):
+        return pa.time64("ns")
+    if pa.types.is_duration(kind):
+        return pa.int64()
+    return pa.string() if is_text(kind) else kind
+
+
+def family(of: pa.DataType) -> str:  # noqa: PLR0911 - one for each
+    """Return the family of a type: types of one can be compared with each other.
+
+    "number", "decimal", "bool", "text", "timestamp", "time", "duration", "bytes" or "nested".
+    """
     if pa.types.is_boolean(of):
         return "bool"
-    if pa.types.is_timestamp(of):
+    if pa.types.is_timestamp(of) or pa.types.is_date(of):
         return "timestamp"
-    return "text" if pa.types.is_string(of) else "number"
+    if pa.types.is_time(of) or pa.types.is_duration(of):
+        return "time" if pa.types.is_time(of) else "duration"
+    if pa.types.is_decimal(of):
+        return "decimal"
+    if is_binary(of):
+        return "bytes"
+    if is_nested(of):
+        return "nested"
+    return "text" if is_text(of) else "number"
 
 
 def result_type(op: str, operands: Sequence[Operand], option: Any = None) -> pa.DataType:
@@ -123,6 +167,10 @@ def _isin(op: str, operands: Sequence[Operand], option: Sequence[Operand]) -> pa
 
 def _check_comparable(op: str, left: Operand, right: Operand) -> None:
     families = {family(left.type), family(right.type)}
+    if families == {"number", "decimal"}:
+        return
+    if "nested" in families:
+        raise TypeMismatch(f"compares {left.type} with {right.type}; compare what is in it")
     if len(families) == 2:
         way_out = "cast one of them, such as .cast('string')"
         if "timestamp" in families:
@@ -161,6 +209,8 @@ def _subtract(op: str, operands: Sequence[Operand], option: Any) -> pa.DataType:
 
 
 def _divide(op: str, operands: Sequence[Operand], _option: Any) -> pa.DataType:
+    if _has_decimal(operands):
+        return pa.float64()
     _check_numbers(op, operands)
     if all(pa.types.is_integer(operand.type) for operand in operands):
         return pa.float64()
@@ -177,11 +227,49 @@ def _power(op: str, operands: Sequence[Operand], _option: Any) -> pa.DataType:
 
 
 def _arithmetic(op: str, operands: Sequence[Operand], _option: Any) -> pa.DataType:
+    if op in DECIMAL_FUNCTIONS and _has_decimal(operands):
+        return _of_decimals(op, operands)
     _check_numbers(op, operands)
     return common_number(*operands)
 
 
+DECIMAL_FUNCTIONS = {"+": "add", "-": "subtract", "*": "multiply"}
+"""Operations that are exact over decimals: {operation: its name in Arrow}."""
+
+
+def _has_decimal(operands: Sequence[Operand]) -> bool:
+    families = {family(operand.type) for operand in operands}
+    return "decimal" in families and families <= {"decimal", "number"}
+
+
+def _of_decimals(op: str, operands: Sequence[Operand]) -> pa.DataType:
+    """Return the type of +, - or * with a decimal: the decimal that holds each result."""
+    types = [operand.type for operand in operands]
+    if any(map(pa.types.is_floating, types)):
+        return pa.float64()
+    sides = [decimal_of(operand.type, operand.value) for operand in operands]
+    function = getattr(arrow_functions(), DECIMAL_FUNCTIONS[op])
+    try:
+        return function(*[pa.array([], side) for side in sides]).type
+    except pa.ArrowInvalid as problem:
+        raise TypeMismatch(
+            f"{types[0]} {op} {types[1]} has no decimal that holds each result ({problem}); "
+            "cast one of them to 'float64', or to a decimal of fewer digits"
+        ) from None
+
+
+def decimal_of(kind: pa.DataType, value: Value | None = None) -> pa.DataType:
+    """Return the decimal type that holds a decimal or whole number; a literal's has its digits."""
+    if pa.types.is_decimal(kind):
+        return kind
+    if value is not None:
+        return pa.scalar(Decimal(int(value))).type
+    return pa.decimal128(20 if kind == pa.uint64() else 19, 0)
+
+
 def _negate(op: str, operands: Sequence[Operand], _option: Any) -> pa.DataType:
+    if _has_decimal(operands):
+        return operands[0].type
     _check_numbers(op, operands)
     if operands[0].type == pa.uint64():
         raise TypeMismatch("uint64 has no negative numbers; write .cast('int64') first")
@@ -191,6 +279,10 @@ def _negate(op: str, operands: Sequence[Operand], _option: Any) -> pa.DataType:
 def _widened_number(op: str, operands: Sequence[Operand], _option: Any) -> pa.DataType:
     _check_numbers(op, operands)
     return widened(operands[0].type)
+
+
+def _abs(op: str, operands: Sequence[Operand], option: Any) -> pa.DataType:
+    return operands[0].type if _has_decimal(operands) else _widened_number(op, operands, option)
 
 
 def _square_root(op: str, operands: Sequence[Operand], _option: Any) -> pa.DataType:
@@ -205,7 +297,10 @@ def _is_null(_op: str, _operands: Sequence[Operand], _option: Any) -> pa.DataTyp
 def _fill_null(_op: str, operands: Sequence[Operand], _option: Any) -> pa.DataType:
     values, filling = operands
     _check_same_family("fills", values, "with", filling)
-    if family(values.type) != "number":
+    if "decimal" in (family(values.type), family(filling.type)) or (
+        family(values.type) != "number"
+    ):
+        _check_same_decimals("fills", values, "with", filling)
         return values.type
     if pa.types.is_integer(values.type) and pa.types.is_floating(filling.type):
         raise TypeMismatch(
@@ -222,18 +317,25 @@ def _where(op: str, operands: Sequence[Operand], _option: Any) -> pa.DataType:
     if family(condition.type) != "bool":
         raise TypeMismatch(f"{op} chooses by a true/false column, not by {condition.type}")
     _check_same_family("chooses between", yes, "and", no)
-    return common_number(yes, no) if family(yes.type) == "number" else yes.type
+    if family(yes.type) == family(no.type) == "number":
+        return common_number(yes, no)
+    _check_same_decimals("chooses between", yes, "and", no)
+    return no.type if yes.is_literal else yes.type
 
 
 def _cast(_op: str, operands: Sequence[Operand], option: str) -> pa.DataType:
     source, target = operands[0].type, type_named(option)
     source_family, target_family = family(source), family(target)
     allowed = {  # family of the source: whether it can become the target
-        "number": target_family in ("number", "text")
+        "number": target_family in ("number", "text", "decimal")
         or (target_family == "timestamp" and pa.types.is_integer(source)),
         "bool": target_family != "timestamp",
         "text": True,
         "timestamp": target_family == "timestamp" or target in (pa.int64(), pa.float64()),
+        "time": target == pa.int64(),
+        "decimal": target_family in ("number", "text", "decimal"),
+        "bytes": False,
+        "nested": False,
     }
     if not allowed[source_family]:
         way_out = {
@@ -275,11 +377,32 @@ def _is_signed(operand: Operand) -> bool:
     return bool(pa.types.is_integer(operand.type)) and operand.type != pa.uint64()
 
 
+def _of_text(op: str, operands: Sequence[Operand], option: Any) -> pa.DataType:
+    (text,) = operands
+    if family(text.type) != "text":
+        raise TypeMismatch(f"{op} takes text, not {text.type}; write .cast('string') first")
+    if op == "str.to_time":
+        return pa.timestamp("ns", option[1])
+    return _TEXT_TYPES[op]
+
+
+def _of_time(op: str, operands: Sequence[Operand], _option: Any) -> pa.DataType:
+    (times,) = operands
+    of_day = family(times.type) == "time" and op in ("dt.hour", "dt.minute", "dt.second")
+    if family(times.type) != "timestamp" and not of_day:
+        raise TypeMismatch(
+            f"{op} takes a timestamp or a date, not {times.type}; of text write .str.to_time(…)"
+        )
+    return {"dt.truncate": times.type, "dt.format": pa.string()}.get(op, pa.int64())
+
+
 def _check_numbers(op: str, operands: Sequence[Operand]) -> None:
     families = {family(operand.type) for operand in operands}
     if families == {"number"}:
         return
     way_out = "cast it first, such as .cast('float64')"
+    if "decimal" in families:
+        way_out = "of decimals there are + - * / abs and comparisons; .cast('float64') for more"
     if "timestamp" in families:
         way_out = (
             "from a timestamp subtract another one, or add or subtract int64 nanoseconds "
@@ -289,22 +412,63 @@ def _check_numbers(op: str, operands: Sequence[Operand]) -> None:
 
 
 def _check_same_family(does: str, left: Operand, joint: str, right: Operand) -> None:
-    if family(left.type) != family(right.type):
+    families = {family(left.type), family(right.type)}
+    is_whole = any(isinstance(one.value, int) for one in (left, right))
+    if len(families) == 2 and not (families == {"number", "decimal"} and is_whole):
         raise TypeMismatch(
             f"{does} {left.type} {joint} {right.type}; both must be numbers, text, "
-            "true/false or timestamps"
+            "true/false, times, decimals or bytes"
         )
+
+
+def _check_same_decimals(does: str, left: Operand, joint: str, right: Operand) -> None:
+    """Check that two decimals have the same type, or one is a literal that fits the other's."""
+    if "decimal" not in (family(left.type), family(right.type)) or left.type == right.type:
+        return
+    literal, column = (left, right) if left.is_literal else (right, left)
+    try:
+        if literal.is_literal:
+            pa.scalar(literal.value, column.type)
+            return
+    except pa.ArrowInvalid:
+        pass
+    raise TypeMismatch(f"{does} {left.type} {joint} {right.type}; both must be of one type")
 
 
 def _listed(operands: Sequence[Operand]) -> str:
     return " and ".join(str(operand.type) for operand in operands)
 
 
+_TEXT_TYPES = {
+    **dict.fromkeys(
+        [f"str.{name}" for name in ("lower", "upper", "strip", "slice", "replace", "extract")],
+        pa.string(),
+    ),
+    **dict.fromkeys(
+        [f"str.{name}" for name in ("contains", "starts_with", "ends_with")], pa.bool_()
+    ),
+    "str.length": pa.int64(),
+    "str.split": pa.list_(pa.string()),
+}
+"""{operation over text: the type of its results}"""
 _RULES: dict[str, _Rule] = {
+    **dict.fromkeys(_TEXT_TYPES, _of_text),
+    "str.to_time": _of_text,
+    **dict.fromkeys(
+        [
+            f"dt.{name}"
+            for name in (
+                *("year", "month", "day", "weekday", "day_of_year", "hour", "minute", "second"),
+                *("truncate", "format"),
+            )
+        ],
+        _of_time,
+    ),
     **dict.fromkeys(("<", "<=", ">", ">=", "==", "!=", "between"), _compare),
     **dict.fromkeys(("&", "|", "~"), _logic),
     **dict.fromkeys(("*", "//", "%"), _arithmetic),
-    **dict.fromkeys(("abs", "floor", "round"), _widened_number),
+    "abs": _abs,
+    **dict.fromkeys(("floor", "round"), _widened_number),
     "+": _add,
     "-": _subtract,
     "/": _divide,
@@ -315,5 +479,6 @@ _RULES: dict[str, _Rule] = {
     "is_null": _is_null,
     "fill_null": _fill_null,
     "cast": _cast,
+    "try_cast": _cast,
     "where": _where,
 }

@@ -94,6 +94,8 @@ def row_tests(predicate: Expr) -> RowTests | None:
         column, literal = part.operands
         if not isinstance(column, ColumnRef) or not isinstance(literal, Literal):
             return None
+        if column.unit is not None:  # its numbers are not in the literal's nanoseconds
+            return None
         if isinstance(literal.value, bool) or not isinstance(literal.value, int | float):
             return None
         if math.isnan(literal.value):

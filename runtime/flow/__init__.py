@@ -4,7 +4,16 @@
 sinks. The result are steps (`runtime/plan/`) over expressions (`runtime/expressions/`).
 """
 
-from slackwater.runtime.expressions.expressions import Expr, col, duration, event_time, lit, where
+from slackwater.runtime.expressions.expressions import (
+    Expr,
+    coalesce,
+    col,
+    duration,
+    event_time,
+    lit,
+    when,
+    where,
+)
 from slackwater.runtime.flow.dataflow import Dataflow
 from slackwater.runtime.flow.stream import KeyedStream, Stream
 from slackwater.runtime.operators import (
@@ -25,6 +34,7 @@ __all__ = [
     "Expr",
     "KeyedStream",
     "Stream",
+    "coalesce",
     "col",
     "count",
     "duration",
@@ -37,5 +47,6 @@ __all__ = [
     "sliding",
     "sum",
     "tumbling",
+    "when",
     "where",
 ]

@@ -40,7 +40,7 @@ def source_schema(step: str, spec: SourceSpec) -> pa.Schema:
         )
     if spec.promise is not None:
         promise = expression(spec.promise, step=step, what="promise")
-        kind = promise.type_in(schema, step=step)
+        kind = promise.as_operand(schema, step=step).type
         if not (pa.types.is_timestamp(kind) or kind == pa.int64()):
             raise TypeMismatch(
                 f"source {step!r}: promise {promise} has type {kind}, and a promise is a "

@@ -16,6 +16,7 @@ import zlib
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Literal
 
 import numpy as np
@@ -43,8 +44,8 @@ def owners(columns: Sequence[Column], rows: int, *, replicas: int) -> Int64Array
     """Return which replica has each row's keys, the same in every process.
 
     Args:
-        columns: the key columns: whole numbers, booleans or text, of shape (rows,). Equal values
-            of two types (int32, int64) have one owner.
+        columns: the key columns, of shape (rows,). Equal values of two types (int32 and int64,
+            decimals of two scales) have one owner.
         rows: how many.
         replicas: how many.
     """
@@ -65,19 +66,28 @@ def _whole(column: Column) -> npt.NDArray[np.uint64]:
         column = np.where(column.valid, column.values, 0)
     if isinstance(column, np.ndarray):
         if column.dtype.kind == "f":
-            column = np.nan_to_num(column)
+            column = np.nan_to_num(column.astype(np.float64)) + 0.0  # −0.0 is 0.0
+            return column.view(np.uint64)
         whole: npt.NDArray[np.uint64] = column.astype(np.int64).view(np.uint64)
     else:
         whole = _hashes(column)
     return whole
 
 
-def _hashes(texts: pa.Array) -> npt.NDArray[np.uint64]:
-    encoded = texts.dictionary_encode(null_encoding="encode")
+def _hashes(values: pa.Array) -> npt.NDArray[np.uint64]:
+    encoded = values.dictionary_encode(null_encoding="encode")
     # Not hash(): it differs from process to process.
-    distinct = [0 if t is None else zlib.crc32(t.encode()) for t in encoded.dictionary.to_pylist()]
+    distinct = [
+        0 if v is None else zlib.crc32(_bytes_of(v)) for v in encoded.dictionary.to_pylist()
+    ]
     places: Int64Array = encoded.indices.to_numpy()
     return np.array(distinct, dtype=np.uint64)[places]
+
+
+def _bytes_of(value: str | bytes | Decimal) -> bytes:
+    if isinstance(value, Decimal):
+        value = str(value.normalize())
+    return value.encode() if isinstance(value, str) else value
 
 
 class Partitioner:

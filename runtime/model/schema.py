@@ -1,12 +1,16 @@
 """Between Arrow's types at the edges and NumPy's inside.
 
-| Arrow, outside | inside | note |
-| --- | --- | --- |
-| int8 … uint64, float32/64 | NumPy of the same type | |
-| bool | NumPy bool | |
-| nulls of these | `Nullable`: values and a mask | NaN is a value, no null |
-| timestamp, any unit | NumPy int64, nanoseconds since 1970 UTC | the schema keeps timestamp[ns] |
-| string, large_string, dictionary of string | Arrow string array | |
+A schema has the types as they came; a column is kept by its type:
+
+| type | kept as |
+| --- | --- |
+| int8 … uint64, float32, float64, bool | NumPy of the same type |
+| timestamp, date, time, duration | NumPy whole numbers, in the type's own unit |
+| nulls of these | `Nullable`: values and a mask; NaN is a value, no null |
+| string, large_string, dictionary of text | Arrow string array |
+| decimal, binary, list, struct, map | Arrow array of the type |
+
+A float16 becomes float32 when it is read, and a dictionary of other values these values.
 """
 
 from __future__ import annotations
@@ -23,45 +27,67 @@ from slackwater.runtime.model.made_ahead import FEW_ROWS, RowsMadeAhead
 from slackwater.runtime.model.nullable import Nullable, Numbers
 
 
-def _is_text(kind: pa.DataType) -> bool:
+def is_text(kind: pa.DataType) -> bool:
+    """Return whether a type is one of text, perhaps as a dictionary."""
     if pa.types.is_dictionary(kind):
-        return _is_text(kind.value_type)
+        return is_text(kind.value_type)
     return bool(
         pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
     )
 
 
+def is_time(kind: pa.DataType) -> bool:
+    """Return whether a type is a timestamp, date, time of day or duration."""
+    return bool(pa.types.is_temporal(kind) and not pa.types.is_interval(kind))
+
+
+def is_nested(kind: pa.DataType) -> bool:
+    """Return whether a type is a list, struct or map."""
+    return bool(
+        pa.types.is_list(kind)
+        or pa.types.is_large_list(kind)
+        or pa.types.is_fixed_size_list(kind)
+        or pa.types.is_struct(kind)
+        or pa.types.is_map(kind)
+    )
+
+
+def is_binary(kind: pa.DataType) -> bool:
+    """Return whether a type is one of bytes."""
+    return bool(
+        pa.types.is_binary(kind)
+        or pa.types.is_large_binary(kind)
+        or pa.types.is_fixed_size_binary(kind)
+    )
+
+
 def inside_type(name: str, outside: pa.DataType) -> pa.DataType:
-    """Return the type that a column of this outside type has inside.
+    """Return the type that a column of this outside type has in a schema.
 
     Raises:
-        SchemaError: a type we do not carry (lists, structs, maps, binary).
+        SchemaError: a type we do not carry: nothing but nulls, unions, intervals, extensions.
     """
     if pa.types.is_integer(outside) or outside in (pa.float32(), pa.float64(), pa.bool_()):
         return outside
+    if is_time(outside) or is_nested(outside) or is_binary(outside):
+        return outside
+    if pa.types.is_decimal(outside):
+        return outside
     if pa.types.is_float16(outside):
         return pa.float32()
-    if pa.types.is_timestamp(outside) or pa.types.is_date(outside):
-        return pa.timestamp("ns", tz=outside.tz if pa.types.is_timestamp(outside) else None)
     if pa.types.is_dictionary(outside):
-        return inside_type(name, outside.value_type)
-    if _is_text(outside):
-        return pa.string()
+        values = inside_type(name, outside.value_type)
+        # Text of many blocks may have more distinct values than the indices of one block count.
+        return pa.dictionary(pa.int32(), values, outside.ordered) if is_text(values) else values
+    if is_text(outside):
+        return pa.string() if pa.types.is_string_view(outside) else outside
     way_out = (
         "cast it before it is read, or leave it out (files: "
         f"types={{{name!r}: 'float64'}}, say, or columns=[…]; Spark, tables: select the others)"
     )
     if pa.types.is_null(outside):
         raise SchemaError(f"column {name!r} shows nothing but nulls, so no type; {way_out}")
-    if pa.types.is_decimal(outside):
-        raise SchemaError(
-            f"column {name!r} has type {outside}, which does not travel, and a float would round "
-            f"it; {way_out}"
-        )
-    raise SchemaError(
-        f"column {name!r} has type {outside}, which does not travel: numbers, booleans, "
-        f"timestamps and text do; {way_out}"
-    )
+    raise SchemaError(f"column {name!r} has type {outside}, which does not travel; {way_out}")
 
 
 def travels(outside: pa.DataType) -> bool:
@@ -73,6 +99,36 @@ def travels(outside: pa.DataType) -> bool:
     return True
 
 
+def is_read(field: pa.Field) -> bool:
+    """Return whether a step may read a column of an input."""
+    return travels(field.type) and GUESSED not in (field.metadata or {})
+
+
+def kept_type(kind: pa.DataType) -> pa.DataType:
+    """Return the Arrow type of the memory in which a column of a type is kept."""
+    if is_time(kind):
+        return pa.int32() if kind.bit_width == 32 else pa.int64()
+    return pa.string() if is_text(kind) else kind
+
+
+def time_unit(kind: pa.DataType) -> str:
+    """Return the unit of a time type, as NumPy writes it: "D", "s", "ms", "us" or "ns"."""
+    if pa.types.is_date(kind):
+        return "D" if pa.types.is_date32(kind) else "ms"
+    return str(kind.unit)
+
+
+def number_dtype(kind: pa.DataType) -> np.dtype[Any] | None:
+    """Return the NumPy type in which a column of a type is kept; None if Arrow keeps it."""
+    kept = kept_type(kind)
+    if pa.types.is_integer(kept) or pa.types.is_floating(kept) or pa.types.is_boolean(kept):
+        dtype: np.dtype[Any] = np.dtype(kept.to_pandas_dtype())
+        return dtype
+    return None
+
+
+GUESSED = b"guessed"
+"""Key of a field whose nested type was guessed from the first rows: no step can count on it."""
 OF_SOURCE = b"source"
 """Of a column that does not travel, the key under which its field has the name of its source."""
 
@@ -85,16 +141,13 @@ def inside_schema(outside: pa.Schema, *, source: str = "") -> pa.Schema:
     return pa.schema(
         [
             (one.name, inside_type(one.name, one.type))
-            if travels(one.type)
-            else pa.field(one.name, one.type, metadata={OF_SOURCE: source})
+            if is_read(one)
+            else pa.field(
+                one.name, one.type, metadata={**(one.metadata or {}), OF_SOURCE: source.encode()}
+            )
             for one in outside
         ]
     )
-
-
-def wire_type(inside: pa.DataType) -> pa.DataType:
-    """Return the Arrow type that a column of this inside type has in a frame."""
-    return pa.int64() if pa.types.is_timestamp(inside) else inside
 
 
 def is_sound(values: pa.Array) -> bool:
@@ -137,18 +190,17 @@ def column_from_arrow(name: str, values: pa.Array, inside: pa.DataType, *, who: 
     """
     if not pa.types.is_primitive(values.type):
         refuse_unsound(name, values, who=who)
-    is_text = _is_text(values.type) or pa.types.is_null(values.type)
-    if is_text != _is_text(inside) and values.null_count < len(values):  # no 501 of 00501
+    is_ours = is_text(values.type) or pa.types.is_null(values.type)
+    if is_ours != is_text(inside) and values.null_count < len(values):  # no 501 of 00501
         raise SchemaError(f"{who}: column {name!r} has type {values.type}, and {inside} was said")
+    target = pa.string() if is_text(inside) else inside
     try:
-        cast = values if values.type == inside else values.cast(inside)
+        cast = values if values.type == target else values.cast(target)
     except pa.ArrowInvalid as problem:
         raise SchemaError(f"{who}: column {name!r} does not fit {inside}: {problem}") from problem
-    if pa.types.is_string(inside):
+    if number_dtype(inside) is None:
         return cast
-    if pa.types.is_timestamp(inside):
-        cast = cast.view(pa.int64())
-    return numbers_from_arrow(cast)
+    return numbers_from_arrow(cast.view(kept_type(inside)) if is_time(inside) else cast)
 
 
 def numbers_from_arrow(values: pa.Array) -> Numbers:
@@ -168,15 +220,21 @@ class NullError(SchemaError):
         self.place = place
 
 
-def column_to_arrow(values: Column, inside: pa.DataType) -> pa.Array:
-    """Return an inside column as Arrow, of its inside type."""
-    if isinstance(values, np.ndarray):
-        if pa.types.is_timestamp(inside):
-            return pa.array(values.astype(np.int64, copy=False)).view(inside)
-        return pa.array(values, type=inside)
-    if isinstance(values, Nullable):
-        return values.to_arrow(inside)
-    return values
+def column_to_arrow(values: Column, kind: pa.DataType) -> pa.Array:
+    """Return a column as an Arrow array of its type."""
+    if isinstance(values, pa.Array):
+        return _of_text(values, kind) if is_text(kind) else values
+    kept = kept_type(kind)
+    masked = values if isinstance(values, Nullable) else None
+    array = pa.array(values, type=kept) if masked is None else masked.to_arrow(kept)
+    return array.view(kind) if is_time(kind) else array
+
+
+def _of_text(values: pa.Array, kind: pa.DataType) -> pa.Array:
+    if not pa.types.is_dictionary(kind):
+        return values if values.type == kind else values.cast(kind)
+    encoded = values.cast(kind.value_type).dictionary_encode()
+    return pa.DictionaryArray.from_arrays(encoded.indices, encoded.dictionary, ordered=kind.ordered)
 
 
 class ArrowRows:
@@ -213,8 +271,6 @@ class ArrowRows:
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
 
-def _stored_as(inside: pa.DataType) -> np.dtype[Any] | None:
+def _stored_as(kind: pa.DataType) -> np.dtype[Any] | None:
     """Return the NumPy type whose memory Arrow can use as it is; None: it cannot."""
-    wire = wire_type(inside)
-    is_number = pa.types.is_integer(wire) or pa.types.is_floating(wire)
-    return np.dtype(wire.to_pandas_dtype()) if is_number else None
+    return None if pa.types.is_boolean(kind) else number_dtype(kind)

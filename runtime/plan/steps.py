@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from slackwater.runtime.model import Release, format_ns
-from slackwater.runtime.model.schema import travels
+from slackwater.runtime.model.schema import is_read
 from slackwater.runtime.order.policies import OURS
 from slackwater.runtime.plan.step import GatedStep, Step
 from slackwater.runtime.plan.traits import Role, StepTraits
@@ -45,7 +45,7 @@ class SourceStep(Step):
         del steps
         yield f"reads    {self.source.input.describe()}"
         yield f"time     {times_text(self.source)}"
-        unread = [f"{one.name} ({one.type})" for one in self.schema if not travels(one.type)]
+        unread = [f"{one.name} ({one.type})" for one in self.schema if not is_read(one)]
         if unread:
             yield f"not read {', '.join(unread)}: does not travel"
 

@@ -20,6 +20,7 @@ import pyarrow as pa
 
 from slackwater.runtime.errors import IngestError, OrderError
 from slackwater.runtime.model import START_NS, Batch, Columns, Int64Array
+from slackwater.runtime.model.schema import is_time, time_unit
 from slackwater.runtime.model.state import Fields
 from slackwater.runtime.order.newest import running_max
 from slackwater.runtime.order.reorder import Reordering
@@ -391,6 +392,6 @@ class BlockReader:
         )
 
     def _time_ns(self, columns: Columns, name: str) -> Int64Array:
-        is_timestamp = pa.types.is_timestamp(self._schema.field(name).type)
-        unit = "ns" if is_timestamp else self._spec.time_unit or "ns"
+        kind = self._schema.field(name).type
+        unit = time_unit(kind) if is_time(kind) else self._spec.time_unit or "ns"
         return near_time_ns(self._source, name, columns[name], unit=unit, row=self._rows_read)

@@ -11,13 +11,19 @@ from collections.abc import Mapping
 import pyarrow as pa
 
 from slackwater.runtime.model import BoolArray, Columns
-from slackwater.runtime.model.schema import is_sound, refuse_unsound
+from slackwater.runtime.model.schema import (
+    is_sound,
+    is_text,
+    is_time,
+    kept_type,
+    number_dtype,
+    refuse_unsound,
+    time_unit,
+)
 from slackwater.runtime.sources.bad_times import refuse_bad_times
 from slackwater.runtime.sources.columns import TIME_ROLES, read_columns, refuse_nulls
 
 __all__ = ["ColumnReader"]
-
-_INT64 = pa.int64()
 
 
 class ColumnReader:
@@ -32,8 +38,9 @@ class ColumnReader:
     def __init__(self, source: str, schema: pa.Schema, roles: Mapping[str, str]) -> None:
         self._source, self._schema, self._roles = source, schema, dict(roles)
         self._known: pa.Schema | None = None  # that of the last block
-        # (name, where it lies, whether it is text, whether it is a time); None: some are not there.
-        self._places: list[tuple[str, int, bool, bool]] | None = None
+        # (name, where it lies, whether Arrow keeps it, the type of its memory if it is a time).
+        # None: some are not there.
+        self._places: list[tuple[str, int, bool, pa.DataType | None]] | None = None
 
     def read(self, block: pa.RecordBatch, *, row: int) -> Columns:
         """Return the columns out of a block, as they are kept inside.
@@ -74,27 +81,32 @@ class ColumnReader:
         if self._places is None:
             return None
         columns: Columns = {}
-        for name, place, is_text, is_time in self._places:
+        for name, place, is_arrow, time_as in self._places:
             values = block.column(place)
             if values.null_count:
                 return None
-            if is_text:
+            if is_arrow:
                 if not is_sound(values):
                     return None
                 columns[name] = values
                 continue
-            if is_time:
-                values = values.view(_INT64)
+            if time_as is not None:
+                values = values.view(time_as)
             columns[name] = values.to_numpy(zero_copy_only=False)
         return columns
 
-    def _places_in(self, schema: pa.Schema) -> list[tuple[str, int, bool, bool]] | None:
+    def _places_in(
+        self, schema: pa.Schema
+    ) -> list[tuple[str, int, bool, pa.DataType | None]] | None:
         places = []
         for field in self._schema:
             place = schema.get_field_index(field.name)
-            inside = field.type
-            if place < 0 or schema.field(place).type != inside:
+            kind = pa.string() if is_text(field.type) else field.type
+            if place < 0 or schema.field(place).type != kind:
                 return None
-            kinds = pa.types.is_string(inside), pa.types.is_timestamp(inside)
-            places.append((field.name, place, *kinds))
+            time_as = kept_type(kind) if is_time(kind) else None
+            is_coarse = time_as is not None and time_unit(kind) != "ns"
+            if is_coarse and self._roles.get(field.name) in TIME_ROLES:
+                return None  # such a time may be beyond nanoseconds
+            places.append((field.name, place, number_dtype(kind) is None, time_as))
         return places

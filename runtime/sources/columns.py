@@ -20,12 +20,13 @@ from slackwater.runtime.model import (
     Int64Array,
 )
 from slackwater.runtime.model.arrow_functions import arrow_functions
-from slackwater.runtime.model.schema import NullError, column_from_arrow
+from slackwater.runtime.model.schema import NullError, column_from_arrow, is_text
 from slackwater.runtime.sources.spec import SourceSpec
 
 TimeUnit = Literal["ns", "us", "ms", "s"]
 
 UNIT_NS = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": NS_PER_SECOND}  # unit: nanoseconds
+SCALES_NS = {**UNIT_NS, "D": 86_400 * NS_PER_SECOND}
 
 
 TIME_ROLES = frozenset({"arrival", "event time"})
@@ -68,7 +69,7 @@ def check_source_columns(
             )
     if spec.writer is not None:
         writer = _field(source, schema, spec.writer, role="writer")
-        if not (pa.types.is_integer(writer.type) or pa.types.is_string(writer.type)):
+        if not (pa.types.is_integer(writer.type) or is_text(writer.type)):
             raise SchemaError(
                 f"source {source!r}: writer column {writer.name!r} has type {writer.type}, "
                 "and only integers and text tell writers apart for certain; cast it to text"
@@ -146,14 +147,14 @@ def refuse_nulls(source: str, block: pa.RecordBatch, name: str, *, role: str, ro
     )
 
 
-def near_time_ns(source: str, name: str, values: Column, *, unit: TimeUnit, row: int) -> Int64Array:
+def near_time_ns(source: str, name: str, values: Column, *, unit: str, row: int) -> Int64Array:
     """Return a column of times, ns since 1970 UTC, none of them far from ours.
 
     Args and errors: those of `time_ns`, and of `refuse_far_times`. Both look at the least and the
     most; times that are as they should be are looked at once.
     """
     integers = np.asarray(values)
-    scale = UNIT_NS[unit]
+    scale = SCALES_NS[unit]
     if len(integers) and (
         int(np.minimum.reduce(integers)) * scale >= EARLIEST_NS
         and int(np.maximum.reduce(integers)) * scale <= LATEST_NS
@@ -165,13 +166,13 @@ def near_time_ns(source: str, name: str, values: Column, *, unit: TimeUnit, row:
     return times_ns
 
 
-def time_ns(source: str, name: str, values: Column, *, unit: TimeUnit, row: int) -> Int64Array:
+def time_ns(source: str, name: str, values: Column, *, unit: str, row: int) -> Int64Array:
     """Return a column of times as nanoseconds since 1970 UTC, shape (rows,).
 
     Args:
         source: its name, for errors.
         name: the column.
-        values: shape (rows,), integers in `unit`; timestamps are "ns" already.
+        values: shape (rows,), integers in `unit`; no null.
         unit: of the values.
         row: how many rows of the input came before, for errors.
 
@@ -179,7 +180,7 @@ def time_ns(source: str, name: str, values: Column, *, unit: TimeUnit, row: int)
         SchemaError: a time does not fit int64 nanoseconds (years 1677 to 2262).
     """
     integers = np.asarray(values)
-    scale = UNIT_NS[unit]
+    scale = SCALES_NS[unit]
     limit = END_NS // scale
     if integers.dtype == np.int64 and scale == 1:
         return integers
@@ -270,7 +271,8 @@ def _field(source: str, schema: pa.Schema, name: str, *, role: str) -> pa.Field:
 
 
 def _check_time(source: str, field: pa.Field, role: str) -> None:
-    if pa.types.is_timestamp(field.type) or pa.types.is_integer(field.type):
+    kind = field.type
+    if pa.types.is_timestamp(kind) or pa.types.is_date(kind) or pa.types.is_integer(kind):
         return
     way_out = (
         f"give it the type of one: types={{{field.name!r}: 'timestamp[ns, tz=UTC]'}} (sw.csv, "

@@ -21,16 +21,16 @@ import pyarrow as pa
 from slackwater.runtime.expressions.row_tests import FEW_ROWS, RowTests, is_alike, still_passing
 from slackwater.runtime.model import EARLIEST_NS, LATEST_NS, Batch, Columns, Int64Array
 from slackwater.runtime.model.arrow_functions import arrow_functions
+from slackwater.runtime.model.schema import is_text, is_time, kept_type, number_dtype, time_unit
 from slackwater.runtime.order.reorder import AsTheyCome, OrderedOrRefused
 from slackwater.runtime.sources.block import Block
 from slackwater.runtime.sources.column_reader import ColumnReader
-from slackwater.runtime.sources.columns import UNIT_NS
+from slackwater.runtime.sources.columns import SCALES_NS
 from slackwater.runtime.sources.spec import SourceSpec
 
 __all__ = ["FewReader", "FewRows", "few_reader"]
 
-_INT64 = pa.int64()
-_Bound = tuple[int, bool, Callable[[Any, Any], bool], int | float]
+_Bound = tuple[int, Callable[[Any, Any], bool], int | float]
 _NOT_TRIED = 16
 """Number of blocks after an unusual one that are not tried: a source with one mostly has more."""
 
@@ -119,8 +119,9 @@ class FewReader:
     ) -> None:
         self._schema, self._columns, self._carried = schema, columns, carried
         self._event_time, self.disorder_ns = spec.event_time, spec.reorder.longest_ns
-        self._is_whole = pa.types.is_integer(schema.field(spec.event_time).type)
-        self._unit_ns = UNIT_NS[spec.time_unit or "ns"] if self._is_whole else 1
+        kind = schema.field(spec.event_time).type
+        unit = time_unit(kind) if is_time(kind) else spec.time_unit or "ns"
+        self._unit_ns = SCALES_NS[unit]
         self._known: pa.Schema | None = None  # of the last block
         self._time_place: int | None = None  # where times lie there; None: not all is as wanted
         self._tests: RowTests | None = None  # those that were bound last
@@ -155,8 +156,7 @@ class FewReader:
         if self._bound is None:
             return None
         bound = (
-            (_as_list(arrow, place, is_time=is_time), compare, number)
-            for place, is_time, compare, number in self._bound
+            (_as_list(arrow, place), compare, number) for place, compare, number in self._bound
         )
         return still_passing(range(len(arrow)), bound)
 
@@ -172,7 +172,7 @@ class FewReader:
             self._known, self._tests, self._time_place = schema, None, self._place_in(schema)
         if self._time_place is None or self._has_nulls(arrow):
             return None
-        times = _as_list(arrow, self._time_place, is_time=not self._is_whole)
+        times = _as_list(arrow, self._time_place)
         unit_ns = self._unit_ns
         times_ns = times if unit_ns == 1 else [time * unit_ns for time in times]
         before_ns = least_ns
@@ -193,7 +193,8 @@ class FewReader:
     def _place_in(self, schema: pa.Schema) -> int | None:
         for field in self._schema:
             place = schema.get_field_index(field.name)
-            if place < 0 or schema.field(place).type != field.type:
+            kind = pa.string() if is_text(field.type) else field.type
+            if place < 0 or schema.field(place).type != kind:
                 return None
         return int(schema.get_field_index(self._event_time))
 
@@ -202,14 +203,10 @@ class FewReader:
         assert self._known is not None, "a block was read"
         bound = []
         for name, compare, number in tests.each:
-            kind = self._schema.field(name).type
-            is_time = pa.types.is_timestamp(kind)
-            if not is_time and not (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
+            dtype = number_dtype(self._schema.field(name).type)
+            if dtype is None or not is_alike(dtype):
                 return None
-            dtype = np.dtype(np.int64 if is_time else kind.to_pandas_dtype())
-            if not is_alike(dtype):
-                return None
-            bound.append((self._known.get_field_index(name), is_time, compare, number))
+            bound.append((self._known.get_field_index(name), compare, number))
         return bound
 
 
@@ -241,7 +238,9 @@ def few_reader(
     return FewReader(spec, schema, columns, carried)
 
 
-def _as_list(arrow: pa.RecordBatch, place: int, *, is_time: bool) -> list[Any]:
+def _as_list(arrow: pa.RecordBatch, place: int) -> list[Any]:
     values = arrow.column(place)
-    numbers: list[Any] = (values.view(_INT64) if is_time else values).tolist()
+    numbers: list[Any] = (
+        values.view(kept_type(values.type)) if is_time(values.type) else values
+    ).tolist()
     return numbers

@@ -30,10 +30,10 @@ from tests.support.streams import (
 # ---- sources
 
 
-def test_a_source_has_the_columns_of_its_input_as_they_are_inside() -> None:
+def test_a_source_has_the_columns_of_its_input_as_they_come() -> None:
     _, buses, _ = flow_with_streams()
     assert types(buses) == {
-        "ts": TIMES,
+        "ts": pa.timestamp("ms"),
         "area": pa.int32(),
         "speed": pa.float64(),
         "line": pa.string(),
@@ -101,7 +101,7 @@ def test_a_promise_is_a_time() -> None:
 
 
 @pytest.mark.parametrize(
-    "kind", [pa.list_(pa.int64()), pa.decimal128(10, 2), pa.null(), pa.binary()], ids=str
+    "kind", [pa.null(), pa.month_day_nano_interval(), pa.list_view(pa.int64())], ids=str
 )
 def test_a_column_that_does_not_travel_is_refused_where_it_is_read(kind: pa.DataType) -> None:
     flow = sw.Dataflow("f")

@@ -103,9 +103,9 @@ def test_a_function_declares_the_columns_that_leave_it() -> None:
     with pytest.raises(TypeMismatch, match=r"schema of 'x': there is no type 'flot64'"):
         buses.map_batches(lambda c: c, schema={"x": "flot64"})
     with pytest.raises(
-        TypeMismatch, match=r"step 'map-3': schema of 'x': column 'x' has type list"
+        TypeMismatch, match=r"step 'map-3': schema of 'x': column 'x' has type month_day"
     ):
-        buses.map_rows(lambda r: r, schema={"x": pa.list_(pa.int8())})
+        buses.map_rows(lambda r: r, schema={"x": pa.month_day_nano_interval()})
     with pytest.raises(FlowError, match="schema= must name the columns"):
         buses.map_rows(lambda r: r, schema={})
     with pytest.raises(TypeMismatch, match="is no function; expressions go to assign and filter"):
@@ -116,7 +116,10 @@ def test_a_function_may_declare_a_pyarrow_schema_and_types_as_arrow_prints_them(
     _, buses, _ = flow_with_streams()
     declared = pa.schema([("kmh", pa.float64()), ("line", pa.dictionary(pa.int8(), pa.string()))])
     for made in (buses.map_batches(dict, schema=declared), buses.map_rows(dict, schema=declared)):
-        assert types(made) == {"kmh": pa.float64(), "line": pa.string()}
+        assert types(made) == {
+            "kmh": pa.float64(),
+            "line": pa.dictionary(pa.int32(), pa.string()),
+        }
     short = buses.map_rows(dict, schema={"a": "float", "b": "double"})
     assert types(short) == {"a": pa.float32(), "b": pa.float64()}
     assert types(buses.assign(wide=sw.col("ts").cast("double")))["wide"] == pa.float64()
@@ -127,7 +130,7 @@ def test_a_function_may_declare_a_pyarrow_schema_and_types_as_arrow_prints_them(
     [
         (pa.schema([]), FlowError, "schema= must name the columns"),
         (pa.schema([("x", pa.int8())] * 2), DuplicateName, "two columns are named 'x'"),
-        (pa.schema([("x", pa.binary())]), TypeMismatch, "schema of 'x': column 'x' has type bin"),
+        (pa.schema([("x", pa.null())]), TypeMismatch, "schema of 'x': column 'x' shows nothing"),
         (["x"], TypeMismatch, r"schema=\['x'\] is neither a dict such as .* nor a pyarrow schema"),
         ({"x": float}, TypeMismatch, "'float'> is no type; write one of: bool, .* float64"),
         ({"x": "long"}, TypeMismatch, "no type 'long'; say how wide: 'int32' or 'int64'; there a"),
@@ -234,8 +237,6 @@ def test_key_by_gives_its_keys_to_the_aggregate_and_the_join() -> None:
     assert buses.flow.steps.keys() == {"buses", "loops", "aggregate-1", "join-1"}
     with pytest.raises(ColumnError, match="step 'buses': there is no column 'aera'"):
         buses.key_by("aera")
-    with pytest.raises(TypeMismatch, match="step 'buses': key 'speed' is double"):
-        buses.key_by("speed")
     with pytest.raises(FlowError, match="needs a column"):
         buses.key_by()
     with pytest.raises(TypeMismatch, match="takes a stream after key_by, not <Stream 'loops'"):
@@ -250,11 +251,10 @@ def test_key_by_gives_its_keys_to_the_aggregate_and_the_join() -> None:
         ({}, FlowError, "step 'agg': aggregate has no columns"),
         ({"n": sw.mean("flw")}, ColumnError, "'agg': there is no column 'flw'; the nearest is 'fl"),
         ({"n": sw.mean("on")}, TypeMismatch, "n=mean('on') takes numbers, and 'on' is bool"),
-        ({"n": sw.min("ts")}, TypeMismatch, "'ts' is timestamp[ns]; cast it"),
+        ({"n": sw.sum("ts")}, TypeMismatch, "n=sum('ts') takes numbers, and 'ts' is timestamp"),
         ({"n": 3}, TypeMismatch, "n=3 is no aggregate"),
         ({"n": sw.count(), "by": "aera"}, ColumnError, "'aera'; the nearest is 'area'"),
         ({"n": sw.count(), "by": ("area", "area")}, DuplicateName, "two columns are named 'area'"),
-        ({"n": sw.count(), "by": "ts"}, TypeMismatch, "key 'ts' is timestamp[ns]"),
         ({"area": sw.count(), "by": "area"}, DuplicateName, "two columns are named 'area'"),
         ({"window_end": sw.count()}, DuplicateName, "two columns are named 'window_end'"),
         ({"n": sw.count(), "slack": "-1"}, SettingError, "step 'agg': slack='-1' is not a length"),

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from slackwater.runtime.model import Batch
-from slackwater.runtime.model.schema import ArrowRows, column_to_arrow, wire_type
+from slackwater.runtime.model.schema import ArrowRows, column_to_arrow, number_dtype
 
 _TYPES = [
     *(pa.int8(), pa.int16(), pa.int32(), pa.int64()),
@@ -25,7 +25,8 @@ def _batch(schema: pa.Schema, rows: int, rng: np.random.Generator) -> Batch:
             texts = [None if n % 3 == 0 else f"t{n}" for n in range(rows)]
             columns[field.name] = pa.array(texts, pa.string())
             continue
-        dtype = np.dtype(wire_type(field.type).to_pandas_dtype())
+        dtype = number_dtype(field.type)
+        assert dtype is not None
         # Any bits: NaNs, infinities, and the ends of each type.
         raw = rng.integers(0, 256, (rows, dtype.itemsize), dtype=np.uint8)
         columns[field.name] = raw[:, 0] > 127 if dtype.kind == "b" else raw.view(dtype)[:, 0]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from benchmarks.engine.random_flows.twin import TIME
+from benchmarks.engine.random_flows.twin import TIME, kind_of, pandas_type
 from slackwater.runtime.operators.aggregate.step import Aggregate, Window
 
 
@@ -55,6 +56,8 @@ def _one(values: Any, aggregate: Aggregate) -> Any:
         return float(np.quantile(values.astype("float64"), aggregate.level or 0.5))
     if aggregate.kind in ("min", "max"):
         return getattr(values, aggregate.kind)()
+    if isinstance(values[0], Decimal):
+        return sum(values.tolist()) / (1 if aggregate.kind == "sum" else len(values))
     wide = values.astype("float64" if values.dtype.kind == "f" else "int64")
     return wide.sum() / len(wide) if aggregate.kind == "mean" else wide.sum()
 
@@ -86,11 +89,8 @@ def typed(frame: pd.DataFrame, schema: pa.Schema) -> pd.DataFrame:
     made = {}
     for field in schema:
         values = frame[field.name].tolist()
-        if pa.types.is_string(field.type):
-            made[field.name] = pd.Series(values, dtype=object)
-        elif pa.types.is_timestamp(field.type):
-            made[field.name] = pd.Series(values, dtype="int64")
-        else:
-            made[field.name] = pd.Series(values, dtype=field.type.to_pandas_dtype())
+        if kind_of(field.type) != "float":
+            values = [None if pd.isna(value) else value for value in values]
+        made[field.name] = pd.Series(values, dtype=pandas_type(field.type))
     made[TIME] = pd.Series(frame[TIME].tolist(), dtype="int64")
     return pd.DataFrame(made)

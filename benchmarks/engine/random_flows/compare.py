@@ -60,7 +60,7 @@ def _of_sink(twin: Twin, table: pa.Table) -> list[str]:
 
 def _values(column: pa.ChunkedArray) -> list[Any]:
     if pa.types.is_timestamp(column.type):
-        column = column.cast(pa.int64())
+        column = column.cast(pa.timestamp("ns", column.type.tz)).cast(pa.int64())
     return [_rounded(value) for value in column.to_pylist()]
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import UTC, datetime
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -47,9 +49,8 @@ def predicate(  # noqa: PLR0911 - one for each kind
     if kind == "bool" and bools:
         name = one_of(rng, bools)
         return sw.col(name) == True, pd.array(twin.rows[name], dtype="boolean")  # noqa: E712 - ours
-    floats = twin.columns("float")
-    if kind == "null" and floats + texts:
-        name = one_of(rng, floats + texts)
+    if kind == "null" and twin.stream.columns:
+        name = one_of(rng, [each.name for each in twin.schema])
         return sw.col(name).is_null(), _known(twin.rows[name].isna().to_numpy())
     return _comparison(rng, twin)
 
@@ -88,7 +89,7 @@ def number(rng: np.random.Generator, twin: Twin) -> Drawn:
         )
     if small:
         name = one_of(rng, small)
-        column, values = sw.col(name), twin.rows[name].astype("int64")
+        column, values = sw.col(name), twin.rows[name].astype("Int64")
         by = int(rng.integers(1, 9))
         return one_of(
             rng,
@@ -98,12 +99,17 @@ def number(rng: np.random.Generator, twin: Twin) -> Drawn:
                 (column // by, values // by),
                 (column % -by, values % -by),
                 (abs(-column), values.abs()),
-                (column / 4, values / 4),
+                (column / 4, _floats(values) / 4),
                 (column**2, values**2),
-                (column.cast("float32"), values.astype("float32")),
+                (column.cast("float32"), _floats(values).astype("float32")),
             ],
         )
     return sw.event_time() // 10**6, pd.Series(twin.rows[TIME].to_numpy() // 10**6, dtype="int64")
+
+
+def _floats(values: pd.Series) -> pd.Series:
+    """Return whole numbers as floats, null as NaN."""
+    return pd.Series(values.to_numpy(dtype="float64", na_value=np.nan))
 
 
 def _of_text(rng: np.random.Generator, twin: Twin, name: str) -> Drawn:
@@ -123,12 +129,15 @@ def _of_text(rng: np.random.Generator, twin: Twin, name: str) -> Drawn:
 
 
 def _comparison(rng: np.random.Generator, twin: Twin) -> Drawn:
+    others = twin.columns("decimal", "time")
+    if others and rng.random() < 0.3:
+        return _beside_literal(rng, twin, one_of(rng, others))
     names = twin.columns("whole", "float")
     if not names:
         return sw.event_time() > 0, _known(np.ones(len(twin.rows), dtype=bool))
     name = one_of(rng, names)
-    column, values = sw.col(name), twin.rows[name].to_numpy()
-    unknown = pd.isna(values)
+    column = sw.col(name)
+    values, unknown = _numbers(twin.rows[name])
     kind = one_of(rng, ["between", "isin", "column", *["literal"] * 3])
     with np.errstate(invalid="ignore"):
         if kind == "between":
@@ -141,11 +150,35 @@ def _comparison(rng: np.random.Generator, twin: Twin) -> Drawn:
         op = one_of(rng, list(COMPARE))
         if kind == "column":
             other = one_of(rng, names)
-            others = twin.rows[other].to_numpy()
-            mask = COMPARE[op](values, others)
-            return COMPARE[op](column, sw.col(other)), _known(mask, unknown | pd.isna(others))
+            beside, absent = _numbers(twin.rows[other])
+            mask = COMPARE[op](values, beside)
+            return COMPARE[op](column, sw.col(other)), _known(mask, unknown | absent)
         literal = one_of(rng, [0, 2, -4, 1.5, 300])
         return COMPARE[op](column, literal), _known(COMPARE[op](values, literal), unknown)
+
+
+def _beside_literal(rng: np.random.Generator, twin: Twin, name: str) -> Drawn:
+    """Compare decimals or times with one."""
+    op, values = one_of(rng, list(COMPARE)), twin.rows[name]
+    literal: Any = one_of(rng, [0, Decimal("1.25"), Decimal(-2), 1.25])
+    plain = literal
+    if name in twin.columns("time"):
+        plain = (1_700_000_000 + int(rng.integers(0, 40))) * 10**9
+        literal = datetime.fromtimestamp(plain // 10**9, UTC)
+    unknown = values.isna().to_numpy()
+    known = [
+        not absent and COMPARE[op](value, plain)
+        for value, absent in zip(values.tolist(), unknown.tolist(), strict=True)
+    ]
+    return COMPARE[op](sw.col(name), literal), _known(known, unknown)
+
+
+def _numbers(values: pd.Series) -> tuple[np.ndarray, np.ndarray]:
+    """Return numbers, 0 for null if they are whole, and which are null."""
+    unknown = values.isna().to_numpy()
+    if values.dtype.kind == "f":
+        return values.to_numpy(), unknown
+    return values.to_numpy(dtype="int64", na_value=0), unknown
 
 
 def _known(values: Any, unknown: Any = None) -> Any:
@@ -158,4 +191,4 @@ def _smooth(twin: Twin) -> list[str]:
 
 
 def _is_small(values: pd.Series) -> bool:
-    return bool((values.astype("float64").abs() < 2**16).all())
+    return bool((values.dropna().astype("float64").abs() < 2**16).all())

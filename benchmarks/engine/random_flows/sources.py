@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -9,21 +10,26 @@ import pandas as pd
 import pyarrow as pa
 
 import slackwater as sw
-from benchmarks.engine.random_flows.twin import TIME, Twin, one_of
+from benchmarks.engine.random_flows.twin import TIME, Twin, one_of, pandas_type
 
 BEGIN_MS = 1_700_000_000_000
 MS = 1_000_000
-TYPES = {"k": ["int8", "int32", "int64", "uint16"], "x": ["float64", "float32"]}
+TYPES: dict[str, list[Any]] = {
+    "k": ["int8", "int32", "int64", "uint16"],
+    "x": ["float64", "float32"],
+    "z": ["UTC", "Europe/Berlin", None],
+}
+CENTS = pa.decimal128(8, 2)
 MODES = ["in order", "in order", "paced", "sort", "late", "writer", "promise"]
 
 
-def draw_types(rng: np.random.Generator) -> dict[str, str]:
+def draw_types(rng: np.random.Generator) -> dict[str, Any]:
     """Return a type for the columns that have a choice: sources of one flow may share them."""
     return {name: one_of(rng, kinds) for name, kinds in TYPES.items()}
 
 
 def draw_source(
-    rng: np.random.Generator, flow: sw.Dataflow, types: dict[str, str], *, most_rows: int
+    rng: np.random.Generator, flow: sw.Dataflow, types: dict[str, Any], *, most_rows: int
 ) -> tuple[Twin, int]:
     """Add a source to a flow; return it with the rows that enter, and how many are late."""
     name = f"in-{len(flow.steps) + 1}"
@@ -65,16 +71,22 @@ def draw_source(
     return Twin(stream, stream.schema, rows, is_ordered), int(late.sum())
 
 
-def _columns(rng: np.random.Generator, size: int, types: dict[str, str]) -> dict[str, Any]:
+def _columns(rng: np.random.Generator, size: int, types: dict[str, Any]) -> dict[str, Any]:
     quarters = rng.integers(-80, 80, size) / 4
-    nulls = rng.random(size) < one_of(rng, [0.0, 0.2, 0.95])
+    nulls = [rng.random(size) < one_of(rng, [0.0, 0.0, 0.2, 0.95]) for _ in range(6)]
+    cents = [Decimal(int(one)).scaleb(-2) for one in rng.integers(-300, 300, size)]
+    at_ms = BEGIN_MS + rng.integers(0, 50, size) * 700
     text = [one_of(rng, ["a", "b", "ü", "", None]) for _ in range(size)]
     return {
-        "k": pa.array(rng.integers(0, 5, size), types["k"]),
+        "k": pa.array(rng.integers(0, 5, size), types["k"], mask=nulls[0]),
         "g": pa.array(text, pa.string()),
-        "n": pa.array(rng.integers(-50, 50, size), pa.int64()),
-        "x": pa.array(quarters, types["x"], mask=nulls),
-        "b": pa.array(rng.random(size) < 0.5),
+        "n": pa.array(rng.integers(-50, 50, size), pa.int64(), mask=nulls[1]),
+        "x": pa.array(quarters, types["x"], mask=nulls[2]),
+        "b": pa.array(rng.random(size) < 0.5, mask=nulls[3]),
+        "d": pa.array(
+            [None if no else one for one, no in zip(cents, nulls[4], strict=True)], CENTS
+        ),
+        "z": pa.array(at_ms, pa.int64(), mask=nulls[5]).view(pa.timestamp("ms", types["z"])),
     }
 
 
@@ -96,13 +108,8 @@ def _frame(table: pa.Table, schema: pa.Schema) -> pd.DataFrame:
     """Return a table as pandas has it; times in nanoseconds."""
     made = {}
     for field in schema:
-        values = table[field.name].to_pylist()
+        column = table[field.name]
         if pa.types.is_timestamp(field.type):
-            made[field.name] = pd.Series(table[field.name].cast(pa.int64()).to_numpy() * MS)
-        elif pa.types.is_string(field.type):
-            made[field.name] = pd.Series(values, dtype=object)
-        elif pa.types.is_floating(field.type):
-            made[field.name] = pd.Series(values, dtype=field.type.to_pandas_dtype())
-        else:
-            made[field.name] = pd.Series(values, dtype=field.type.to_pandas_dtype())
+            column = column.cast(pa.timestamp("ns", field.type.tz)).cast(pa.int64())
+        made[field.name] = pd.Series(column.to_pylist(), dtype=pandas_type(field.type))
     return pd.DataFrame(made)

@@ -70,7 +70,8 @@ def selected(rng: np.random.Generator, twins: list[Twin]) -> Twin:
 def mapped(rng: np.random.Generator, twins: list[Twin]) -> Twin | None:
     """Compute columns with a function, of a row or of a batch."""
     twin = one_of(rng, twins)
-    of = [name for name in twin.columns("whole") if (twin.rows[name].abs() < 2**40).all()]
+    whole = [twin.rows[name] for name in twin.columns("whole")]
+    of = [str(one.name) for one in whole if one.notna().all() and (one.abs() < 2**40).all()]
     if not of:
         return None
     source, to = one_of(rng, of), one_of(rng, ["n", "made"])
@@ -110,7 +111,8 @@ def merged(rng: np.random.Generator, twins: list[Twin]) -> Twin | None:
 def grouped(rng: np.random.Generator, twins: list[Twin]) -> Twin | None:
     """Aggregate in windows, by keys or none, perhaps by replicas."""
     twin = one_of(rng, twins)
-    usable = [name for name in twin.columns("whole", "text") if not name.startswith("window")]
+    kinds = ("whole", "text", "bool", "decimal")
+    usable = [name for name in twin.columns(*kinds) if not name.startswith("window")]
     keys = some_of(rng, usable, least=0)[:2] if usable else []
     window = one_of(
         rng,
@@ -140,16 +142,21 @@ def grouped(rng: np.random.Generator, twins: list[Twin]) -> Twin | None:
     return Twin(stream, stream.schema, rows, is_ordered=replicas == 1, rough=rough)
 
 
-def paired(rng: np.random.Generator, twins: list[Twin]) -> Twin | None:
+def paired(  # noqa: PLR0911 - what cannot be joined is not
+    rng: np.random.Generator, twins: list[Twin]
+) -> Twin | None:
     """Join two streams, or one with itself, perhaps by replicas."""
     left, right = one_of(rng, twins), one_of(rng, twins)
     if len(left.stream.columns) + len(right.stream.columns) > MOST_COLUMNS:
         return None
-    kind = one_of(rng, ["whole", "text"])
+    kind = one_of(rng, ["whole", "text", "whole", "text", "bool", "decimal"])
     left_keys, right_keys = left.columns(kind), right.columns(kind)
     if not left_keys or not right_keys:
         return None
     on = [one_of(rng, left_keys)], [one_of(rng, right_keys)]
+    types = left.schema.field(on[0][0]).type, right.schema.field(on[1][0]).type
+    if kind == "decimal" and types[0] != types[1]:
+        return None
     within_ms = one_of(rng, [1, 250, 2_000, 60_000])
     suffix = f"_{len(left.stream.flow.steps)}"
     right_names = {
@@ -190,14 +197,15 @@ def paired(rng: np.random.Generator, twins: list[Twin]) -> Twin | None:
 
 
 def _aggregate(rng: np.random.Generator, twin: Twin) -> Aggregate:
-    numbers = twin.columns("whole", "float")
+    numbers = twin.columns("whole", "float", "decimal")
+    ordered = [*numbers, *twin.columns("time")]
     kind = one_of(rng, ["count", "count of", "sum", "mean", "min", "max", "quantile"])
     if kind == "count of":
         return sw.count(one_of(rng, twin.stream.columns))
     if kind == "quantile" and numbers:
         return sw.quantile(one_of(rng, numbers), float(one_of(rng, [0.25, 0.5, 0.75])))
-    if kind in ("min", "max") and numbers:
-        return (sw.min if kind == "min" else sw.max)(one_of(rng, numbers))
+    if kind in ("min", "max") and ordered:
+        return (sw.min if kind == "min" else sw.max)(one_of(rng, ordered))
     summed = [
         name
         for name in numbers

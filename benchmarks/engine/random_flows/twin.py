@@ -38,19 +38,31 @@ class Twin:
     rough: frozenset[str] = field(default_factory=frozenset)
 
     def columns(self, *kinds: str) -> list[str]:
-        """Return the columns of these kinds: whole, float, text, bool, time."""
+        """Return the columns of these kinds; see `kind_of`."""
         return [each.name for each in self.schema if kind_of(each.type) in kinds]
 
 
 def kind_of(of: pa.DataType) -> str:
-    """Return whole, float, text, bool or time."""
+    """Return whole, float, decimal, text, bool or time."""
     if pa.types.is_integer(of):
         return "whole"
     if pa.types.is_floating(of):
         return "float"
     if pa.types.is_timestamp(of):
         return "time"
+    if pa.types.is_decimal(of):
+        return "decimal"
     return "bool" if pa.types.is_boolean(of) else "text"
+
+
+def pandas_type(of: pa.DataType) -> str:
+    """Return the pandas type that holds a column: with nulls but for floats, where they are NaN."""
+    kind = kind_of(of)
+    if kind == "whole":
+        return str(of).replace("int", "Int").replace("u", "U")
+    if kind == "float":
+        return {"float": "float32", "double": "float64"}[str(of)]
+    return {"time": "Int64", "bool": "boolean"}.get(kind, "object")
 
 
 def one_of(rng: np.random.Generator, choices: Sequence[_T]) -> _T:

@@ -16,6 +16,7 @@ import pyarrow as pa
 from slackwater.runtime.foresight.observed.stretches import Rows
 from slackwater.runtime.foresight.query_graph import FloatArray
 from slackwater.runtime.model import NS_PER_SECOND
+from slackwater.runtime.model.schema import is_time
 from slackwater.runtime.sources.spec import (
     END_OF_INPUT,
     EndOfInput,
@@ -119,7 +120,7 @@ class SeenTimes:
 
     def _seconds(self, column: pa.Array) -> FloatArray:
         unit_ns = self._unit_ns
-        if pa.types.is_timestamp(column.type):
+        if is_time(column.type):
             column, unit_ns = column.cast(pa.timestamp("ns")), 1
         times = column.cast(pa.int64()).drop_null().to_numpy(zero_copy_only=False)
         return np.asarray(times * (unit_ns / NS_PER_SECOND))

@@ -10,7 +10,7 @@ import pyarrow as pa
 from slackwater.runtime.errors import SettingError, TypeMismatch
 from slackwater.runtime.model import ON_ARRIVAL, Release
 from slackwater.runtime.operators.aggregate.step import CloseInTime, Window
-from slackwater.runtime.operators.ground.checks import key_types
+from slackwater.runtime.operators.ground.checks import word_type
 from slackwater.runtime.operators.ground.drift import Drift
 from slackwater.runtime.plan.arrivals import (
     WORDS_PER_SLIDE,
@@ -53,7 +53,7 @@ def close_of(
         )
     kind = getattr(policy, "type", None)
     if kind is not None:
-        key_types(schema, [kind], step=step)
+        word_type(schema, kind, step=step, role="type")
     untold = goes_by_clock(steps, inputs)
     speeds = {one.source.speed for one in sources_of(steps, inputs)}
     speed = speeds.pop() if len(speeds) == 1 else None

@@ -9,8 +9,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from slackwater.runtime.model import Batch, Int64Array
-from slackwater.runtime.model.nullable import Nullable, Numbers, nulled, valid_of
+from slackwater.runtime.expressions.decimals import as_float, decimals_of, whole_of
+from slackwater.runtime.expressions.nulls import errors_among
+from slackwater.runtime.model import Batch, Column, Int64Array
+from slackwater.runtime.model.nullable import Nullable, nulled, valid_of
+from slackwater.runtime.model.schema import number_dtype
 from slackwater.runtime.operators.aggregate.accumulators import (
     Accumulator,
     FoldAccumulator,
@@ -31,7 +34,8 @@ class Need(NamedTuple):
 
     def accumulator(self) -> Accumulator:
         """Return a fresh accumulator of this state."""
-        dtype, values = np.dtype(self.dtype), _values_of(self.column)
+        dtype = np.dtype(self.dtype)
+        values = _values_of(self.column, as_floats=self.kind == "values")
         if self.kind == "nulls":
             return FoldAccumulator(np.add, dtype, 0, _nulls_of(self.column))
         if self.kind == "values":
@@ -88,7 +92,7 @@ def finished(
     *,
     rows: Int64Array,
     states: Mapping[Need, Any],
-) -> Numbers:
+) -> Column:
     """Return a column of the results, shape (results,); null without any value.
 
     Args:
@@ -104,26 +108,35 @@ def finished(
         there = rows - states[needs[-1]]
     result: Any = there if aggregate.kind == "count" else states[needs[0]]
     if aggregate.kind == "mean":
-        result = mean_of(result, there)
+        result = mean_of(result, there) / 10.0**aggregate.scale
     elif aggregate.kind == "quantile":
         assert aggregate.level is not None
         there = states[needs[0]].counts
         result = quantile(states[needs[0]], aggregate.level)
     leaves_as = step.schema.field(name).type
-    is_time = pa.types.is_timestamp(leaves_as)
-    dtype = np.dtype(np.int64 if is_time else leaves_as.to_pandas_dtype())
     if aggregate.kind == "count":
         counts: npt.NDArray[Any] = there
         return counts
+    if pa.types.is_decimal(leaves_as):
+        return decimals_of(result, leaves_as, valid=there > 0)
+    dtype = number_dtype(leaves_as)
     with np.errstate(invalid="ignore"):  # of what has no value
         return nulled(result.astype(dtype, copy=False), there > 0)
 
 
-def _values_of(column: str) -> Values:
-    """Return a function that gives the values of a column that are not null."""
+def _values_of(column: str, *, as_floats: bool) -> Values:
+    """Return a function that gives the values of a column that are not null.
+
+    Those of a decimal are floats, or whole numbers of its last digit.
+    """
 
     def values(batch: Batch, cells: Int64Array) -> tuple[Int64Array, Any]:
         numbers = batch.columns[column]
+        if isinstance(numbers, pa.Array):
+            rows = numbers.is_valid().to_numpy(zero_copy_only=False).nonzero()[0]
+            with errors_among(rows):
+                there = numbers.drop_null()
+                return cells.take(rows), as_float(there) if as_floats else whole_of(there, column)
         if isinstance(numbers, Nullable):
             rows = numbers.valid.nonzero()[0]
             return cells.take(rows), numbers.values.take(rows)

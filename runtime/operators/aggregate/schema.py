@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import pyarrow as pa
 
@@ -53,6 +54,16 @@ def aggregated_schema(
     return pa.schema(fields)
 
 
+def scaled(aggregates: Mapping[str, Aggregate], schema: pa.Schema) -> dict[str, Aggregate]:
+    """Return the aggregates with the scales of their decimals; the columns are there."""
+    return {
+        name: replace(one, scale=schema.field(one.column).type.scale)
+        if one.column is not None and pa.types.is_decimal(schema.field(one.column).type)
+        else one
+        for name, one in aggregates.items()
+    }
+
+
 def with_three(
     schema: pa.Schema, aggregates: Mapping[str, Aggregate], drift: Drift | None, *, step: str
 ) -> pa.Schema:
@@ -69,6 +80,11 @@ def with_three(
         if aggregate is None:
             fields.append(field)
             continue
+        if family(field.type) != "number":
+            raise TypeMismatch(
+                f"step {step!r}: {field.name} is {field.type}, and drift= has a mean beside each "
+                f"aggregate; cast {aggregate.column!r} to 'float64' before"
+            )
         fields += [
             field,
             pa.field(field.name + MEAN, pa.float64()),
@@ -128,11 +144,20 @@ def _aggregate_type(name: str, aggregate: Aggregate, schema: pa.Schema, step: st
     kind = column_type(schema, aggregate.column, step=step)
     if aggregate.kind == "count":
         return pa.int64()
-    if family(kind) != "number":
+    takes = _TAKES.get(aggregate.kind, ("number", "decimal"))
+    if family(kind) not in takes:
+        what = "numbers and times" if "timestamp" in takes else "numbers"
         raise TypeMismatch(
-            f"step {step!r}: {name}={aggregate.kind}({aggregate.column!r}) takes numbers, and "
+            f"step {step!r}: {name}={aggregate.kind}({aggregate.column!r}) takes {what}, and "
             f"{aggregate.column!r} is {kind}; cast it with .assign(x=col(...).cast('int64'))"
         )
-    if aggregate.kind in ("min", "max"):
+    if aggregate.kind in ("min", "max") or (aggregate.kind == "sum" and pa.types.is_duration(kind)):
         return kind
+    if aggregate.kind == "sum" and pa.types.is_decimal(kind):
+        return pa.decimal128(38, kind.scale)
     return pa.int64() if aggregate.kind == "sum" and is_whole(kind) else pa.float64()
+
+
+_ORDERED = ("number", "decimal", "timestamp", "time", "duration")
+_TAKES = {"min": _ORDERED, "max": _ORDERED, "sum": ("number", "decimal", "duration")}
+"""{aggregate: the families that it takes}; others take numbers and decimals."""

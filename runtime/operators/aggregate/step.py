@@ -25,6 +25,8 @@ class Aggregate:
     kind: AggregateName
     column: str | None = None
     level: float | None = None
+    scale: int = 0
+    """Digits after the point of a column of decimals, known once the step is made."""
 
 
 @dataclass(frozen=True)

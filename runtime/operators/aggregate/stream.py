@@ -15,6 +15,7 @@ from slackwater.runtime.operators.aggregate.close import close_of, no_slack, ref
 from slackwater.runtime.operators.aggregate.schema import (
     aggregated_schema,
     revised,
+    scaled,
     with_chance,
     with_three,
 )
@@ -108,7 +109,7 @@ class Aggregating(AnyStream):
                 schema=revised(schema, late, step=name),
                 keys=keys,
                 window=window,
-                aggregates=aggregates,
+                aggregates=scaled(aggregates, self.schema),
                 release=release,
                 late=late,
                 close=closes,

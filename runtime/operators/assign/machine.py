@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from slackwater.runtime.model import Batch
+from slackwater.runtime.model.schema import kept_type
 from slackwater.runtime.operators.assign.step import AssignStep
 from slackwater.runtime.operators.ground.fit import fitted
 from slackwater.runtime.operators.ground.user_code import evaluated
@@ -16,7 +17,7 @@ class AssignMachine:
     def __init__(self, step: AssignStep) -> None:
         self._step = step
         self._assigned = [
-            (name, expression, step.schema.field(name).type)
+            (name, expression, kept_type(step.schema.field(name).type))
             for name, expression in step.columns.items()
         ]
 

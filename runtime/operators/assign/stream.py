@@ -53,4 +53,5 @@ class Assigning(AnyStream):
             column: each.type_in(self.schema, step=name) for column, each in expressions.items()
         }
         schema = pa.schema(list(types.items()))
-        return self._add(AssignStep(name=name, inputs=self._in, schema=schema, columns=expressions))
+        bound = {column: each.bound(self.schema) for column, each in expressions.items()}
+        return self._add(AssignStep(name=name, inputs=self._in, schema=schema, columns=bound))

@@ -66,7 +66,7 @@ def predicate(value: Any, schema: pa.Schema, *, step: str, what: str) -> Expr:
             f"step {step!r}: {what} {checked} is {kind}, and must be true or false; "
             "compare it with something"
         )
-    return checked
+    return checked.bound(schema)
 
 
 def column_type(schema: pa.Schema, column: str, *, step: str) -> pa.DataType:
@@ -97,20 +97,35 @@ def unique_columns(names: Iterable[str], *, step: str, way_out: str) -> None:
 
 
 def key_types(schema: pa.Schema, keys: Sequence[str], *, step: str) -> list[pa.DataType]:
-    """Return the types of key columns: text, integers or booleans.
+    """Return the types of key columns: any but lists, structs and maps.
 
     Raises:
-        ColumnError, DuplicateName, TypeMismatch: a key is not there, comes twice, is a float.
+        ColumnError, DuplicateName, TypeMismatch: a key is not there, comes twice, or is nested.
     """
     unique_columns(keys, step=step, way_out="name each key once")
     types = [column_type(schema, key, step=step) for key in keys]
     for key, kind in zip(keys, types, strict=True):
-        if not (is_whole(kind) or family(kind) in ("text", "bool")):
+        if family(kind) == "nested":
             raise TypeMismatch(
-                f"step {step!r}: key {key!r} is {kind}, and keys are text, integers or "
-                "booleans; cast it, such as .assign(key=col(...).cast('int64'))"
+                f"step {step!r}: key {key!r} is {kind}, and a list, struct or map is no key; "
+                "key by what is in it"
             )
     return types
+
+
+def word_type(schema: pa.Schema, column: str, *, step: str, role: str) -> pa.DataType:
+    """Return the type of a column whose values are written out: text, integers or booleans.
+
+    Raises:
+        ColumnError, TypeMismatch: it is not there, or of another type.
+    """
+    kind = column_type(schema, column, step=step)
+    if not (is_whole(kind) or family(kind) in ("text", "bool")):
+        raise TypeMismatch(
+            f"step {step!r}: {role} column {column!r} is {kind}, and must be text, integers or "
+            "booleans; cast it, such as .assign(key=col(...).cast('int64'))"
+        )
+    return kind
 
 
 def declared_schema(columns: Declared, *, step: str) -> pa.Schema:

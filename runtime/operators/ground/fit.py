@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
 from typing import Any
 
 import numpy as np
@@ -10,9 +11,18 @@ import pyarrow as pa
 
 from slackwater.runtime.errors import OperatorError, SchemaError
 from slackwater.runtime.expressions.result_types import TYPES
+from slackwater.runtime.expressions.times import in_unit
 from slackwater.runtime.model import Batch, Column
 from slackwater.runtime.model.nullable import Nullable, without_mask
-from slackwater.runtime.model.schema import column_from_arrow, is_sound
+from slackwater.runtime.model.schema import (
+    column_from_arrow,
+    is_sound,
+    is_text,
+    is_time,
+    number_dtype,
+    numbers_from_arrow,
+    time_unit,
+)
 from slackwater.runtime.operators.ground.user_code import row_of
 
 
@@ -39,12 +49,17 @@ def fitted(
             return without_mask(Nullable(_as_numbers(values.values, to), values.valid))
         if isinstance(values, np.ma.MaskedArray):
             return _of_masked(values, to, name=name, step=step)
-        if isinstance(values, np.ndarray) and values.dtype.kind in "biuf":
-            return _as_numbers(values, to)
-        if isinstance(values, np.ndarray) and values.dtype.kind == "M":
-            return _as_times(values, to)
         if isinstance(values, pa.ChunkedArray):
             values = values.combine_chunks()
+        if isinstance(values, pa.Array) and pa.types.is_integer(values.type) and is_time(to):
+            return fitted(numbers_from_arrow(values), to, name=name, step=step, rows=rows)
+        if isinstance(values, np.ndarray) and values.dtype.kind in "mM":
+            return _as_times(values, to)
+        if isinstance(values, np.ndarray) and values.dtype.kind in "biuf":
+            if not pa.types.is_decimal(to) or values.dtype.kind in "bf":
+                return _as_numbers(values, to)
+            _refuse_shape(values)
+            values = pa.array(values)
         if not isinstance(values, pa.Array):
             values = _as_arrow(list(values), to)
         return column_from_arrow(name, values, to, who=f"step {step!r}")
@@ -61,16 +76,32 @@ _ERRORS = (pa.ArrowException, SchemaError, TypeError, ValueError, OverflowError)
 
 def _as_arrow(values: list[Any], to: pa.DataType) -> pa.Array:
     """Return Python's values as Arrow, without its silent cuts (1.9 to 1, 1e40 to infinity)."""
-    if pa.types.is_integer(to) or pa.types.is_timestamp(to):
+    if pa.types.is_integer(to) or is_time(to):
         for place, value in enumerate(values):
             if isinstance(value, float | np.floating):
                 if not float(value).is_integer():
                     raise ValueError(f"{value} is no whole number; round it first")
                 values[place] = int(value)
-    array = pa.array(values, from_pandas=False, type=to)
+    if is_time(to):
+        values = [_time_of(value, to) for value in values]
+    array = pa.array(values, from_pandas=False, type=pa.string() if is_text(to) else to)
     if to == pa.float32():
         _refuse_infinite(np.array(values, np.float64), array.to_numpy(zero_copy_only=False))
     return array
+
+
+def _time_of(value: Any, to: pa.DataType) -> Any:
+    """Return a time as Arrow takes it without a cut: whole nanoseconds become whole units."""
+    if isinstance(value, int | np.integer):
+        return in_unit(np.array([value], np.int64), time_unit(to)).item()
+    if isinstance(value, np.datetime64 | np.timedelta64):
+        return None if np.isnat(value) else _as_times(np.array([value]), to).tolist()[0]
+    if isinstance(value, datetime) and pa.types.is_date(to):
+        raise ValueError(f"{value} is a time, and a date has none; write .date()")
+    part_us = getattr(value, "microseconds" if isinstance(value, timedelta) else "microsecond", 0)
+    if part_us % {"s": 1_000_000, "ms": 1_000}.get(time_unit(to), 1):
+        raise ValueError(f"{value} is no whole {time_unit(to)}; round it first")
+    return value
 
 
 def _refuse_infinite(values: npt.NDArray[Any], made: npt.NDArray[Any]) -> None:
@@ -93,10 +124,21 @@ def _first_of(values: Any, to: pa.DataType, rows: Batch | None) -> str:
 
 
 def _as_numbers(values: npt.NDArray[Any], to: pa.DataType) -> npt.NDArray[Any]:
-    if pa.types.is_string(to):
+    if is_text(to):
         raise ValueError("turn the numbers into text first, such as [str(x) for x in …]")
     _refuse_shape(values)
-    dtype = np.dtype(np.int64 if pa.types.is_timestamp(to) else to.to_pandas_dtype())
+    dtype = number_dtype(to)
+    if dtype is None:
+        raise ValueError(f"numbers are no {to}; return Python's values for such a column")
+    if is_time(to):
+        unit_dtype, dtype = dtype, np.dtype(np.int64)
+        whole = in_unit(_changed(values, dtype), time_unit(to))
+        return _changed(whole, unit_dtype)
+    return _changed(values, dtype)
+
+
+def _changed(values: npt.NDArray[Any], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+    """Return numbers as another type, if no value changes."""
     if values.dtype == dtype:
         return values
     if dtype.kind == "b":
@@ -124,20 +166,25 @@ def _of_masked(values: Any, to: pa.DataType, *, name: str, step: str) -> Column:
         valid = ~np.ma.getmaskarray(values)
         numbers = _as_numbers(np.where(valid, values.data, values.dtype.type(0)), to)
         return without_mask(Nullable(numbers, valid))
-    if values.dtype.kind == "M":
-        return _as_times(values.filled(np.datetime64("NaT")), to)
+    if values.dtype.kind in "mM":
+        return _as_times(values.filled("NaT"), to)
     return column_from_arrow(name, _as_arrow(values.tolist(), to), to, who=f"step {step!r}")
 
 
 def _as_times(values: npt.NDArray[Any], to: pa.DataType) -> Column:
     _refuse_shape(values)
-    if not pa.types.is_timestamp(to):
+    is_length = values.dtype.kind == "m"
+    fits = pa.types.is_duration(to) if is_length else pa.types.is_timestamp(to)
+    if not (fits or (pa.types.is_date(to) and not is_length)):
         raise ValueError("times are not numbers; take nanoseconds: values.astype('int64')")
-    valid = ~np.isnat(values)
-    nanoseconds = values.astype("datetime64[ns]")
-    if not np.array_equal(nanoseconds.astype(values.dtype)[valid], values[valid]):
-        raise ValueError("some times do not fit 64 bits of nanoseconds, 1677 to 2262")
-    return without_mask(Nullable(np.where(valid, nanoseconds.view(np.int64), 0), valid))
+    valid, unit = ~np.isnat(values), time_unit(to)
+    times = values.astype(f"{'timedelta64' if is_length else 'datetime64'}[{unit}]")
+    if not np.array_equal(times.astype(values.dtype)[valid], values[valid]):
+        if unit == "ns":
+            raise ValueError("some times do not fit 64 bits of nanoseconds, 1677 to 2262")
+        raise ValueError(f"some times are no whole {unit}; round them first")
+    numbers = times.view(np.int64).astype(number_dtype(to))
+    return without_mask(Nullable(np.where(valid, numbers, numbers.dtype.type(0)), valid))
 
 
 def _described(values: Any) -> str:

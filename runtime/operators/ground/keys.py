@@ -36,7 +36,7 @@ class KeyIndex:
 
     Null and NaN are keys like others here (one each); `any_null` tells nulls apart.
     Columns given in one place must be of one kind on every call: whole numbers of any width,
-    booleans and times, or floats, or text.
+    booleans and times, or floats, or one of Arrow's types.
     """
 
     STATE = Fields("_part")
@@ -125,13 +125,16 @@ def _part_of(columns: int) -> _Part:
 class _OneColumn:
     """Codes of one column; its first rows tell the type."""
 
-    STATE = Fields("_dtype", "_numbers", "_null", "_others", elements={"_others": "_new_others"})
+    STATE = Fields(
+        "_dtype", "_like", "_numbers", "_null", "_others", elements={"_others": "_new_others"}
+    )
 
     def __init__(self) -> None:
         self._null: int | None = None  # code of null, once one has come: those after it move up
-        self._dtype: str | None = None  # of the column, in letters; None: text, or not known yet
+        self._dtype: str | None = None  # of the column, in letters; None: Arrow's, or not known yet
+        self._like = pa.array([], pa.string())  # no values, of the column's type if it is Arrow's
         self._numbers = IntCodes()
-        # Codes of text, and of numbers once one has come that int64 does not hold.
+        # Codes of Arrow's values, and of numbers once one has come that int64 does not hold.
         self._others: HashCodes | None = None
 
     def _new_others(self) -> HashCodes:
@@ -146,7 +149,7 @@ class _OneColumn:
         (column,) = columns
         if not isinstance(column, NUMBERS):
             if self._others is None:
-                self._others = HashCodes()
+                self._others, self._like = HashCodes(), column[:0]
             return self._others.codes(column)
         if column.dtype.str != self._dtype:
             self._dtype = _wider(self._dtype, column.dtype).str
@@ -179,7 +182,7 @@ class _OneColumn:
         if self._others is not None:
             values = [self._others.values[code] for code in codes.tolist()]
             if self._dtype is None:
-                return [pa.array(values, pa.string())]
+                return [pa.array(values, self._like.type)]
             known = np.array([value is not None for value in values], np.bool_)
             numbers = np.array([0 if value is None else value for value in values], self._dtype)
             return [without_mask(Nullable(numbers, known))]

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
+import pyarrow as pa
 
 from slackwater.runtime.errors import OperatorError
 from slackwater.runtime.expressions.expressions import Expr
+from slackwater.runtime.expressions.times import in_nanoseconds
 from slackwater.runtime.model import Batch, BoolArray, Column, Columns
 from slackwater.runtime.model.nullable import is_true
+from slackwater.runtime.model.schema import is_time, time_unit
 from slackwater.runtime.model.whose_code import RUNNING, let_ctrl_c_pass, raised
 
 _T = TypeVar("_T")
@@ -74,6 +77,34 @@ def holds(predicate: Expr, batch: Batch, *, step: str) -> BoolArray:
         OperatorError: as `evaluated`.
     """
     return is_true(evaluated(predicate, batch, step=step))
+
+
+Units: TypeAlias = tuple[tuple[str, str], ...]
+"""(column, its unit) of times that are not kept in nanoseconds."""
+
+
+def units_of(schema: pa.Schema) -> Units:
+    """Return the columns of times that a user's function is given in nanoseconds."""
+    times = [(field.name, time_unit(field.type)) for field in schema if is_time(field.type)]
+    return tuple((name, unit) for name, unit in times if unit != "ns")
+
+
+def given(batch: Batch, units: Units, *, step: str) -> Batch:
+    """Return a batch as a user's function is given it: with times in nanoseconds.
+
+    Raises:
+        OperatorError: a time is too far away for nanoseconds; names the row.
+    """
+    if not units:
+        return batch
+    columns = dict(batch.columns)
+    for name, unit in units:
+        try:
+            columns[name] = in_nanoseconds(columns[name], unit, name)
+        except OperatorError as problem:
+            row = row_of(batch, problem.place or 0)
+            raise OperatorError(f"step {step!r}: {problem}\n{row}") from None
+    return batch.with_columns(columns)
 
 
 def sample_of(batch: Batch) -> str:

@@ -16,7 +16,7 @@ from slackwater.runtime.model.nullable import NUMBERS, Nullable, without_mask
 class HeldColumns:
     """Columns of some rows; a row's place is 0 for the first ever.
 
-    It packs itself: it keeps room for more rows, and text in pieces.
+    It packs itself: it keeps room for more rows, and Arrow's arrays in pieces.
 
     Args:
         names: the columns to hold.
@@ -26,7 +26,7 @@ class HeldColumns:
         self._names = tuple(names)
         self._numbers: dict[str, npt.NDArray[Any]] = {}
         self._valid: dict[str, BoolArray] = {}  # of columns that have had a null
-        self._texts: dict[str, TextQueue] = {}
+        self._arrays: dict[str, ArrayQueue] = {}
         self._capacity = 64
         self._origin = 0  # place of the first value of the arrays
         self.start = 0
@@ -61,7 +61,7 @@ class HeldColumns:
 
     def _put(self, name: str, column: Column, rows: int) -> None:
         if not isinstance(column, NUMBERS):
-            self._texts.setdefault(name, TextQueue(self.end)).append(column)
+            self._arrays.setdefault(name, ArrayQueue(self.end)).append(column)
             return
         if name not in self._numbers:
             self._numbers[name] = np.empty(self._capacity, dtype=column.dtype)
@@ -95,7 +95,7 @@ class HeldColumns:
 
     def _taken(self, name: str, own: Int64Array, places: Int64Array) -> Column:
         if (numbers := self._numbers.get(name)) is None:
-            return self._texts[name].take(places)
+            return self._arrays[name].take(places)
         if (valid := self._valid.get(name)) is None:
             return numbers.take(own)
         return without_mask(Nullable(numbers.take(own), valid.take(own)))
@@ -110,18 +110,18 @@ class HeldColumns:
     def drop_last(self, rows: int) -> None:
         """Drop so many rows at the end."""
         self.end -= rows
-        for text in self._texts.values():
-            text.drop_from(self.end)
+        for array in self._arrays.values():
+            array.drop_from(self.end)
 
     def drop(self, rows: int) -> None:
         """Drop so many rows at the front."""
         self.start += rows
-        for text in self._texts.values():
-            text.drop_before(self.start)
+        for array in self._arrays.values():
+            array.drop_before(self.start)
 
     def snapshot(self) -> dict[str, Any]:
         """Return the rows held."""
-        held = [name for name in self._names if name in self._numbers or name in self._texts]
+        held = [name for name in self._names if name in self._numbers or name in self._arrays]
         columns = self.take(held, np.arange(self.start, self.end))
         return {"rows": len(self), "columns": dict(zip(held, columns, strict=True))}
 
@@ -131,8 +131,8 @@ class HeldColumns:
         self._extend(state["columns"], state["rows"])
 
 
-class TextQueue:
-    """A text column is a few Arrow arrays, older ones longer.
+class ArrayQueue:
+    """A column of text, or another of Arrow's types: a few arrays, older ones longer.
 
     Args:
         start: place of the first row to come.
@@ -141,20 +141,21 @@ class TextQueue:
     def __init__(self, start: int) -> None:
         self._start = start
         self._pieces: list[pa.Array] = []
+        self._kind = pa.string()
 
     def append(self, column: pa.Array) -> None:
         """Add rows, and join short pieces: each is at least twice the next."""
-        pieces = self._pieces
+        pieces, self._kind = self._pieces, column.type
         pieces.append(column)
         while len(pieces) > 1 and len(pieces[-2]) < 2 * len(pieces[-1]):
             pieces[-2:] = [concat_columns(pieces[-2:])]
 
     def take(self, places: Int64Array) -> pa.Array:
-        """Return the text at these places."""
+        """Return the values at these places."""
         if len(self._pieces) == 1:
             return self._pieces[0].take(places - self._start)
-        text = pa.chunked_array(self._pieces, pa.string()).take(places - self._start)
-        return concat_columns(text.chunks) if text.num_chunks else pa.array([], pa.string())
+        values = pa.chunked_array(self._pieces, self._kind).take(places - self._start)
+        return concat_columns(values.chunks) if values.num_chunks else pa.array([], self._kind)
 
     def drop_from(self, place: int) -> None:
         """Drop the rows from this place on."""

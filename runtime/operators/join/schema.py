@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from slackwater.runtime.errors import FlowError, TypeMismatch
+from slackwater.runtime.model.schema import is_text
 from slackwater.runtime.operators.ground.checks import is_whole, key_types, unique_columns
 from slackwater.runtime.operators.ground.drift import CERTAIN, Drift
 
@@ -48,7 +49,9 @@ def joined_schema(
         strict=True,
     )
     for left_key, left_type, right_key, right_type in pairs:
-        if left_type != right_type and not (is_whole(left_type) and is_whole(right_type)):
+        if left_type == right_type or (is_text(left_type) and is_text(right_type)):
+            continue
+        if not (is_whole(left_type) and is_whole(right_type)):
             raise TypeMismatch(
                 f"step {step!r}: left key {left_key!r} is {left_type} and right key "
                 f"{right_key!r} is {right_type}; such values are never equal, cast one of them"

@@ -14,7 +14,7 @@ from slackwater.runtime.errors import OperatorError
 from slackwater.runtime.model import Batch, BoolArray, Column, Columns
 from slackwater.runtime.model.nullable import Nullable, nulled, without_mask
 from slackwater.runtime.operators.ground.fit import fitted
-from slackwater.runtime.operators.ground.user_code import called, check_names, sample_of
+from slackwater.runtime.operators.ground.user_code import called, check_names, given, sample_of
 from slackwater.runtime.operators.map_batches.step import MapBatchesStep
 
 
@@ -30,8 +30,9 @@ class MapBatchesMachine:
         self._step = step
 
     def apply(self, batch: Batch) -> Batch:  # noqa: D102 - see Stateless
-        given = {name: _given(column) for name, column in batch.columns.items()}
-        returned = called(self._step.function, given, step=self._step.name, batch=batch)
+        batch = given(batch, self._step.units, step=self._step.name)
+        columns_in = {name: _given(column) for name, column in batch.columns.items()}
+        returned = called(self._step.function, columns_in, step=self._step.name, batch=batch)
         self._check(returned, batch)
         columns: Columns = {
             field.name: fitted(

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from slackwater.runtime.model import Columns
+from slackwater.runtime.operators.ground.user_code import Units
 from slackwater.runtime.plan.step import EachRowStep, Step
 from slackwater.runtime.plan.traits import StepTraits, each_row
 
@@ -19,6 +20,8 @@ class MapBatchesStep(EachRowStep):
     """The user's vectorised function, columns in, columns out, same rows."""
 
     function: BatchFunction
+    units: Units = ()
+    """Columns that it is given in nanoseconds, with the units in which they are kept."""
 
     @cached_property
     def traits(self) -> StepTraits:  # noqa: D102 - see Step

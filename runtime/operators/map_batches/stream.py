@@ -7,6 +7,7 @@ from typing import Self
 from slackwater.runtime.operators.ground import checks
 from slackwater.runtime.operators.ground.contract import Entry
 from slackwater.runtime.operators.ground.streams import AnyStream
+from slackwater.runtime.operators.ground.user_code import units_of
 from slackwater.runtime.operators.map_batches.machine import MapBatchesMachine
 from slackwater.runtime.operators.map_batches.step import BatchFunction, MapBatchesStep
 
@@ -37,5 +38,11 @@ class MappingBatches(AnyStream):
         checks.function(function, step=name)
         declared = checks.declared_schema(schema, step=name)
         return self._add(
-            MapBatchesStep(name=name, inputs=self._in, schema=declared, function=function)
+            MapBatchesStep(
+                name=name,
+                inputs=self._in,
+                schema=declared,
+                function=function,
+                units=units_of(self.schema),
+            )
         )

@@ -11,7 +11,13 @@ import numpy as np
 from slackwater.runtime.errors import OperatorError
 from slackwater.runtime.model import Batch, Columns
 from slackwater.runtime.operators.ground.fit import fitted
-from slackwater.runtime.operators.ground.user_code import called, check_names, rows_of, sample_of
+from slackwater.runtime.operators.ground.user_code import (
+    called,
+    check_names,
+    given,
+    rows_of,
+    sample_of,
+)
 from slackwater.runtime.operators.map_rows.step import MapRowsStep
 
 
@@ -25,6 +31,7 @@ class MapRowsMachine:
 
     def apply(self, batch: Batch) -> Batch:  # noqa: D102 - see Stateless
         step, names = self._step, self._step.schema.names
+        batch = given(batch, step.units, step=step.name)
         kept: list[int] = []
         rows_out: list[Mapping[str, Any]] = []
         for place, row in enumerate(rows_of(batch)):

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from slackwater.runtime.operators.ground.user_code import Units
 from slackwater.runtime.plan.step import EachRowStep, Step
 from slackwater.runtime.plan.traits import StepTraits, each_row
 
@@ -19,6 +20,8 @@ class MapRowsStep(EachRowStep):
     """The user's function on one row at a time: slow. None filters the row."""
 
     function: RowFunction
+    units: Units = ()
+    """Columns that it is given in nanoseconds, with the units in which they are kept."""
 
     @cached_property
     def traits(self) -> StepTraits:  # noqa: D102 - see Step

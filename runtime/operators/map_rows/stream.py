@@ -7,6 +7,7 @@ from typing import Self
 from slackwater.runtime.operators.ground import checks
 from slackwater.runtime.operators.ground.contract import Entry
 from slackwater.runtime.operators.ground.streams import AnyStream
+from slackwater.runtime.operators.ground.user_code import units_of
 from slackwater.runtime.operators.map_rows.machine import MapRowsMachine
 from slackwater.runtime.operators.map_rows.step import MapRowsStep, RowFunction
 
@@ -36,5 +37,11 @@ class MappingRows(AnyStream):
         checks.function(function, step=name)
         declared = checks.declared_schema(schema, step=name)
         return self._add(
-            MapRowsStep(name=name, inputs=self._in, schema=declared, function=function)
+            MapRowsStep(
+                name=name,
+                inputs=self._in,
+                schema=declared,
+                function=function,
+                units=units_of(self.schema),
+            )
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from collections.abc import Sequence as Several
+from dataclasses import replace
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import pyarrow as pa
@@ -91,8 +92,8 @@ def check_columns(
     type_column: str | None,
     id_column: str | None,
     step: str,
-) -> None:
-    """Check that predicates, types and names of events fit these columns.
+) -> Normal:
+    """Return the pattern with its predicates bound to these columns, all checked.
 
     Raises:
         ColumnError: a column is not there.
@@ -102,8 +103,10 @@ def check_columns(
     """
     kind = None
     if type_column is not None:
-        (kind,) = checks.key_types(schema, [type_column], step=step)
+        kind = checks.word_type(schema, type_column, step=step, role="type")
+    bound = []
     for one in pattern.asked:
+        where, also = one.where, one.also
         if one.types is not None:
             if kind is None:
                 raise FlowError(
@@ -111,22 +114,27 @@ def check_columns(
                     "type=; name the column of types with type='…'"
                 )
             _check_types(one, kind, column=type_column, step=step)
-        if one.where is not None:
-            checks.predicate(one.where, schema, step=step, what=f"{one.name}: where")
-        if one.also is not None:
+        if where is not None:
+            where = checks.predicate(where, schema, step=step, what=f"{one.name}: where")
+        if also is not None:
             earlier = [
                 field.with_name(f"{name}.{field.name}") for name in one.refers for field in schema
             ]
             both = pa.schema([*schema, *earlier])
-            checks.predicate(one.also, both, step=step, what=f"{one.name}: where")
+            also = checks.predicate(also, both, step=step, what=f"{one.name}: where")
+        bound.append(replace(one, where=where, also=also))
     distinct = [place.distinct for place in _places(pattern) if place.distinct is not None]
-    named = [] if id_column is None else [id_column]
-    for column in dict.fromkeys([*distinct, *named]):
+    for column in dict.fromkeys(distinct):
         checks.key_types(schema, [column], step=step)
+    if id_column is not None:
+        checks.word_type(schema, id_column, step=step, role="id")
+    return replace(pattern, asked=tuple(bound))
 
 
-def check_feature(feature: object | None, schema: pa.Schema, *, step: str) -> None:
-    """Check that rows have one of few different values of a feature, if given.
+def check_feature(feature: object | None, schema: pa.Schema, *, step: str) -> Expr | None:
+    """Return a feature bound to the columns; None without one.
+
+    Rows must have one of few different values of it.
 
     Raises:
         TypeMismatch: it is no expression, or of a type whose values hardly ever repeat.
@@ -134,13 +142,13 @@ def check_feature(feature: object | None, schema: pa.Schema, *, step: str) -> No
         FlowError: it is the same for all rows.
     """
     if feature is None:
-        return
+        return None
     if not isinstance(feature, Expr):
         raise TypeMismatch(
             f"step {step!r}: feature={feature!r} is no expression over a row's columns; write "
             'feature=sw.col("change") > 0, or sw.col("side")'
         )
-    kind = feature.type_in(schema, step=step)
+    kind = feature.as_operand(schema, step=step).type
     if not (checks.is_whole(kind) or family(kind) in ("text", "bool")):
         raise TypeMismatch(
             f"step {step!r}: feature {feature} is {kind}, and events are told apart by few "
@@ -152,6 +160,7 @@ def check_feature(feature: object | None, schema: pa.Schema, *, step: str) -> No
             f"step {step!r}: feature {feature} reads no column, so it tells no events apart; write "
             'one over a column, such as sw.col("change") > 0, or omit feature='
         )
+    return feature.bound(schema)
 
 
 def _check_types(one: Asked, kind: pa.DataType, *, column: str | None, step: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Literal, Self
 
 import pyarrow as pa
@@ -124,7 +125,7 @@ class Patterning(AnyStream):
             )
         opener = window.event if isinstance(window, OpenedBy) else None
         normal = normal_of(pattern, step=name, opener=opener)
-        check_columns(normal, self.schema, type_column=type, id_column=id, step=name)
+        normal = check_columns(normal, self.schema, type_column=type, id_column=id, step=name)
         check_distinct(normal, self.schema, keys=keys, type_column=type, step=name)
         scope = scope_of(normal, window, within, step=name)
         leaves = UNLESS_TOLD if drift is None else WITH_DRIFT
@@ -137,7 +138,8 @@ class Patterning(AnyStream):
         )
         if shed is not None:
             _check_shed(shed, scope, step=name)
-            check_feature(shed.feature, self.schema, step=name)
+            feature = check_feature(shed.feature, self.schema, step=name)
+            shed = replace(shed, feature=feature)
         replicas, _ = checks.replicas(replicas, "keys", keys=keys, step=name)
         refuse_revised(self.flow, self.name, step=name)
         once = () if selection == "cumulative" else sorted(normal.once)

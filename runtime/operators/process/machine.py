@@ -22,7 +22,7 @@ from slackwater.runtime.model.state import Fields
 from slackwater.runtime.operators.ground.contract import PlainOperator, Result
 from slackwater.runtime.operators.ground.fit import fitted
 from slackwater.runtime.operators.ground.late_rows import Missed
-from slackwater.runtime.operators.ground.user_code import rows_of
+from slackwater.runtime.operators.ground.user_code import given, rows_of
 from slackwater.runtime.operators.process.objects import Keyed, KeyedRows, Objects
 from slackwater.runtime.operators.process.step import ProcessStep
 
@@ -100,6 +100,8 @@ class ProcessMachine(PlainOperator):
     def _made(self, ready: Batch | None, until_ns: int, stimulus_ns: int) -> Batch | None:
         rows_out = _Made(stimulus_ns)
         times = [] if ready is None else ready.event_time_ns.tolist()
+        if ready is not None:
+            ready = given(ready, self._step.units, step=self._step.name)
         rows = [] if ready is None else rows_of(ready)
         start = 0
         while start < len(times):

@@ -9,6 +9,7 @@ from typing import Any
 
 from slackwater.runtime.model import Release, format_ns
 from slackwater.runtime.operators.ground.keep import replicas_text
+from slackwater.runtime.operators.ground.user_code import Units
 from slackwater.runtime.plan.step import GatedStep, Step
 from slackwater.runtime.plan.traits import Replica, Role, Sharing, StepTraits
 
@@ -23,6 +24,8 @@ class ProcessStep(GatedStep):
     within_ns: int
     """How long an object is kept after the last row of its key."""
     release: Release
+    units: Units = ()
+    """Columns that it is given in nanoseconds, with the units in which they are kept."""
     replicas: int = 1
     replica: Replica | None = None
     """In a plan: the number of this replica among several, which share by keys."""

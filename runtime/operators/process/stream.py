@@ -9,6 +9,7 @@ from slackwater.runtime.model import Duration, duration_ns
 from slackwater.runtime.operators.ground import checks
 from slackwater.runtime.operators.ground.contract import Entry
 from slackwater.runtime.operators.ground.streams import AnyStream, Names, names_of, refuse_revised
+from slackwater.runtime.operators.ground.user_code import units_of
 from slackwater.runtime.operators.process.machine import ProcessMachine
 from slackwater.runtime.operators.process.step import ProcessStep
 from slackwater.runtime.plan.slack import AS_FLOW, Slack
@@ -87,6 +88,7 @@ class Processing(AnyStream):
                 schema=checks.declared_schema(schema, step=name),
                 keys=keys,
                 operator=operator,
+                units=units_of(self.schema),
                 within_ns=duration_ns(within, what=f"step {name!r}: within", positive=True),
                 release=self.flow.release_of(slack, step=name),
                 replicas=replicas,

@@ -1,4 +1,4 @@
-"""The methods `select` and `drop` of streams."""
+"""The methods `select`, `drop` and `rename` of streams."""
 
 from __future__ import annotations
 
@@ -60,3 +60,19 @@ class Selecting(AnyStream):
         for column in columns:
             checks.column_type(self.schema, column, step=name)
         return self.select(*[kept for kept in self.columns if kept not in columns], name=name)
+
+    def rename(self, names: Mapping[str, str], *, name: str | None = None) -> Self:
+        """Give columns other names, in their places; the others keep theirs.
+
+        Args:
+            names: {old name: new name}.
+            name: the name of the step.
+
+        Raises:
+            ColumnError: a column is not there.
+            DuplicateName: two columns would have one name.
+        """
+        name = self.flow.name_for("rename", name)
+        for column in names:
+            checks.column_type(self.schema, column, step=name)
+        return self.select(*[{names.get(old, old): old} for old in self.columns], name=name)

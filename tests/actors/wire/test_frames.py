@@ -193,9 +193,7 @@ def test_writers_travel_exactly_where_the_channel_has_them() -> None:
         codec(with_writers=True).encode(Message(batch_with(3), 0, 0), sent_at_ns=0)
 
 
-def test_a_type_that_does_not_travel_is_refused_when_the_codec_is_made() -> None:
-    with pytest.raises(SchemaError, match=r"'path'.*list"):
-        codec(pa.schema([("path", pa.list_(pa.int64()))]))
+def test_a_column_that_is_not_there_is_refused_when_the_codec_is_made() -> None:
     with pytest.raises(ColumnError, match="'sped'"):
         codec(columns=["sped"])
 
@@ -278,11 +276,11 @@ def changed(frame: bytes, **fields: int | bytes) -> bytes:
         ({"flags": 4}, "without a batch"),
         ({"flags": 16}, "no room for its masks"),
         ({"flags": 32}, "flags 0x20"),
-        ({"flags": 9}, "9 texts"),
+        ({"flags": 9}, "9 values"),
         ({"flags": 3}, "says that it belongs to the read"),
         ({"flags": 0}, "without a batch"),
         ({"rows": -1}, "-1 rows"),
-        ({"rows": 8}, "8 texts"),
+        ({"rows": 8}, "8 values"),
         ({"rows": 10}, "10 rows"),
         ({"rows": 2**62}, "do not fit"),
         ({"number": 1}, "frame 1 came where frame 0 was due"),

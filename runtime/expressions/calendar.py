@@ -1,0 +1,254 @@
+"""Times of expressions, `col("t").dt`: parts, truncation and text, in the column's zone."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+
+import pyarrow as pa
+
+from slackwater.runtime.errors import TypeMismatch
+from slackwater.runtime.expressions.decimals import values_of
+from slackwater.runtime.expressions.whole import Kernel, refused
+from slackwater.runtime.model import Column
+from slackwater.runtime.model.arrow_functions import arrow_functions
+
+if TYPE_CHECKING:
+    from slackwater.runtime.expressions.expressions import Expr
+
+__all__ = ["TIMES", "TimeMethods", "TimeOption", "WithTimes", "parsed_time", "time_format"]
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_UNITS = {
+    "ns": "nanosecond",
+    "us": "microsecond",
+    "ms": "millisecond",
+    "s": "second",
+    "m": "minute",
+    "h": "hour",
+    "d": "day",
+    "w": "week",
+    "mo": "month",
+    "q": "quarter",
+    "y": "year",
+}
+_WITHIN_DAYS = frozenset(("nanosecond", "microsecond", "millisecond", "second", "minute", "hour"))
+_EVERY = re.compile(r"([1-9]\d{0,8})(ns|us|ms|s|mo|m|h|d|w|q|y)")
+
+
+class TimeOption(NamedTuple):
+    """Argument of an operation over times, and what it is bound to.
+
+    Attributes:
+        argument: of the method; None if it takes none.
+        kind: type of the times, once the expression is bound to a schema.
+    """
+
+    argument: Any = None
+    kind: pa.DataType = pa.timestamp("ns")
+
+
+class WithTimes:
+    """An expression with methods of times."""
+
+    @property
+    def dt(self) -> TimeMethods:
+        """Methods of times: `col("seen").dt.hour()`."""
+        return TimeMethods(cast("Expr", self))
+
+
+class TimeMethods:
+    """Methods of an expression that is a timestamp or date; hour to second of a time of day too.
+
+    They count in the column's zone; without one in UTC.
+
+    Args:
+        of: the expression.
+    """
+
+    def __init__(self, of: Expr) -> None:
+        self._of = of
+
+    def year(self) -> Expr:
+        """Return the year."""
+        return self._made("year")
+
+    def month(self) -> Expr:
+        """Return the month, 1 to 12."""
+        return self._made("month")
+
+    def day(self) -> Expr:
+        """Return the day of the month, 1 to 31."""
+        return self._made("day")
+
+    def weekday(self) -> Expr:
+        """Return the day of the week, Monday 1 to Sunday 7."""
+        return self._made("weekday")
+
+    def day_of_year(self) -> Expr:
+        """Return the day of the year, 1 to 366."""
+        return self._made("day_of_year")
+
+    def hour(self) -> Expr:
+        """Return the hour, 0 to 23."""
+        return self._made("hour")
+
+    def minute(self) -> Expr:
+        """Return the minute, 0 to 59."""
+        return self._made("minute")
+
+    def second(self) -> Expr:
+        """Return the second, 0 to 59, without its fraction."""
+        return self._made("second")
+
+    def truncate(self, every: str) -> Expr:
+        """Return the begin of the period that a time is in.
+
+        Args:
+            every: its length: a whole number of ns, us, ms, s, m, h, d, w (from Monday), mo, q
+                or y, such as "15m" or "1mo".
+
+        Raises:
+            TypeMismatch: it is no such length.
+        """
+        match = _EVERY.fullmatch(every) if isinstance(every, str) else None
+        if match is None:
+            raise TypeMismatch(
+                f"dt.truncate({every!r}): a length is a whole number and one of "
+                f"{', '.join(_UNITS)}, such as '15m' or '1mo'"
+            )
+        return self._made("truncate", (int(match[1]), _UNITS[match[2]]), shown=repr(every))
+
+    def format(self, form: str) -> Expr:
+        """Return the time as text, by the codes of `strftime`: "%d.%m.%Y %H:%M"."""
+        return self._made("format", time_format("dt.format", form), shown=repr(form))
+
+    def _made(self, name: str, argument: Any = None, *, shown: str = "") -> Expr:
+        return self._of.operation(f"dt.{name}", option=TimeOption(argument), shown=shown)
+
+
+def time_format(method: str, form: object) -> str:
+    """Return a format of times.
+
+    Raises:
+        TypeMismatch: it is no text, or has no code.
+    """
+    if not isinstance(form, str) or "%" not in form:
+        raise TypeMismatch(f"{method}({form!r}) takes codes of strftime, such as '%Y-%m-%d %H:%M'")
+    return form
+
+
+def _times(option: TimeOption, values: Any) -> pa.Array:
+    return pa.array(values, pa.int64()).view(option.kind)
+
+
+def _part(function: str) -> Kernel:
+    def compute(option: TimeOption, values: Any) -> Column:
+        part = getattr(arrow_functions(), function)(_times(option, values))
+        return values_of(part.cast(pa.int64()))
+
+    return compute
+
+
+def _weekday(option: TimeOption, values: Any) -> Column:
+    day = arrow_functions().day_of_week(_times(option, values), count_from_zero=False)
+    return values_of(day.cast(pa.int64()))
+
+
+def _truncate(option: TimeOption, values: Any) -> Column:
+    multiple, unit = option.argument
+    of_arrow, times = arrow_functions(), _times(option, values)
+    zone = option.kind.tz
+    local = times if zone is None else of_arrow.local_timestamp(times)
+    begin = of_arrow.floor_temporal(local, multiple=multiple, unit=unit)
+    if zone is None:
+        return values_of(begin.view(pa.int64()))
+    if unit in _WITHIN_DAYS:  # an hour that a zone has twice is told apart by its own offset
+        passed = values_of(local.view(pa.int64())) - values_of(begin.view(pa.int64()))
+        return values - passed
+    begin = of_arrow.assume_timezone(
+        begin, timezone=zone, ambiguous="earliest", nonexistent="earliest"
+    )
+    return values_of(begin.view(pa.int64()))
+
+
+def _format(option: TimeOption, values: Any) -> Column:
+    return arrow_functions().strftime(_times(option, values), format=option.argument)
+
+
+def parsed_time(option: tuple[str, str | None, str], text: pa.Array) -> Column:
+    """Return times out of text, in nanoseconds.
+
+    Args:
+        option: (format, zone, what an ambiguous hour is).
+        text: shape (rows,).
+
+    Raises:
+        OperatorError: a text is no time of the format, or is none in its zone; with its place.
+    """
+    form, zone, ambiguous = option
+    of_arrow = arrow_functions()
+    seconds = of_arrow.strptime(text, format=form, unit="s", error_is_null=True)
+    times = seconds.cast(pa.timestamp("ns"))
+    # Arrow takes 30 February for 2 March; who is written back as it came is right.
+    is_sure = of_arrow.equal(of_arrow.strftime(seconds, format=form), text)
+    unsure = values_of(of_arrow.fill_null(is_sure, False)) == text.is_valid().to_numpy(
+        zero_copy_only=False
+    )
+    if not unsure.all():
+        numbers = values_of(times.view(pa.int64())).copy()
+        for place in (~unsure).nonzero()[0].tolist():
+            numbers[place] = _time_in(text[place].as_py(), form, place)
+        times = pa.array(numbers, mask=text.is_null().to_numpy(zero_copy_only=False)).view(
+            pa.timestamp("ns")
+        )
+    if zone is not None:
+        times = _in_zone(times, text, zone, ambiguous)
+    return values_of(times.view(pa.int64()))
+
+
+def _time_in(text: str, form: str, place: int) -> int:
+    """Return the time in a text, ns since 1970, by Python's slower rules."""
+    try:
+        time = datetime.strptime(text, form)  # noqa: DTZ007 - without a zone it is UTC below
+    except ValueError as problem:
+        raise refused(
+            f"{text!r} is no time of the format {form!r}: {problem}; filter out such rows first",
+            place,
+        ) from None
+    since = (time if time.tzinfo else time.replace(tzinfo=UTC)) - _EPOCH
+    return ((since.days * 86_400 + since.seconds) * 10**6 + since.microseconds) * 1_000
+
+
+def _in_zone(times: pa.Array, text: pa.Array, zone: str, ambiguous: str) -> pa.Array:
+    def assumed(some: pa.Array) -> pa.Array:
+        return arrow_functions().assume_timezone(
+            some, timezone=zone, ambiguous=ambiguous, nonexistent="raise"
+        )
+
+    try:
+        return assumed(times)
+    except pa.ArrowInvalid as problem:
+        for place in range(len(times)):
+            try:
+                assumed(times[place : place + 1])
+            except pa.ArrowInvalid:
+                break
+        raise refused(
+            f"{text[place].as_py()!r} is no time of {zone}, or two of it: {problem}; say "
+            "ambiguous='earliest', or filter out such rows first",
+            place,
+        ) from None
+
+
+TIMES: dict[str, Kernel] = {
+    **{
+        f"dt.{name}": _part(name)
+        for name in ("year", "month", "day", "day_of_year", "hour", "minute", "second")
+    },
+    "dt.weekday": _weekday,
+    "dt.truncate": _truncate,
+    "dt.format": _format,
+}
+"""{operation: its kernel, of its option and times in nanoseconds}"""

@@ -1,0 +1,269 @@
+"""Text of expressions, `col("s").str`: methods, their types, and their kernels by Arrow.
+
+Patterns are RE2's regular expressions (https://github.com/google/re2/wiki/Syntax), unless
+`literal=True`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal, cast
+from zoneinfo import ZoneInfo
+
+import pyarrow as pa
+
+from slackwater.runtime.errors import TypeMismatch
+from slackwater.runtime.expressions.calendar import parsed_time, time_format
+from slackwater.runtime.expressions.decimals import values_of
+from slackwater.runtime.expressions.whole import Kernel
+from slackwater.runtime.model import Column
+from slackwater.runtime.model.arrow_functions import arrow_functions
+
+if TYPE_CHECKING:
+    from slackwater.runtime.expressions.expressions import Expr
+
+__all__ = ["TEXT", "TextMethods", "WithText"]
+
+
+class WithText:
+    """An expression with methods of text."""
+
+    @property
+    def str(self) -> TextMethods:
+        """Methods of text: `col("line").str.lower()`."""
+        return TextMethods(cast("Expr", self))
+
+
+class TextMethods:
+    """Methods of an expression that is text. A result is null where the text is.
+
+    Args:
+        of: the expression.
+    """
+
+    def __init__(self, of: Expr) -> None:
+        self._of = of
+
+    def lower(self) -> Expr:
+        """Return the text in lower case, by Unicode's rules."""
+        return self._of.operation("str.lower")
+
+    def upper(self) -> Expr:
+        """Return the text in upper case, by Unicode's rules."""
+        return self._of.operation("str.upper")
+
+    def strip(self, characters: str | None = None) -> Expr:
+        """Return the text without these characters at both ends; None: without white space."""
+        if characters is not None:
+            _check_text("strip", characters)
+        shown = "" if characters is None else repr(characters)
+        return self._of.operation("str.strip", option=(characters,), shown=shown)
+
+    def length(self) -> Expr:
+        """Return the number of characters (code points)."""
+        return self._of.operation("str.length")
+
+    def slice(self, start: int, length: int | None = None) -> Expr:
+        """Return `length` characters from `start` on; None: all. Below 0 it counts from the end."""
+        for what, value in (("start", start), ("length", length)):
+            if value is not None and (not isinstance(value, int) or isinstance(value, bool)):
+                raise TypeMismatch(f"str.slice: {what}={value!r} must be a whole number")
+        if length is not None and length < 0:
+            raise TypeMismatch(f"str.slice: length={length} must be 0 or more")
+        shown = str(start) if length is None else f"{start}, {length}"
+        return self._of.operation("str.slice", option=(start, length), shown=shown)
+
+    def contains(self, pattern: str, *, literal: bool = False) -> Expr:
+        """Return whether the pattern is found in the text."""
+        return self._matching("contains", pattern, literal=literal)
+
+    def starts_with(self, prefix: str) -> Expr:
+        """Return whether the text begins so."""
+        _check_text("starts_with", prefix)
+        return self._of.operation("str.starts_with", option=(prefix,), shown=repr(prefix))
+
+    def ends_with(self, suffix: str) -> Expr:
+        """Return whether the text ends so."""
+        _check_text("ends_with", suffix)
+        return self._of.operation("str.ends_with", option=(suffix,), shown=repr(suffix))
+
+    def replace(self, pattern: str, value: str, *, literal: bool = False) -> Expr:
+        r"""Return the text with each match replaced; `\1` in `value` is the first group."""
+        _check_text("replace", value)
+        return self._matching("replace", pattern, value, literal=literal)
+
+    def extract(self, pattern: str, group: int = 1) -> Expr:
+        """Return a group of the first match; null where the pattern is not found.
+
+        Raises:
+            TypeMismatch: the pattern is no regular expression, or has no such group.
+        """
+        _check_pattern("extract", pattern)
+        if not isinstance(group, int) or isinstance(group, bool) or group < 1:
+            raise TypeMismatch(f"str.extract: group={group!r} must be a whole number, 1 or more")
+        named = _named_groups(pattern)
+        try:
+            fields = arrow_functions().extract_regex(pa.array([""]), named).type
+        except pa.ArrowInvalid as problem:
+            raise TypeMismatch(f"str.extract({pattern!r}): {problem}") from None
+        if fields.num_fields < group:
+            raise TypeMismatch(
+                f"str.extract({pattern!r}): group={group}, and the pattern has "
+                f"{fields.num_fields}; put what is wanted in parentheses"
+            )
+        shown = repr(pattern) if group == 1 else f"{pattern!r}, {group}"
+        return self._of.operation("str.extract", option=(named, group), shown=shown)
+
+    def split(self, by: str) -> Expr:
+        """Return the parts between each `by` as a list."""
+        _check_text("split", by)
+        if not by:
+            raise TypeMismatch("str.split('') has nothing to split by; write a text of 1 or more")
+        return self._of.operation("str.split", option=(by,), shown=repr(by))
+
+    def to_time(
+        self,
+        form: str,
+        *,
+        zone: str | None = None,
+        ambiguous: Literal["raise", "earliest", "latest"] = "raise",
+    ) -> Expr:
+        """Return the text as a timestamp.
+
+        Args:
+            form: codes of `strptime`, such as "%d.%m.%Y %H:%M:%S"; of fractions of seconds, `%f`,
+                microseconds. ISO 8601 needs none: `.cast("timestamp")`.
+            zone: of the text, such as "Europe/Berlin"; the timestamp is in it. None: no zone.
+            ambiguous: the time meant by an hour that a zone has twice.
+
+        Raises:
+            TypeMismatch: no format, no such zone, or no such word.
+        """
+        form = time_format("str.to_time", form)
+        if ambiguous not in ("raise", "earliest", "latest"):
+            raise TypeMismatch(
+                f"str.to_time: ambiguous={ambiguous!r} must be 'raise', 'earliest' or 'latest'"
+            )
+        parsed_time((form, zone, ambiguous), pa.array([], pa.string()))
+        if zone is not None:
+            _check_zone(zone)
+        more = [] if zone is None else [f"zone={zone!r}"]
+        more += [] if ambiguous == "raise" else [f"ambiguous={ambiguous!r}"]
+        shown = ", ".join([repr(form), *more])
+        return self._of.operation("str.to_time", option=(form, zone, ambiguous), shown=shown)
+
+    def _matching(self, name: str, pattern: str, *more: str, literal: bool) -> Expr:
+        if literal:
+            _check_text(name, pattern)
+        else:
+            _check_pattern(name, pattern)
+        shown = ", ".join([*map(repr, (pattern, *more)), *(["literal=True"] if literal else [])])
+        return self._of.operation(f"str.{name}", option=(pattern, *more, literal), shown=shown)
+
+
+def _check_zone(zone: object) -> None:
+    try:
+        ZoneInfo(cast("str", zone))
+    except (KeyError, ValueError, TypeError, OSError):
+        raise TypeMismatch(
+            f"str.to_time: zone={zone!r} is no time zone; write one such as 'Europe/Berlin'"
+        ) from None
+
+
+def _check_text(name: str, value: object) -> None:
+    if not isinstance(value, str):
+        raise TypeMismatch(f"str.{name}({value!r}) takes text")
+
+
+def _check_pattern(name: str, pattern: object) -> None:
+    _check_text(name, pattern)
+    try:
+        arrow_functions().match_substring_regex(pa.array([""]), pattern)
+    except pa.ArrowInvalid as problem:
+        raise TypeMismatch(
+            f"str.{name}({pattern!r}) is no regular expression: {problem}; write literal=True for "
+            "plain text"
+        ) from None
+
+
+def _named_groups(pattern: str) -> str:
+    r"""Return a pattern whose groups all have names, as Arrow wants: (\d) is (?P<g1>\d)."""
+    made, number, place, in_class = "", 0, 0, False
+    while place < len(pattern):
+        one = pattern[place]
+        if one == "\\":
+            made += pattern[place : place + 2]
+            place += 2
+            continue
+        if one == "[":
+            in_class = True
+        elif one == "]":
+            in_class = False
+        elif one == "(" and not in_class:
+            number += 1
+            if pattern[place + 1 : place + 2] != "?":
+                one = f"(?P<g{number}>"
+            elif pattern[place + 1 : place + 4] != "?P<":
+                number -= 1
+        made += one
+        place += 1
+    return made
+
+
+def _strip(option: Any, text: pa.Array) -> Column:
+    (characters,) = option
+    of_arrow = arrow_functions()
+    if characters is None:
+        return of_arrow.utf8_trim_whitespace(text)
+    return of_arrow.utf8_trim(text, characters)
+
+
+def _slice(option: Any, text: pa.Array) -> Column:
+    start, length = option
+    of_arrow = arrow_functions()
+    if length is None:
+        return of_arrow.utf8_slice_codeunits(text, start)
+    if start >= 0:
+        return of_arrow.utf8_slice_codeunits(text, start, start + length)
+    from_there = of_arrow.utf8_slice_codeunits(text, start)
+    return of_arrow.utf8_slice_codeunits(from_there, 0, length)
+
+
+def _contains(option: Any, text: pa.Array) -> Column:
+    pattern, literal = option
+    of_arrow = arrow_functions()
+    match = of_arrow.match_substring if literal else of_arrow.match_substring_regex
+    return values_of(match(text, pattern))
+
+
+def _replace(option: Any, text: pa.Array) -> Column:
+    pattern, value, literal = option
+    of_arrow = arrow_functions()
+    replace = of_arrow.replace_substring if literal else of_arrow.replace_substring_regex
+    return replace(text, pattern, value)
+
+
+def _extract(option: Any, text: pa.Array) -> Column:
+    pattern, group = option
+    of_arrow = arrow_functions()
+    return of_arrow.struct_field(of_arrow.extract_regex(text, pattern), [group - 1])
+
+
+def _length(_option: Any, text: pa.Array) -> Column:
+    return values_of(arrow_functions().utf8_length(text).cast(pa.int64()))
+
+
+TEXT: dict[str, Kernel] = {
+    "str.lower": lambda _, text: arrow_functions().utf8_lower(text),
+    "str.upper": lambda _, text: arrow_functions().utf8_upper(text),
+    "str.strip": _strip,
+    "str.length": _length,
+    "str.slice": _slice,
+    "str.contains": _contains,
+    "str.starts_with": lambda option, text: values_of(arrow_functions().starts_with(text, *option)),
+    "str.ends_with": lambda option, text: values_of(arrow_functions().ends_with(text, *option)),
+    "str.replace": _replace,
+    "str.extract": _extract,
+    "str.to_time": parsed_time,
+    "str.split": lambda option, text: arrow_functions().split_pattern(text, *option),
+}
+"""{operation: its kernel, of its option and an Arrow array of text}"""

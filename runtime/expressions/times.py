@@ -1,0 +1,70 @@
+"""Times in nanoseconds, out of columns that keep them in another unit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from slackwater.runtime.expressions.whole import refused
+from slackwater.runtime.model import NS_PER_SECOND, Column
+from slackwater.runtime.model.nullable import Nullable
+
+__all__ = ["UNITS_NS", "in_nanoseconds", "in_unit"]
+
+UNITS_NS = {
+    "D": 86_400 * NS_PER_SECOND,
+    "s": NS_PER_SECOND,
+    "ms": 1_000_000,
+    "us": 1_000,
+    "ns": 1,
+}
+"""{unit: nanoseconds}"""
+
+
+def in_nanoseconds(column: Column, unit: str, name: str) -> Column:
+    """Return times as int64 nanoseconds.
+
+    Args:
+        column: whole numbers of `unit`, shape (rows,).
+        unit: a key of `UNITS_NS`.
+        name: of the column, for the error.
+
+    Raises:
+        OperatorError: a time does not fit 64 bits of nanoseconds; with its place.
+    """
+    if isinstance(column, Nullable):
+        return Nullable(_scaled(column.values, unit, name), column.valid)
+    return _scaled(column, unit, name)
+
+
+def _scaled(values: npt.NDArray[np.signedinteger], unit: str, name: str) -> npt.NDArray[np.int64]:
+    scale, values = UNITS_NS[unit], values.astype(np.int64, copy=False)
+    most = (2**63 - 1) // scale
+    if len(values) and (
+        values.item(values.argmax()) > most or values.item(values.argmin()) < -most
+    ):
+        place = int(((values > most) | (values < -most)).argmax())
+        as_unit: Any = unit
+        time = np.datetime64(values.item(place), as_unit)
+        raise refused(
+            f"col({name!r}) is {time}, and times are computed in nanoseconds, 1677 to 2262; filter "
+            "out such rows first, or leave the column as it is",
+            place,
+        )
+    return values * np.int64(scale)
+
+
+def in_unit(values: npt.NDArray[np.int64], unit: str) -> npt.NDArray[np.int64]:
+    """Return nanoseconds as whole numbers of a unit.
+
+    Raises:
+        ValueError: one is no whole number of these.
+    """
+    scale = UNITS_NS[unit]
+    whole = values // scale
+    if (whole * scale != values).any():
+        place = int((whole * scale != values).argmax())
+        raise ValueError(f"{values[place]} ns is no whole number of {unit}; round it first")
+    return whole

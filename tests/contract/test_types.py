@@ -1,0 +1,295 @@
+"""A column leaves each operator with the type and the values with which it came."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import slackwater as sw
+from slackwater.actors.wire.frames import FrameCodec
+from slackwater.runtime.errors import SlackwaterError
+from slackwater.runtime.model import Message
+from slackwater.runtime.model.batch import batch_of
+from slackwater.runtime.model.plain import from_plain, to_plain
+from slackwater.runtime.model.schema import ArrowRows, column_from_arrow, inside_schema
+
+ROWS = 60
+BERLIN = "Europe/Berlin"
+col = sw.col
+
+
+def at(hour: int, micro: int = 0) -> datetime.datetime:
+    return datetime.datetime(2026, 3, 29, hour, 30, 0, micro, tzinfo=datetime.UTC)
+
+
+def day(number: int) -> datetime.date:
+    return datetime.date(9998, 1, number)  # beyond what nanoseconds hold
+
+
+PLAIN: dict[str, tuple[pa.DataType, list[Any]]] = {
+    "u8": (pa.uint8(), [0, 7, 255]),
+    "i16": (pa.int16(), [-300, 0, 300]),
+    "u64": (pa.uint64(), [0, 5, 2**64 - 1]),
+    "f32": (pa.float32(), [-0.5, 1.25, 3.0]),
+    "f64": (pa.float64(), [-0.5, 1.25, 3.0]),
+    "bool": (pa.bool_(), [True, False]),
+    "decimal": (pa.decimal128(10, 2), [Decimal("-1.50"), Decimal("0.01"), Decimal("7.00")]),
+    "wide": (pa.decimal128(38, 10), [Decimal("1.5"), Decimal(10) ** 20]),
+    "widest": (pa.decimal256(60, 5), [Decimal("1.5"), Decimal(10) ** 50]),
+    "date32": (pa.date32(), [day(1), day(2), day(3)]),
+    "date64": (pa.date64(), [day(1), day(2), day(3)]),
+    "time32": (pa.time32("s"), [datetime.time(1), datetime.time(2)]),
+    "time64": (pa.time64("us"), [datetime.time(1, 2, 3, 4), datetime.time(2)]),
+    "s": (pa.timestamp("s"), list(map(at, (1, 2, 3)))),
+    "ms": (pa.timestamp("ms", BERLIN), [at(1, 1_000), at(2)]),
+    "us": (pa.timestamp("us", BERLIN), [at(1, 1), at(2)]),
+    "far": (pa.timestamp("us", "UTC"), [datetime.datetime(9999, 12, 31, tzinfo=datetime.UTC)]),
+    "ns": (pa.timestamp("ns", "UTC"), [at(1), at(2)]),
+    "lasting": (pa.duration("ms"), [datetime.timedelta(seconds=1), datetime.timedelta(0)]),
+    "bytes": (pa.binary(), [b"", b"a", b"\xff\x00"]),
+    "large": (pa.large_binary(), [b"", b"a"]),
+    "fixed": (pa.binary(2), [b"ab", b"cd"]),
+    "text": (pa.string(), ["", "a", "ü"]),
+    "long": (pa.large_string(), ["", "a", "ü"]),
+    "named": (pa.dictionary(pa.int32(), pa.string()), ["x", "y"]),
+}
+NESTED: dict[str, tuple[pa.DataType, list[Any]]] = {
+    "list": (pa.list_(pa.int32()), [[], [1, None], [2, 3]]),
+    "listed": (pa.large_list(pa.string()), [[], ["a"]]),
+    "pair": (pa.list_(pa.float32(), 2), [[1.0, 2.0], [3.0, 4.0]]),
+    "struct": (
+        pa.struct([("a", pa.int8()), ("b", pa.list_(pa.timestamp("us", BERLIN)))]),
+        [{"a": 1, "b": [at(1)]}, {"a": None, "b": None}],
+    ),
+    "map": (pa.map_(pa.string(), pa.decimal128(5, 1)), [[], [("k", Decimal("1.5"))]]),
+}
+TYPES = {**PLAIN, **NESTED}
+
+
+def rows(seed: int, *, nulls: float) -> pa.Table:
+    """Return rows with a column of each type, of which a share is null."""
+    rng = np.random.default_rng(seed)
+    columns: dict[str, pa.Array] = {
+        "ts": pa.array(range(ROWS), pa.timestamp("us")),
+        "k": pa.array(rng.integers(0, 3, ROWS)),
+    }
+    for name, (kind, values) in TYPES.items():
+        drawn = [values[n] for n in rng.integers(0, len(values), ROWS)]
+        drawn = [None if rng.random() < nulls else one for one in drawn]
+        columns[name] = pa.array(drawn, kind)
+    return pa.table(columns)
+
+
+def result(make: Callable[..., sw.Stream], *tables: pa.Table) -> pa.Table:
+    """Run a flow over tables; return the rows of its sink."""
+    flow = sw.Dataflow("types")
+    streams = [
+        flow.source(f"in{number}", sw.table(one, batch_rows=7), event_time="ts")
+        for number, one in enumerate(tables)
+    ]
+    make(*streams).sink("out", sw.collect_sink())
+    with sw.Simulation() as nodes:
+        job = nodes.submit(flow)
+        assert job.wait().ledger.is_balanced
+        return job.result("out")
+
+
+def same(found: pa.Table, expected: pa.Table) -> None:
+    """Check types and values, column by column."""
+    for name in expected.column_names:
+        assert found.schema.field(name).type == expected.schema.field(name).type, name
+        assert found[name].to_pylist() == expected[name].to_pylist(), name
+
+
+def in_order(table: pa.Table) -> pa.Table:
+    return table.take(pa.array(np.argsort(table["ts"].cast(pa.int64()).to_numpy(), kind="stable")))
+
+
+EACH_ROW: dict[str, Callable[[sw.Stream], sw.Stream]] = {
+    "filter": lambda one: one.filter(col("k") >= 0),
+    "few rows": lambda one: one.filter((col("k") >= 0) | col("u8").is_null()),
+    "select": lambda one: one.select(*one.columns),
+    "assign": lambda one: one.assign({name: col(name) for name in TYPES}),
+    "dedupe": lambda one: one.dedupe("ts", within="1s"),
+    "merge": lambda one: one.merge(one.filter(col("k") < 0)),
+}
+
+
+@pytest.mark.parametrize("nulls", [0.0, 0.3, 1.0])
+@pytest.mark.parametrize("step", EACH_ROW)
+def test_each_type_leaves_a_step_as_it_came(step: str, nulls: float) -> None:
+    table = rows(1, nulls=nulls)
+    same(in_order(result(EACH_ROW[step], table)), table)
+
+
+@pytest.mark.parametrize("nulls", [0.0, 0.3])
+def test_each_type_leaves_a_join_on_both_sides_as_it_came(nulls: float) -> None:
+    left, right = rows(2, nulls=nulls), rows(3, nulls=nulls)
+    right = right.rename_columns(["ts", "k", *(f"r_{name}" for name in TYPES)])
+    found = result(lambda one, other: one.join(other, on="ts", within="1ms"), left, right)
+    same(in_order(found), left)
+    same(in_order(found), right.select([f"r_{name}" for name in TYPES]))
+
+
+@pytest.mark.parametrize("nulls", [0.0, 0.3])
+@pytest.mark.parametrize("name", PLAIN)
+def test_each_plain_type_is_a_key_of_windows_joins_and_dedupes(name: str, nulls: float) -> None:
+    table = rows(4, nulls=nulls).select(["ts", "k", name])
+    windows = result(
+        lambda one: one.aggregate(n=sw.count(), window=sw.tumbling("1s"), by=name, replicas=2),
+        table,
+    )
+    counted = table.group_by(name).aggregate([([], "count_all")])
+    assert windows.schema.field(name).type == table.schema.field(name).type
+    ours = zip(windows[name].to_pylist(), windows["n"].to_pylist(), strict=True)
+    theirs = zip(counted[name].to_pylist(), counted["count_all"].to_pylist(), strict=True)
+    assert sorted(ours, key=str) == sorted(theirs, key=str)
+    once = result(lambda one: one.dedupe(name, within="1s"), table)
+    assert len(once) == len(counted)
+    pairs = result(lambda one, other: one.join(other, on=name, within="1s"), table, table)
+    squares = [
+        n * n
+        for value, n in zip(
+            counted[name].to_pylist(), counted["count_all"].to_pylist(), strict=True
+        )
+        if value is not None
+    ]
+    assert len(pairs) == sum(squares)
+
+
+@pytest.mark.parametrize("name", NESTED)
+def test_a_nested_column_is_refused_where_it_is_computed_on(name: str) -> None:
+    table = rows(5, nulls=0.3).select(["ts", "k", name])
+    for make in (
+        lambda one: one.filter(col(name) == col(name)),
+        lambda one: one.aggregate(n=sw.max(name), window=sw.tumbling("1s")),
+        lambda one: one.dedupe(name, within="1s"),
+    ):
+        with pytest.raises(SlackwaterError, match=name):
+            result(make, table)
+    found = result(lambda one: one.filter(~col(name).is_null()), table)
+    assert None not in found[name].to_pylist()
+
+
+@pytest.mark.parametrize("nulls", [0.0, 0.3, 1.0])
+def test_each_type_passes_the_wire_and_a_snapshot(nulls: float) -> None:
+    table = rows(6, nulls=nulls)
+    schema = inside_schema(table.schema)
+    (block,) = table.to_batches()
+    columns = {
+        field.name: column_from_arrow(field.name, block[field.name], field.type, who="test")
+        for field in schema
+    }
+    names = list(TYPES)
+    sender, receiver = (FrameCodec(schema, columns=names, with_writers=False) for _ in range(2))
+    for start, stop in ((0, ROWS), (0, 0), (3, 4), (5, 40)):
+        batch = batch_of(range(ROWS), columns).slice(start, stop)
+        frame = sender.encode(Message(batch, 0, 0), sent_at_ns=0)
+        received = receiver.decode(frame)[0].batch
+        for one in (received, from_plain(to_plain(batch))):
+            assert one is not None
+            made = ArrowRows(pa.schema([schema.field(name) for name in names])).of(one)
+            same(pa.Table.from_batches([made]), table.slice(start, stop - start).select(names))
+
+
+COMPARED: list[tuple[str, sw.Expr, str]] = [
+    ("us", col("us") > at(1, 1), "us > '2026-03-29 01:30:00.000001Z'::TIMESTAMPTZ"),
+    ("ms and us", col("ms") == col("us"), "ms = us"),
+    ("ms and us", col("ms") < col("us"), "ms < us"),
+    ("s", col("s") >= at(2), "s >= '2026-03-29 02:30:00'"),
+    ("us", col("us").is_null(), "us IS NULL"),
+    ("time", col("time64") > datetime.time(1, 30), "time64 > '01:30:00'::TIME"),
+    ("times", col("time32") == col("time64"), "time32 = time64"),
+    ("decimal", col("decimal") > 0, '"decimal" > 0'),
+    ("decimal", col("decimal") == Decimal("0.01"), '"decimal" = 0.01'),
+    ("decimal", col("decimal") < 0.005, '"decimal"::DOUBLE < 0.005'),
+    ("decimals", col("decimal") < col("wide"), '"decimal" < wide'),
+    ("decimal", col("decimal").between(0, 5), '"decimal" BETWEEN 0 AND 5'),
+    ("decimal", col("decimal").isin([7, Decimal("0.01")]), '"decimal" IN (7, 0.01)'),
+    ("decimal", col("decimal") + col("decimal"), '"decimal" + "decimal"'),
+    ("decimal", col("decimal") * 3, '"decimal" * 3'),
+    ("decimal", col("decimal") - Decimal("0.005"), '"decimal" - 0.005'),
+    ("decimal", col("decimal") * col("i16"), '"decimal" * i16'),
+    ("decimal", col("decimal") / 4, '"decimal"::DOUBLE / 4'),
+    ("decimal", col("decimal") * col("f64"), '"decimal"::DOUBLE * f64'),
+    ("decimal", -col("decimal"), '-"decimal"'),
+    ("decimal", abs(col("decimal")), 'abs("decimal")'),
+    ("decimal", col("decimal").fill_null(0), 'coalesce("decimal", 0)'),
+    (
+        "decimal",
+        sw.where(col("k") > 0, col("decimal"), Decimal("9.00")),
+        'CASE WHEN k > 0 THEN "decimal" ELSE 9.00 END',
+    ),
+    ("decimal", col("decimal").cast("float64"), '"decimal"::DOUBLE'),
+    ("decimal", col("decimal").cast("string"), '"decimal"::VARCHAR'),
+    ("decimal", col("i16").cast("decimal128(9, 3)"), "i16::DECIMAL(9, 3)"),
+    ("bytes", col("bytes") == b"a", "bytes = 'a'::BLOB"),
+    ("long", col("long") == "a", "long = 'a'"),
+    ("named", col("named").isin(["x"]), "named IN ('x')"),
+    ("u64", col("u64") > 5, "u64 > 5"),
+    ("lasting", col("us") + col("lasting"), "us + lasting"),
+]
+
+
+@pytest.mark.parametrize("nulls", [0.0, 0.3])
+@pytest.mark.parametrize(
+    ("what", "ours", "theirs"), COMPARED, ids=[str(one) for _, one, _ in COMPARED]
+)
+def test_each_type_is_computed_as_duckdb_does(
+    what: str, ours: sw.Expr, theirs: str, nulls: float
+) -> None:
+    table = rows(7, nulls=nulls)
+    found = in_order(result(lambda one: one.assign(r=ours), table))["r"].to_pylist()
+    with duckdb.connect() as database:
+        flat = table.select([name for name in PLAIN if name not in ("widest", "far")] + ["ts", "k"])
+        database.register("t", flat)
+        sql = f"SELECT {theirs} FROM t ORDER BY ts"  # noqa: S608
+        expected = [row[0] for row in database.execute(sql).fetchall()]
+    assert list(map(plain, found)) == list(map(plain, expected)), what
+
+
+def plain(value: Any) -> Any:
+    if isinstance(value, datetime.datetime):
+        return round(value.replace(tzinfo=value.tzinfo or datetime.UTC).timestamp() * 1e6)
+    if isinstance(value, Decimal):
+        return value.normalize()
+    return round(value, 9) if isinstance(value, float) else value
+
+
+@pytest.mark.parametrize("nulls", [0.0, 0.3, 1.0])
+def test_times_and_decimals_aggregate_as_in_duckdb(nulls: float) -> None:
+    table = rows(8, nulls=nulls)
+    names = ["decimal", "date32", "time64", "us", "lasting", "far"]
+    made = {
+        f"{of}_{name}": getattr(sw, of)(name) for name in names for of in ("min", "max", "count")
+    }
+    made |= {
+        "sum": sw.sum("decimal"),
+        "mean": sw.mean("decimal"),
+        "half": sw.quantile("decimal", 0.5),
+        "long": sw.sum("lasting"),
+    }
+    found = result(lambda one: one.aggregate(made, window=sw.tumbling("1s"), by="k"), table)
+    for row in found.to_pylist():
+        own = [one for one in table.to_pylist() if one["k"] == row["k"]]
+        for name in names:
+            values = [one[name] for one in own if one[name] is not None]
+            assert row[f"count_{name}"] == len(values)
+            assert row[f"min_{name}"] == min(values, default=None)
+            assert row[f"max_{name}"] == max(values, default=None)
+        decimals = [one["decimal"] for one in own if one["decimal"] is not None]
+        assert row["sum"] == (sum(decimals) if decimals else None)
+        lasting = [one["lasting"] for one in own if one["lasting"] is not None]
+        assert row["long"] == (sum(lasting, datetime.timedelta(0)) if lasting else None)
+        if decimals:
+            assert row["mean"] == pytest.approx(float(sum(decimals) / len(decimals)))
+            assert row["half"] == pytest.approx(float(np.median(list(map(float, decimals)))))
+    assert found.schema.field("max_us").type == pa.timestamp("us", BERLIN)
+    assert found.schema.field("sum").type == pa.decimal128(38, 2)
