@@ -65,6 +65,8 @@ def computation(op: str, operands: Sequence[Computable], option: Any) -> Callabl
     if op == "where":
         return _where(*parts)
     kernel = kernel_for(op, option)
+    if op == "is_null":  # not as an operand: a time may be too far away to be computed on
+        return lambda batch: kernel(first.evaluate(batch))
     return lambda batch: kernel(*[part(batch) for part in parts])
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,7 @@ _AS_THEY_ARE = frozenset({type(None), bool, int, float, str, bytes})
 """Most of a state is these: they are passed by before a call, and a place in words, is made."""
 
 
-def to_plain(state: Any, *, where: str = "state") -> Any:  # noqa: PLR0911 - one for each kind
+def to_plain(state: Any, *, where: str = "state") -> Any:  # noqa: PLR0911, PLR0912 - one for each
     """Return a state as plain values.
 
     Args:
@@ -39,6 +40,8 @@ def to_plain(state: Any, *, where: str = "state") -> Any:  # noqa: PLR0911 - one
             return state
         case np.generic():
             return state.item()
+        case Decimal():
+            return {_IS: "decimal", "text": str(state)}
         case np.ndarray() if state.dtype != object:
             return state
         case pa.Array():
@@ -105,6 +108,8 @@ def from_plain(plain: Any) -> Any:  # noqa: PLR0911 - one for each kind
                 plain["marks"],
                 plain["arrivals"],
             )
+        case {"\0is": "decimal"}:
+            return Decimal(plain["text"])
         case {"\0is": "nullable"}:
             return Nullable(plain["values"], plain["valid"])
         case {"\0is": "message"}:

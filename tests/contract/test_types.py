@@ -18,7 +18,14 @@ from slackwater.runtime.errors import SlackwaterError
 from slackwater.runtime.model import Message
 from slackwater.runtime.model.batch import batch_of
 from slackwater.runtime.model.plain import from_plain, to_plain
-from slackwater.runtime.model.schema import ArrowRows, column_from_arrow, inside_schema
+from slackwater.runtime.model.schema import (
+    ArrowRows,
+    column_from_arrow,
+    column_to_arrow,
+    inside_schema,
+)
+from slackwater.runtime.model.state import restore, save
+from slackwater.runtime.operators.ground.keys import KeyIndex
 
 ROWS = 60
 BERLIN = "Europe/Berlin"
@@ -199,6 +206,21 @@ def test_each_type_passes_the_wire_and_a_snapshot(nulls: float) -> None:
             same(pa.Table.from_batches([made]), table.slice(start, stop - start).select(names))
 
 
+@pytest.mark.parametrize("nulls", [0.0, 0.3])
+@pytest.mark.parametrize("name", PLAIN)
+def test_keys_of_each_type_are_the_same_after_a_snapshot(name: str, nulls: float) -> None:
+    table = rows(9, nulls=nulls).select([name])
+    (kind,) = inside_schema(table.schema).types
+    (block,) = table.to_batches()
+    column = column_from_arrow(name, block[name], kind, who="test")
+    index, fresh = KeyIndex(1), KeyIndex(1)
+    codes = index.codes([column], ROWS)
+    restore(fresh, from_plain(to_plain(save(index))))
+    assert fresh.codes([column], ROWS).tolist() == codes.tolist()
+    (keys,) = fresh.columns(codes)
+    assert column_to_arrow(keys, kind).to_pylist() == table[name].to_pylist()
+
+
 COMPARED: list[tuple[str, sw.Expr, str]] = [
     ("us", col("us") > at(1, 1), "us > '2026-03-29 01:30:00.000001Z'::TIMESTAMPTZ"),
     ("ms and us", col("ms") == col("us"), "ms = us"),
@@ -293,3 +315,94 @@ def test_times_and_decimals_aggregate_as_in_duckdb(nulls: float) -> None:
             assert row["half"] == pytest.approx(float(np.median(list(map(float, decimals)))))
     assert found.schema.field("max_us").type == pa.timestamp("us", BERLIN)
     assert found.schema.field("sum").type == pa.decimal128(38, 2)
+
+
+TIMES = ["date32", "date64", "time32", "time64", "s", "ms", "us", "ns", "lasting"]
+UNITS = {"date32": 86_400 * 10**9, "date64": 10**6, "time32": 10**9, "time64": 1_000}
+UNITS |= {"s": 10**9, "ms": 10**6, "us": 1_000, "ns": 1, "lasting": 10**6}
+
+
+def near(seed: int, *, nulls: float) -> pa.Table:
+    """Return rows of times that nanoseconds hold."""
+    table = rows(seed, nulls=nulls)
+    days = [datetime.date(2026, 1, 1), None if nulls else datetime.date(1969, 7, 20)] * (ROWS // 2)
+    for name in ("date32", "date64"):
+        place = table.column_names.index(name)
+        table = table.set_column(place, name, pa.array(days, TYPES[name][0]))
+    return table.select(["ts", "k", *TIMES])
+
+
+def in_ns(table: pa.Table, name: str) -> list[int | None]:
+    kind = table.schema.field(name).type
+    whole = table[name].combine_chunks().view(pa.int32() if kind.bit_width == 32 else pa.int64())
+    return [None if one is None else one * UNITS[name] for one in whole.to_pylist()]
+
+
+SCHEMA: dict[str, Any] = {name: TYPES[name][0] for name in TIMES}
+
+
+@pytest.mark.parametrize("nulls", [0.0, 0.3])
+def test_user_functions_get_times_in_nanoseconds_and_may_return_them(nulls: float) -> None:
+    table, seen = near(10, nulls=nulls), []
+
+    def each_row(row: dict[str, Any]) -> dict[str, Any]:
+        seen.append([row[name] for name in TIMES])
+        return {name: row[name] for name in TIMES}
+
+    def each_batch(columns: dict[str, Any]) -> dict[str, Any]:
+        return {name: columns[name] for name in TIMES}
+
+    for method, function in (("map_rows", each_row), ("map_batches", each_batch)):
+        found = result(lambda one, m=method, f=function: getattr(one, m)(f, schema=SCHEMA), table)
+        same(found, table.select(TIMES))
+    expected = list(zip(*(in_ns(table, name) for name in TIMES), strict=True))
+    assert list(map(tuple, seen)) == expected
+
+
+def test_user_functions_may_return_pythons_and_numpys_times() -> None:
+    table = near(11, nulls=0.3)
+    values = table.select(TIMES).to_pylist()
+
+    def of_python(row: dict[str, Any]) -> dict[str, Any]:
+        return values[row["k"]]
+
+    numbered = table.set_column(1, "k", pa.array(range(ROWS)))
+    found = result(lambda one: one.map_rows(of_python, schema=SCHEMA), numbered)
+    same(found, table.select(TIMES))
+
+    def of_numpy(columns: dict[str, Any]) -> dict[str, Any]:
+        seconds = columns["k"].astype("datetime64[s]")
+        return {"s": seconds, "us": seconds.astype("datetime64[us]"), "lasting": seconds - seconds}
+
+    kinds = {name: SCHEMA[name] for name in ("s", "us", "lasting")}
+    found = result(lambda one: one.map_batches(of_numpy, schema=kinds), numbered)
+    assert found["s"].cast(pa.int64()).to_pylist() == list(range(ROWS))
+    assert found.schema.field("us").type == SCHEMA["us"]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("s", 1_500_000_000),
+        ("s", at(1, 5)),
+        ("date32", at(1)),
+        ("ms", np.datetime64("2026-01-01T00:00:00.000001")),
+        ("time32", datetime.time(1, 0, 0, 5)),
+        ("lasting", datetime.timedelta(microseconds=1)),
+    ],
+)
+def test_a_time_that_its_unit_does_not_hold_is_refused(name: str, value: Any) -> None:
+    table = near(12, nulls=0.0)
+    with pytest.raises(SlackwaterError, match=name):
+        result(
+            lambda one: one.map_rows(lambda _: {name: value}, schema={name: SCHEMA[name]}), table
+        )
+
+
+def test_a_year_9999_passes_and_is_refused_by_its_row_where_it_is_computed_on() -> None:
+    table = rows(13, nulls=0.0).select(["ts", "far"])
+    same(result(lambda one: one.filter(~col("far").is_null()), table), table)
+    with pytest.raises(SlackwaterError, match=r"(?s)9999-12-31.*event_time_ns=0"):
+        result(lambda one: one.filter(col("far") > at(1)), table)
+    with pytest.raises(SlackwaterError, match=r"(?s)9999-12-31.*event_time_ns=0"):
+        result(lambda one: one.map_rows(dict, schema={"far": "int64"}), table)

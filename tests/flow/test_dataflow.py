@@ -19,7 +19,6 @@ from slackwater.runtime.model import ON_ARRIVAL, READY_ONLY, ReleaseRule
 from slackwater.runtime.sources.spec import SourceSpec
 from tests.support.streams import (
     BUS,
-    TIMES,
     FakeInput,
     flow_with_streams,
     message,

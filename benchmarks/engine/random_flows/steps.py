@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -168,8 +169,11 @@ def paired(  # noqa: PLR0911 - what cannot be joined is not
         right_names
     ):
         return None
-    most = left.rows[on[0][0]].value_counts().mul(right.rows[on[1][0]].value_counts()).sum()
-    if most > 50 * MOST_ROWS:
+    left_counts, right_counts = (
+        Counter(side.rows[own[0]].dropna().tolist())
+        for side, own in ((left, on[0]), (right, on[1]))
+    )
+    if sum(count * right_counts[key] for key, count in left_counts.items()) > 50 * MOST_ROWS:
         return None
     rows = joined(left.rows, right.rows, on, within_ms * 10**6, right_names)
     if len(rows) > MOST_ROWS:

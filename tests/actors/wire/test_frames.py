@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from slackwater.actors.wire.buffers import FEW_ROWS
 from slackwater.actors.wire.frames import HEADER, FrameCodec, FrameTooLongError, GrantFrame
-from slackwater.runtime.errors import ColumnError, FrameError, SchemaError
+from slackwater.runtime.errors import ColumnError, FrameError
 from slackwater.runtime.model import END_NS, START_NS, Batch, Columns, Message, ReadTag, batch_of
 from slackwater.runtime.model.nullable import Nullable
 from slackwater.runtime.model.row_marks import all_bits
