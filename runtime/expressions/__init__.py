@@ -6,7 +6,7 @@
 | `literals.py`, `notation.py` | literals in an expression; an expression as text |
 | `result_types.py` | result types of operations |
 | `compute.py`, `kernels.py`, `compared.py`, `whole.py` | computation of operations |
-| `text.py`, `calendar.py` | methods of text and of times |
+| `text_methods.py`, `time_methods.py` | methods of text and of times |
 | `decimals.py`, `times.py` | operands that are decimals, or times of another unit |
 | `row_tests.py` | a predicate tested row by row, for a row or two |
 | `nearest.py` | the name nearest to a wrong one, for errors |

@@ -18,7 +18,6 @@ import numpy as np
 import pyarrow as pa
 
 from slackwater.runtime.errors import FlowError, TypeMismatch
-from slackwater.runtime.expressions.calendar import TimeOption, WithTimes
 from slackwater.runtime.expressions.compute import computation
 from slackwater.runtime.expressions.kernels import MAY_WARN
 from slackwater.runtime.expressions.literals import Writable, quoted, read_literal
@@ -32,13 +31,14 @@ from slackwater.runtime.expressions.result_types import (
     type_named,
     type_read,
 )
-from slackwater.runtime.expressions.text import WithText
+from slackwater.runtime.expressions.text_methods import WithText
+from slackwater.runtime.expressions.time_methods import TimeOption
 from slackwater.runtime.expressions.times import in_nanoseconds
 from slackwater.runtime.model import Batch, Column, Duration, duration_ns
 from slackwater.runtime.model.schema import is_time, time_unit
 
 
-class Expr(WithText, WithTimes, ABC):
+class Expr(WithText, ABC):
     """Expression: a value for each row, computed from columns. Immutable; pickles."""
 
     __array_ufunc__ = None  # so that np.float64(2) * col("x") calls our __rmul__
@@ -439,7 +439,7 @@ def where(condition: Expr | bool, yes: Expr | Writable, no: Expr | Writable) -> 
 
 
 def coalesce(first: Expr | Writable, *others: Expr | Writable) -> Expr:
-    """Return the first of these that is not null, for each row; null if all are."""
+    """Return the first of these that is not null, in each row."""
     found = _as_expr(first)
     for one in others:
         found = found.fill_null(one)

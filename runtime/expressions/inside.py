@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 
 import pyarrow as pa
 
-from slackwater.runtime.expressions.calendar import TIMES
 from slackwater.runtime.expressions.expressions import (
     ColumnRef,
     EventTime,
@@ -14,7 +13,8 @@ from slackwater.runtime.expressions.expressions import (
     Literal,
     Operation,
 )
-from slackwater.runtime.expressions.text import TEXT
+from slackwater.runtime.expressions.text_methods import TEXT
+from slackwater.runtime.expressions.time_methods import TIMES
 
 _SURE = {
     *("<", "<=", ">", ">=", "==", "!=", "between", "isin", "&", "|", "~"),

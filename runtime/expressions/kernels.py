@@ -24,7 +24,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from slackwater.runtime.expressions.calendar import TIMES
 from slackwater.runtime.expressions.compared import bound_comparison, compared_columns
 from slackwater.runtime.expressions.decimals import (
     OF_ARROW,
@@ -36,7 +35,8 @@ from slackwater.runtime.expressions.decimals import (
 )
 from slackwater.runtime.expressions.nulls import both, chosen, over_values, spread
 from slackwater.runtime.expressions.result_types import DECIMAL_FUNCTIONS, Value, type_named
-from slackwater.runtime.expressions.text import TEXT
+from slackwater.runtime.expressions.text_methods import TEXT
+from slackwater.runtime.expressions.time_methods import TIMES
 from slackwater.runtime.expressions.whole import (
     Kernel,
     checked,

@@ -243,7 +243,7 @@ def _has_decimal(operands: Sequence[Operand]) -> bool:
 
 
 def _of_decimals(op: str, operands: Sequence[Operand]) -> pa.DataType:
-    """Return the type of +, - or * with a decimal: the decimal that holds each result."""
+    """Return the decimal that holds each result of +, - or *."""
     types = [operand.type for operand in operands]
     if any(map(pa.types.is_floating, types)):
         return pa.float64()
@@ -259,7 +259,7 @@ def _of_decimals(op: str, operands: Sequence[Operand]) -> pa.DataType:
 
 
 def decimal_of(kind: pa.DataType, value: Value | None = None) -> pa.DataType:
-    """Return the decimal type that holds a decimal or whole number; a literal's has its digits."""
+    """Return the decimal type that holds a number; a literal's has its digits."""
     if pa.types.is_decimal(kind):
         return kind
     if value is not None:
@@ -422,7 +422,7 @@ def _check_same_family(does: str, left: Operand, joint: str, right: Operand) -> 
 
 
 def _check_same_decimals(does: str, left: Operand, joint: str, right: Operand) -> None:
-    """Check that two decimals have the same type, or one is a literal that fits the other's."""
+    """Check that two decimals have one type; a literal may fit the other's."""
     if "decimal" not in (family(left.type), family(right.type)) or left.type == right.type:
         return
     literal, column = (left, right) if left.is_literal else (right, left)

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from copy import copy
-from dataclasses import replace
 from typing import Any, Literal, TypedDict, Unpack
 
 from slackwater.runtime.errors import FlowError, SchemaError, SettingError, TypeMismatch
@@ -118,8 +117,6 @@ class Dataflow(FlowMethods):
                 "set it there, or pass the input alone"
             )
         schema = checks.source_schema(name, source)
-        if source.promise is not None:
-            source = replace(source, promise=source.promise.bound(schema))
         return self.add(SourceStep(name=name, inputs=(), schema=schema, source=source))
 
     @property

@@ -105,21 +105,21 @@ def is_read(field: pa.Field) -> bool:
 
 
 def kept_type(kind: pa.DataType) -> pa.DataType:
-    """Return the Arrow type of the memory in which a column of a type is kept."""
+    """Return the Arrow type of the memory that keeps a column."""
     if is_time(kind):
         return pa.int32() if kind.bit_width == 32 else pa.int64()
     return pa.string() if is_text(kind) else kind
 
 
 def time_unit(kind: pa.DataType) -> str:
-    """Return the unit of a time type, as NumPy writes it: "D", "s", "ms", "us" or "ns"."""
+    """Return the unit of a time type: "D", "s", "ms", "us" or "ns"."""
     if pa.types.is_date(kind):
         return "D" if pa.types.is_date32(kind) else "ms"
     return str(kind.unit)
 
 
 def number_dtype(kind: pa.DataType) -> np.dtype[Any] | None:
-    """Return the NumPy type in which a column of a type is kept; None if Arrow keeps it."""
+    """Return the NumPy type that keeps a column; None if Arrow keeps it."""
     kept = kept_type(kind)
     if pa.types.is_integer(kept) or pa.types.is_floating(kept) or pa.types.is_boolean(kept):
         dtype: np.dtype[Any] = np.dtype(kept.to_pandas_dtype())
@@ -128,7 +128,7 @@ def number_dtype(kind: pa.DataType) -> np.dtype[Any] | None:
 
 
 GUESSED = b"guessed"
-"""Key of a field whose nested type was guessed from the first rows: no step can count on it."""
+"""Key of a field whose type was guessed and may change: no step reads it."""
 OF_SOURCE = b"source"
 """Of a column that does not travel, the key under which its field has the name of its source."""
 

@@ -31,7 +31,9 @@ _PLAIN = (type(None), bool, int, float, complex, str, bytes, np.generic)
 _PACE = frozenset({"input", "speed", "max_rows"})
 """Fields of a source without effect on its output: the input has its own fingerprint, and the speed
 changes no row."""
-_LATER = frozenset({"drift", "close", "sequence", "clock", "feature", "bad_times"})
+_LATER = frozenset(
+    {"drift", "close", "sequence", "clock", "feature", "bad_times", "units", "scale"}
+)
 """Settings newer than output that a run may resume. Unset, they are omitted, so that old
 fingerprints still match."""
 _NAMES = {"release": "slack_ns"}
@@ -52,8 +54,10 @@ def canonical_work(step: Step) -> str:
 
 
 def _is_unset(setting: Any) -> bool:
-    # The default of `bad_times` is a word.
-    return setting is None or (isinstance(setting, str) and setting == "error")
+    # The default of `bad_times` is a word, that of `scale` a number.
+    return setting is None or (
+        isinstance(setting, str | int | tuple) and setting in ("error", 0, ())
+    )
 
 
 class _Writer:

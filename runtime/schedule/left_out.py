@@ -18,7 +18,7 @@ from slackwater.runtime.schedule.actions import Slice
 from slackwater.runtime.schedule.slice_size import SliceSize
 from slackwater.runtime.schedule.stage import StageMachine
 
-__all__ = ["rows_left_out"]
+__all__ = ["leave_out", "rows_left_out"]
 
 
 def rows_left_out(
@@ -41,16 +41,21 @@ def rows_left_out(
     for name, machine in stages.items():
         if not machine.is_paced or (wakeup := machine.next) is None or wakeup.at_ns > now_ns:
             continue
-        source_at, outputs = machine.source_at, machine.outputs
-        assert source_at is not None, "paced stages are sources"
-        source, below_ns = source_at.machine, outputs.silent_below_ns(now_ns)
-        if not (rows := source.leave_out(now_ns, sizes[name].rows, below_ns=below_ns)):
-            continue
-        outputs.made(source.promise_ns, source.promise_stimulus_ns)
-        source_at.has_looked(now_ns)
-        machine.left_out(rows, now_ns)
-        each.append(Slice(name, rows, [], now_ns, released=rows))
+        if rows := leave_out(machine, now_ns, sizes[name].rows):
+            each.append(Slice(name, rows, [], now_ns, released=rows))
     if len(each) < 2:
         return each[0] if each else None
     rows = sum([part.rows for part in each])
     return Slice(each[0].stage, rows, [], now_ns, released=rows, each=tuple(each))
+
+
+def leave_out(machine: StageMachine, now_ns: int, max_rows: int) -> int:
+    """Work off due rows of one paced source; return how many."""
+    source_at, outputs = machine.source_at, machine.outputs
+    assert source_at is not None, "paced stages are sources"
+    source, below_ns = source_at.machine, outputs.silent_below_ns(now_ns)
+    if rows := source.leave_out(now_ns, max_rows, below_ns=below_ns):
+        outputs.made(source.promise_ns, source.promise_stimulus_ns)
+        source_at.has_looked(now_ns)
+        machine.left_out(rows, now_ns)
+    return rows

@@ -98,6 +98,8 @@ class BlockReader:
         teller: ArrivalTeller | None = None,
     ) -> None:
         check_source_columns(source, spec, schema, sorted(needed or ()))
+        if spec.promise is not None:
+            spec = replace(spec, promise=spec.promise.bound(schema))
         self.has_ended = False
         self.bad_times = 0
         self.close_problem: str | None = None

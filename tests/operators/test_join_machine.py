@@ -376,4 +376,4 @@ def test_join_with_ever_new_keys_stays_small(has_right: bool) -> None:
     assert len(state._index) < 4_000
     assert len(state.rows._keys) < 10_000
     assert state.rows.sides[0]._numbers["area"].shape[0] < 10_000
-    assert sum(map(len, state.rows.sides[0]._texts["line"]._pieces)) < 4_000
+    assert sum(map(len, state.rows.sides[0]._arrays["line"]._pieces)) < 4_000

@@ -220,11 +220,7 @@ REFUSED: dict[str, tuple[Callable[[], object], type[SlackwaterError], str]] = {
         FlowError,
         "write the event once",
     ),
-    "a float that must differ": (
-        pattern(sw.patterns.any_of(2, A, distinct="x")),
-        TypeMismatch,
-        "'x' is double",
-    ),
+    "an id that is a float": (pattern(A, id="x"), TypeMismatch, "id column 'x' is double"),
     "shedding without windows": (
         pattern(A, shed=sw.shedding.espice("1s")),
         SettingError,

@@ -209,28 +209,28 @@ buses (source)
     reads    a table of 4 columns
     time     ts, replayed at 60×, a writer for each line, promises col("ts") - duration("30s"), \
 in order, or an error
-    columns  ts timestamp[ns], area int32, speed double, line string
+    columns  ts timestamp[ms], area int32, speed double, line string
 
 loops (source)
     reads    a table of 4 columns
     time     ts, in order, or an error
-    columns  ts timestamp[ns], area int64, flow int64, on bool
+    columns  ts timestamp[ms], area int64, flow int64, on bool
 
 filter-1 (filter) ← buses
     keeps    col("speed") < 8
-    columns  ts timestamp[ns], area int32, speed double, line string
+    columns  ts timestamp[ms], area int32, speed double, line string
 
 assign-1 (assign) ← filter-1
     assigns  kmh = col("speed") * 3.6
-    columns  ts timestamp[ns], area int32, speed double, line string, kmh double
+    columns  ts timestamp[ms], area int32, speed double, line string, kmh double
 
 join-1 (join) ← assign-1, loops
     on       area, within 5.00 s
     where    col("flow") > 1000
     gate     slack by the deadline
     keeps    rows until all have promised 5.00 s more, so that late ones find all partners
-    columns  ts timestamp[ns], area int32, speed double, line string, kmh double, \
-ts_right timestamp[ns], flow int64, on bool
+    columns  ts timestamp[ms], area int32, speed double, line string, kmh double, \
+ts_right timestamp[ms], flow int64, on bool
 
 aggregate-1 (aggregate) ← join-1
     by       area

@@ -111,7 +111,7 @@ REASONS: dict[tuple[str, str], tuple[str, _Seen]] = {
     **{("HeldRows", name): ("room for more", _nothing)
        for name in ("_keys", "_times", "_stimuli", "_places", "_newest", "_marks")},
     **{("HeldColumns", name): ("room for more; the rows hold them", _nothing)
-       for name in ("_numbers", "_texts", "_capacity", "_origin", "start")},
+       for name in ("_numbers", "_arrays", "_capacity", "_origin", "start")},
     ("HeldColumns", "end"): ("positions begin anew", len),
     **{("JoinState", name): ("the index follows from the rows", _nothing)
        for name in ("_layout", "_oldest_ns", "_index", "_is_untidy", "_indexed", "_waiting")},

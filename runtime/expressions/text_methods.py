@@ -6,63 +6,67 @@ Patterns are RE2's regular expressions (https://github.com/google/re2/wiki/Synta
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import Any, Generic, Literal, Self, TypeVar, cast
 from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 
 from slackwater.runtime.errors import TypeMismatch
-from slackwater.runtime.expressions.calendar import parsed_time, time_format
 from slackwater.runtime.expressions.decimals import values_of
+from slackwater.runtime.expressions.time_methods import (
+    Operable,
+    WithTimes,
+    parsed_time,
+    time_format,
+)
 from slackwater.runtime.expressions.whole import Kernel
 from slackwater.runtime.model import Column
 from slackwater.runtime.model.arrow_functions import arrow_functions
 
-if TYPE_CHECKING:
-    from slackwater.runtime.expressions.expressions import Expr
-
 __all__ = ["TEXT", "TextMethods", "WithText"]
 
+_E = TypeVar("_E", bound=Operable)
 
-class WithText:
-    """An expression with methods of text."""
+
+class WithText(WithTimes):
+    """An expression with methods of text and of times."""
 
     @property
-    def str(self) -> TextMethods:
+    def str(self) -> TextMethods[Self]:
         """Methods of text: `col("line").str.lower()`."""
-        return TextMethods(cast("Expr", self))
+        return TextMethods(self)
 
 
-class TextMethods:
+class TextMethods(Generic[_E]):
     """Methods of an expression that is text. A result is null where the text is.
 
     Args:
         of: the expression.
     """
 
-    def __init__(self, of: Expr) -> None:
+    def __init__(self, of: _E) -> None:
         self._of = of
 
-    def lower(self) -> Expr:
+    def lower(self) -> _E:
         """Return the text in lower case, by Unicode's rules."""
-        return self._of.operation("str.lower")
+        return self._made("str.lower")
 
-    def upper(self) -> Expr:
+    def upper(self) -> _E:
         """Return the text in upper case, by Unicode's rules."""
-        return self._of.operation("str.upper")
+        return self._made("str.upper")
 
-    def strip(self, characters: str | None = None) -> Expr:
+    def strip(self, characters: str | None = None) -> _E:
         """Return the text without these characters at both ends; None: without white space."""
         if characters is not None:
             _check_text("strip", characters)
         shown = "" if characters is None else repr(characters)
-        return self._of.operation("str.strip", option=(characters,), shown=shown)
+        return self._made("str.strip", option=(characters,), shown=shown)
 
-    def length(self) -> Expr:
+    def length(self) -> _E:
         """Return the number of characters (code points)."""
-        return self._of.operation("str.length")
+        return self._made("str.length")
 
-    def slice(self, start: int, length: int | None = None) -> Expr:
+    def slice(self, start: int, length: int | None = None) -> _E:
         """Return `length` characters from `start` on; None: all. Below 0 it counts from the end."""
         for what, value in (("start", start), ("length", length)):
             if value is not None and (not isinstance(value, int) or isinstance(value, bool)):
@@ -70,28 +74,28 @@ class TextMethods:
         if length is not None and length < 0:
             raise TypeMismatch(f"str.slice: length={length} must be 0 or more")
         shown = str(start) if length is None else f"{start}, {length}"
-        return self._of.operation("str.slice", option=(start, length), shown=shown)
+        return self._made("str.slice", option=(start, length), shown=shown)
 
-    def contains(self, pattern: str, *, literal: bool = False) -> Expr:
+    def contains(self, pattern: str, *, literal: bool = False) -> _E:
         """Return whether the pattern is found in the text."""
         return self._matching("contains", pattern, literal=literal)
 
-    def starts_with(self, prefix: str) -> Expr:
+    def starts_with(self, prefix: str) -> _E:
         """Return whether the text begins so."""
         _check_text("starts_with", prefix)
-        return self._of.operation("str.starts_with", option=(prefix,), shown=repr(prefix))
+        return self._made("str.starts_with", option=(prefix,), shown=repr(prefix))
 
-    def ends_with(self, suffix: str) -> Expr:
+    def ends_with(self, suffix: str) -> _E:
         """Return whether the text ends so."""
         _check_text("ends_with", suffix)
-        return self._of.operation("str.ends_with", option=(suffix,), shown=repr(suffix))
+        return self._made("str.ends_with", option=(suffix,), shown=repr(suffix))
 
-    def replace(self, pattern: str, value: str, *, literal: bool = False) -> Expr:
+    def replace(self, pattern: str, value: str, *, literal: bool = False) -> _E:
         r"""Return the text with each match replaced; `\1` in `value` is the first group."""
         _check_text("replace", value)
         return self._matching("replace", pattern, value, literal=literal)
 
-    def extract(self, pattern: str, group: int = 1) -> Expr:
+    def extract(self, pattern: str, group: int = 1) -> _E:
         """Return a group of the first match; null where the pattern is not found.
 
         Raises:
@@ -111,14 +115,14 @@ class TextMethods:
                 f"{fields.num_fields}; put what is wanted in parentheses"
             )
         shown = repr(pattern) if group == 1 else f"{pattern!r}, {group}"
-        return self._of.operation("str.extract", option=(named, group), shown=shown)
+        return self._made("str.extract", option=(named, group), shown=shown)
 
-    def split(self, by: str) -> Expr:
+    def split(self, by: str) -> _E:
         """Return the parts between each `by` as a list."""
         _check_text("split", by)
         if not by:
             raise TypeMismatch("str.split('') has nothing to split by; write a text of 1 or more")
-        return self._of.operation("str.split", option=(by,), shown=repr(by))
+        return self._made("str.split", option=(by,), shown=repr(by))
 
     def to_time(
         self,
@@ -126,7 +130,7 @@ class TextMethods:
         *,
         zone: str | None = None,
         ambiguous: Literal["raise", "earliest", "latest"] = "raise",
-    ) -> Expr:
+    ) -> _E:
         """Return the text as a timestamp.
 
         Args:
@@ -149,15 +153,19 @@ class TextMethods:
         more = [] if zone is None else [f"zone={zone!r}"]
         more += [] if ambiguous == "raise" else [f"ambiguous={ambiguous!r}"]
         shown = ", ".join([repr(form), *more])
-        return self._of.operation("str.to_time", option=(form, zone, ambiguous), shown=shown)
+        return self._made("str.to_time", option=(form, zone, ambiguous), shown=shown)
 
-    def _matching(self, name: str, pattern: str, *more: str, literal: bool) -> Expr:
+    def _made(self, op: str, *, option: Any = None, shown: str = "") -> _E:
+        made: _E = self._of.operation(op, option=option, shown=shown)
+        return made
+
+    def _matching(self, name: str, pattern: str, *more: str, literal: bool) -> _E:
         if literal:
             _check_text(name, pattern)
         else:
             _check_pattern(name, pattern)
         shown = ", ".join([*map(repr, (pattern, *more)), *(["literal=True"] if literal else [])])
-        return self._of.operation(f"str.{name}", option=(pattern, *more, literal), shown=shown)
+        return self._made(f"str.{name}", option=(pattern, *more, literal), shown=shown)
 
 
 def _check_zone(zone: object) -> None:

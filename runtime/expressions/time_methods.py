@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import Any, Generic, NamedTuple, Protocol, Self, TypeVar
 
 import pyarrow as pa
 
@@ -14,10 +14,17 @@ from slackwater.runtime.expressions.whole import Kernel, refused
 from slackwater.runtime.model import Column
 from slackwater.runtime.model.arrow_functions import arrow_functions
 
-if TYPE_CHECKING:
-    from slackwater.runtime.expressions.expressions import Expr
+__all__ = [
+    "TIMES",
+    "Operable",
+    "TimeMethods",
+    "TimeOption",
+    "WithTimes",
+    "parsed_time",
+    "time_format",
+]
 
-__all__ = ["TIMES", "TimeMethods", "TimeOption", "WithTimes", "parsed_time", "time_format"]
+_E = TypeVar("_E", bound="Operable")
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _UNITS = {
@@ -37,6 +44,13 @@ _WITHIN_DAYS = frozenset(("nanosecond", "microsecond", "millisecond", "second", 
 _EVERY = re.compile(r"([1-9]\d{0,8})(ns|us|ms|s|mo|m|h|d|w|q|y)")
 
 
+class Operable(Protocol):
+    """An expression, of which an operation makes another one."""
+
+    def operation(self, op: str, *, option: Any = None, shown: str = "") -> Any:
+        """Return an operation over the expression alone."""
+
+
 class TimeOption(NamedTuple):
     """Argument of an operation over times, and what it is bound to.
 
@@ -53,13 +67,17 @@ class WithTimes:
     """An expression with methods of times."""
 
     @property
-    def dt(self) -> TimeMethods:
+    def dt(self) -> TimeMethods[Self]:
         """Methods of times: `col("seen").dt.hour()`."""
-        return TimeMethods(cast("Expr", self))
+        return TimeMethods(self)
+
+    def operation(self, op: str, *, option: Any = None, shown: str = "") -> Any:
+        """Return an operation over the expression alone."""
+        raise NotImplementedError
 
 
-class TimeMethods:
-    """Methods of an expression that is a timestamp or date; hour to second of a time of day too.
+class TimeMethods(Generic[_E]):
+    """Methods of timestamps and dates; hour, minute and second of a time of day too.
 
     They count in the column's zone; without one in UTC.
 
@@ -67,42 +85,42 @@ class TimeMethods:
         of: the expression.
     """
 
-    def __init__(self, of: Expr) -> None:
+    def __init__(self, of: _E) -> None:
         self._of = of
 
-    def year(self) -> Expr:
+    def year(self) -> _E:
         """Return the year."""
         return self._made("year")
 
-    def month(self) -> Expr:
+    def month(self) -> _E:
         """Return the month, 1 to 12."""
         return self._made("month")
 
-    def day(self) -> Expr:
+    def day(self) -> _E:
         """Return the day of the month, 1 to 31."""
         return self._made("day")
 
-    def weekday(self) -> Expr:
+    def weekday(self) -> _E:
         """Return the day of the week, Monday 1 to Sunday 7."""
         return self._made("weekday")
 
-    def day_of_year(self) -> Expr:
+    def day_of_year(self) -> _E:
         """Return the day of the year, 1 to 366."""
         return self._made("day_of_year")
 
-    def hour(self) -> Expr:
+    def hour(self) -> _E:
         """Return the hour, 0 to 23."""
         return self._made("hour")
 
-    def minute(self) -> Expr:
+    def minute(self) -> _E:
         """Return the minute, 0 to 59."""
         return self._made("minute")
 
-    def second(self) -> Expr:
+    def second(self) -> _E:
         """Return the second, 0 to 59, without its fraction."""
         return self._made("second")
 
-    def truncate(self, every: str) -> Expr:
+    def truncate(self, every: str) -> _E:
         """Return the begin of the period that a time is in.
 
         Args:
@@ -120,12 +138,13 @@ class TimeMethods:
             )
         return self._made("truncate", (int(match[1]), _UNITS[match[2]]), shown=repr(every))
 
-    def format(self, form: str) -> Expr:
+    def format(self, form: str) -> _E:
         """Return the time as text, by the codes of `strftime`: "%d.%m.%Y %H:%M"."""
         return self._made("format", time_format("dt.format", form), shown=repr(form))
 
-    def _made(self, name: str, argument: Any = None, *, shown: str = "") -> Expr:
-        return self._of.operation(f"dt.{name}", option=TimeOption(argument), shown=shown)
+    def _made(self, name: str, argument: Any = None, *, shown: str = "") -> _E:
+        made: _E = self._of.operation(f"dt.{name}", option=TimeOption(argument), shown=shown)
+        return made
 
 
 def time_format(method: str, form: object) -> str:
