@@ -25,7 +25,7 @@ from slackwater.runtime.expressions.decimals import OF_ARROW
 from slackwater.runtime.expressions.whole import Kernel, widened
 from slackwater.runtime.model import BoolArray, Column, Int64Array
 from slackwater.runtime.model.arrow_functions import arrow_functions
-from slackwater.runtime.model.nullable import Nullable, Numbers, is_true, nulled, valid_of
+from slackwater.runtime.model.nullable import Nullable, Numbers, is_true, valid_of
 
 __all__ = [
     "both",
@@ -52,7 +52,10 @@ def over_values(kernel: Kernel) -> Kernel:
             return kernel(*operands)
         valid: BoolArray = reduce(np.logical_and, masks)
         try:
-            return _nulled(kernel(*map(_values_of, operands)), valid)
+            own = list(map(_values_of, operands))
+            values = kernel(*own)
+            is_new = not any(values is one for one in own)
+            return _nulled(values, valid, is_new=is_new)
         except OperatorError:
             rows = valid.nonzero()[0]
             with errors_among(rows):
@@ -65,12 +68,18 @@ def _values_of(operand: Any) -> Any:
     return operand.values if isinstance(operand, Nullable) else operand
 
 
-def _nulled(values: Column, valid: BoolArray) -> Column:
+def _nulled(values: Column, valid: BoolArray, *, is_new: bool) -> Column:
+    """Return a kernel's results, null where `valid` is false; `is_new`: they may be changed."""
     if isinstance(values, pa.Array):
         return arrow_functions().if_else(pa.array(valid), values, None)
     if isinstance(values, Nullable):  # try_cast makes nulls of its own
         return Nullable(values.values, values.valid & valid)
-    return nulled(values, valid)
+    if values.dtype.kind == "b":
+        return Nullable(values & valid, valid)
+    if not is_new or values.base is not None:
+        values = values.copy()
+    values[np.flatnonzero(~valid)] = 0
+    return Nullable(values, valid)
 
 
 @contextmanager

@@ -27,6 +27,7 @@ __all__ = [
     "is_true",
     "nulled",
     "numbers_of",
+    "valid_bits",
     "valid_of",
     "without_mask",
 ]
@@ -88,7 +89,13 @@ class Nullable:
 
     def to_arrow(self, kind: pa.DataType) -> pa.Array:
         """Return the column as an Arrow array of this type."""
-        return pa.array(self.values, mask=~self.valid).cast(kind)
+        values = self.values
+        if values.dtype.kind == "b" or not values.flags.contiguous:
+            return pa.array(values, mask=~self.valid).cast(kind)
+        own = pa.from_numpy_dtype(values.dtype)
+        bits = pa.py_buffer(np.packbits(self.valid, bitorder="little"))
+        array = pa.Array.from_buffers(own, len(values), [bits, pa.py_buffer(values)])
+        return array if own == kind else array.cast(kind)
 
 
 Numbers: TypeAlias = npt.NDArray[Any] | Nullable
@@ -122,9 +129,19 @@ def valid_of(column: Any) -> BoolArray | None:
     if isinstance(column, Nullable):
         return column.valid
     if isinstance(column, pa.Array) and column.null_count:
-        valid: BoolArray = column.is_valid().to_numpy(zero_copy_only=False)
-        return valid
+        return valid_bits(column)
     return None
+
+
+def valid_bits(array: pa.Array) -> BoolArray:
+    """Return which values of an Arrow array are not null, shape (values,)."""
+    bitmap = array.buffers()[0]
+    if bitmap is None:  # without nulls, or of nothing else
+        return np.full(len(array), array.null_count == 0)
+    size, start = len(array), array.offset
+    whole = np.frombuffer(bitmap, np.uint8)[start // 8 : (start + size + 7) // 8]
+    bits = np.unpackbits(whole, bitorder="little")[start % 8 : start % 8 + size]
+    return bits.view(np.bool_)
 
 
 def is_true(mask: Numbers) -> BoolArray:

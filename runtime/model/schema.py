@@ -24,7 +24,7 @@ import pyarrow as pa
 from slackwater.runtime.errors import SchemaError
 from slackwater.runtime.model.batch import Batch, Column
 from slackwater.runtime.model.made_ahead import FEW_ROWS, RowsMadeAhead
-from slackwater.runtime.model.nullable import Nullable, Numbers
+from slackwater.runtime.model.nullable import Nullable, Numbers, valid_bits
 
 
 def is_text(kind: pa.DataType) -> bool:
@@ -207,9 +207,17 @@ def numbers_from_arrow(values: pa.Array) -> Numbers:
     """Return an Arrow array of numbers or booleans as a column."""
     if not values.null_count:
         return np.asarray(values.to_numpy(zero_copy_only=False))
-    valid = values.is_valid().to_numpy(zero_copy_only=False)
-    zero = pa.scalar(0, pa.int64()).cast(values.type)
-    return Nullable(values.fill_null(zero).to_numpy(zero_copy_only=False), valid)
+    valid, memory = valid_bits(values), values.buffers()[1]
+    if pa.types.is_boolean(values.type) or memory is None:
+        zero = pa.scalar(0, pa.int64()).cast(values.type)
+        return Nullable(values.fill_null(zero).to_numpy(zero_copy_only=False), valid)
+    dtype = np.dtype(values.type.to_pandas_dtype())
+    numbers = np.frombuffer(memory, dtype, len(values), values.offset * dtype.itemsize)
+    nulls = np.flatnonzero(~valid)
+    if numbers.take(nulls).any():  # what lies under a null may be anything
+        numbers = numbers.copy()
+        numbers[nulls] = 0
+    return Nullable(numbers, valid)
 
 
 class NullError(SchemaError):
