@@ -33,11 +33,18 @@ def test_a_wait_of_its_own_accord_counts_beside_what_is_computed() -> None:
 
 
 def test_work_counts_as_its_cpu_time_whoever_else_has_the_core() -> None:
+    """In one of five tries: a core that the machine's own host takes is in no count of the kernel's.
+
+    Seen on a virtual machine, with the steal of /proc/stat: up to 9 ms in 30.
+    """
+    more = []
     with closing(OccupiedClock()) as clock_ns:
-        began_ns, cpu_ns = clock_ns(), time.thread_time_ns()
-        burn_ms(30)
-        took_ns, cpu_ns = clock_ns() - began_ns, time.thread_time_ns() - cpu_ns
-    assert took_ns == pytest.approx(cpu_ns, rel=0.1)
+        for _ in range(5):
+            began_ns, cpu_ns = clock_ns(), time.thread_time_ns()
+            burn_ms(30)
+            took_ns, cpu_ns = clock_ns() - began_ns, time.thread_time_ns() - cpu_ns
+            more.append(took_ns / cpu_ns - 1)
+    assert min(more) == pytest.approx(0, abs=0.1), more
 
 
 def test_a_wait_for_a_thread_that_computes_is_that_threads() -> None:
