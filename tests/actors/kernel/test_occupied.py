@@ -33,7 +33,7 @@ def test_a_wait_of_its_own_accord_counts_beside_what_is_computed() -> None:
 
 
 def test_work_counts_as_its_cpu_time_whoever_else_has_the_core() -> None:
-    """In one of five tries: a core that the machine's own host takes is in no count of the kernel's.
+    """In one of five tries: what the host of a virtual machine takes is in no count of ours.
 
     Seen on a virtual machine, with the steal of /proc/stat: up to 9 ms in 30.
     """
