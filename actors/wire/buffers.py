@@ -9,6 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from slackwater.runtime.errors import ColumnError, FrameError
+from slackwater.runtime.model.nullable import bitmap_of, valid_bits
 from slackwater.runtime.model.row_marks import Marks, all_bits
 from slackwater.runtime.model.schema import is_text, kept_type, number_dtype
 
@@ -65,8 +66,7 @@ def add_text(parts: list[Any], name: str, values: Any, *, rows: int) -> tuple[in
         return stop - start, 0
     size = (rows + 7) // 8
     if values.offset % 8:
-        valid = values.is_valid().to_numpy(zero_copy_only=False)
-        _add(parts, np.packbits(valid, bitorder="little"), size)
+        _add(parts, bitmap_of(valid_bits(values)), size)
     else:
         _add(parts, validity.slice(values.offset // 8, size), size)
     return stop - start, size

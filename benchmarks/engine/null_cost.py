@@ -1,4 +1,4 @@
-"""What nulls cost: the same rows without nulls, and with 1 % in each column that is computed on.
+"""Cost of nulls: the same rows without nulls, and with 1 % of each computed column null.
 
 ```
 1 M rows ──▶ filter · assign · aggregate · join · dedupe ──▶ a sink that counts, in the simulator

@@ -14,6 +14,8 @@ import pyarrow as pa
 
 from slackwater.runtime.expressions.result_types import decimal_of
 from slackwater.runtime.expressions.whole import refused
+from slackwater.runtime.model.nullable import bitmap_of
+from slackwater.runtime.model.schema import values_of
 
 OF_ARROW = (pa.Array, str, bytes, Decimal)
 """Classes of operands that Arrow computes: columns and literals."""
@@ -24,7 +26,6 @@ __all__ = [
     "beside_arrow",
     "decimals_of",
     "is_float",
-    "values_of",
     "whole_of",
 ]
 
@@ -65,13 +66,6 @@ def beside_arrow(left: Any, right: Any) -> tuple[Any, Any]:
     return to(left), to(right)
 
 
-def values_of(array: pa.Array) -> npt.NDArray[Any]:
-    """Return an Arrow array's values, 0 or False for a null, which `over_values` drops."""
-    if array.null_count:
-        array = array.fill_null(pa.scalar(0).cast(array.type))
-    return np.asarray(array.to_numpy(zero_copy_only=False))
-
-
 def whole_of(decimals: pa.Array, name: str) -> npt.NDArray[np.int64]:
     """Return decimals as whole numbers of their last digit: 1.50 of two digits is 150.
 
@@ -104,5 +98,5 @@ def decimals_of(
     """Return whole numbers of the last digit as decimals, null where `valid` is false."""
     parts = np.empty((len(whole), kind.bit_width // 64), np.int64)
     parts[:, 0], parts[:, 1:] = whole, (whole >> 63)[:, np.newaxis]
-    mask = None if valid.all() else pa.py_buffer(np.packbits(valid, bitorder="little"))
+    mask = None if valid.all() else bitmap_of(valid)
     return pa.Array.from_buffers(kind, len(whole), [mask, pa.py_buffer(parts)])

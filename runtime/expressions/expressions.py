@@ -35,7 +35,7 @@ from slackwater.runtime.expressions.text_methods import WithText
 from slackwater.runtime.expressions.time_methods import TimeOption
 from slackwater.runtime.expressions.times import in_nanoseconds
 from slackwater.runtime.model import Batch, Column, Duration, duration_ns
-from slackwater.runtime.model.schema import is_time, time_unit
+from slackwater.runtime.model.schema import coarse_unit
 
 
 class Expr(WithText, ABC):
@@ -263,9 +263,7 @@ class ColumnRef(Expr):
 
     def bound(self, schema: pa.Schema) -> Expr:
         """Return the column with its unit."""
-        kind = schema.field(self.name).type
-        unit = time_unit(kind) if is_time(kind) else "ns"
-        return ColumnRef(self.name, None if unit == "ns" else unit)
+        return ColumnRef(self.name, coarse_unit(schema.field(self.name).type))
 
     def evaluate(self, batch: Batch) -> Column:
         """Return the column itself."""

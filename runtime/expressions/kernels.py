@@ -31,7 +31,6 @@ from slackwater.runtime.expressions.decimals import (
     as_float,
     beside_arrow,
     is_float,
-    values_of,
 )
 from slackwater.runtime.expressions.nulls import both, chosen, over_values, spread
 from slackwater.runtime.expressions.result_types import DECIMAL_FUNCTIONS, Value, type_named
@@ -50,7 +49,7 @@ from slackwater.runtime.expressions.whole import (
 from slackwater.runtime.model import Column
 from slackwater.runtime.model.arrow_functions import arrow_functions
 from slackwater.runtime.model.nullable import Nullable, valid_of, without_mask
-from slackwater.runtime.model.schema import is_time, number_dtype
+from slackwater.runtime.model.schema import is_time, number_dtype, values_of
 
 MAY_WARN = frozenset({"+", "-", "*", "/", "//", "%", "**", "sqrt", "round", "cast", "try_cast"})
 """Operations that may make NumPy warn: division by zero, overflow, NaN."""
@@ -64,8 +63,7 @@ def kernel_for(op: str, option: Any = None) -> Kernel:
         arrow_functions()  # loaded now, not in the first row's latency: Arrow casts with them
     if op in _OF_NULLS:
         return _OF_NULLS[op]
-    has_option = option is not None or op in TEXT
-    return over_values(partial(KERNELS[op], option) if has_option else KERNELS[op])
+    return over_values(KERNELS[op] if option is None else partial(KERNELS[op], option))
 
 
 COMPARISONS = {
@@ -316,8 +314,7 @@ KERNELS: dict[str, Kernel] = {
     "round": rounded,
     "cast": _cast,
     "try_cast": _try_cast,
-    **TEXT,
-    **TIMES,
+    **{op: function.kernel for op, function in {**TEXT, **TIMES}.items()},
 }
 
 _AT_LEAST, _AT_MOST = over_values(KERNELS[">="]), over_values(KERNELS["<="])

@@ -16,6 +16,8 @@ import pyarrow as pa
 
 from slackwater.runtime.errors import SchemaError, TypeMismatch
 from slackwater.runtime.expressions.nearest import nearest
+from slackwater.runtime.expressions.text_methods import TEXT
+from slackwater.runtime.expressions.time_methods import TIMES
 from slackwater.runtime.model.arrow_functions import arrow_functions
 from slackwater.runtime.model.schema import (
     GUESSED,
@@ -25,6 +27,7 @@ from slackwater.runtime.model.schema import (
     is_nested,
     is_read,
     is_text,
+    read_type,
 )
 from slackwater.runtime.model.type_names import arrow_type
 
@@ -115,7 +118,7 @@ def computed_type(kind: pa.DataType) -> pa.DataType:
         return pa.time64("ns")
     if pa.types.is_duration(kind):
         return pa.int64()
-    return pa.string() if is_text(kind) else kind
+    return read_type(kind)
 
 
 def family(of: pa.DataType) -> str:  # noqa: PLR0911 - one for each
@@ -381,9 +384,8 @@ def _of_text(op: str, operands: Sequence[Operand], option: Any) -> pa.DataType:
     (text,) = operands
     if family(text.type) != "text":
         raise TypeMismatch(f"{op} takes text, not {text.type}; write .cast('string') first")
-    if op == "str.to_time":
-        return pa.timestamp("ns", option[1])
-    return _TEXT_TYPES[op]
+    kind = TEXT[op].type
+    return pa.timestamp("ns", option[1]) if kind is None else kind  # in the zone that is given
 
 
 def _of_time(op: str, operands: Sequence[Operand], _option: Any) -> pa.DataType:
@@ -393,7 +395,8 @@ def _of_time(op: str, operands: Sequence[Operand], _option: Any) -> pa.DataType:
         raise TypeMismatch(
             f"{op} takes a timestamp or a date, not {times.type}; of text write .str.to_time(…)"
         )
-    return {"dt.truncate": times.type, "dt.format": pa.string()}.get(op, pa.int64())
+    kind = TIMES[op].type
+    return times.type if kind is None else kind
 
 
 def _check_numbers(op: str, operands: Sequence[Operand]) -> None:
@@ -439,31 +442,9 @@ def _listed(operands: Sequence[Operand]) -> str:
     return " and ".join(str(operand.type) for operand in operands)
 
 
-_TEXT_TYPES = {
-    **dict.fromkeys(
-        [f"str.{name}" for name in ("lower", "upper", "strip", "slice", "replace", "extract")],
-        pa.string(),
-    ),
-    **dict.fromkeys(
-        [f"str.{name}" for name in ("contains", "starts_with", "ends_with")], pa.bool_()
-    ),
-    "str.length": pa.int64(),
-    "str.split": pa.list_(pa.string()),
-}
-"""{operation over text: the type of its results}"""
 _RULES: dict[str, _Rule] = {
-    **dict.fromkeys(_TEXT_TYPES, _of_text),
-    "str.to_time": _of_text,
-    **dict.fromkeys(
-        [
-            f"dt.{name}"
-            for name in (
-                *("year", "month", "day", "weekday", "day_of_year", "hour", "minute", "second"),
-                *("truncate", "format"),
-            )
-        ],
-        _of_time,
-    ),
+    **dict.fromkeys(TEXT, _of_text),
+    **dict.fromkeys(TIMES, _of_time),
     **dict.fromkeys(("<", "<=", ">", ">=", "==", "!=", "between"), _compare),
     **dict.fromkeys(("&", "|", "~"), _logic),
     **dict.fromkeys(("*", "//", "%"), _arithmetic),

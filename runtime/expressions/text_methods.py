@@ -12,20 +12,19 @@ from zoneinfo import ZoneInfo
 import pyarrow as pa
 
 from slackwater.runtime.errors import TypeMismatch
-from slackwater.runtime.expressions.decimals import values_of
 from slackwater.runtime.expressions.time_methods import (
-    Operable,
+    Function,
     WithTimes,
     parsed_time,
     time_format,
 )
-from slackwater.runtime.expressions.whole import Kernel
 from slackwater.runtime.model import Column
 from slackwater.runtime.model.arrow_functions import arrow_functions
+from slackwater.runtime.model.schema import values_of
 
 __all__ = ["TEXT", "TextMethods", "WithText"]
 
-_E = TypeVar("_E", bound=Operable)
+_E = TypeVar("_E", bound=WithTimes)
 
 
 class WithText(WithTimes):
@@ -155,7 +154,7 @@ class TextMethods(Generic[_E]):
         shown = ", ".join([repr(form), *more])
         return self._made("str.to_time", option=(form, zone, ambiguous), shown=shown)
 
-    def _made(self, op: str, *, option: Any = None, shown: str = "") -> _E:
+    def _made(self, op: str, *, option: Any = (), shown: str = "") -> _E:
         made: _E = self._of.operation(op, option=option, shown=shown)
         return made
 
@@ -260,18 +259,25 @@ def _length(_option: Any, text: pa.Array) -> Column:
     return values_of(arrow_functions().utf8_length(text).cast(pa.int64()))
 
 
-TEXT: dict[str, Kernel] = {
-    "str.lower": lambda _, text: arrow_functions().utf8_lower(text),
-    "str.upper": lambda _, text: arrow_functions().utf8_upper(text),
-    "str.strip": _strip,
-    "str.length": _length,
-    "str.slice": _slice,
-    "str.contains": _contains,
-    "str.starts_with": lambda option, text: values_of(arrow_functions().starts_with(text, *option)),
-    "str.ends_with": lambda option, text: values_of(arrow_functions().ends_with(text, *option)),
-    "str.replace": _replace,
-    "str.extract": _extract,
-    "str.to_time": parsed_time,
-    "str.split": lambda option, text: arrow_functions().split_pattern(text, *option),
+_TEXT, _BOOL = pa.string(), pa.bool_()
+TEXT: dict[str, Function] = {
+    "str.lower": Function(lambda _, text: arrow_functions().utf8_lower(text), _TEXT),
+    "str.upper": Function(lambda _, text: arrow_functions().utf8_upper(text), _TEXT),
+    "str.strip": Function(_strip, _TEXT),
+    "str.length": Function(_length, pa.int64()),
+    "str.slice": Function(_slice, _TEXT),
+    "str.contains": Function(_contains, _BOOL),
+    "str.starts_with": Function(
+        lambda option, text: values_of(arrow_functions().starts_with(text, *option)), _BOOL
+    ),
+    "str.ends_with": Function(
+        lambda option, text: values_of(arrow_functions().ends_with(text, *option)), _BOOL
+    ),
+    "str.replace": Function(_replace, _TEXT),
+    "str.extract": Function(_extract, _TEXT),
+    "str.to_time": Function(parsed_time, None),
+    "str.split": Function(
+        lambda option, text: arrow_functions().split_pattern(text, *option), pa.list_(_TEXT)
+    ),
 }
-"""{operation: its kernel, of its option and an Arrow array of text}"""
+"""{operation: its function, of an Arrow array of text}"""

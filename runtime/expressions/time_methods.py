@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime
-from typing import Any, Generic, NamedTuple, Protocol, Self, TypeVar
+from typing import Any, Generic, NamedTuple, Self, TypeVar
 
 import pyarrow as pa
 
 from slackwater.runtime.errors import TypeMismatch
-from slackwater.runtime.expressions.decimals import values_of
 from slackwater.runtime.expressions.whole import Kernel, refused
 from slackwater.runtime.model import Column
 from slackwater.runtime.model.arrow_functions import arrow_functions
+from slackwater.runtime.model.nullable import valid_bits
+from slackwater.runtime.model.schema import values_of
 
 __all__ = [
     "TIMES",
-    "Operable",
+    "Function",
     "TimeMethods",
     "TimeOption",
     "WithTimes",
@@ -24,7 +25,7 @@ __all__ = [
     "time_format",
 ]
 
-_E = TypeVar("_E", bound="Operable")
+_E = TypeVar("_E", bound="WithTimes")
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _UNITS = {
@@ -44,11 +45,16 @@ _WITHIN_DAYS = frozenset(("nanosecond", "microsecond", "millisecond", "second", 
 _EVERY = re.compile(r"([1-9]\d{0,8})(ns|us|ms|s|mo|m|h|d|w|q|y)")
 
 
-class Operable(Protocol):
-    """An expression, of which an operation makes another one."""
+class Function(NamedTuple):
+    """Function over a column of text or times.
 
-    def operation(self, op: str, *, option: Any = None, shown: str = "") -> Any:
-        """Return an operation over the expression alone."""
+    Attributes:
+        kernel: of its option and the column.
+        type: of its results; None: it depends on the option, or on the column.
+    """
+
+    kernel: Kernel
+    type: pa.DataType | None
 
 
 class TimeOption(NamedTuple):
@@ -212,16 +218,12 @@ def parsed_time(option: tuple[str, str | None, str], text: pa.Array) -> Column:
     times = seconds.cast(pa.timestamp("ns"))
     # Arrow takes 30 February for 2 March; who is written back as it came is right.
     is_sure = of_arrow.equal(of_arrow.strftime(seconds, format=form), text)
-    unsure = values_of(of_arrow.fill_null(is_sure, False)) == text.is_valid().to_numpy(
-        zero_copy_only=False
-    )
-    if not unsure.all():
+    is_sure_or_null = values_of(is_sure) | ~valid_bits(text)
+    if not is_sure_or_null.all():
         numbers = values_of(times.view(pa.int64())).copy()
-        for place in (~unsure).nonzero()[0].tolist():
+        for place in (~is_sure_or_null).nonzero()[0].tolist():
             numbers[place] = _time_in(text[place].as_py(), form, place)
-        times = pa.array(numbers, mask=text.is_null().to_numpy(zero_copy_only=False)).view(
-            pa.timestamp("ns")
-        )
+        times = pa.array(numbers, mask=~valid_bits(text)).view(pa.timestamp("ns"))
     if zone is not None:
         times = _in_zone(times, text, zone, ambiguous)
     return values_of(times.view(pa.int64()))
@@ -261,13 +263,13 @@ def _in_zone(times: pa.Array, text: pa.Array, zone: str, ambiguous: str) -> pa.A
         ) from None
 
 
-TIMES: dict[str, Kernel] = {
+TIMES: dict[str, Function] = {
     **{
-        f"dt.{name}": _part(name)
+        f"dt.{name}": Function(_part(name), pa.int64())
         for name in ("year", "month", "day", "day_of_year", "hour", "minute", "second")
     },
-    "dt.weekday": _weekday,
-    "dt.truncate": _truncate,
-    "dt.format": _format,
+    "dt.weekday": Function(_weekday, pa.int64()),
+    "dt.truncate": Function(_truncate, None),
+    "dt.format": Function(_format, pa.string()),
 }
-"""{operation: its kernel, of its option and times in nanoseconds}"""
+"""{operation: its function, of times in nanoseconds}"""

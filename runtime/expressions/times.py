@@ -8,19 +8,11 @@ import numpy as np
 import numpy.typing as npt
 
 from slackwater.runtime.expressions.whole import refused
-from slackwater.runtime.model import NS_PER_SECOND, Column
+from slackwater.runtime.model import Column
 from slackwater.runtime.model.nullable import Nullable
+from slackwater.runtime.model.schema import TIME_UNIT_NS
 
-__all__ = ["UNITS_NS", "in_nanoseconds", "in_unit"]
-
-UNITS_NS = {
-    "D": 86_400 * NS_PER_SECOND,
-    "s": NS_PER_SECOND,
-    "ms": 1_000_000,
-    "us": 1_000,
-    "ns": 1,
-}
-"""{unit: nanoseconds}"""
+__all__ = ["in_nanoseconds", "in_unit"]
 
 
 def in_nanoseconds(column: Column, unit: str, name: str) -> Column:
@@ -28,7 +20,7 @@ def in_nanoseconds(column: Column, unit: str, name: str) -> Column:
 
     Args:
         column: whole numbers of `unit`, shape (rows,).
-        unit: a key of `UNITS_NS`.
+        unit: of the column (`time_unit`).
         name: of the column, for the error.
 
     Raises:
@@ -40,7 +32,7 @@ def in_nanoseconds(column: Column, unit: str, name: str) -> Column:
 
 
 def _scaled(values: npt.NDArray[np.signedinteger], unit: str, name: str) -> npt.NDArray[np.int64]:
-    scale, values = UNITS_NS[unit], values.astype(np.int64, copy=False)
+    scale, values = TIME_UNIT_NS[unit], values.astype(np.int64, copy=False)
     most = (2**63 - 1) // scale
     if len(values) and (
         values.item(values.argmax()) > most or values.item(values.argmin()) < -most
@@ -62,7 +54,7 @@ def in_unit(values: npt.NDArray[np.int64], unit: str) -> npt.NDArray[np.int64]:
     Raises:
         ValueError: one is no whole number of these.
     """
-    scale = UNITS_NS[unit]
+    scale = TIME_UNIT_NS[unit]
     whole = values // scale
     if (whole * scale != values).any():
         place = int((whole * scale != values).argmax())

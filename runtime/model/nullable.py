@@ -24,6 +24,7 @@ __all__ = [
     "Nullable",
     "Numbers",
     "as_dtype",
+    "bitmap_of",
     "is_true",
     "nulled",
     "numbers_of",
@@ -93,8 +94,8 @@ class Nullable:
         if values.dtype.kind == "b" or not values.flags.contiguous:
             return pa.array(values, mask=~self.valid).cast(kind)
         own = pa.from_numpy_dtype(values.dtype)
-        bits = pa.py_buffer(np.packbits(self.valid, bitorder="little"))
-        array = pa.Array.from_buffers(own, len(values), [bits, pa.py_buffer(values)])
+        buffers = [bitmap_of(self.valid), pa.py_buffer(values)]
+        array = pa.Array.from_buffers(own, len(values), buffers)
         return array if own == kind else array.cast(kind)
 
 
@@ -131,6 +132,11 @@ def valid_of(column: Any) -> BoolArray | None:
     if isinstance(column, pa.Array) and column.null_count:
         return valid_bits(column)
     return None
+
+
+def bitmap_of(valid: BoolArray) -> pa.Buffer:
+    """Return Arrow's bitmap of which values are not null."""
+    return pa.py_buffer(np.packbits(valid, bitorder="little"))
 
 
 def valid_bits(array: pa.Array) -> BoolArray:

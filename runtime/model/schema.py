@@ -19,12 +19,19 @@ import re
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from slackwater.runtime.errors import SchemaError
 from slackwater.runtime.model.batch import Batch, Column
 from slackwater.runtime.model.made_ahead import FEW_ROWS, RowsMadeAhead
 from slackwater.runtime.model.nullable import Nullable, Numbers, valid_bits
+from slackwater.runtime.model.times import NS_PER_SECOND
+
+UNIT_NS = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": NS_PER_SECOND}
+"""{unit of whole numbers that are times: nanoseconds}"""
+TIME_UNIT_NS = {**UNIT_NS, "D": 86_400 * NS_PER_SECOND}
+"""{unit of a time type, see `time_unit`: nanoseconds}"""
 
 
 def is_text(kind: pa.DataType) -> bool:
@@ -104,11 +111,16 @@ def is_read(field: pa.Field) -> bool:
     return travels(field.type) and GUESSED not in (field.metadata or {})
 
 
+def read_type(kind: pa.DataType) -> pa.DataType:
+    """Return the Arrow type in which a column is read: all text is a string."""
+    return pa.string() if is_text(kind) else kind
+
+
 def kept_type(kind: pa.DataType) -> pa.DataType:
     """Return the Arrow type of the memory that keeps a column."""
     if is_time(kind):
         return pa.int32() if kind.bit_width == 32 else pa.int64()
-    return pa.string() if is_text(kind) else kind
+    return read_type(kind)
 
 
 def time_unit(kind: pa.DataType) -> str:
@@ -116,6 +128,12 @@ def time_unit(kind: pa.DataType) -> str:
     if pa.types.is_date(kind):
         return "D" if pa.types.is_date32(kind) else "ms"
     return str(kind.unit)
+
+
+def coarse_unit(kind: pa.DataType) -> str | None:
+    """Return the unit of a time type; None: it is in nanoseconds, or no time."""
+    unit = time_unit(kind) if is_time(kind) else "ns"
+    return None if unit == "ns" else unit
 
 
 def number_dtype(kind: pa.DataType) -> np.dtype[Any] | None:
@@ -193,7 +211,7 @@ def column_from_arrow(name: str, values: pa.Array, inside: pa.DataType, *, who: 
     is_ours = is_text(values.type) or pa.types.is_null(values.type)
     if is_ours != is_text(inside) and values.null_count < len(values):  # no 501 of 00501
         raise SchemaError(f"{who}: column {name!r} has type {values.type}, and {inside} was said")
-    target = pa.string() if is_text(inside) else inside
+    target = read_type(inside)
     try:
         cast = values if values.type == target else values.cast(target)
     except pa.ArrowInvalid as problem:
@@ -203,14 +221,20 @@ def column_from_arrow(name: str, values: pa.Array, inside: pa.DataType, *, who: 
     return numbers_from_arrow(cast.view(kept_type(inside)) if is_time(inside) else cast)
 
 
+def values_of(array: pa.Array) -> npt.NDArray[Any]:
+    """Return an Arrow array of numbers as NumPy's, 0 or False for a null."""
+    if array.null_count:
+        array = array.fill_null(pa.scalar(0).cast(array.type))
+    return np.asarray(array.to_numpy(zero_copy_only=False))
+
+
 def numbers_from_arrow(values: pa.Array) -> Numbers:
     """Return an Arrow array of numbers or booleans as a column."""
     if not values.null_count:
-        return np.asarray(values.to_numpy(zero_copy_only=False))
+        return values_of(values)
     valid, memory = valid_bits(values), values.buffers()[1]
     if pa.types.is_boolean(values.type) or memory is None:
-        zero = pa.scalar(0, pa.int64()).cast(values.type)
-        return Nullable(values.fill_null(zero).to_numpy(zero_copy_only=False), valid)
+        return Nullable(values_of(values), valid)
     dtype = np.dtype(values.type.to_pandas_dtype())
     numbers = np.frombuffer(memory, dtype, len(values), values.offset * dtype.itemsize)
     nulls = np.flatnonzero(~valid)

@@ -12,13 +12,12 @@ import numpy as np
 import pyarrow as pa
 
 from slackwater.runtime.errors import SchemaError
-from slackwater.runtime.model import EARLIEST_NS, LATEST_NS, NS_PER_SECOND, BoolArray
+from slackwater.runtime.model import EARLIEST_NS, LATEST_NS, BoolArray
 from slackwater.runtime.model.arrow_functions import arrow_functions
-from slackwater.runtime.sources.columns import UNIT_NS, TimeUnit
+from slackwater.runtime.model.schema import TIME_UNIT_NS, UNIT_NS, time_unit
+from slackwater.runtime.sources.columns import TimeUnit
 
 __all__ = ["refuse_bad_times", "rows_with_times"]
-
-_DAY_NS = 86_400 * NS_PER_SECOND
 
 
 def rows_with_times(
@@ -60,8 +59,7 @@ def refuse_bad_times(source: str, block: pa.RecordBatch, name: str, *, role: str
     first, values = int(good.argmin()), block.column(place)
     if pa.types.is_dictionary(values.type):
         values = values.dictionary_decode()
-    days = "D" if pa.types.is_date32(values.type) else "ms"
-    unit: Any = values.type.unit if pa.types.is_timestamp(values.type) else days
+    unit: Any = time_unit(values.type)
     time = np.datetime64(values[first].value, unit)
     raise SchemaError(
         f"source {source!r}: {role} column {name!r} is {time} in row {row + first} (counted from "
@@ -96,8 +94,6 @@ def _good(values: pa.Array, unit: TimeUnit) -> BoolArray | None:
 
 def _scale(kind: pa.DataType, unit: TimeUnit) -> int | None:
     """Return a unit of the type in nanoseconds; None: it is no time."""
-    if pa.types.is_timestamp(kind):
-        return UNIT_NS[kind.unit]
-    if pa.types.is_date(kind):
-        return _DAY_NS if pa.types.is_date32(kind) else UNIT_NS["ms"]
+    if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
+        return TIME_UNIT_NS[time_unit(kind)]
     return UNIT_NS[unit] if pa.types.is_integer(kind) else None

@@ -12,13 +12,13 @@ import pyarrow as pa
 
 from slackwater.runtime.model import BoolArray, Columns
 from slackwater.runtime.model.schema import (
+    coarse_unit,
     is_sound,
-    is_text,
     is_time,
     kept_type,
     number_dtype,
+    read_type,
     refuse_unsound,
-    time_unit,
 )
 from slackwater.runtime.sources.bad_times import refuse_bad_times
 from slackwater.runtime.sources.columns import TIME_ROLES, read_columns, refuse_nulls
@@ -101,12 +101,11 @@ class ColumnReader:
         places = []
         for field in self._schema:
             place = schema.get_field_index(field.name)
-            kind = pa.string() if is_text(field.type) else field.type
+            kind = read_type(field.type)
             if place < 0 or schema.field(place).type != kind:
                 return None
-            time_as = kept_type(kind) if is_time(kind) else None
-            is_coarse = time_as is not None and time_unit(kind) != "ns"
-            if is_coarse and self._roles.get(field.name) in TIME_ROLES:
+            if coarse_unit(kind) is not None and self._roles.get(field.name) in TIME_ROLES:
                 return None  # such a time may be beyond nanoseconds
+            time_as = kept_type(kind) if is_time(kind) else None
             places.append((field.name, place, number_dtype(kind) is None, time_as))
         return places

@@ -20,13 +20,16 @@ from slackwater.runtime.model import (
     Int64Array,
 )
 from slackwater.runtime.model.arrow_functions import arrow_functions
-from slackwater.runtime.model.schema import NullError, column_from_arrow, is_text
+from slackwater.runtime.model.schema import (
+    TIME_UNIT_NS,
+    UNIT_NS,
+    NullError,
+    column_from_arrow,
+    is_text,
+)
 from slackwater.runtime.sources.spec import SourceSpec
 
 TimeUnit = Literal["ns", "us", "ms", "s"]
-
-UNIT_NS = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": NS_PER_SECOND}  # unit: nanoseconds
-SCALES_NS = {**UNIT_NS, "D": 86_400 * NS_PER_SECOND}
 
 
 TIME_ROLES = frozenset({"arrival", "event time"})
@@ -154,7 +157,7 @@ def near_time_ns(source: str, name: str, values: Column, *, unit: str, row: int)
     most; times that are as they should be are looked at once.
     """
     integers = np.asarray(values)
-    scale = SCALES_NS[unit]
+    scale = TIME_UNIT_NS[unit]
     if len(integers) and (
         int(np.minimum.reduce(integers)) * scale >= EARLIEST_NS
         and int(np.maximum.reduce(integers)) * scale <= LATEST_NS
@@ -180,7 +183,7 @@ def time_ns(source: str, name: str, values: Column, *, unit: str, row: int) -> I
         SchemaError: a time does not fit int64 nanoseconds (years 1677 to 2262).
     """
     integers = np.asarray(values)
-    scale = SCALES_NS[unit]
+    scale = TIME_UNIT_NS[unit]
     limit = END_NS // scale
     if integers.dtype == np.int64 and scale == 1:
         return integers

@@ -21,11 +21,17 @@ import pyarrow as pa
 from slackwater.runtime.expressions.row_tests import FEW_ROWS, RowTests, is_alike, still_passing
 from slackwater.runtime.model import EARLIEST_NS, LATEST_NS, Batch, Columns, Int64Array
 from slackwater.runtime.model.arrow_functions import arrow_functions
-from slackwater.runtime.model.schema import is_text, is_time, kept_type, number_dtype, time_unit
+from slackwater.runtime.model.schema import (
+    TIME_UNIT_NS,
+    is_time,
+    kept_type,
+    number_dtype,
+    read_type,
+    time_unit,
+)
 from slackwater.runtime.order.reorder import AsTheyCome, OrderedOrRefused
 from slackwater.runtime.sources.block import Block
 from slackwater.runtime.sources.column_reader import ColumnReader
-from slackwater.runtime.sources.columns import SCALES_NS
 from slackwater.runtime.sources.spec import SourceSpec
 
 __all__ = ["FewReader", "FewRows", "few_reader"]
@@ -121,7 +127,7 @@ class FewReader:
         self._event_time, self.disorder_ns = spec.event_time, spec.reorder.longest_ns
         kind = schema.field(spec.event_time).type
         unit = time_unit(kind) if is_time(kind) else spec.time_unit or "ns"
-        self._unit_ns = SCALES_NS[unit]
+        self._unit_ns = TIME_UNIT_NS[unit]
         self._known: pa.Schema | None = None  # of the last block
         self._time_place: int | None = None  # where times lie there; None: not all is as wanted
         self._tests: RowTests | None = None  # those that were bound last
@@ -193,8 +199,7 @@ class FewReader:
     def _place_in(self, schema: pa.Schema) -> int | None:
         for field in self._schema:
             place = schema.get_field_index(field.name)
-            kind = pa.string() if is_text(field.type) else field.type
-            if place < 0 or schema.field(place).type != kind:
+            if place < 0 or schema.field(place).type != read_type(field.type):
                 return None
         return int(schema.get_field_index(self._event_time))
 

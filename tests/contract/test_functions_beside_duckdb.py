@@ -12,6 +12,7 @@ import pytest
 
 import slackwater as sw
 from slackwater.runtime.errors import OperatorError, TypeMismatch
+from tests.support.tables import drawn, result_of
 
 ROWS = 90
 WORDS = ["Straße 12", "  ÉTÉ ", "", "a.b.c", "x-42-y", "Ünï", "12", "2026"]
@@ -24,8 +25,7 @@ def rows(seed: int, *, nulls: float) -> pa.Table:
     rng = np.random.default_rng(seed)
 
     def column(values: list[Any], kind: pa.DataType) -> pa.Array:
-        drawn = [values[n] for n in rng.integers(0, len(values), ROWS)]
-        return pa.array([None if rng.random() < nulls else one for one in drawn], kind)
+        return drawn(rng, values, kind, rows=ROWS, nulls=nulls)
 
     times = [int(n) for n in rng.integers(0, 2 * 10**18, 40)] + [NEW_YEAR_NS, 0]
     return pa.table(
@@ -112,14 +112,7 @@ FUNCTIONS: list[tuple[sw.Expr, str]] = [
 
 
 def result(make: Any, table: pa.Table) -> pa.Table:
-    flow = sw.Dataflow("functions")
-    make(flow.source("in", sw.table(table, batch_rows=13), event_time="ts")).sink(
-        "out", sw.collect_sink()
-    )
-    with sw.Simulation() as nodes:
-        job = nodes.submit(flow)
-        job.wait()
-        return job.result("out").sort_by("ts")
+    return result_of(make, table, batch_rows=13).sort_by("ts")
 
 
 def plain(value: Any) -> Any:

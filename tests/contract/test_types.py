@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 from collections.abc import Callable
 from decimal import Decimal
+from functools import partial
 from typing import Any
 
 import duckdb
@@ -26,6 +27,7 @@ from slackwater.runtime.model.schema import (
 )
 from slackwater.runtime.model.state import restore, save
 from slackwater.runtime.operators.ground.keys import KeyIndex
+from tests.support.tables import drawn, result_of
 
 ROWS = 60
 BERLIN = "Europe/Berlin"
@@ -88,24 +90,11 @@ def rows(seed: int, *, nulls: float) -> pa.Table:
         "k": pa.array(rng.integers(0, 3, ROWS)),
     }
     for name, (kind, values) in TYPES.items():
-        drawn = [values[n] for n in rng.integers(0, len(values), ROWS)]
-        drawn = [None if rng.random() < nulls else one for one in drawn]
-        columns[name] = pa.array(drawn, kind)
+        columns[name] = drawn(rng, values, kind, rows=ROWS, nulls=nulls)
     return pa.table(columns)
 
 
-def result(make: Callable[..., sw.Stream], *tables: pa.Table) -> pa.Table:
-    """Run a flow over tables; return the rows of its sink."""
-    flow = sw.Dataflow("types")
-    streams = [
-        flow.source(f"in{number}", sw.table(one, batch_rows=7), event_time="ts")
-        for number, one in enumerate(tables)
-    ]
-    make(*streams).sink("out", sw.collect_sink())
-    with sw.Simulation() as nodes:
-        job = nodes.submit(flow)
-        assert job.wait().ledger.is_balanced
-        return job.result("out")
+result = partial(result_of, batch_rows=7)
 
 
 def same(found: pa.Table, expected: pa.Table) -> None:

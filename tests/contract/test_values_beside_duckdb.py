@@ -9,6 +9,7 @@ import datetime
 import math
 from collections.abc import Callable
 from decimal import Decimal
+from functools import partial
 from typing import Any
 
 import duckdb
@@ -18,6 +19,7 @@ import pytest
 
 import slackwater as sw
 from slackwater.runtime.model.schema import inside_schema
+from tests.support.tables import drawn, result_of
 
 ROWS = 240
 NAN = float("nan")
@@ -30,8 +32,7 @@ def rows(seed: int, *, nulls: float) -> pa.Table:
     rng = np.random.default_rng(seed)
 
     def column(values: list[Any], kind: pa.DataType) -> pa.Array:
-        drawn = [values[n] for n in rng.integers(0, len(values), ROWS)]
-        return pa.array([None if rng.random() < nulls else one for one in drawn], kind)
+        return drawn(rng, values, kind, rows=ROWS, nulls=nulls)
 
     floats = [-2.5, -0.0, 0.0, 1.5, 4.0, math.inf, -math.inf, NAN]
     days = [datetime.datetime(2026, 1, day, tzinfo=datetime.UTC) for day in (1, 2, 28)]
@@ -136,19 +137,7 @@ AGGREGATES: dict[str, tuple[Callable[[str], sw.Aggregate], str]] = {
 }
 
 
-def result(make: Callable[[sw.Stream], sw.Stream], table: pa.Table, **more: pa.Table) -> pa.Table:
-    """Run a flow over tables; return the rows of its sink."""
-    flow = sw.Dataflow("values")
-    streams = [
-        flow.source(name, sw.table(one, batch_rows=50), event_time="ts")
-        for name, one in {"left": table, **more}.items()
-    ]
-    make(*streams).sink("out", sw.collect_sink())
-    with sw.Simulation() as nodes:
-        job = nodes.submit(flow)
-        report = job.wait()
-        assert report.ledger.is_balanced
-        return job.result("out")
+result = partial(result_of, batch_rows=50)
 
 
 def plain(value: Any) -> Any:
@@ -243,7 +232,7 @@ def test_a_join_pairs_what_duckdb_pairs_and_null_equals_nothing(nulls: float, ke
     def joined(one: sw.Stream, other: sw.Stream) -> sw.Stream:
         return one.join(other, on=key, within="20us", where=col("x") < 2).select("n", "x", "s", "c")
 
-    found = result(joined, left, right=right)
+    found = result(joined, left, right)
     near = "abs(epoch_us(l.ts) - epoch_us(r.ts)) <= 20"
     sql = f"SELECT l.n, l.x, l.s, l.c FROM l JOIN r ON l.{key} = r.{key} AND {near} WHERE l.x < 2"  # noqa: S608
     assert sorted(listed(found), key=str) == sorted(asked(sql, l=left, r=right), key=str)

@@ -16,7 +16,7 @@ import pyarrow as pa
 from slackwater.runtime.foresight.observed.stretches import Rows
 from slackwater.runtime.foresight.query_graph import FloatArray
 from slackwater.runtime.model import NS_PER_SECOND
-from slackwater.runtime.model.schema import is_time
+from slackwater.runtime.model.schema import UNIT_NS, is_time
 from slackwater.runtime.sources.spec import (
     END_OF_INPUT,
     EndOfInput,
@@ -30,7 +30,6 @@ __all__ = ["BLOCKS", "SeenTimes", "SomeRows"]
 BLOCKS = (50, 1, 200, 5, 1, 100, 20, 1, 400, 2, 10, 1)
 """Lengths of the blocks of a sample, in turn: slices of different lengths show the cost of a slice
 and of a row. Blocks of one row bound the fixed part of a slice."""
-UNIT_NS = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": NS_PER_SECOND}
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,6 @@ import pyarrow as pa
 from slackwater.runtime.errors import ColumnError, OperatorError, SettingError, TypeMismatch
 from slackwater.runtime.expressions.nearest import listed, nearest
 from slackwater.runtime.model import (
-    NS_PER_SECOND,
     Batch,
     Duration,
     Int64Array,
@@ -29,6 +28,7 @@ from slackwater.runtime.model import (
     format_ns,
 )
 from slackwater.runtime.model.nullable import Nullable, without_mask
+from slackwater.runtime.model.schema import UNIT_NS
 from slackwater.runtime.operators.ground.checks import column_type, is_whole
 from slackwater.runtime.operators.ground.user_code import row_of
 
@@ -105,7 +105,6 @@ class ClockBound:
 
 
 Unit: TypeAlias = Literal["ns", "us", "ms", "s"]
-_UNIT_NS = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": NS_PER_SECOND}
 DriftGiven: TypeAlias = Duration | ClockBound | None
 """A length, a column's name, or `clock_bound(column, most=…)`."""
 
@@ -147,12 +146,12 @@ def checked_drift(
     if isinstance(given, ClockBound):
         column = _column(given.column, schemas, step=step)
         most_ns = duration_ns(given.most, what=f"step {step!r}: clock_bound(most)")
-        if given.unit not in _UNIT_NS:
+        if given.unit not in UNIT_NS:
             raise SettingError(
                 f"step {step!r}: clock_bound(unit={given.unit!r}) must be 'ns', 'us', 'ms' or 's', "
                 "that of the column"
             )
-        drift = Drift(most_ns, column, _UNIT_NS[given.unit])
+        drift = Drift(most_ns, column, UNIT_NS[given.unit])
         return _at_most(drift, half_ns, span_ns, span, step=step)
     try:
         most_ns = duration_ns(given, what=f"step {step!r}: drift")

@@ -21,6 +21,7 @@ from slackwater.runtime.model.schema import (
     is_time,
     number_dtype,
     numbers_from_arrow,
+    read_type,
     time_unit,
 )
 from slackwater.runtime.operators.ground.user_code import row_of
@@ -84,7 +85,7 @@ def _as_arrow(values: list[Any], to: pa.DataType) -> pa.Array:
                 values[place] = int(value)
     if is_time(to):
         values = [_time_of(value, to) for value in values]
-    array = pa.array(values, from_pandas=False, type=pa.string() if is_text(to) else to)
+    array = pa.array(values, from_pandas=False, type=read_type(to))
     if to == pa.float32():
         _refuse_infinite(np.array(values, np.float64), array.to_numpy(zero_copy_only=False))
     return array

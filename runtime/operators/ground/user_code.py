@@ -14,7 +14,7 @@ from slackwater.runtime.expressions.expressions import Expr
 from slackwater.runtime.expressions.times import in_nanoseconds
 from slackwater.runtime.model import Batch, BoolArray, Column, Columns
 from slackwater.runtime.model.nullable import is_true
-from slackwater.runtime.model.schema import is_time, time_unit
+from slackwater.runtime.model.schema import coarse_unit
 from slackwater.runtime.model.whose_code import RUNNING, let_ctrl_c_pass, raised
 
 _T = TypeVar("_T")
@@ -85,8 +85,8 @@ Units: TypeAlias = tuple[tuple[str, str], ...]
 
 def units_of(schema: pa.Schema) -> Units:
     """Return the columns of times that a user's function is given in nanoseconds."""
-    times = [(field.name, time_unit(field.type)) for field in schema if is_time(field.type)]
-    return tuple((name, unit) for name, unit in times if unit != "ns")
+    units = [(field.name, coarse_unit(field.type)) for field in schema]
+    return tuple((name, unit) for name, unit in units if unit is not None)
 
 
 def given(batch: Batch, units: Units, *, step: str) -> Batch:
