@@ -6,7 +6,6 @@ import base64
 import json
 import os
 from contextlib import suppress
-from datetime import timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, Protocol
@@ -18,18 +17,17 @@ import pyarrow.parquet as pq
 from slackwater.actors.kernel.plain_files import private
 from slackwater.actors.sinks.output_path import sync
 from slackwater.runtime.model.arrow_functions import arrow_functions
+from slackwater.runtime.model.schema import is_nested
 from slackwater.runtime.sinks.rolling import GROUP_ROWS
 
 __all__ = ["JsonLinesPart", "ParquetPart", "PartFile"]
 
 
-def _as_json(value: Any) -> Any:
-    """Return a value that JSON has no type for as text, a duration as nanoseconds."""
+def _as_json(value: Any) -> str:
+    """Return bytes, a decimal or a date, for which JSON has no type, as text."""
     if isinstance(value, bytes):
         return base64.b64encode(value).decode()
-    if isinstance(value, timedelta):
-        return int(np.timedelta64(value, "ns").astype(np.int64))
-    return str(value) if isinstance(value, Decimal) else value.isoformat()
+    return str(value) if isinstance(value, Decimal) else str(value.isoformat())
 
 
 # Shared: `json.dumps` makes one for each row.
@@ -158,20 +156,45 @@ def _json_lines(rows: pa.RecordBatch) -> str:
 
 
 def _plain(column: pa.Array) -> pa.Array:
-    """Return a column in types that JSON has."""
-    if pa.types.is_timestamp(column.type):
+    """Return a column in types that JSON has, lists and structs inside too."""
+    kind = column.type
+    if is_nested(kind):
+        return _plain_nested(column)
+    if pa.types.is_timestamp(kind):
         return arrow_functions().replace_substring(column.cast(pa.string()), " ", "T")
-    if pa.types.is_floating(column.type):
+    if pa.types.is_floating(kind):
         of_arrow = arrow_functions()
         return of_arrow.if_else(of_arrow.is_finite(column), column, None)
-    if pa.types.is_duration(column.type):
+    if pa.types.is_duration(kind):
         return column.cast(pa.duration("ns")).cast(pa.int64())
-    if pa.types.is_time(column.type):  # Python's have no nanoseconds
+    if pa.types.is_time(kind):  # Python's have no nanoseconds
         return column.cast(pa.string())
     return column
 
 
+def _plain_nested(column: pa.Array) -> pa.Array:
+    kind, mask = column.type, column.is_null() if column.null_count else None
+    if pa.types.is_struct(kind):
+        fields = [_plain(field) for field in column.flatten()]
+        return pa.StructArray.from_arrays(fields, names=[one.name for one in kind], mask=mask)
+    if pa.types.is_fixed_size_list(kind):
+        return _plain(column.cast(pa.list_(kind.value_type)))
+    column = pa.concat_arrays([column])  # without the offset of a slice
+    if pa.types.is_map(kind):
+        parts = column.offsets, _plain(column.keys), _plain(column.items)
+        return pa.MapArray.from_arrays(*parts, mask=mask)
+    list_class = pa.LargeListArray if pa.types.is_large_list(kind) else pa.ListArray
+    return list_class.from_arrays(column.offsets, _plain(column.values), mask=mask)
+
+
 def _infinite_values(column: pa.Array) -> int:
+    if pa.types.is_struct(column.type):
+        return sum(map(_infinite_values, column.flatten()))
+    if pa.types.is_map(column.type):
+        column = pa.concat_arrays([column])  # as above
+        return _infinite_values(column.keys) + _infinite_values(column.items)
+    if is_nested(column.type):
+        return _infinite_values(column.flatten())
     if not pa.types.is_floating(column.type):
         return 0
     return int(np.isinf(column.to_numpy(zero_copy_only=False)).sum())

@@ -114,6 +114,35 @@ def test_json_has_times_to_the_nanosecond_and_null_for_what_is_no_number(tmp_pat
     ]
 
 
+@pytest.mark.parametrize("start", [0, 1])
+def test_json_has_in_lists_structs_and_maps_what_it_has_outside(tmp_path: Path, start: int) -> None:
+    inf, nan, floats = float("inf"), float("nan"), pa.float64()
+    struct = pa.struct([("a", floats), ("b", pa.list_(floats))])
+    batch = pa.record_batch(
+        {
+            "list": pa.array([[1.0, nan], None, [inf]], pa.list_(floats)),
+            "pair": pa.array([[1.0, inf], None, [nan, 3.0]], pa.list_(floats, 2)),
+            "times": pa.array([[1], None, [2]], pa.large_list(pa.timestamp("ns", tz="UTC"))),
+            "waits": pa.array([[1], [], [2]], pa.list_(pa.duration("ns"))),
+            "struct": pa.array([{"a": nan, "b": [inf]}, None, {"a": 1.0, "b": None}], struct),
+            "map": pa.array([[("k", inf)], None, []], pa.map_(pa.string(), floats)),
+        }
+    ).slice(start)
+    sink = opened(jsonl_sink(tmp_path / "out.jsonl"))
+    sink.write(batch)
+    sink.close()
+    found = list(map(json.loads, (tmp_path / "out.jsonl").read_text().splitlines()))
+    time = "1970-01-01T00:00:00.00000000"
+    first = {"list": [1.0, None], "pair": [1.0, None], "times": [f"{time}1Z"], "waits": [1]}
+    first |= {"struct": {"a": None, "b": [None]}, "map": [["k", None]]}
+    second = {**dict.fromkeys(batch.schema.names), "waits": []}
+    third = {"list": [None], "pair": [None, 3.0], "times": [f"{time}2Z"], "waits": [2]}
+    third |= {"struct": {"a": 1.0, "b": None}, "map": []}
+    assert found == [first, second, third][start:]
+    (note,) = sink.progress.notes
+    assert note.startswith(f"{1 if start else 4} infinite value(s)")
+
+
 @pytest.mark.parametrize("of", [parquet_sink, jsonl_sink])
 @pytest.mark.parametrize("path", ["s3://bucket/x", "gs:/bucket/x", "hdfs://h/x", "file://host/x"])
 def test_a_path_of_another_system_is_refused(of: Any, path: str) -> None:
