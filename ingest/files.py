@@ -13,8 +13,10 @@ from typing import Any
 import pyarrow as pa
 
 from slackwater.ingest.csv_input import CsvInput
+from slackwater.ingest.dialect import Dialect, checked_encoding
 from slackwater.ingest.jsonl_input import JsonLinesInput
 from slackwater.ingest.parquet_input import ParquetInput
+from slackwater.ingest.text_input import OnBad
 from slackwater.runtime.errors import IngestError, SettingError
 from slackwater.runtime.local_path import NoLocalPath, local_path
 from slackwater.runtime.model.type_names import arrow_type
@@ -53,8 +55,10 @@ def jsonl(
     columns: Sequence[str] | None = None,
     batch_rows: int = 65_536,
     types: Types | None = None,
+    encoding: str = "utf-8",
+    on_bad: OnBad = "error",
 ) -> JsonLinesInput:
-    """Return the rows of files with one JSON object a line; a `.gz` is unpacked.
+    """Return the rows of files with one JSON object a line, unpacked as for `csv`.
 
     Args:
         path: as for `parquet`; in a folder all *.jsonl, *.ndjson and *.json.
@@ -62,32 +66,95 @@ def jsonl(
             other is an error.
         batch_rows: as for `parquet`.
         types: of columns whose type the first megabyte does not show, or shows wrong.
+        encoding: as for `csv`.
+        on_bad: as for `csv`.
 
     Raises:
-        SettingError, IngestError: as for `parquet`.
+        SettingError, IngestError: as for `csv`.
     """
-    return JsonLinesInput(types=_typed(types), **_common("jsonl", path, columns, batch_rows))
+    return JsonLinesInput(
+        types=_typed(types),
+        encoding=checked_encoding(encoding),
+        on_bad=_checked_on_bad(on_bad),
+        **_common("jsonl", path, columns, batch_rows),
+    )
 
 
-def csv(
+def csv(  # noqa: PLR0913 - an option each
     path: Path,
     *,
     columns: Sequence[str] | None = None,
     batch_rows: int = 65_536,
     types: Types | None = None,
+    encoding: str = "utf-8",
+    sep: str = ",",
+    quote: str | None = '"',
+    header: bool | Sequence[str] = True,
+    comment: str | None = None,
+    decimal: str = ".",
+    nulls: Sequence[str] | None = None,
+    newlines_in_values: bool = True,
+    on_bad: OnBad = "error",
 ) -> CsvInput:
-    """Return the rows of CSV files with a header line; a `.gz` is unpacked.
+    """Return the rows of CSV files; `.gz`, `.bz2`, `.zst` and `.lz4` are unpacked.
 
     Args:
         path: as for `parquet`.
         columns: as for `parquet`.
         batch_rows: as for `parquet`.
         types: of columns whose type the first megabyte does not show, or shows wrong.
+        encoding: a codec of Python, such as "latin1", "cp1252" or "utf-16".
+        sep: the character between values.
+        quote: the character around values; None: quotes mean nothing.
+        header: whether the first record has the names; False: they are f0, f1, …; a list: the
+            names of columns of files without a header line.
+        comment: lines that begin so are skipped, before the header too.
+        decimal: "." or ",", of columns of floats and decimals.
+        nulls: the texts that are null, in quotes or not, in columns of text too; None: an empty
+            value, NA, NULL, nan and the like in all columns but those of text.
+        newlines_in_values: whether a line end in quotes belongs to the value; False: each line is
+            a record, so an unclosed quote costs one line.
+        on_bad: "error": a record that cannot be read ends the job; "skip": it is left out and
+            reported; "divert": the same, and reported with its text.
 
     Raises:
-        SettingError, IngestError: as for `parquet`.
+        SettingError: as for `parquet`; or an option is out of its range.
+        IngestError: as for `parquet`.
     """
-    return CsvInput(types=_typed(types), **_common("csv", path, columns, batch_rows))
+    names = header if isinstance(header, bool) else tuple(_listed("header", header))
+    dialect = Dialect(
+        encoding=checked_encoding(encoding),
+        sep=sep,
+        quote=quote,
+        header=names,
+        comment=comment,
+        decimal=decimal,
+        nulls=None if nulls is None else tuple(_listed("nulls", nulls)),
+        newlines_in_values=newlines_in_values,
+    )
+    return CsvInput(
+        types=_typed(types),
+        dialect=dialect,
+        on_bad=_checked_on_bad(on_bad),
+        **_common("csv", path, columns, batch_rows),
+    )
+
+
+def _listed(option: str, given: Sequence[str]) -> list[str]:
+    is_list = isinstance(given, list | tuple) and all(isinstance(each, str) for each in given)
+    if not is_list:
+        hint = f"[{given!r}]" if isinstance(given, str) else "['a', 'b']"
+        raise SettingError(f"{option}={given!r} must be a list of texts; write {option}={hint}")
+    return list(given)
+
+
+def _checked_on_bad(on_bad: OnBad) -> OnBad:
+    if on_bad not in ("error", "skip", "divert"):
+        raise SettingError(
+            f"on_bad={on_bad!r} must be 'error' (a record that cannot be read ends the job), "
+            "'skip' (it is left out, and reported) or 'divert' (it is reported with its text)"
+        )
+    return on_bad
 
 
 def _common(

@@ -7,15 +7,30 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import pyarrow as pa
 
 from slackwater.ingest.paths import files_of, no_files, overlap, print_of
-from slackwater.ingest.records import BadText
+from slackwater.ingest.record_walk import KEPT_BYTES, Bad, BadText
 from slackwater.runtime.errors import IngestError, SchemaError, SettingError, way_out
 from slackwater.runtime.expressions.nearest import listed, nearest
-from slackwater.runtime.sources.spec import END_OF_INPUT, EndOfInput
+from slackwater.runtime.sources.spec import END_OF_INPUT, BadRows, EndOfInput
+
+
+class Good(NamedTuple):
+    """Rows of a file.
+
+    Attributes:
+        block: the rows.
+        lines: returns the line of each; None if the file has no lines.
+    """
+
+    block: pa.RecordBatch
+    lines: Callable[[], list[int]] | None = None
+
+
+Part = Good | list[Bad]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,7 +96,10 @@ class FileInput(ABC):
             IngestError: as `schema`.
         """
         files = self.files()
-        return FileReader(self._read(files, self._schema_of(files)), self._line_of)
+        schema = self._schema_of(files)
+        return FileReader(
+            self._read(files, schema), lambda path, row: self._line_of(path, row, schema)
+        )
 
     def fingerprint(self) -> tuple[str, str]:
         """Return the files' state, in words and as a digest, without reading them whole.
@@ -113,7 +131,7 @@ class FileInput(ABC):
         """Return a file's columns, with type null if not shown; None if empty."""
 
     @abstractmethod
-    def _blocks(self, path: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    def _parts(self, path: str, schema: pa.Schema) -> Iterator[Part]:
         """Yield a file's rows in blocks of any size, with the columns of `schema`.
 
         Raises:
@@ -121,9 +139,14 @@ class FileInput(ABC):
             BadText: a value cannot be read.
         """
 
-    def _line_of(self, path: str, row: int) -> int | None:
+    def _line_of(self, path: str, row: int, schema: pa.Schema) -> int | None:
         """Return the line of a file's row (from 0); None if it has no lines."""
-        del path, row
+        for part in self._parts(path, schema):
+            if not isinstance(part, Good):
+                continue
+            if row < len(part.block):
+                return None if part.lines is None else part.lines()[row]
+            row -= len(part.block)
         return None
 
     def _found(self) -> list[str]:
@@ -145,8 +168,17 @@ class FileInput(ABC):
             if self._is_settled(whole):
                 break
         if whole is None:
-            raise SchemaError(f"{self.describe()}: no file has rows that show types; {self.untold}")
+            whole = self._untold(files)
         return self._chosen(self._said(whole, first), first)
+
+    def _untold(self, files: list[str]) -> pa.Schema:
+        """Return the columns if no file shows any.
+
+        Raises:
+            SchemaError: they are not said either.
+        """
+        del files
+        raise SchemaError(f"{self.describe()}: no file has rows that show types; {self.untold}")
 
     def _merged(self, whole: pa.Schema, shown: pa.Schema, path: str) -> pa.Schema:
         """Return the first file's columns, with types that a later file shows."""
@@ -193,12 +225,15 @@ class FileInput(ABC):
 
     def _read(
         self, files: list[str], schema: pa.Schema
-    ) -> Generator[tuple[str, pa.RecordBatch], None, None]:
+    ) -> Generator[tuple[str, pa.RecordBatch | BadRows], None, None]:
         for position, path in enumerate(files):
             with self._naming(files, position):
-                for block in self._blocks(path, schema):
-                    for start in range(0, len(block), self.batch_rows):
-                        yield path, block.slice(start, self.batch_rows)
+                for part in self._parts(path, schema):
+                    if not isinstance(part, Good):
+                        yield path, _bad_rows(path, part)
+                        continue
+                    for start in range(0, len(part.block), self.batch_rows):
+                        yield path, part.block.slice(start, self.batch_rows)
 
     def _check_names(self, path: str, shown: pa.Schema, expected: pa.Schema) -> None:
         """Check that a file has the others' columns, and no more if all are read."""
@@ -236,6 +271,18 @@ class FileInput(ABC):
 SAME_COLUMNS = "all files of an input need the same columns; rewrite it, or choose with columns=[…]"
 
 
+_BAD_ROWS = pa.schema(
+    [("file", pa.string()), ("line", pa.int64()), ("reason", pa.string()), ("text", pa.string())]
+)
+
+
+def _bad_rows(path: str, bad: list[Bad]) -> BadRows:
+    texts = [each.text[:KEPT_BYTES].decode(errors="replace").rstrip("\r\n") for each in bad]
+    columns = [[path] * len(bad), [each.line for each in bad], [each.reason for each in bad], texts]
+    arrays = [pa.array(c, f.type) for c, f in zip(columns, _BAD_ROWS, strict=True)]
+    return BadRows(pa.record_batch(arrays, schema=_BAD_ROWS))
+
+
 class FileReader:
     """Reads files one after the other, one open at a time.
 
@@ -249,7 +296,7 @@ class FileReader:
 
     def __init__(
         self,
-        blocks: Generator[tuple[str, pa.RecordBatch], None, None],
+        blocks: Generator[tuple[str, pa.RecordBatch | BadRows], None, None],
         line_of: Callable[[str, int], int | None],
     ) -> None:
         self._blocks, self._line_of = blocks, line_of
@@ -257,8 +304,8 @@ class FileReader:
         self._failure: IngestError | None = None
         self.place = ""
 
-    def poll(self) -> pa.RecordBatch | EndOfInput:
-        """Return the next block, or END_OF_INPUT; a failed reader stays failed."""
+    def poll(self) -> pa.RecordBatch | BadRows | EndOfInput:
+        """Return the next block or bad rows, or END_OF_INPUT; a failed reader stays failed."""
         if self._failure is not None:
             raise self._failure
         try:
@@ -270,7 +317,8 @@ class FileReader:
             raise
         if path != self.place:
             self.place, self._rows_before = path, self._rows
-        self._rows += len(block)
+        if not isinstance(block, BadRows):
+            self._rows += len(block)
         return block
 
     def line_of(self, row: int) -> int | None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -13,9 +14,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.json as arrow_json
 
-from slackwater.ingest.numerals import Misfit, cast_text, is_same
+from slackwater.ingest.dialect import Form
+from slackwater.ingest.inputs import Good, Part
+from slackwater.ingest.jsonl_bad import WrittenFloat, objects_kept, reasons_of
+from slackwater.ingest.numerals import Misfit, cast_text, inexact_as, is_same
 from slackwater.ingest.records import BadText, Piece, pieces
-from slackwater.ingest.text_input import RE_ENCODE, SAY_TIME, SAY_TYPE, TextInput
+from slackwater.ingest.salvage import by_halves
+from slackwater.ingest.text_input import RE_ENCODE, SAY_TIME, SAY_TYPE, TextInput, suffixes_of
 from slackwater.ingest.times import guessed_time, is_time
 from slackwater.runtime.model.schema import GUESSED, is_nested, is_read
 
@@ -31,56 +36,109 @@ _BEYOND = pa.decimal256(76, 0)
 class JsonLinesInput(TextInput):
     """Files with one JSON object a line. A missing field is null."""
 
+    encoding: str = "utf-8"
+
     kind = "jsonl"
-    suffixes = (".jsonl", ".ndjson", ".json", ".jsonl.gz", ".ndjson.gz", ".json.gz")
+    suffixes = suffixes_of(".jsonl", ".ndjson", ".json")
 
     def _shown(self, path: str) -> pa.Schema | None:
-        first = next(_pieces(path), None)
+        first = next((piece for piece in self._pieces(path) if piece.data), None)
         if first is None:
             return None
         said_types = dict(self.types)
-        _refuse_bytes(first, self.columns)
-        shown = _guess(first, said_types)
+        try:
+            _refuse_bytes(first, self.columns, self.encoding)
+            shown = _guess(first, said_types)
+        except BadText:
+            if self.on_bad == "error":
+                raise
+            first = objects_kept(list(_lines(first)), pa.schema(self.types))
+            if not first.data:
+                return None
+            shown = _guess(first, said_types)
         if not said_types:
             return shown
         later = [name for name in self.columns or () if name in said_types]
         return pa.schema([shown.field(name) for name in dict.fromkeys([*_names_of(first), *later])])
 
-    def _blocks(self, path: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-        said = {name for name, _ in self.types}
-        floats = [f.name for f in schema if pa.types.is_floating(f.type) and f.name not in said]
+    def _parts(self, path: str, schema: pa.Schema) -> Iterator[Part]:
+        def read(piece: Piece, explains: bool) -> pa.RecordBatch:
+            return self._block(piece, schema, explains=explains)
+
+        for piece in self._pieces(path):
+            good, block, bad = piece, None, list(piece.bad)
+            try:
+                block = read(piece, self.on_bad == "error") if piece.data else None
+            except BadText:
+                if self.on_bad == "error":
+                    raise
+                of_piece = list(_lines(piece))
+                good, block, more = by_halves(of_piece, self._reasons(of_piece, schema), read)
+                bad = sorted(bad + more)
+            if bad:
+                yield bad
+            if block is not None:
+                yield Good(block, partial(_numbers, good))
+
+    def _pieces(self, path: str) -> Iterator[Piece]:
+        form = Form(encoding=self.encoding)
+        for piece in pieces(path, form, keeps_bad=self.on_bad != "error"):
+            if piece.data.strip() or piece.bad:
+                yield piece if piece.data.strip() else replace(piece, data=b"")
+
+    def _block(self, piece: Piece, schema: pa.Schema, *, explains: bool) -> pa.RecordBatch:
+        """Return the rows of a piece.
+
+        Raises:
+            BadText: a record cannot be read; if `explains`, the first one, by its line.
+        """
         known = pa.schema([f for f in schema if is_read(f)])
-        for piece in _pieces(path):
-            _refuse_bytes(piece, known.names)
-            table = self._parsed(piece, _times_as_text(known), schema)
-            for name in floats:
-                row = _first_inexact(piece, name, table.column(name))
-                if row is not None:
-                    raise BadText(
-                        f"column {name!r}: {row[1]} would be another number as {table[name].type}",
-                        line=row[0],
-                        way_out=f"say types={{{name!r}: 'float64'}} if that is right",
-                    )
-            arrays = [
-                _values(piece, table, f) if is_read(f) else pa.nulls(len(table), f.type)
-                for f in schema
-            ]
-            yield pa.record_batch(arrays, schema=schema)
+        _refuse_bytes(piece, known.names, self.encoding)
+        table = self._parsed(piece, _times_as_text(known), schema, explains=explains)
+        for name in self._guessed_floats(schema):
+            row = _first_inexact(piece, name, table.column(name))
+            if row is not None:
+                raise BadText(
+                    f"column {name!r}: {row[1]} {inexact_as(table[name].type)}",
+                    line=row[0],
+                    way_out=f"say types={{{name!r}: 'float64'}} if that is right",
+                )
+        arrays = [
+            _values(piece, table, f) if is_read(f) else pa.nulls(len(table), f.type) for f in schema
+        ]
+        return pa.record_batch(arrays, schema=schema)
 
-    def _line_of(self, path: str, row: int) -> int | None:
-        lines = (line for piece in _pieces(path) for line, _ in _lines(piece))
-        return next(islice(lines, row, None), None)
+    def _guessed_floats(self, schema: pa.Schema) -> list[str]:
+        said = {name for name, _ in self.types}
+        return [f.name for f in schema if pa.types.is_floating(f.type) and f.name not in said]
 
-    def _parsed(self, piece: Piece, known: pa.Schema, schema: pa.Schema) -> pa.Table:
+    def _reasons(self, of_piece: list[tuple[int, bytes]], schema: pa.Schema) -> dict[int, str]:
+        """Return {place of a record: why it is bad}, judged each alone."""
+        known = pa.schema([f for f in schema if is_read(f)])
+        exact = set(self._guessed_floats(schema))
+
+        def not_text(line: int, text: bytes) -> str | None:
+            try:
+                _refuse_bytes(Piece(text, line), known.names, self.encoding)
+            except BadText as problem:
+                return problem.fact
+            return None
+
+        return reasons_of(of_piece, known, exact, not_text)
+
+    def _parsed(
+        self, piece: Piece, known: pa.Schema, schema: pa.Schema, *, explains: bool
+    ) -> pa.Table:
         """Return the columns of a piece that steps may read."""
         if self.columns is not None or len(known) == len(schema):
             behavior = "error" if self.columns is None else "ignore"
-            table = _read(piece, known, behavior)
+            table = _read(piece, known, behavior, explains=explains)
         else:  # columns of other types may hold anything, but no new ones may appear
             try:
                 table = _parse(piece.data, known, "infer")
             except pa.ArrowInvalid:
-                table, names = _read(piece, known, "ignore"), _names_of(piece)
+                table = _read(piece, known, "ignore", explains=explains)
+                names = _names_of(piece)
             else:
                 names = table.column_names
             more = sorted(set(names) - set(schema.names))
@@ -110,12 +168,6 @@ def _values(piece: Piece, table: pa.Table, field: pa.Field) -> pa.Array:
 
 
 _NEW_FIELD = "say which fields to read: columns=[…], or rewrite the first file to have it"
-
-
-def _pieces(path: str) -> Iterator[Piece]:
-    for piece in pieces(path, has_quotes=False):
-        if piece.data.strip():
-            yield piece
 
 
 def _guess(first: Piece, said: dict[str, pa.DataType]) -> pa.Schema:
@@ -204,7 +256,7 @@ def _first_inexact(piece: Piece, name: str, column: pa.ChunkedArray) -> tuple[in
         if isinstance(number, int) and not isinstance(number, bool):
             if abs(number) > _MOST_FLOAT or number != float(number):
                 return line, str(number)
-        elif isinstance(number, _Float) and not is_same(number.written, number):
+        elif isinstance(number, WrittenFloat) and not is_same(number.written, number):
             return line, number.written
     return None
 
@@ -212,17 +264,6 @@ def _first_inexact(piece: Piece, name: str, column: pa.ChunkedArray) -> tuple[in
 _MOST_FLOAT = int(np.finfo(np.float64).max)
 _TINY = (b"e-", b"E-", b"0" * 300)
 """Text of a number that is not zero although its float is."""
-
-
-class _Float(float):
-    """A float that keeps its text."""
-
-    def __new__(cls, written: str) -> _Float:
-        number = super().__new__(cls, written)
-        number.written = written
-        return number
-
-    written: str
 
 
 def _parse(data: bytes, known: pa.Schema, behavior: str) -> pa.Table:
@@ -235,16 +276,18 @@ def _parse(data: bytes, known: pa.Schema, behavior: str) -> pa.Table:
     )
 
 
-def _read(piece: Piece, known: pa.Schema, behavior: str) -> pa.Table:
+def _read(piece: Piece, known: pa.Schema, behavior: str, *, explains: bool = True) -> pa.Table:
     """Parse a piece.
 
     Raises:
-        BadText: a value cannot be read; names the line, and the column if known.
+        BadText: a value cannot be read; if `explains`, names its line, and the column if known.
     """
     try:
         return _parse(piece.data, known, behavior)
     except pa.ArrowInvalid as problem:
         reason = problem
+    if not explains:
+        raise BadText(_reason_of(reason), line=None, way_out="correct it")
     for line, text in _lines(piece):
         try:
             _parse(text, known, behavior)
@@ -295,9 +338,17 @@ def _of_several(problem: pa.ArrowInvalid, piece: Piece) -> BadText:
 
 
 def _lines(piece: Piece) -> Iterator[tuple[int, bytes]]:
-    for number, text in enumerate(piece.data.splitlines(), piece.line):
+    numbers = enumerate(piece.data.splitlines(), piece.line)
+    if piece.lines is not None:  # of a piece of which some lines were left out
+        yield from zip(piece.lines, (text for _, text in numbers if text.strip()), strict=True)
+        return
+    for number, text in numbers:
         if text.strip():
             yield number, text
+
+
+def _numbers(piece: Piece) -> list[int]:
+    return [line for line, _ in _lines(piece)]
 
 
 def _count_lines(piece: Piece) -> int:
@@ -333,7 +384,7 @@ def _objects(piece: Piece) -> Iterator[tuple[int, dict[str, Any]]]:
             at += len(written[at:]) - len(written[at:].lstrip(" \t,"))
 
 
-_DECODER = json.JSONDecoder(parse_float=_Float)
+_DECODER = json.JSONDecoder(parse_float=WrittenFloat)
 
 
 def _names_of(piece: Piece) -> list[str]:
@@ -352,7 +403,7 @@ def _is_utf8(piece: Piece) -> bool:
     return True
 
 
-def _refuse_bytes(piece: Piece, names: Collection[str] | None) -> None:
+def _refuse_bytes(piece: Piece, names: Collection[str] | None, encoding: str) -> None:
     """Check that columns that are read are UTF-8 text; names=None: all are read."""
     if _is_utf8(piece):
         return
@@ -364,7 +415,7 @@ def _refuse_bytes(piece: Piece, names: Collection[str] | None) -> None:
         read = [name for name in bad if names is None or name in names]
         if read or not bad:
             which = f"column {read[0]!r}" if read else "the line"
-            raise BadText(f"{which} is not UTF-8 text", line=line, way_out=RE_ENCODE)
+            raise BadText(f"{which} is not {encoding.upper()} text", line=line, way_out=RE_ENCODE)
 
 
 def _is_latin_of_utf8(name: str, value: Any) -> bool:

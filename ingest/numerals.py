@@ -16,7 +16,16 @@ import pyarrow as pa
 
 from slackwater.runtime.model.arrow_functions import arrow_functions
 
-__all__ = ["Misfit", "cast_text", "guessed_type", "is_same", "numbers_of"]
+__all__ = [
+    "Misfit",
+    "cast_text",
+    "code_as",
+    "codes",
+    "guessed_type",
+    "inexact_as",
+    "is_same",
+    "numbers_of",
+]
 
 NULLS = (
     "",
@@ -57,50 +66,73 @@ class Misfit(NamedTuple):
     why: str
 
 
-def guessed_type(text: pa.StringArray, guess: pa.DataType) -> pa.DataType:
+def guessed_type(
+    text: pa.StringArray, guess: pa.DataType, *, nulls: tuple[str, ...] = NULLS
+) -> pa.DataType:
     """Return the type of numbers whose type Arrow guessed; text if inexact.
 
     Args:
         text: text of the file.
         guess: int64 or float64.
+        nulls: texts of a missing number.
     """
     if _first_code(arrow_functions().utf8_trim_whitespace(text)) is not None:
         return pa.string()
     if pa.types.is_integer(guess):
         return guess
     # Arrow guesses floats of whole numbers beyond int64.
-    inexact = _first_inexact(text, numbers_of(text, guess, is_guess=False))
-    if inexact is None and not _are_whole(text):
+    inexact = _first_inexact(text, numbers_of(text, guess, is_guess=False, nulls=nulls))
+    if inexact is None and not _are_whole(text, nulls):
         return guess
-    whole = numbers_of(text, pa.uint64(), is_guess=False)
+    whole = numbers_of(text, pa.uint64(), is_guess=False, nulls=nulls)
     return pa.string() if isinstance(whole, Misfit) else pa.uint64()
 
 
-def numbers_of(text: pa.StringArray, to: pa.DataType, *, is_guess: bool) -> pa.Array | Misfit:
+def numbers_of(
+    text: pa.StringArray, to: pa.DataType, *, is_guess: bool, nulls: tuple[str, ...] = NULLS
+) -> pa.Array | Misfit:
     """Return text as numbers, or its first misfit.
 
     Args:
         text: text of the file.
         to: a type of numbers.
         is_guess: whether the type is a guess, not given by the user: then no value is rounded.
+        nulls: texts of a missing number.
     """
     trimmed = text
     try:
         numbers = text.cast(to)
+        if pa.types.is_floating(to) and _has_nan(numbers):  # some words of which may be null
+            trimmed = arrow_functions().utf8_trim_whitespace(text)
     except pa.ArrowInvalid:
         trimmed = arrow_functions().utf8_trim_whitespace(text)
     code = _first_code(trimmed) if is_guess else None
     if code is not None:
-        return Misfit(code, f"begins like a code, and the column is {to} so far")
+        return Misfit(code, code_as(to))
     if trimmed is not text:
-        is_null = arrow_functions().is_in(trimmed, value_set=pa.array(NULLS))
+        is_null = arrow_functions().is_in(trimmed, value_set=pa.array(nulls, pa.string()))
         try:
             numbers = arrow_functions().if_else(is_null, None, trimmed).cast(to)
         except pa.ArrowInvalid:
             row = _first_refused(arrow_functions().if_else(is_null, None, trimmed), to)
             return Misfit(row, f"is no {to}")
     inexact = _first_inexact(text, numbers) if is_guess and pa.types.is_floating(to) else None
-    return numbers if inexact is None else Misfit(inexact, f"would be another number as {to}")
+    return numbers if inexact is None else Misfit(inexact, inexact_as(to))
+
+
+def code_as(to: pa.DataType) -> str:
+    """Return why a text that looks like a code is bad."""
+    return f"begins like a code, and the column is {to} so far"
+
+
+def inexact_as(to: pa.DataType) -> str:
+    """Return why a number that a float would change is bad."""
+    return f"would be another number as {to}"
+
+
+def _has_nan(numbers: pa.Array) -> bool:
+    values = np.frombuffer(numbers.buffers()[1], numbers.type.to_pandas_dtype())
+    return bool(np.isnan(values[numbers.offset : numbers.offset + len(numbers)]).any())
 
 
 def cast_text(text: pa.StringArray, to: pa.DataType) -> pa.Array | Misfit:
@@ -130,17 +162,24 @@ def _first_refused(text: pa.StringArray, to: pa.DataType) -> int:
 
 
 def _first_code(text: pa.StringArray) -> int | None:
-    """Return the first text that starts like a code: `+1`, `01` or `0x`."""
+    """Return the first text that starts like a code."""
+    are = codes(text)
+    return int(are.argmax()) if are.any() else None
+
+
+def codes(text: pa.StringArray) -> npt.NDArray[np.bool_]:
+    """Return which texts start like a code: `+1`, `01` or `0x`."""
+    none = np.zeros(len(text), np.bool_)
     if not len(text):
-        return None
+        return none
     _, ends, data = text.buffers()
     if data is None or not data.size:
-        return None
+        return none
     places = np.frombuffer(ends, np.int32)[text.offset : text.offset + len(text) + 1]
     starts, sizes = places[:-1], np.diff(places)
     of_bytes = np.frombuffer(data, np.uint8)
     first = of_bytes.take(starts, mode="clip")
-    is_code = (first == _PLUS) & (sizes > 1)
+    is_code: npt.NDArray[np.bool_] = (first == _PLUS) & (sizes > 1)
     is_signed = first == _MINUS
     for is_so, at in ((~is_signed, 0), (is_signed, 1)):
         rows = is_so & (sizes > at + 1)
@@ -148,7 +187,7 @@ def _first_code(text: pa.StringArray) -> int | None:
             zero = of_bytes.take(starts + at, mode="clip") == _ZERO
             then = of_bytes.take(starts + at + 1, mode="clip")
             is_code |= rows & zero & (_is_digit(then) | (then == _X) | (then == _x))
-    return int(is_code.argmax()) if is_code.any() else None
+    return is_code
 
 
 def _is_digit(of_bytes: npt.NDArray[np.uint8]) -> npt.NDArray[np.bool_]:
@@ -173,9 +212,9 @@ def _first_inexact(text: pa.StringArray, numbers: pa.Array) -> int | None:
     return None
 
 
-def _are_whole(text: pa.StringArray) -> bool:
+def _are_whole(text: pa.StringArray, nulls: tuple[str, ...]) -> bool:
     trimmed = arrow_functions().utf8_trim_whitespace(text)
-    is_null = arrow_functions().is_in(trimmed, value_set=pa.array(NULLS))
+    is_null = arrow_functions().is_in(trimmed, value_set=pa.array(nulls, pa.string()))
     is_whole = arrow_functions().match_substring_regex(trimmed, "^-?[0-9]+$")
     return bool(arrow_functions().all(arrow_functions().or_kleene(is_null, is_whole)).as_py())
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from slackwater.ingest.inputs import SAME_COLUMNS, FileInput
-from slackwater.ingest.records import BadText
+from slackwater.ingest.inputs import SAME_COLUMNS, FileInput, Good
+from slackwater.ingest.record_walk import BadText
 from slackwater.runtime.errors import SchemaError
 from slackwater.runtime.model.meeting_types import meeting_type
 from slackwater.runtime.model.schema import travels
@@ -54,7 +54,7 @@ class ParquetInput(FileInput):
             fields.append((field.name, kind))
         return pa.schema(fields)
 
-    def _blocks(self, path: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    def _parts(self, path: str, schema: pa.Schema) -> Iterator[Good]:
         from pyarrow.parquet import ParquetFile  # noqa: PLC0415
 
         with ParquetFile(path) as file:
@@ -64,7 +64,7 @@ class ParquetInput(FileInput):
             for block in file.iter_batches(batch_size=self.batch_rows, columns=names):
                 columns = [_cast(block, field, row=row) for field in schema]
                 row += len(block)
-                yield pa.record_batch(columns, schema=schema)
+                yield Good(pa.record_batch(columns, schema=schema))
 
 
 def _cast(block: pa.RecordBatch, field: pa.Field, *, row: int) -> pa.Array:

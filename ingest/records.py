@@ -3,43 +3,46 @@
 A line end within quotes ends no record, and a quote that is never closed makes one record of the
 rest of the file. So quotes are followed here, and the end of a piece decides nothing: a refused
 value is named by its line.
+
+```
+file ─▶ decoded ─▶ cut at a record's end ─▶ Piece        (arrays: no step per record)
+                      └─ refused, or comments: record by record, `record_walk.py`
+```
 """
 
 from __future__ import annotations
 
+import codecs
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import islice
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-__all__ = ["BadText", "Piece", "line_of_record", "pieces", "records"]
+from slackwater.ingest import record_walk
+from slackwater.ingest.dialect import Form
+from slackwater.ingest.record_walk import Bad, BadText, count_lines, line_ends, walk
+
+__all__ = [
+    "Bad",
+    "BadText",
+    "Piece",
+    "first_record",
+    "line_of_record",
+    "piece_of",
+    "pieces",
+    "records",
+]
 
 PIECE_BYTES = 1 << 20
-LONGEST_BYTES = 16 << 20
-"""Bytes of the longest record: as many as a row between two slots may have."""
-_QUOTE, _LF, _CR = b'"\n\r'
+_FEW_BYTES = 4_096
+"""Bytes of most first records."""
 _BOM = b"\xef\xbb\xbf"
+_UNDECODABLE = "\udcff"
+"""Stands for bytes that the encoding does not have: as 0xff, which is never UTF-8."""
 
 _Places = npt.NDArray[np.int64]
-
-
-class BadText(Exception):
-    """Text that cannot be read.
-
-    Attributes:
-        line: its line, counted from 1; None if not known.
-    """
-
-    def __init__(self, fact: str, *, line: int | None, way_out: str) -> None:
-        super().__init__(fact)
-        self.line, self.way_out = line, way_out
-
-    def __str__(self) -> str:
-        place = "" if self.line is None else f"line {self.line}: "
-        return f"{place}{self.args[0]}; {self.way_out}"
 
 
 @dataclass(frozen=True)
@@ -49,116 +52,193 @@ class Piece:
     Attributes:
         data: bytes of the records.
         line: their first line, counted from 1.
+        lines: the line of each record; None if no line of the piece was left out.
+        bad: records that were left out, since they cannot be cut.
     """
 
     data: bytes
     line: int
+    lines: tuple[int, ...] | None = None
+    bad: tuple[Bad, ...] = ()
 
     @property
     def is_blank(self) -> bool:
         """Whether the piece has only empty lines."""
-        return self.data.isspace() and not self.data.strip(b"\r\n")
+        return not self.data.strip(b"\r\n")
 
 
-def pieces(path: str, *, has_quotes: bool) -> Iterator[Piece]:
-    """Yield a file's records in pieces of about 1 MB; unpacks a `.gz`.
+def pieces(path: str, form: Form, *, keeps_bad: bool = False) -> Iterator[Piece]:
+    """Yield a file's records in pieces of about 1 MB, unpacked by the file's suffix.
 
     Args:
         path: the file.
-        has_quotes: whether line ends within quotes belong to a value, as in CSV.
+        form: how records end.
+        keeps_bad: whether records that cannot be cut are noted in their piece, not raised.
 
     Raises:
-        BadText: a quote is not closed, or a record is longer than LONGEST_BYTES.
+        BadText: a quote is not closed, or a record is too long.
         OSError, ArrowInvalid: the file cannot be read.
     """
-    rest, line, is_first = b"", 1, True
+    rest, line, is_first, skips = b"", 1, True, False
+    for more in _chunks(path, form.encoding):
+        is_end = more is None
+        data = rest + (more or b"")
+        if is_first and data:
+            data, is_first = data.removeprefix(_BOM), False
+        if skips:  # the rest of a line that was refused by its length
+            over = len(data) if is_end else int(next(iter(line_ends(data)), len(data) - 1)) + 1
+            skips, line = not count_lines(data[:over]), line + count_lines(data[:over])
+            data = data[over:]
+        if not data:
+            rest = b""
+            continue
+        piece, cut, skips = _cut(data, line, form, is_end=is_end, keeps_bad=keeps_bad)
+        if piece.data or piece.bad:
+            yield piece
+        line += count_lines(data[:cut])
+        rest = data[cut:]
+
+
+def _chunks(path: str, encoding: str) -> Iterator[bytes | None]:
+    """Yield the file as UTF-8, and None at its end."""
     with pa.input_stream(path, compression="detect") as file:
-        while more := file.read(PIECE_BYTES):
-            data = rest + more
-            if is_first:
-                data, is_first = data.removeprefix(_BOM), False
-            first, cut = _first_and_last(data, line, has_quotes=has_quotes)
-            if first > LONGEST_BYTES:
-                raise _too_long(data, line, has_quotes=has_quotes)
-            if cut:
-                yield Piece(data[:cut], line)
-                line += _count_lines(data[:cut])
-            rest = data[cut:]
-    if not rest:
+        if encoding == "utf-8":
+            while more := file.read(PIECE_BYTES):
+                yield more
+        else:
+            decoder = codecs.getincrementaldecoder(encoding)("slackwater.undecodable")
+            while more := file.read(PIECE_BYTES):
+                yield decoder.decode(more).encode(errors="surrogateescape")
+            yield decoder.decode(b"", True).encode(errors="surrogateescape")
+    yield None
+
+
+def _mark(problem: UnicodeError) -> tuple[str, int]:
+    if not isinstance(problem, UnicodeDecodeError):
+        raise problem
+    return _UNDECODABLE, problem.end
+
+
+codecs.register_error("slackwater.undecodable", _mark)
+
+
+def _cut(
+    data: bytes, line: int, form: Form, *, is_end: bool, keeps_bad: bool
+) -> tuple[Piece, int, bool]:
+    """Return whole records, where the rest begins, and whether the rest's first line is refused."""
+    if not _has_comments(data, form.comment):
+        try:
+            cut = len(data) if is_end else _last_end(data, line, form)
+            _check_quotes(data[:cut], line, form, is_end=is_end)
+        except BadText:
+            if not keeps_bad:
+                raise
+        else:
+            return Piece(data[:cut], line), cut, False
+    walked = walk(data, line, form, is_end=is_end)
+    if walked.bad and not keeps_bad:
+        raise walked.bad[0].error()
+    joined = b"".join([data[start:end] for start, end in walked.spans])
+    piece = Piece(joined, line, tuple(walked.lines), tuple(walked.bad))
+    return piece, walked.rest, walked.is_in_line
+
+
+def _has_comments(data: bytes, comment: bytes) -> bool:
+    return bool(comment) and (
+        data.startswith(comment) or b"\n" + comment in data or b"\r" + comment in data
+    )
+
+
+def _last_end(data: bytes, line: int, form: Form) -> int:
+    """Return the end of the last record; 0 if it may go on."""
+    first, cut = _first_and_last(data, line, form)
+    if first > record_walk.LONGEST_BYTES:
+        raise _too_long(data, line, form)
+    return cut
+
+
+def _check_quotes(data: bytes, line: int, form: Form, *, is_end: bool) -> None:
+    """Check that quotes are closed where a record must end."""
+    if form.quote is None or form.quote not in data:
         return
-    if has_quotes and (opened := _open_quote(rest, line)) is not None:
-        raise BadText(
-            "a quote is opened here and never closed, so the rest of the file would be one value",
-            line=line + _count_lines(rest[:opened]),
-            way_out="close it, or double a quote that belongs to the text",
-        )
-    yield Piece(rest, line)
+    if not form.joins_lines:
+        try:
+            quotes = _quotes(data, line, form)
+        except BadText as problem:
+            raise record_walk.open_in_line(problem.line or line) from None
+        opened = np.flatnonzero(np.searchsorted(quotes, line_ends(data)) % 2)
+        if len(opened) or len(quotes) % 2:
+            at = int(line_ends(data)[opened[0]]) if len(opened) else len(data) - 1
+            raise record_walk.open_in_line(line + count_lines(data[:at]))
+    elif is_end and (at_quote := _open_quote(data, line, form)) is not None:
+        raise record_walk.never_closed(line + count_lines(data[:at_quote]))
 
 
-def records(piece: Piece) -> Iterator[tuple[int, bytes]]:
-    """Yield (line, bytes) of each non-empty CSV record of a piece."""
-    data, start, line = piece.data, 0, piece.line
-    for end in [*_record_ends(data, line).tolist(), len(data) - 1]:
-        record = data[start : end + 1]
-        if record.strip(b"\r\n"):
-            skipped = len(record) - len(record.lstrip(b"\r\n"))
-            yield line + _count_lines(record[:skipped]), record
-        line += _count_lines(record)
-        start = end + 1
+def records(piece: Piece, form: Form) -> list[tuple[int, bytes]]:
+    """Return (line, bytes) of each non-empty record of a piece."""
+    walked = walk(piece.data, piece.line, form, is_end=True)
+    lines = piece.lines
+    if lines is None or len(lines) != len(walked.spans):
+        lines = tuple(walked.lines)
+    return [
+        (line, piece.data[start:end])
+        for line, (start, end) in zip(lines, walked.spans, strict=True)
+    ]
 
 
-def line_of_record(piece: Piece, number: int) -> int:
-    """Return the line of the n-th non-empty CSV record, counted from 0."""
-    return next(islice(records(piece), number, None))[0]
+def first_record(piece: Piece, form: Form) -> tuple[int, bytes] | None:
+    """Return (line, bytes) of the first non-empty record; None if all are empty."""
+    for size in (_FEW_BYTES, len(piece.data)):
+        is_end = size >= len(piece.data)
+        walked = walk(piece.data[:size], piece.line, form, is_end=is_end, most=1)
+        if walked.spans:
+            start, end = walked.spans[0]
+            return (piece.lines or walked.lines)[0], piece.data[start:end]
+    return None
 
 
-def _first_and_last(data: bytes, line: int, *, has_quotes: bool) -> tuple[int, int]:
+def piece_of(chosen: list[tuple[int, bytes]]) -> Piece:
+    """Return a piece of some records of a piece."""
+    ended = [text if text.endswith((b"\n", b"\r")) else text + b"\n" for _, text in chosen]
+    lines = tuple(line for line, _ in chosen)
+    return Piece(b"".join(ended), lines[0] if lines else 1, lines)
+
+
+def line_of_record(piece: Piece, number: int, form: Form) -> int:
+    """Return the line of the n-th non-empty record, counted from 0."""
+    of_piece = records(piece, form)
+    return of_piece[min(number, len(of_piece) - 1)][0] if of_piece else piece.line
+
+
+def _first_and_last(data: bytes, line: int, form: Form) -> tuple[int, int]:
     """Return the ends of the first and last record, or (all bytes, 0)."""
-    if has_quotes and b'"' in data:
-        ends = _record_ends(data, line)
+    if form.quote is not None and form.joins_lines and form.quote in data:
+        ends = _record_ends(data, line, form)
         return (int(ends[0]) + 1, int(ends[-1]) + 1) if len(ends) else (len(data), 0)
     end, stop = (b"\n", len(data)) if b"\n" in data else (b"\r", len(data) - 1)
     return data.find(end, 0, stop) + 1 or len(data), data.rfind(end, 0, stop) + 1
 
 
-def _too_long(data: bytes, line: int, *, has_quotes: bool) -> BadText:
-    opened = _open_quote(data[: LONGEST_BYTES + 1], line) if has_quotes else None
-    fact = f"a record is longer than {LONGEST_BYTES >> 20} MiB"
-    if opened is None:
-        return BadText(fact, line=line, way_out="end its line, or cut its text")
-    return BadText(
-        f"a quote is opened here, and {fact}",
-        line=line + _count_lines(data[:opened]),
-        way_out="close it, or double a quote that belongs to the text",
+def _too_long(data: bytes, line: int, form: Form) -> BadText:
+    start = data[: record_walk.LONGEST_BYTES + 1]
+    has_quotes = form.quote is not None and form.joins_lines
+    opened = _open_quote(start, line, form) if has_quotes else None
+    return record_walk.too_long(
+        line + count_lines(data[:opened] if opened else b""), is_quoted=opened is not None
     )
 
 
-def _count_lines(data: bytes) -> int:
-    return data.count(b"\n") or data.count(b"\r")
-
-
-def _line_ends(data: bytes) -> _Places:
-    """Return the places of line ends; carriage returns in a file without line feeds."""
-    of_bytes = np.frombuffer(data, np.uint8)
-    ends = np.flatnonzero(of_bytes == _LF)
-    return ends if len(ends) else np.flatnonzero(of_bytes[:-1] == _CR)  # the last may go on
-
-
-def _record_ends(data: bytes, line: int) -> _Places:
+def _record_ends(data: bytes, line: int, form: Form) -> _Places:
     """Return the places of record ends: line ends outside quotes."""
-    ends = _line_ends(data)
-    if b'"' not in data:
-        return ends
-    quotes = _quotes(data, line)
+    ends = line_ends(data)
+    quotes = _quotes(data, line, form)
     outside: _Places = ends[np.searchsorted(quotes, ends) % 2 == 0]
     return outside
 
 
-def _open_quote(data: bytes, line: int) -> int | None:
+def _open_quote(data: bytes, line: int, form: Form) -> int | None:
     """Return the place of the quote open at the end; None if none is."""
-    if b'"' not in data:
-        return None
-    quotes = _quotes(data, line)
+    quotes = _quotes(data, line, form)
     if not len(quotes) % 2:
         return None
     return _opening(quotes, len(quotes) - 1)
@@ -171,39 +251,32 @@ def _opening(quotes: _Places, at: int) -> int:
     return int(quotes[at])
 
 
-def _quotes(data: bytes, line: int) -> _Places:
+def _quotes(data: bytes, line: int, form: Form) -> _Places:
     """Return the places of quotes that open or close values; doubled quotes do both.
 
     A quote in the middle of a value that has none before it is text, as in `5" pipe`.
     """
     of_bytes = np.frombuffer(data, np.uint8)
-    quotes = np.flatnonzero(of_bytes == _QUOTE)
+    quotes = np.flatnonzero(of_bytes == form.quote)
     opening, closing = quotes[::2], quotes[1::2]
-    starts = (opening == 0) | _IS_FIELD_END.take(of_bytes.take(opening - 1))
+    is_field_end = np.isin(np.arange(256), list(form.ends))
+    starts = (opening == 0) | is_field_end.take(of_bytes.take(opening - 1))
     starts[1:] |= opening[1:] == closing[: len(opening) - 1] + 1
     if not starts.all():
-        quotes = _quotes_one_by_one(data, quotes.tolist())
+        quotes = _quotes_one_by_one(data, quotes.tolist(), form.ends)
         opening, closing = quotes[::2], quotes[1::2]
     after = closing + 1
     follows = of_bytes.take(np.minimum(after, len(data) - 1))
-    odd = ~_MAY_FOLLOW.take(follows) & (after < len(data))
+    odd = ~(is_field_end.take(follows) | (follows == form.quote)) & (after < len(data))
     for at in np.flatnonzero(odd).tolist():
         opened = _opening(quotes, 2 * at)
         value = data[opened : closing[at]]
         if b"\n" in value or b"\r" in value:
-            raise BadText(
-                "a quote is opened here, and closed in the middle of a value in a later line",
-                line=line + _count_lines(data[:opened]),
-                way_out="close it in its line, or double a quote that belongs to the text",
-            )
+            raise record_walk.closed_late(line + count_lines(data[:opened]))
     return quotes
 
 
-_IS_FIELD_END = np.isin(np.arange(256), list(b",\n\r"))  # {byte: whether it ends a field}
-_MAY_FOLLOW = np.isin(np.arange(256), list(b',\n\r"'))  # {byte: whether it may follow a value}
-
-
-def _quotes_one_by_one(data: bytes, quotes: list[int]) -> _Places:
+def _quotes_one_by_one(data: bytes, quotes: list[int], ends: bytes) -> _Places:
     places: list[int] = []
     at = 0
     while at < len(quotes):
@@ -213,6 +286,6 @@ def _quotes_one_by_one(data: bytes, quotes: list[int]) -> _Places:
         if is_open and at < len(quotes) and quotes[at] == place + 1:
             places += [place, place + 1]
             at += 1
-        elif is_open or place == 0 or data[place - 1] in b",\n\r":
+        elif is_open or place == 0 or data[place - 1] in ends:
             places.append(place)
     return np.array(places, np.int64)

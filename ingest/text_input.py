@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import pyarrow as pa
 
 from slackwater.ingest.inputs import FileInput
 
-__all__ = ["RE_ENCODE", "SAY_TIME", "SAY_TYPE", "TextInput"]
+__all__ = ["RE_ENCODE", "SAY_TIME", "SAY_TYPE", "TextInput", "suffixes_of"]
 
-RE_ENCODE = "write the file as UTF-8 (iconv -f latin1 -t utf-8), or choose others with columns=[…]"
+RE_ENCODE = (
+    "say its encoding, such as encoding='latin1' (iconv -f latin1 -t utf-8 converts it), or choose "
+    "others with columns=[…]"
+)
+OnBad = Literal["error", "skip", "divert"]
+_COMPRESSED = (".gz", ".bz2", ".zst", ".lz4")
+"""Suffixes of files that are unpacked."""
 
 SAY_TYPE = (
     "say a type that all have, such as types={{{name!r}: 'string'}} (or 'float64', which rounds)"
@@ -28,11 +34,23 @@ SAY_TIME = (
 
 @dataclass(frozen=True, kw_only=True)
 class TextInput(FileInput):
-    """Text files whose types are guessed from their first megabyte."""
+    """Text files whose types are guessed from their first megabyte.
+
+    Attributes:
+        on_bad: "error", or "skip" and "divert": records that cannot be read are handed over apart.
+    """
+
+    on_bad: OnBad = "error"
 
     untold: ClassVar[str] = "say them with types={'column': 'float64', …}"
 
-    def _schema_of(self, files: list[str]) -> pa.Schema:
-        if self.types and all(os.path.getsize(path) == 0 for path in files):
-            return self._chosen(pa.schema(self.types), files[0])
-        return super()._schema_of(files)
+    def _untold(self, files: list[str]) -> pa.Schema:
+        is_empty = all(os.path.getsize(path) == 0 for path in files)
+        if self.types and (is_empty or self.on_bad != "error"):
+            return pa.schema(self.types)
+        return super()._untold(files)
+
+
+def suffixes_of(*plain: str) -> tuple[str, ...]:
+    """Return suffixes of files in folders, plain and compressed."""
+    return plain + tuple(one + packed for one in plain for packed in _COMPRESSED)

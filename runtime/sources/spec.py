@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Literal, Protocol
+from typing import Literal, NamedTuple, Protocol
 
 import pyarrow as pa
 
@@ -30,11 +30,22 @@ class EndOfInput:
 END_OF_INPUT = EndOfInput()
 
 
+class BadRows(NamedTuple):
+    """Rows that an input could not read, in its order.
+
+    Attributes:
+        rows: columns `file` (string), `line` (int64, null if unknown), `reason` (string), `text`
+            (string: the record as it came, bytes that are no UTF-8 replaced).
+    """
+
+    rows: pa.RecordBatch
+
+
 class SourceReader(Protocol):
     """An open input. Called from one thread."""
 
-    def poll(self) -> pa.RecordBatch | EndOfInput | None:
-        """Return the next block, None when none is there right now, or END_OF_INPUT.
+    def poll(self) -> pa.RecordBatch | BadRows | EndOfInput | None:
+        """Return the next block, rows that cannot be read, None for nothing now, or END_OF_INPUT.
 
         Raises:
             IngestError: the input cannot be read; names it.

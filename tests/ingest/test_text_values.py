@@ -14,10 +14,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from slackwater import ingest
-from slackwater.ingest import records
+from slackwater.ingest import record_walk, records
+from slackwater.ingest.dialect import Dialect, Form
 from slackwater.ingest.records import BadText, pieces
 from slackwater.runtime.errors import IngestError
 from tests.support.readers import rows_of, types_of
+
+CSV_FORM = Dialect().form
 
 
 def csv_of(path: Path, text: str | bytes) -> Path:
@@ -29,7 +32,7 @@ def csv_of(path: Path, text: str | bytes) -> Path:
 def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     """Cut where a test can reach it."""
     monkeypatch.setattr(records, "PIECE_BYTES", 64)
-    monkeypatch.setattr(records, "LONGEST_BYTES", 512)
+    monkeypatch.setattr(record_walk, "LONGEST_BYTES", 512)
 
 
 # Quotes
@@ -118,12 +121,12 @@ def test_a_long_value_is_read_or_refused_by_its_length_alone(tmp_path: Path, sta
 def test_pieces_know_their_lines(tmp_path: Path) -> None:
     path = csv_of(tmp_path / "a.csv", "t,x\n" + '1,"a\nb"\n' * 30)
     lines = 1
-    for piece in pieces(str(path), has_quotes=True):
+    for piece in pieces(str(path), CSV_FORM):
         assert piece.line == lines
         lines += piece.data.count(b"\n")
     assert lines == 62
     with pytest.raises(BadText):
-        list(pieces(str(csv_of(path, "x" * 600)), has_quotes=False))
+        list(pieces(str(csv_of(path, "x" * 600)), Form()))
 
 
 # Numbers

@@ -1,0 +1,163 @@
+"""Find lines of JSON that cannot be read, each by itself.
+
+Arrow's reader costs more a line than Python's, so lines are judged here first. Both take the same
+text, save constants such as NaN, which are refused.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, NoReturn
+
+import numpy as np
+import pyarrow as pa
+
+from slackwater.ingest.misfits import cast_misfits
+from slackwater.ingest.numerals import inexact_as, is_same
+from slackwater.ingest.records import Piece, piece_of
+from slackwater.ingest.salvage import shown
+from slackwater.ingest.times import is_time
+
+__all__ = ["WrittenFloat", "objects_kept", "reasons_of"]
+
+
+class WrittenFloat(float):
+    """A float that keeps its text."""
+
+    def __new__(cls, written: str) -> WrittenFloat:
+        """Return the float that a text is."""
+        number = super().__new__(cls, written)
+        number.written = written
+        return number
+
+    written: str
+
+
+class _Unclear(Exception):
+    """Python cannot judge a line; Arrow may."""
+
+
+def reasons_of(
+    of_piece: list[tuple[int, bytes]],
+    known: pa.Schema,
+    exact: Collection[str],
+    not_text: Callable[[int, bytes], str | None],
+) -> dict[int, str]:
+    """Return {place of a line: why it is bad}, judged without its neighbours.
+
+    Args:
+        of_piece: (line, bytes) of each record.
+        known: columns that are read, with their types.
+        exact: columns of guessed floats, which change no number.
+        not_text: returns why a line that is no UTF-8 is bad; None if no column of these is.
+    """
+    reasons: dict[int, str] = {}
+    times = {field.name: dict[int, str]() for field in known if is_time(field.type)}
+    for at, (line, text) in enumerate(of_piece):
+        why: str | None = None
+        try:
+            written = text.decode()
+        except UnicodeDecodeError:
+            why, written = not_text(line, text), text.decode(errors="replace")
+        try:
+            fields = _object(written)
+        except _Unclear:
+            continue
+        if why is None:
+            why = fields if isinstance(fields, str) else _misfit(fields, known, exact)
+        if why is not None:
+            reasons[at] = why
+            continue
+        for name, of_column in times.items():
+            value = fields.get(name) if isinstance(fields, Mapping) else None
+            if value is not None:
+                of_column[at] = value
+    for name, of_column in times.items():
+        for at, why in _no_times(of_column, known.field(name)).items():
+            reasons.setdefault(at, why)
+    return reasons
+
+
+def objects_kept(of_piece: list[tuple[int, bytes]], said: pa.Schema) -> Piece:
+    """Return the lines that are one JSON object of UTF-8 text.
+
+    Args:
+        of_piece: (line, bytes) of each record.
+        said: columns whose types are given, and which values must have.
+    """
+    reasons = reasons_of(of_piece, said, (), lambda _line, _text: "no text")
+    return piece_of([each for at, each in enumerate(of_piece) if at not in reasons])
+
+
+def _object(text: str) -> dict[str, Any] | str:
+    """Return the object of a line, or why there is no such object."""
+    try:
+        fields, end = _DECODER.raw_decode(text.lstrip())
+    except json.JSONDecodeError as problem:
+        return f"no JSON: {problem.msg} at character {problem.pos + 1}"
+    except (RecursionError, ValueError) as problem:
+        raise _Unclear from problem
+    if not isinstance(fields, dict):
+        return f"no JSON object: {shown(fields)}"
+    if text.lstrip()[end:].strip():
+        return "something follows its object"
+    return fields
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise json.JSONDecodeError(f"{name} is no JSON", name, 0)
+
+
+_DECODER = json.JSONDecoder(parse_float=WrittenFloat, parse_constant=_refuse_constant, strict=False)
+
+
+def _misfit(fields: dict[str, Any], known: pa.Schema, exact: Collection[str]) -> str | None:
+    for field in known:
+        value = fields.get(field.name)
+        if value is None:
+            continue
+        if not _fits(value, field.type):
+            return f"column {field.name!r}: {shown(value)} is no {field.type}"
+        if field.name in exact and not _is_exact(value):
+            return f"column {field.name!r}: {shown(value)} {inexact_as(field.type)}"
+    return None
+
+
+def _fits(value: Any, kind: pa.DataType) -> bool:  # noqa: PLR0911 - one for each kind
+    """Return whether a value is of a type's form; its text is judged by Arrow."""
+    if value is None:
+        return True
+    if pa.types.is_integer(kind):
+        if not isinstance(value, int) or isinstance(value, bool):
+            return False
+        bounds = np.iinfo(kind.to_pandas_dtype())
+        return int(bounds.min) <= value <= int(bounds.max)
+    if pa.types.is_floating(kind):
+        return isinstance(value, int | float) and not isinstance(value, bool)
+    if pa.types.is_boolean(kind):
+        return isinstance(value, bool)
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or is_time(kind):
+        return isinstance(value, str)
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        return isinstance(value, list) and all(_fits(each, kind.value_type) for each in value)
+    if pa.types.is_struct(kind):
+        return isinstance(value, dict) and all(_fits(value.get(f.name), f.type) for f in kind)
+    return True
+
+
+def _is_exact(value: float) -> bool:
+    if isinstance(value, WrittenFloat):
+        return is_same(value.written, value)
+    try:
+        return value == float(value)
+    except OverflowError:
+        return False
+
+
+def _no_times(texts: dict[int, str], field: pa.Field) -> dict[int, str]:
+    places = list(texts)
+    return {
+        places[at]: f"column {field.name!r}: {shown(texts[places[at]])} is no {field.type}"
+        for at in cast_misfits(pa.array(texts.values(), pa.string()), field.type)
+    }

@@ -1,0 +1,77 @@
+"""Read the good records of a piece that cannot be read whole.
+
+Bad records are found by tests of single values, by halves of what has any bad one. What passes is
+read whole; only where the reader is stricter than the tests, by halves too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import pyarrow as pa
+
+from slackwater.ingest.record_walk import Bad, BadText
+from slackwater.ingest.records import Piece, piece_of
+
+__all__ = ["Salvaged", "by_halves", "shown"]
+
+_SHOWN = 60
+"""Characters of a bad value in its reason."""
+
+
+class Salvaged(NamedTuple):
+    """A piece without its bad records.
+
+    Attributes:
+        piece: good records.
+        block: their columns; None if no record is good.
+        bad: the others, in order.
+    """
+
+    piece: Piece
+    block: pa.RecordBatch | None
+    bad: list[Bad]
+
+
+def by_halves(
+    of_piece: Sequence[tuple[int, bytes]],
+    reasons: dict[int, str],
+    read: Callable[[Piece, bool], pa.RecordBatch],
+) -> Salvaged:
+    """Return a piece's good records as rows, and the others with reasons.
+
+    Args:
+        of_piece: (line, bytes) of each record.
+        reasons: {place of a record: why it is bad}.
+        read: reads a piece, or raises BadText; if true is given, with the best reason.
+    """
+    bad = [Bad(of_piece[at][0], why, of_piece[at][1]) for at, why in reasons.items()]
+    good = [each for at, each in enumerate(of_piece) if at not in reasons]
+    kept: list[tuple[int, bytes]] = []
+    waiting = [good] if good else []
+    while waiting:
+        part = waiting.pop()
+        try:
+            block = read(piece_of(part), len(part) == 1)
+            if len(block) == len(part):
+                if len(part) == len(good):
+                    return Salvaged(piece_of(part), block, sorted(bad))
+                kept += part
+                continue
+            why = f"{len(block)} records are in one"
+        except BadText as problem:
+            why = problem.fact
+        if len(part) == 1:
+            bad.append(Bad(part[0][0], why, part[0][1]))
+        else:
+            middle = len(part) // 2
+            waiting += [part[middle:], part[:middle]]
+    piece = piece_of(kept)
+    return Salvaged(piece, read(piece, False) if kept else None, sorted(bad))
+
+
+def shown(value: object) -> str:
+    """Return a value as a reason shows it."""
+    text = repr(value)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"

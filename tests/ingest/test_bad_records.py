@@ -1,0 +1,236 @@
+"""`on_bad`: bad records are left out and reported, and all others are read."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from slackwater import ingest
+from slackwater.ingest import record_walk, records
+from slackwater.ingest.inputs import FileInput
+from slackwater.runtime.errors import IngestError, SchemaError
+from slackwater.runtime.sources.spec import END_OF_INPUT, BadRows
+
+TYPES = {"t": "int64", "x": "float64"}
+
+
+def sorted_out(given: FileInput) -> tuple[list[dict[str, Any]], list[tuple[int, str, str]]]:
+    """Return good rows, and (line, reason, text) of bad ones."""
+    good, bad, reader = [], [], given.open()
+    while (polled := reader.poll()) is not END_OF_INPUT:
+        if isinstance(polled, BadRows):
+            rows = polled.rows.to_pylist()
+            bad += [(row["line"], row["reason"], row["text"]) for row in rows]
+        else:
+            good += polled.to_pylist()
+    return good, bad
+
+
+def written(path: Path, text: str | bytes) -> Path:
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return path
+
+
+CSV_BAD = [
+    ("3", "1 value(s), and the header names 2"),
+    ("3,4,5", "3 value(s), and the header names 2"),
+    ("abc,1", "column 't': 'abc' is no int64"),
+    ("1,1.2.3", "column 'x': '1.2.3' is no double"),
+    ("99999999999999999999,1", "column 't': '99999999999999999999' is no int64"),
+    ('7,"8', "a quote is opened here"),
+]
+
+
+@pytest.mark.parametrize(("line", "why"), CSV_BAD, ids=str)
+@pytest.mark.parametrize("piece_bytes", [16, 1 << 20])
+def test_a_bad_record_of_csv_costs_itself_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str, why: str, piece_bytes: int
+) -> None:
+    monkeypatch.setattr(records, "PIECE_BYTES", piece_bytes)
+    path = written(tmp_path / "a.csv", f"t,x\n1,0.5\n\n{line}\n2,1.5\n3,2.5\n")
+    good, bad = sorted_out(ingest.csv(path, types=TYPES, on_bad="skip"))
+    assert [row["t"] for row in good] == [1, 2, 3]
+    assert [(at, text) for at, _, text in bad] == [(4, line)]
+    assert bad[0][1].startswith(why)
+    with pytest.raises(IngestError, match=r"a\.csv"):
+        sorted_out(ingest.csv(path, types=TYPES))
+
+
+JSON_BAD = [
+    ("{", "no JSON: "),
+    ("nonsense", "no JSON: "),
+    ("[1]", "no JSON object: [1]"),
+    ('{"t": "a"}', "column 't': 'a' is no int64"),
+    ('{"t": 1.5}', "column 't': 1.5 is no int64"),
+    ('{"t": true}', "column 't': True is no int64"),
+    ('{"t": 99999999999999999999}', "column 't': 99999999999999999999 is no int64"),
+    ('{"t": NaN}', "no JSON: NaN"),
+    ('{"t": 1} {"t": 2}', "something follows its object"),
+    ('{"t": 4, "at": "word"}', "column 'at': 'word' is no timestamp[ns]"),
+]
+
+
+@pytest.mark.parametrize(("line", "why"), JSON_BAD, ids=str)
+@pytest.mark.parametrize("piece_bytes", [16, 1 << 20])
+def test_a_bad_line_of_json_costs_itself_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str, why: str, piece_bytes: int
+) -> None:
+    monkeypatch.setattr(records, "PIECE_BYTES", piece_bytes)
+    first = '{"t": 1, "at": "2024-01-01T00:00:00"}'
+    path = written(tmp_path / "a.jsonl", f'{first}\n\n{line}\n{{"t": 2}}\n{{"t": 3}}\n')
+    types = {"t": "int64", "at": "timestamp[ns]"}
+    good, bad = sorted_out(ingest.jsonl(path, types=types, on_bad="divert"))
+    assert [row["t"] for row in good] == [1, 2, 3]
+    assert [(at, text) for at, _, text in bad] == [(3, line)]
+    assert bad[0][1].startswith(why)
+    with pytest.raises(IngestError, match=r"a\.jsonl"):
+        sorted_out(ingest.jsonl(path, types=types))
+
+
+@pytest.mark.parametrize("kind", ["csv", "jsonl"])
+def test_bytes_that_are_no_text_cost_their_record_where_they_are_read(
+    tmp_path: Path, kind: str
+) -> None:
+    text = {
+        "csv": b"t,x\n1,a\n2,caf\xe9\n3,c\n",
+        "jsonl": b'{"t":1,"x":"a"}\n{"t":2,"x":"caf\xe9"}\n{"t":3,"x":"c"}\n',
+    }[kind]
+    path = written(tmp_path / f"a.{kind}", text)
+    read = getattr(ingest, kind)
+    good, bad = sorted_out(read(path, on_bad="skip"))
+    assert [row["t"] for row in good] == [1, 3]
+    assert bad[0][1] == "column 'x' is not UTF-8 text"
+    assert "caf�" in bad[0][2]
+    assert len(sorted_out(read(path, on_bad="skip", columns=["t"]))[0]) == 3
+    assert len(sorted_out(read(path, on_bad="skip", encoding="latin1"))[0]) == 3
+
+
+def test_bad_records_of_the_first_megabyte_do_not_hide_types(tmp_path: Path) -> None:
+    path = written(tmp_path / "a.csv", "t,x\n1\n1,2,3\n" + "7,0.5\n" * 3)
+    assert sorted_out(ingest.csv(path, on_bad="skip"))[0] == [{"t": 7, "x": 0.5}] * 3
+    path = written(tmp_path / "a.jsonl", '{"t": \n{"t": 7}\n')
+    assert sorted_out(ingest.jsonl(path, on_bad="skip"))[0] == [{"t": 7}]
+
+
+@pytest.mark.parametrize("text", ["t,y\n1,2\n", 't,"x\n1,2\n'])
+def test_a_wrong_header_is_an_error_always(tmp_path: Path, text: str) -> None:
+    path = written(tmp_path / "a.csv", text)
+    with pytest.raises((IngestError, SchemaError)):
+        sorted_out(ingest.csv(path, columns=["t", "x"], on_bad="skip"))
+
+
+@pytest.mark.parametrize("header", [True, False])
+def test_a_file_of_bad_records_ends_and_reports_each(tmp_path: Path, header: bool) -> None:
+    lines = ['1,"abc'] * 5
+    path = written(tmp_path / "a.csv", "\n".join((["t,x"] if header else []) + lines) + "\n")
+    types = {"t": "int64", "x": "string"} if header else {"f0": "int64"}
+    good, bad = sorted_out(ingest.csv(path, header=header, types=types, on_bad="skip"))
+    assert (len(good), len(bad)) == (0, 5)
+
+
+MANY = 100_000
+
+
+@pytest.mark.parametrize(
+    ("kind", "line", "types"),
+    [
+        ("csv", "word{n},1", {"t": "int64"}),
+        ("csv", "word{n},1", {"t": "timestamp[ns]"}),
+        ("csv", "{n},1", {"t": "decimal128(3, 2)"}),
+        ("csv", "{n}", {"t": "int64"}),
+        ("csv", '{n},"x', {"t": "int64"}),
+        ("jsonl", '{{"t": {n},', {"t": "int64"}),
+        ("jsonl", '{{"t": "word{n}"}}', {"t": "int64"}),
+        ("jsonl", '{{"t": "word{n}"}}', {"t": "timestamp[ns]"}),
+    ],
+    ids=str,
+)
+def test_a_hundred_thousand_bad_records_end(
+    tmp_path: Path, kind: str, line: str, types: dict[str, str]
+) -> None:
+    many = MANY // 10 if "decimal" in types["t"] else MANY  # each of which is cast alone
+    lines = [line.format(n=n + 10**6) for n in range(many)]
+    text = "\n".join(["t,x", *lines] if kind == "csv" else lines) + "\n"
+    path = written(tmp_path / f"a.{kind}", text)
+    begin = time.process_time()
+    good, bad = sorted_out(getattr(ingest, kind)(path, types=types, on_bad="skip"))
+    assert (len(good), len(bad)) == (0, many)
+    assert [text for _, _, text in bad[::9_999]] == lines[::9_999]
+    assert time.process_time() - begin < 60  # seconds of CPU; quadratic work takes hours
+
+
+@given(
+    st.lists(
+        st.sampled_from(
+            ["1,a", "2,b", "3", "4,d,e", "x,f", '5,"g', '6,"h"', '7,"i\nj"', '8,"k""l"', "", "9,é"]
+        ),
+        max_size=30,
+    ),
+    st.integers(1, 200),
+)
+def test_where_a_piece_ends_decides_nothing_about_bad_records(parts: list[str], size: int) -> None:
+    found = []
+    with TemporaryDirectory() as folder:
+        path = written(Path(folder) / "a.csv", "\n".join(["t,x", *parts]))
+        for piece_bytes in (size, 10**6):
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(records, "PIECE_BYTES", piece_bytes)
+                given = ingest.csv(path, types={"t": "int64", "x": "string"}, on_bad="skip")
+                found.append(sorted_out(given))
+    assert found[0] == found[1]
+    lines = [line for line, _, _ in found[0][1]]
+    assert lines == sorted(set(lines))
+
+
+@given(st.lists(st.sampled_from(['1,"a', "2,b", '3,c"', '4,""', '5,"""d"', '"', '6,"e"'])))
+def test_lines_as_records_are_good_or_bad_each_alone(parts: list[str]) -> None:
+    with TemporaryDirectory() as folder:
+        path = written(Path(folder) / "a.csv", "\n".join(["t,x", *parts]))
+        given = ingest.csv(
+            path,
+            types={"t": "int64", "x": "string"},
+            on_bad="skip",
+            newlines_in_values=False,
+        )
+        good, bad = sorted_out(given)
+    assert len(good) + len(bad) == len(parts)
+
+
+@given(st.lists(st.sampled_from([{"t": 1}, {"t": "x"}, {"t": None}, [], {"t": 2.5}, {"t": 2**70}])))
+def test_good_and_bad_lines_of_json_are_all_lines(values: list[Any]) -> None:
+    with TemporaryDirectory() as folder:
+        text = "\n".join(json.dumps(value) for value in values)
+        path = written(Path(folder) / "a.jsonl", text)
+        good, bad = sorted_out(ingest.jsonl(path, types={"t": "int64"}, on_bad="skip"))
+    fits = [value for value in values if value in ({"t": 1}, {"t": None})]
+    assert good == fits
+    assert len(good) + len(bad) == len(values)
+
+
+def test_a_long_record_is_bad_and_the_next_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(records, "PIECE_BYTES", 64)
+    monkeypatch.setattr(record_walk, "LONGEST_BYTES", 512)
+    monkeypatch.setattr(record_walk, "KEPT_BYTES", 10)
+    for long in ("2," + "a" * 2_000, '2,"' + "a" * 2_000 + '"', '2,"' + "a" * 2_000):
+        path = written(tmp_path / "a.csv", f"t,x\n1,b\n{long}\n3,c\n")
+        good, bad = sorted_out(ingest.csv(path, on_bad="skip"))
+        assert [row["t"] for row in good] == [1, 3]
+        assert [(line, text) for line, _, text in bad] == [(3, long[:10])]
+        assert "longer than" in bad[0][1]
+
+
+def test_lines_of_rows_after_bad_ones_are_theirs(tmp_path: Path) -> None:
+    path = written(tmp_path / "a.csv", 't,x\n1,a\nbad\n2,"b\nc"\n\nbad\n3,d\n')
+    reader = ingest.csv(path, on_bad="skip").open()
+    while reader.poll() is not END_OF_INPUT:
+        pass
+    assert [reader.line_of(row) for row in range(4)] == [2, 4, 8, None]
