@@ -2,7 +2,13 @@
 
 from slackwater.actors.sinks.memory import CallbackSink, CollectSink
 from slackwater.actors.sinks.open import NOBODY, open_sink
-from slackwater.actors.sinks.outputs import callback_sink, collect_sink, jsonl_sink, parquet_sink
+from slackwater.actors.sinks.outputs import (
+    callback_sink,
+    collect_sink,
+    csv_sink,
+    jsonl_sink,
+    parquet_sink,
+)
 from slackwater.actors.sinks.run_fingerprints import input_prints, sink_runs, slots_with_inputs
 from slackwater.actors.sinks.sink import Sink, SinkProgress
 from slackwater.actors.sinks.slot_sinks import SlotSinks
@@ -16,6 +22,7 @@ __all__ = [
     "SlotSinks",
     "callback_sink",
     "collect_sink",
+    "csv_sink",
     "input_prints",
     "jsonl_sink",
     "open_sink",

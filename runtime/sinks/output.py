@@ -98,6 +98,7 @@ class CommitTraits:
         overwrite: whether it replaces rows committed by an earlier run.
         resume: whether it continues them.
         rows: rows of a part; None: as many as make a good file.
+        form: options of the format that decide what its files have; empty: none differs.
     """
 
     path: str
@@ -106,6 +107,7 @@ class CommitTraits:
     overwrite: bool
     resume: bool
     rows: int | None
+    form: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
