@@ -33,6 +33,7 @@ from slackwater.actors.sinks import (
     csv_sink,
     jsonl_sink,
     parquet_sink,
+    print_sink,
 )
 from slackwater.cluster import Cluster
 from slackwater.ingest import csv, jsonl, parquet, table
@@ -103,6 +104,7 @@ __all__ = [
     "parquet",
     "parquet_sink",
     "patterns",
+    "print_sink",
     "quantile",
     "rewritten",
     "schedule",

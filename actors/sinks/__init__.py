@@ -1,13 +1,14 @@
 """Write results where they leave: to files, to the user's function, or to memory."""
 
 from slackwater.actors.sinks.memory import CallbackSink, CollectSink
-from slackwater.actors.sinks.open import NOBODY, open_sink
+from slackwater.actors.sinks.open import NOBODY, open_sink, print_line
 from slackwater.actors.sinks.outputs import (
     callback_sink,
     collect_sink,
     csv_sink,
     jsonl_sink,
     parquet_sink,
+    print_sink,
 )
 from slackwater.actors.sinks.run_fingerprints import input_prints, sink_runs, slots_with_inputs
 from slackwater.actors.sinks.sink import Sink, SinkProgress
@@ -27,6 +28,8 @@ __all__ = [
     "jsonl_sink",
     "open_sink",
     "parquet_sink",
+    "print_line",
+    "print_sink",
     "sink_runs",
     "slots_with_inputs",
 ]

@@ -17,7 +17,7 @@ from slackwater.actors.sinks.json_text import as_json, infinite_values, plain
 from slackwater.runtime.model.arrow_functions import arrow_functions
 from slackwater.runtime.model.schema import is_binary, is_nested, is_text
 
-__all__ = ["CsvText"]
+__all__ = ["CsvText", "text_of"]
 
 TEXT = pa.large_string()
 """Type of all text here: the lines of a batch may be more than 2 GiB."""
@@ -59,7 +59,7 @@ class CsvText:
         return sum(infinite_values(one) for one in rows.columns if is_nested(one.type))
 
     def _values(self, column: pa.Array) -> pa.Array:
-        text = _text(column)
+        text = text_of(column)
         if self._may_need_quotes(column.type):
             text = self._quoted(text)
         elif self._nulls:
@@ -88,7 +88,7 @@ def _in_quotes(text: pa.Array, needs: pa.Array) -> pa.Array:
     return of_arrow.if_else(needs, quoted, text)
 
 
-def _text(column: pa.Array) -> pa.Array:
+def text_of(column: pa.Array) -> pa.Array:
     """Return the values as text, without quotes."""
     kind = column.type
     if is_binary(kind):

@@ -20,17 +20,23 @@ from slackwater.runtime.sinks import CommitTraits, OutputContext, SinkTraits
 
 if TYPE_CHECKING:
     from slackwater.actors.sinks.files import FileSink
+    from slackwater.actors.sinks.shown import PrintSink
 
 __all__ = [
     "CallbackOutput",
     "CollectOutput",
     "FilesOutput",
+    "PrintOutput",
     "callback_sink",
     "collect_sink",
     "csv_sink",
     "jsonl_sink",
     "parquet_sink",
+    "print_sink",
 ]
+
+MOST_PRINTED = 1_000
+"""Most rows of a print sink: lines wait for the driver in a queue of 2,000."""
 
 
 @dataclass(frozen=True)
@@ -122,6 +128,31 @@ class CollectOutput(OurOutput):
     def open(self, schema: pa.Schema, context: OutputContext) -> CollectSink:  # noqa: D102
         del context
         return CollectSink(schema)
+
+
+@dataclass(frozen=True)
+class PrintOutput(OurOutput):
+    """Output that shows its first rows on the driver's stdout.
+
+    Attributes:
+        limit: most rows that are shown.
+    """
+
+    limit: int
+
+    @property
+    def traits(self) -> SinkTraits:
+        """Return traits as of users' code, whose prints travel the same way."""
+        return SinkTraits(runs_users_code=True, only_shows=True)
+
+    def describe(self) -> str:  # noqa: D102
+        return f"print, {self.limit:,} row{'' if self.limit == 1 else 's'} at most"
+
+    def open(self, schema: pa.Schema, context: OutputContext) -> PrintSink:  # noqa: D102
+        from slackwater.actors.sinks.shown import PrintSink  # noqa: PLC0415 (few flows need it)
+
+        arrow_functions()  # load now, not in the first row's latency
+        return PrintSink(context.sink, schema, limit=self.limit, show=context.show)
 
 
 def parquet_sink(
@@ -239,6 +270,23 @@ def callback_sink(
     if at_end is not None and not callable(at_end):
         raise TypeMismatch(f"callback_sink takes at_end as a function, not {at_end!r}")
     return CallbackOutput(function, at_end)
+
+
+def print_sink(limit: int = 20) -> PrintOutput:
+    """Return an output that prints its first rows on stdout of the process that submits.
+
+    Args:
+        limit: most rows that are printed, at most 1,000; the others are counted.
+
+    Raises:
+        SettingError: the limit is out of range.
+    """
+    if not isinstance(limit, int) or isinstance(limit, bool) or not 1 <= limit <= MOST_PRINTED:
+        raise SettingError(
+            f"print_sink: limit={limit!r} must be a whole number from 1 to {MOST_PRINTED:,}; write "
+            "more rows to a file with csv_sink('out.csv')"
+        )
+    return PrintOutput(limit)
 
 
 def collect_sink() -> CollectOutput:

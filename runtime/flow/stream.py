@@ -89,8 +89,8 @@ class Stream(StreamMethods):
 
         Args:
             name: of the sink.
-            output: parquet_sink(path), jsonl_sink, csv_sink, callback_sink, collect_sink, or any
-                object with `describe()` and `open(schema, context)`.
+            output: parquet_sink(path), jsonl_sink, csv_sink, print_sink, callback_sink,
+                collect_sink, or any object with `describe()` and `open(schema, context)`.
 
         Raises:
             TypeMismatch: `output` is no output.
