@@ -33,7 +33,7 @@ class Stream(StreamMethods):
         """Name the key columns of the next aggregate or join. Adds no step.
 
         Raises:
-            ColumnError, TypeMismatch: a key is missing, or is neither text nor a whole number.
+            ColumnError, TypeMismatch: a key is missing, or is a list, struct or map.
         """
         if not keys:
             raise FlowError(f"key_by on {self.name!r} needs a column, such as key_by('area')")
