@@ -91,6 +91,8 @@ docs: setup ## build the site of docs, with a reference from docstrings, into ou
 	  --only-binary=:all: -r requirements-docs.lock
 	@$(PY) docs/build_site.py out/site
 	@.venv-docs/bin/zensical build --clean --strict --config-file out/site/zensical.toml
+	@! grep -rlE '(src|rel="(stylesheet|preconnect)" href)="https?:' out/site/html --include='*.html' \
+	  || { echo "docs: these pages ask another server for something" >&2; exit 1; }
 	@echo "docs: out/site/html/index.html"
 
 # Jars only, in an environment of their own; the Java that runs them is the one that Spark has.

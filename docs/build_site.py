@@ -33,6 +33,16 @@ GROUPS = {  # {page of the reference: the names of the front door on it}
     "Outputs": ["parquet_sink", "jsonl_sink", "collect_sink", "callback_sink"],
     "Running": ["Cluster", "Simulation", "Job", "JobReport", "Limits", "Tuning", "SlackwaterError"],
 }
+GUIDES = {  # {page of the reference: the page of docs on the same}
+    "Flows": "operators/README.md",
+    "Expressions": "types.md",
+    "Windows": "operators/aggregate.md",
+    "Inputs": "inputs/README.md",
+    "Outputs": "outputs/README.md",
+    "Running": "by-what-you-want.md#run",
+}
+BORROWED = {"KeyedStream": "Stream"}
+"""{class: the class whose methods it has}: without `by=` and `on=`, which its keys are."""
 ELSEWHERE = {  # where a name's docstring is, if the front door only leads there
     "spark": "slackwater.ingest.spark.spark",
     "spark_stream": "slackwater.ingest.push.streaming.spark_stream",
@@ -90,10 +100,12 @@ def reference() -> dict[str, str]:
     """Return {file: text} of the reference: Markdown with a directive for each name."""
     pages = {}
     for title, names in GROUPS.items():
-        lines = [f"# {title}", ""]
+        lines = [f"# {title}", "", f"What to type, and what comes out: [page](../{GUIDES[title]})."]
         for name in names:
             target = ELSEWHERE.get(name, f"slackwater.front_door.{name}")
             lines += directive(f"sw.{name}", target, getattr(sw, name))
+            if name in BORROWED:
+                lines += ["", borrowed(getattr(sw, name), BORROWED[name])]
             for heading, one in BESIDE.get(name, {}).items():
                 lines += directive(heading, f"{one.__module__}.{one.__qualname__}", one)
         pages[f"reference/{title.lower()}.md"] = "\n".join(lines)
@@ -112,11 +124,18 @@ def reference() -> dict[str, str]:
     return pages
 
 
+def borrowed(of: type, other: str) -> str:
+    """Return a line that leads to the methods of another class."""
+    links = [f"[`{name}`][slackwater.front_door.{other}.{name}]" for name in methods(of)]
+    return f"It has these of `{other}`, without `by=` and `on=`: {', '.join(links)}."
+
+
 def directive(heading: str, target: str, of: Any) -> list[str]:
     """Return the lines by which mkdocstrings inserts the docstrings of a name."""
     options: dict[str, Any] = {"heading": heading, "toc_label": heading.rpartition(".")[2]}
     if inspect.isclass(of):
-        options |= {"inherited_members": True, "members": members(of)}
+        own = of.__name__ not in BORROWED and members(of)
+        options |= {"inherited_members": bool(own), "members": own}
     lines = ["", f"::: {target}", "    options:"]
     return [*lines, *(f"      {key}: {json.dumps(value)}" for key, value in options.items())]
 
