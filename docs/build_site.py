@@ -30,7 +30,14 @@ GROUPS = {  # {page of the reference: the names of the front door on it}
     "Expressions": ["Expr", "col", "lit", "when", "where", "coalesce", "duration", "event_time"],
     "Windows": ["tumbling", "sliding", "count", "sum", "mean", "min", "max", "quantile"],
     "Inputs": ["parquet", "csv", "jsonl", "table", "spark", "spark_stream"],
-    "Outputs": ["parquet_sink", "jsonl_sink", "collect_sink", "callback_sink"],
+    "Outputs": [
+        "parquet_sink",
+        "jsonl_sink",
+        "csv_sink",
+        "print_sink",
+        "collect_sink",
+        "callback_sink",
+    ],
     "Running": ["Cluster", "Simulation", "Job", "JobReport", "Limits", "Tuning", "SlackwaterError"],
 }
 GUIDES = {  # {page of the reference: the page of docs on the same}
@@ -51,6 +58,7 @@ BESIDE = {  # what a name of the front door returns, documented after it
     "Expr": {
         "Expr.str": type(sw.col("a").str),
         "Expr.dt": type(sw.col("a").dt),
+        "Expr.list": type(sw.col("a").list),
     },
     "when": {
         "sw.when(…)": type(sw.when(True)),

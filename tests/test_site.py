@@ -101,6 +101,7 @@ def public_names() -> list[str]:
     names += [f"{name}.{one}" for name in OF_USERS for one in methods(getattr(sw, name))]
     column = sw.col("a")
     names += [f".str.{one}" for one in methods(type(column.str))]
+    names += [f".list.{one}" for one in methods(type(column.list))]
     return names + [f".dt.{one}" for one in methods(type(column.dt))]
 
 
