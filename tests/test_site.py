@@ -131,7 +131,7 @@ def test_every_public_name_has_a_docstring() -> None:
     for name in public_names():
         path = name.lstrip(".").split(".")
         of: Any = sw if path[0] == "sw" else getattr(sw, path[0], None) or sw.Expr
-        if of is sw.Expr and path[0] in ("str", "dt"):
+        if of is sw.Expr and path[0] in ("str", "dt", "list"):
             of = type(getattr(sw.col("a"), path[0]))
         for part in path[1:]:
             of = inspect.getattr_static(of, part) if inspect.isclass(of) else getattr(of, part)
