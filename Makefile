@@ -22,7 +22,7 @@ SIDE_BY_SIDE := -n 2 --dist loadfile --no-loadscope-reorder
 ON_RAY := -n 3 --dist loadfile --no-loadscope-reorder
 RAY_FILES = $$(grep -rlE 'mark\.(ray|spark)' tests --include='test_*.py')
 
-.PHONY: help setup demo test test-hosts check check-all lint format bench flink lock clean
+.PHONY: help setup demo test test-hosts check check-all lint format bench docs flink lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -84,6 +84,17 @@ format: setup ## put the code into the one format, and mend what ruff can mend
 bench: setup ## run the benchmarks; ARGS="merge join-latency" for some; DATA=<folder> for real data
 	@$(PY) -m benchmarks $(ARGS)
 
+# In an environment of its own: 17 packages that no run and no test needs.
+docs: setup ## build the site of docs, with a reference from docstrings, into out/site/html
+	@[ -x .venv-docs/bin/python ] || $(PY) -m venv .venv-docs
+	@.venv-docs/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes \
+	  --only-binary=:all: -r requirements-docs.lock
+	@$(PY) docs/build_site.py out/site
+	@.venv-docs/bin/zensical build --clean --strict --config-file out/site/zensical.toml
+	@! grep -rlE '(src|rel="(stylesheet|preconnect)" href)="https?:' out/site/html --include='*.html' \
+	  || { echo "docs: these pages ask another server for something" >&2; exit 1; }
+	@echo "docs: out/site/html/index.html"
+
 # Jars only, in an environment of their own; the Java that runs them is the one that Spark has.
 flink: setup ## Flink's jars for the benchmark that measures beside its CEP, in .venv-flink (330 MB)
 	@[ -x .venv-flink/bin/python ] || $(PY) -m venv .venv-flink
@@ -94,12 +105,16 @@ flink: setup ## Flink's jars for the benchmark that measures beside its CEP, in 
 LOCK := $(PY) -m uv pip compile --quiet --universal --fork-strategy fewest --python-version 3.11 \
   --generate-hashes --no-emit-index-url --no-emit-find-links --no-header --no-annotate
 
+DOCS_EXTRA := $(PY) -c 'import tomllib; \
+  print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["docs"], sep="\n")'
+
 lock: setup ## resolve anew after pyproject.toml changed; ARGS=--upgrade for newer versions
-	@$(LOCK) $(ARGS) pyproject.toml --all-extras -o requirements-dev.lock
+	@$(LOCK) $(ARGS) pyproject.toml --extra build --extra dev -o requirements-dev.lock
 	@$(LOCK) $(ARGS) pyproject.toml --extra build -c requirements-dev.lock -o requirements.lock
 	@printf 'pip\nsetuptools\n' | $(LOCK) $(ARGS) - -c requirements-dev.lock -o requirements-build.lock
+	@$(DOCS_EXTRA) | $(LOCK) $(ARGS) - -c requirements-dev.lock -o requirements-docs.lock
 	@$(MAKE) --no-print-directory setup
 
 clean: ## remove .venv, caches and output
-	@rm -rf $(VENV) .venv-flink .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist out *.egg-info
+	@rm -rf $(VENV) .venv-docs .venv-flink .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist out *.egg-info
 	@find $(wildcard $(CODE)) -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -120,7 +120,7 @@ class FileInput(ABC):
 
         Args:
             place: a file, or a folder of parts.
-            kind: of the sink, "parquet" or "jsonl".
+            kind: of the sink, "parquet", "jsonl" or "csv".
             is_file: whether `place` is a file.
         """
         part = place if is_file else os.path.join(place, f"part-00000001.{kind}")

@@ -10,34 +10,45 @@ from typing import Any, ClassVar
 import numpy as np
 import pyarrow as pa
 
+from slackwater.ingest.capsules import ArrowArray, ArrowStream, arrow_table, without_views
 from slackwater.runtime.errors import SchemaError, SettingError
 from slackwater.runtime.model.arrow_functions import arrow_functions
 from slackwater.runtime.sources.spec import END_OF_INPUT, EndOfInput
 
 
-def table(data: pa.Table | Mapping[str, Any], *, batch_rows: int = 65_536) -> BlocksInput:
-    """Return the rows of a table, or of {column: values}, as an input.
+def table(
+    data: Mapping[str, Any] | ArrowStream | ArrowArray, *, batch_rows: int = 65_536
+) -> BlocksInput:
+    """Return the rows of a table, a frame, or {column: values} as an input.
 
     Args:
-        data: an Arrow table, or plain sequences, NumPy arrays or Arrow arrays by column.
+        data: an Arrow table, a frame of Polars, pandas or DuckDB, or any other object of Arrow's
+            PyCapsule interface; or sequences, NumPy arrays or Arrow arrays by column. A reader of
+            batches is read to its end.
         batch_rows: most rows that are read at a time.
 
     Raises:
-        SchemaError: columns of different lengths, or values without one type.
+        SchemaError: columns of different lengths, values without one type, or no table.
         SettingError: batch_rows < 1.
     """
     if batch_rows < 1:
         raise SettingError(f"batch_rows={batch_rows} must be at least 1")
     try:
-        rows = data if isinstance(data, pa.Table) else pa.table(_columns(data))
+        # A frame of pandas has columns as a dict has, and NaN is null there.
+        has_columns = hasattr(type(data), "items")
+        rows = pa.table(_columns(data)) if has_columns else arrow_table(data)
     except (pa.ArrowInvalid, pa.ArrowTypeError) as problem:
         raise SchemaError(
             f"table: {problem}; every column needs as many values as the others, of one type"
         ) from problem
-    return BlocksInput(tuple(rows.to_batches(max_chunksize=batch_rows)), rows.schema)
+    parts = rows.to_batches(max_chunksize=batch_rows)
+    schema = without_views(rows.schema)
+    if schema != rows.schema:
+        parts = [part.cast(schema) for part in parts]
+    return BlocksInput(tuple(parts), schema)
 
 
-def _columns(data: Mapping[str, Any]) -> dict[str, Any]:
+def _columns(data: Any) -> dict[str, Any]:
     """Return columns that Arrow takes; an error names the column, which Arrow's does not.
 
     Raises:

@@ -27,7 +27,14 @@ from slackwater import (
     testing,
     tuning,
 )
-from slackwater.actors.sinks import callback_sink, collect_sink, jsonl_sink, parquet_sink
+from slackwater.actors.sinks import (
+    callback_sink,
+    collect_sink,
+    csv_sink,
+    jsonl_sink,
+    parquet_sink,
+    print_sink,
+)
 from slackwater.cluster import Cluster
 from slackwater.ingest import csv, jsonl, parquet, table
 from slackwater.jobs import Job
@@ -84,6 +91,7 @@ __all__ = [
     "connectors",
     "count",
     "csv",
+    "csv_sink",
     "duration",
     "event_time",
     "jsonl",
@@ -96,6 +104,7 @@ __all__ = [
     "parquet",
     "parquet_sink",
     "patterns",
+    "print_sink",
     "quantile",
     "rewritten",
     "schedule",

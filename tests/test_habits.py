@@ -24,6 +24,7 @@ PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 MADE = {
     ".git",
     ".venv",
+    ".venv-docs",
     ".venv-flink",
     "__pycache__",
     "build",
@@ -46,11 +47,10 @@ def project() -> dict[str, Any]:
         return tomllib.load(file)["project"]  # type: ignore[no-any-return]
 
 
-def required(*, extras: bool) -> set[str]:
-    """Return the names of the packages that we ask for."""
-    groups = [project()["dependencies"]]
-    if extras:
-        groups += project()["optional-dependencies"].values()
+def required(*extras: str, run: bool = True) -> set[str]:
+    """Return the names of the packages that we ask for, to run and for these extras."""
+    groups = [project()["dependencies"]] if run else []
+    groups += [project()["optional-dependencies"][extra] for extra in extras]
     return {re.split(r"[\[<>=!~ ;]", line)[0] for group in groups for line in group}
 
 
@@ -195,20 +195,25 @@ def test_the_glossary_maps_others_words_to_words_that_our_code_has() -> None:
 def test_every_dependency_says_why_it_is_there() -> None:
     page = (ROOT / "docs/dependencies.md").read_text(encoding="utf-8")
     told = set(re.findall(r"^\| `([\w-]+)(?:\[\w+\])?`", page, re.MULTILINE))
-    assert told == required(extras=True)
+    assert told == required(*project()["optional-dependencies"])
 
 
 @pytest.mark.parametrize(
-    ("lock", "extras"), [("requirements.lock", False), ("requirements-dev.lock", True)]
+    ("lock", "asked"),
+    [
+        ("requirements.lock", required()),
+        ("requirements-dev.lock", required("build", "dev")),
+        ("requirements-docs.lock", required("docs", run=False)),
+    ],
 )
-def test_the_locks_hold_every_dependency(lock: str, extras: bool) -> None:
-    missing = required(extras=extras) - locked(lock).keys()
+def test_the_locks_hold_every_dependency(lock: str, asked: set[str]) -> None:
+    missing = asked - locked(lock).keys()
     assert not missing, f"{lock} lacks {missing}; run make lock"
 
 
 def test_the_locks_agree_with_each_other() -> None:
     everything = locked("requirements-dev.lock")
-    for lock in ("requirements.lock", "requirements-build.lock"):
+    for lock in ("requirements.lock", "requirements-build.lock", "requirements-docs.lock"):
         differ = {
             name: (version, everything[name])
             for name, version in locked(lock).items()
@@ -218,10 +223,8 @@ def test_the_locks_agree_with_each_other() -> None:
 
 
 def test_the_packages_import_only_what_is_asked_for() -> None:
-    known = {name.replace("-", "_") for name in required(extras=False)} | {*PACKAGES}
-    known |= {
-        module for module, name in MODULE_TO_PROJECT.items() if name in required(extras=False)
-    }
+    known = {name.replace("-", "_") for name in required()} | {*PACKAGES}
+    known |= {module for module, name in MODULE_TO_PROJECT.items() if name in required()}
     strangers = set()
     for package in PACKAGES:
         for path in (ROOT / package).rglob("*.py"):
@@ -254,5 +257,5 @@ def test_make_alone_lists_the_targets() -> None:
     shown = subprocess.run(  # noqa: S603 - our own Makefile
         [make], cwd=ROOT, capture_output=True, text=True, check=True, timeout=20
     ).stdout
-    for target in ("setup", "demo", "test", "check", "check-all", "bench", "lock", "clean"):
+    for target in ("setup", "demo", "test", "check", "check-all", "bench", "docs", "lock", "clean"):
         assert f"make {target} " in shown

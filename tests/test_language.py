@@ -12,7 +12,13 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 CODE = ("runtime", "actors", "ingest", "slackwater")
-PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
+USED = ("", "operators", "inputs", "outputs")
+"""Folders of `docs` with pages for users."""
+PAGES = [
+    ROOT / "README.md",
+    ROOT / "CHANGELOG.md",
+    *(page for folder in USED for page in sorted((ROOT / "docs" / folder).glob("*.md"))),
+]
 
 FIRST_WORDS = {"What", "Who", "Whether", "Which", "One", "Those", "All", "As", "By", "It"}
 MOST_WORDS_FIRST_LINE = 15

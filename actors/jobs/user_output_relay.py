@@ -1,4 +1,4 @@
-"""Show the output of users' functions in a job's slots on its driver's terminal (stderr)."""
+"""Show lines of a job's slots on its driver's terminal."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import ray
 from ray.exceptions import RayError
 
 from slackwater.actors.jobs.periodic_calls import WITHIN_S, PeriodicCalls
+from slackwater.actors.sinks import print_line
 from slackwater.actors.slot.user_output import OutputLine, runs_users_code
 from slackwater.runtime.plan.plan import Plan
 from slackwater.runtime.terminal_text import sanitized
@@ -58,14 +59,19 @@ class UserOutputRelay:
                 self.show(ray.get(call, timeout=LAST_S))
 
     def show(self, lines: Iterable[OutputLine]) -> None:
-        """Print lines on stderr: stdout is the driver's own, perhaps one JSON object.
+        """Print lines on stderr, and on stdout those that a sink shows.
 
-        Lines may hold data from outside, so no terminal may obey them. If stderr has no reader
-        (`2>&1 | head`), they remain in the worker's log.
+        Otherwise stdout is the driver's own, perhaps one JSON object. Lines may hold data from
+        outside, so no terminal may obey them. If the stream has no reader (`2>&1 | head`), they
+        remain in the worker's log.
         """
-        with contextlib.suppress(OSError, ValueError):  # the pipe is broken, the stream is closed
-            for line in lines:
-                print(sanitized(line.text), file=sys.stderr, flush=True)  # noqa: T201 the user's own words
+        for line in lines:
+            text = sanitized(line.text)
+            if line.is_result:
+                print_line(text)
+                continue
+            with contextlib.suppress(OSError, ValueError):  # as in `print_line`
+                print(text, file=sys.stderr, flush=True)  # noqa: T201 the user's own words
 
 
 def _speakers(plan: Plan, actors: Mapping[str, Any]) -> dict[str, Any]:

@@ -7,16 +7,46 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
+class CsvFormat:
+    """Form of CSV files.
+
+    Attributes:
+        sep: the separator of values: one character.
+        header: whether the first line of each file has the names of the columns.
+        nulls: text of a null; a value of this text is in quotes.
+    """
+
+    sep: str = ","
+    header: bool = True
+    nulls: str = ""
+
+    def describe(self) -> str:
+        """Return what differs from the usual form; empty if nothing does."""
+        words = []
+        if self.sep != ",":
+            words.append(f"sep={self.sep!r}")
+        if not self.header:
+            words.append("no header")
+        if self.nulls:
+            words.append(f"null is {self.nulls!r}")
+        return ", ".join(words)
+
+
+PLAIN_CSV = CsvFormat()
+
+
+@dataclass(frozen=True)
 class FileSettings:
     """Settings of a sink that writes files.
 
     Attributes:
-        format: "parquet" or "jsonl".
+        format: "parquet", "jsonl" or "csv".
         path: a folder of parts, or one file.
         overwrite: replace the parts in our manifest; otherwise a path with results is refused.
         resume: go on after the rows that an earlier run of the same flow has committed.
         rows: after how many rows a part ends; None: as many as make a good file.
         every_ns: how long a row may wait for its part to be published; None: until it is full.
+        csv: form of CSV files.
     """
 
     format: str
@@ -25,6 +55,7 @@ class FileSettings:
     resume: bool = False
     rows: int | None = None
     every_ns: int | None = None
+    csv: CsvFormat = PLAIN_CSV
 
     @property
     def is_file(self) -> bool:

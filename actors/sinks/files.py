@@ -20,10 +20,12 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from slackwater.actors.sinks.csv_text import CsvText
 from slackwater.actors.sinks.file_settings import FileSettings
+from slackwater.actors.sinks.json_text import JsonText
 from slackwater.actors.sinks.lock import Lock, here_as
 from slackwater.actors.sinks.output_path import OutputPath, make_folder
-from slackwater.actors.sinks.parts import JsonLinesPart, ParquetPart, PartFile
+from slackwater.actors.sinks.parts import LinesPart, ParquetPart, PartFile
 from slackwater.actors.sinks.sink import SinkProgress
 from slackwater.runtime import errors
 from slackwater.runtime.errors import SinkError
@@ -293,7 +295,9 @@ class FileSink:
         path = self._place.hidden(self._place.part_name(number))
         if self._settings.format == "parquet":
             return ParquetPart(path, self._schema)
-        return JsonLinesPart(path)
+        if self._settings.format == "csv":
+            return LinesPart(path, CsvText(self._schema, self._settings.csv))
+        return LinesPart(path, JsonText())
 
     def _finish_part(self) -> None:
         part, rows = self._part, self._cutter.rows

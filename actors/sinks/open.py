@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 
 import pyarrow as pa
 
@@ -15,6 +17,12 @@ from slackwater.runtime.sinks.named_writer import NamedWriter
 NOBODY = SinkRun(job="", flow="", why_not="it was written outside any job")
 
 
+def print_line(line: str) -> None:
+    """Print a line on stdout at once; a stream without a reader ends no job."""
+    with suppress(OSError, ValueError):  # the pipe is broken, the stream is closed
+        print(line, file=sys.stdout, flush=True)  # noqa: T201 the user asked for it
+
+
 def open_sink(
     name: str,
     output: Output,
@@ -24,6 +32,7 @@ def open_sink(
     run: SinkRun = NOBODY,
     has_ended: HasEnded = lambda _: False,
     clock_ns: Callable[[], int] = time.monotonic_ns,
+    show: Callable[[str], None] = print_line,
 ) -> Sink:
     """Open the sink of a step.
 
@@ -35,12 +44,13 @@ def open_sink(
         run: the run that writes.
         has_ended: whether the end of a job is on record.
         clock_ns: clock for rows that are due.
+        show: shows a line on the driver's stdout.
 
     Raises:
         SinkError: the sink cannot be opened; says why and what to do.
     """
     context = OutputContext(
-        sink=name, folder=folder, run=run, has_ended=has_ended, clock_ns=clock_ns
+        sink=name, folder=folder, run=run, has_ended=has_ended, clock_ns=clock_ns, show=show
     )
     if isinstance(output, OurOutput):
         return output.open(schema, context)

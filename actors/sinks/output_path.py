@@ -30,7 +30,7 @@ __all__ = ["OutputPath", "make_folder", "sync"]
 
 NAME = "slackwater"
 _LEFTOVER = re.compile(r"\.(?P<shown>.+)\.(?P<token>[0-9a-f]{16})\.incomplete")
-_PART = re.compile(r"part-\d+\.(parquet|jsonl)")
+_PART = re.compile(r"part-\d+\.(parquet|jsonl|csv)")
 _MOST_BYTES = 1 << 30
 
 
@@ -40,7 +40,7 @@ class OutputPath:
     Args:
         sink: name of the sink, for errors.
         path: a folder, or one file.
-        kind: "parquet" or "jsonl".
+        kind: "parquet", "jsonl" or "csv".
         is_file: whether the path is one file.
         token: of this run.
     """

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from slackwater.actors.sinks.file_settings import FileSettings
+from slackwater.actors.sinks.file_settings import PLAIN_CSV, CsvFormat, FileSettings
 from slackwater.actors.sinks.memory import CallbackSink, CollectSink
 from slackwater.actors.sinks.sink import OurOutput
 from slackwater.runtime.errors import SettingError, TypeMismatch
@@ -20,16 +20,23 @@ from slackwater.runtime.sinks import CommitTraits, OutputContext, SinkTraits
 
 if TYPE_CHECKING:
     from slackwater.actors.sinks.files import FileSink
+    from slackwater.actors.sinks.shown import PrintSink
 
 __all__ = [
     "CallbackOutput",
     "CollectOutput",
     "FilesOutput",
+    "PrintOutput",
     "callback_sink",
     "collect_sink",
+    "csv_sink",
     "jsonl_sink",
     "parquet_sink",
+    "print_sink",
 ]
+
+MOST_PRINTED = 1_000
+"""Most rows of a print sink: lines wait for the driver in a queue of 2,000."""
 
 
 @dataclass(frozen=True)
@@ -47,12 +54,13 @@ class FilesOutput(FileSettings, OurOutput):
                 overwrite=self.overwrite,
                 resume=self.resume,
                 rows=self.rows,
+                form=self.csv.describe(),
             ),
         )
 
     def describe(self) -> str:
         """Return format and path; on a second line, how the output publishes."""
-        words = []
+        words = [form] if (form := self.csv.describe()) else []
         if self.rows is not None:
             words.append(f"a part for {self.rows:,} rows")
         if self.every_ns is not None:
@@ -67,7 +75,7 @@ class FilesOutput(FileSettings, OurOutput):
         """Lock the path, and check its earlier results."""
         from slackwater.actors.sinks.files import FileSink  # noqa: PLC0415 (brings in Arrow's parquet)
 
-        if self.format == "jsonl":
+        if self.format != "parquet":
             arrow_functions()  # load now, not in the first row's latency
         # Absolute: the process may change its folder.
         path = os.path.abspath(os.path.join(context.folder, self.path))
@@ -122,6 +130,31 @@ class CollectOutput(OurOutput):
         return CollectSink(schema)
 
 
+@dataclass(frozen=True)
+class PrintOutput(OurOutput):
+    """Output that shows its first rows on the driver's stdout.
+
+    Attributes:
+        limit: most rows that are shown.
+    """
+
+    limit: int
+
+    @property
+    def traits(self) -> SinkTraits:
+        """Return traits as of users' code, whose prints travel the same way."""
+        return SinkTraits(runs_users_code=True, only_shows=True)
+
+    def describe(self) -> str:  # noqa: D102
+        return f"print, {self.limit:,} row{'' if self.limit == 1 else 's'} at most"
+
+    def open(self, schema: pa.Schema, context: OutputContext) -> PrintSink:  # noqa: D102
+        from slackwater.actors.sinks.shown import PrintSink  # noqa: PLC0415 (few flows need it)
+
+        arrow_functions()  # load now, not in the first row's latency
+        return PrintSink(context.sink, schema, limit=self.limit, show=context.show)
+
+
 def parquet_sink(
     path: str | os.PathLike[str],
     *,
@@ -172,6 +205,50 @@ def jsonl_sink(
     return _files("jsonl", path, overwrite=overwrite, resume=resume, every=every, rows=rows)
 
 
+def csv_sink(
+    path: str | os.PathLike[str],
+    *,
+    sep: str = ",",
+    header: bool = True,
+    nulls: str = "",
+    overwrite: bool = False,
+    resume: bool = False,
+    every: Duration | None = None,
+    rows: int | None = None,
+) -> FilesOutput:
+    """Return a CSV file, or a folder if the path has no ending.
+
+    Text is in quotes where it needs them. Lists, structs and maps are JSON, bytes are base64.
+
+    Args:
+        path: as for `parquet_sink`.
+        sep: the separator of values: one ASCII character.
+        header: whether each file begins with the names of the columns.
+        nulls: text of a null. A value of the same text is in quotes, and so is empty text.
+        overwrite: as for `parquet_sink`.
+        resume: as for `parquet_sink`.
+        every: as for `parquet_sink`.
+        rows: as for `parquet_sink`.
+
+    Raises:
+        SettingError: two options exclude each other, one is out of range, or the path has a
+            scheme such as s3:// (file:// is a path of the machine).
+    """
+    who = f"csv_sink({os.fspath(path)!r})"
+    if not isinstance(sep, str) or len(sep) != 1 or not sep.isascii() or sep in '"\r\n\0':
+        raise SettingError(
+            f"{who}: sep={sep!r} must be one ASCII character, other than a quote or a line end; "
+            "write sep=';' or sep='\\t'"
+        )
+    if not isinstance(nulls, str) or any(one in nulls for one in f'{sep}"\r\n\0'):
+        raise SettingError(
+            f"{who}: nulls={nulls!r} must be text without separator, quote and line end; write "
+            "nulls='NULL'"
+        )
+    form = CsvFormat(sep, bool(header), nulls)
+    return _files("csv", path, overwrite=overwrite, resume=resume, every=every, rows=rows, csv=form)
+
+
 def callback_sink(
     function: Callable[[pa.RecordBatch], None], *, at_end: Callable[[], None] | None = None
 ) -> CallbackOutput:
@@ -195,6 +272,23 @@ def callback_sink(
     return CallbackOutput(function, at_end)
 
 
+def print_sink(limit: int = 20) -> PrintOutput:
+    """Return an output that prints its first rows on stdout of the process that submits.
+
+    Args:
+        limit: most rows that are printed, at most 1,000; the others are counted.
+
+    Raises:
+        SettingError: the limit is out of range.
+    """
+    if not isinstance(limit, int) or isinstance(limit, bool) or not 1 <= limit <= MOST_PRINTED:
+        raise SettingError(
+            f"print_sink: limit={limit!r} must be a whole number from 1 to {MOST_PRINTED:,}; write "
+            "more rows to a file with csv_sink('out.csv')"
+        )
+    return PrintOutput(limit)
+
+
 def collect_sink() -> CollectOutput:
     """Return an output in memory; the job hands its rows over at its end."""
     return CollectOutput()
@@ -208,6 +302,7 @@ def _files(
     resume: bool,
     every: Duration | None,
     rows: int | None,
+    csv: CsvFormat = PLAIN_CSV,
 ) -> FilesOutput:
     who = f"{form}_sink({os.fspath(path)!r})"
     try:
@@ -216,6 +311,11 @@ def _files(
         way_out = "; write to a folder that is mounted, and copy the parts from there, or send "
         way_out = f"{way_out}rows with callback_sink" if problem.is_elsewhere else ""
         raise SettingError(f"{who}: {problem}{way_out}") from None
+    if form != "parquet" and local.endswith((".gz", ".bz2", ".zst", ".lz4", ".br")):
+        raise SettingError(
+            f"{who}: the ending says that the file is compressed, and {form}_sink does not "
+            f"compress; name it .{form}, or use parquet_sink, which does"
+        )
     if overwrite and resume:
         raise SettingError(
             f"{who}: overwrite=True replaces the results there, and resume=True goes on after "
@@ -225,7 +325,7 @@ def _files(
         raise SettingError(f"{who}: rows={rows!r} must be a whole number, 1 or more")
     every_ns = None if every is None else duration_ns(every, what=f"{who}: every", positive=True)
     output = FilesOutput(
-        form, local, overwrite=overwrite, resume=resume, rows=rows, every_ns=every_ns
+        form, local, overwrite=overwrite, resume=resume, rows=rows, every_ns=every_ns, csv=csv
     )
     if output.is_file and (every is not None or rows is not None):
         option = "rows=" if every is None else "every="

@@ -2,36 +2,19 @@
 
 from __future__ import annotations
 
-import base64
-import json
 import os
 from contextlib import suppress
-from decimal import Decimal
 from pathlib import Path
 from typing import Any, Protocol
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from slackwater.actors.kernel.plain_files import private
 from slackwater.actors.sinks.output_path import sync
-from slackwater.runtime.model.arrow_functions import arrow_functions
-from slackwater.runtime.model.schema import is_nested
 from slackwater.runtime.sinks.rolling import GROUP_ROWS
 
-__all__ = ["JsonLinesPart", "ParquetPart", "PartFile"]
-
-
-def _as_json(value: Any) -> str:
-    """Return bytes, a decimal or a date, for which JSON has no type, as text."""
-    if isinstance(value, bytes):
-        return base64.b64encode(value).decode()
-    return str(value) if isinstance(value, Decimal) else str(value.isoformat())
-
-
-# Shared: `json.dumps` makes one for each row.
-_ENCODER = json.JSONEncoder(ensure_ascii=False, default=_as_json)
+__all__ = ["LinesPart", "LinesText", "ParquetPart", "PartFile"]
 
 
 class PartFile(Protocol):
@@ -55,6 +38,21 @@ class PartFile(Protocol):
 
     def discard(self) -> None:
         """Give the part up."""
+        ...
+
+
+class LinesText(Protocol):
+    """Text of rows: whole lines, after a header."""
+
+    header: bytes
+    """First line of a file; empty if it has none."""
+
+    def lines(self, rows: pa.RecordBatch) -> bytes:
+        """Return rows as whole lines."""
+        ...
+
+    def lost_infinite(self, rows: pa.RecordBatch) -> int:
+        """Return how many infinite values of the rows are null in their lines."""
         ...
 
 
@@ -108,29 +106,28 @@ class ParquetPart:
             self._writer.write_table(table.combine_chunks(), row_group_size=GROUP_ROWS)
 
 
-class JsonLinesPart:
-    """A file of JSON lines; times are ISO 8601, NaN and ±inf null."""
+class LinesPart:
+    """A file of lines, after a header that comes with the first rows.
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    Args:
+        path: of the file.
+        text: how rows are written.
+    """
+
+    def __init__(self, path: Path, text: LinesText) -> None:
+        self._path, self._text = path, text
         self._file = private(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
         self._bytes = 0
 
     def write(self, rows: pa.RecordBatch) -> int:
         """Append the rows, all or none."""
-        data = memoryview(_json_lines(rows).encode())
-        written = 0
-        try:
-            while written < len(data):
-                written += os.pwrite(self._file, data[written:], self._bytes + written)
-        except OSError:
-            os.ftruncate(self._file, self._bytes)
-            raise
-        self._bytes += written
-        return sum(map(_infinite_values, rows.columns))
+        self._append(self._text.lines(rows))
+        return self._text.lost_infinite(rows)
 
     def finish(self) -> int:
-        """Sync the file."""
+        """Sync the file, which without rows has its header only."""
+        if not self._bytes:
+            self._append(b"")
         os.fsync(self._file)
         self._close()
         return self._bytes
@@ -143,58 +140,18 @@ class JsonLinesPart:
             with suppress(OSError):
                 self._path.unlink(missing_ok=True)
 
+    def _append(self, lines: bytes) -> None:
+        data = memoryview(lines if self._bytes else self._text.header + lines)
+        written = 0
+        try:
+            while written < len(data):
+                written += os.pwrite(self._file, data[written:], self._bytes + written)
+        except OSError:
+            os.ftruncate(self._file, self._bytes)
+            raise
+        self._bytes += written
+
     def _close(self) -> None:
         if self._file >= 0:
             number, self._file = self._file, -1
             os.close(number)
-
-
-def _json_lines(rows: pa.RecordBatch) -> str:
-    columns = [_plain(column) for column in rows.columns]
-    records = pa.record_batch(columns, names=rows.schema.names).to_pylist()
-    return "".join(f"{_ENCODER.encode(record)}\n" for record in records)
-
-
-def _plain(column: pa.Array) -> pa.Array:
-    """Return a column in types that JSON has, lists and structs inside too."""
-    kind = column.type
-    if is_nested(kind):
-        return _plain_nested(column)
-    if pa.types.is_timestamp(kind):
-        return arrow_functions().replace_substring(column.cast(pa.string()), " ", "T")
-    if pa.types.is_floating(kind):
-        of_arrow = arrow_functions()
-        return of_arrow.if_else(of_arrow.is_finite(column), column, None)
-    if pa.types.is_duration(kind):
-        return column.cast(pa.duration("ns")).cast(pa.int64())
-    if pa.types.is_time(kind):  # Python's have no nanoseconds
-        return column.cast(pa.string())
-    return column
-
-
-def _plain_nested(column: pa.Array) -> pa.Array:
-    kind, mask = column.type, column.is_null() if column.null_count else None
-    if pa.types.is_struct(kind):
-        fields = [_plain(field) for field in column.flatten()]
-        return pa.StructArray.from_arrays(fields, names=[one.name for one in kind], mask=mask)
-    if pa.types.is_fixed_size_list(kind):
-        return _plain(column.cast(pa.list_(kind.value_type)))
-    column = pa.concat_arrays([column])  # without the offset of a slice
-    if pa.types.is_map(kind):
-        parts = column.offsets, _plain(column.keys), _plain(column.items)
-        return pa.MapArray.from_arrays(*parts, mask=mask)
-    list_class = pa.LargeListArray if pa.types.is_large_list(kind) else pa.ListArray
-    return list_class.from_arrays(column.offsets, _plain(column.values), mask=mask)
-
-
-def _infinite_values(column: pa.Array) -> int:
-    if pa.types.is_struct(column.type):
-        return sum(map(_infinite_values, column.flatten()))
-    if pa.types.is_map(column.type):
-        column = pa.concat_arrays([column])  # as above
-        return _infinite_values(column.keys) + _infinite_values(column.items)
-    if is_nested(column.type):
-        return _infinite_values(column.flatten())
-    if not pa.types.is_floating(column.type):
-        return 0
-    return int(np.isinf(column.to_numpy(zero_copy_only=False)).sum())

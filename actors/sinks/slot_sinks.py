@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 
 from slackwater.actors.sinks.memory import CollectSink
-from slackwater.actors.sinks.open import NOBODY, open_sink
+from slackwater.actors.sinks.open import NOBODY, open_sink, print_line
 from slackwater.actors.sinks.sink import Sink
 from slackwater.runtime.measure.report import SinkReport
 from slackwater.runtime.model import Batch
@@ -26,10 +26,16 @@ class SlotSinks:
 
     Args:
         clock_ns: clock for rows that are due; it must not run back.
+        show: shows a line on the driver's stdout.
     """
 
-    def __init__(self, *, clock_ns: Callable[[], int] = time.monotonic_ns) -> None:
-        self.clock_ns = clock_ns
+    def __init__(
+        self,
+        *,
+        clock_ns: Callable[[], int] = time.monotonic_ns,
+        show: Callable[[str], None] = print_line,
+    ) -> None:
+        self.clock_ns, self._show = clock_ns, show
         self._sinks: dict[str, Sink] = {}
         self._rows: dict[str, ArrowRows] = {}
 
@@ -62,6 +68,7 @@ class SlotSinks:
                     run=runs.get(stage.name, NOBODY),
                     has_ended=has_ended,
                     clock_ns=self.clock_ns,
+                    show=self._show,
                 )
                 self._rows[stage.name] = ArrowRows(stage.step.schema)
 

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
+from slackwater.actors.sinks import print_line
 from slackwater.actors.slot.host import SlotHost
 from slackwater.actors.slot.keep_memory import keep_freed_memory
 from slackwater.actors.slot.last_words import LastWords
@@ -42,7 +43,7 @@ class SlotActor:
         if self._output is None or not mention_pandas((*plan.stages, plan.limits.order)):
             leave_out_pandas()
         import_arrow_functions(plan.stages)
-        self._host = SlotHost(plan, **settings)
+        self._host = SlotHost(plan, show=self._show, **settings)
         self._rows = b""  # of the collect sink under way
 
     def call(self, method: str, *args: Any) -> Any:
@@ -62,6 +63,11 @@ class SlotActor:
         if users and mention_pandas(users):
             load_pandas()
         import_arrow_functions(stages)
+
+    def _show(self, line: str) -> None:
+        """Show a line on the driver's stdout; without steps that print, in the worker's log."""
+        show = print_line if self._output is None else self._output.show
+        show(line)
 
     def collected(self, sink: str, at: int) -> Piece:
         """Return a piece of a collect sink's rows; a copy is made at 0."""

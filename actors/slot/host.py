@@ -30,7 +30,7 @@ import pyarrow as pa
 import zmq
 
 from slackwater.actors.kernel.occupied import OccupiedClock
-from slackwater.actors.sinks import SlotSinks, input_prints
+from slackwater.actors.sinks import SlotSinks, input_prints, print_line
 from slackwater.actors.slot.channel_ends import ChannelEnds
 from slackwater.actors.slot.clock_sync import SlotClock
 from slackwater.actors.slot.loop_mailbox import Mailbox
@@ -95,12 +95,13 @@ class SlotHost(MovingStages):
         folder: str = "",
         clock_shift: int | Callable[[], int] = 0,
         end_on_record: HasEnded = lambda _: False,
+        show: Callable[[str], None] = print_line,
     ) -> None:
         self._plan, self._name, self._node, self._stages = plan, plan.name, plan.node, plan.stages
         self._keys, self._host, self._folder = keys, host, folder
         self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
         self._clock = SlotClock(keys=keys, context=self._context, host=host, shift=clock_shift)
-        self._sinks, self._end_on_record = SlotSinks(), end_on_record
+        self._sinks, self._end_on_record = SlotSinks(show=show), end_on_record
         sinks = [stage.name for stage in self._stages if stage.kind == "sink"]
         self._results = SlotResults(sinks, deadline_ns=plan.deadline_ns)
         self._own_inputs: list[ReadAheadInput] = []

@@ -25,13 +25,15 @@ from slackwater.runtime.errors import IngestError
 from slackwater.runtime.plan.plan import Stage
 from slackwater.runtime.plan.steps import SourceStep
 from slackwater.runtime.sources.named_reader import NamedReader
-from slackwater.runtime.sources.spec import EndOfInput, Input
+from slackwater.runtime.sources.spec import BadRows, EndOfInput, Input
 
 __all__ = ["ReadAhead", "ReadAheadInput", "read_ahead"]
 
 MOST_ROWS = 65_536
 MOST_BYTES = 64 * 2**20
 """The thread waits while this much lies in the queue; one block more may be there."""
+_BAD = b"bad"
+"""Mark, in a queued block's metadata, of rows that the input could not read."""
 REST_S, LONGEST_REST_S = 0.001, 0.02
 """Rest after an empty poll: an eighth of the time since the last poll with rows, within these
 bounds. So an input that answers at once costs a slot little while it has nothing, and its rows wait
@@ -156,7 +158,7 @@ class ReadAhead:
         self._thread = threading.Thread(target=self._main, name=f"source-{source}", daemon=True)
         self._thread.start()
 
-    def poll(self) -> pa.RecordBatch | EndOfInput | None:
+    def poll(self) -> pa.RecordBatch | BadRows | EndOfInput | None:
         """Return the queued blocks as one, the end, or None; raise the input's error.
 
         A thread that adds a block then wakes us.
@@ -168,7 +170,7 @@ class ReadAhead:
             if self._waits_for_room:
                 with self._changed:
                     self._changed.notify_all()
-            return block
+            return BadRows(block) if _BAD in (block.schema.metadata or ()) else block
         if isinstance(end, BaseException):
             raise end
         return end
@@ -252,6 +254,9 @@ class ReadAhead:
                     return polled
                 if polled is None:
                     self._rest(found_s, polled_s)
+                elif isinstance(polled, BadRows):
+                    bad = polled.rows.replace_schema_metadata({_BAD: b""})
+                    self._put(bad, bad.num_rows)
                 elif rows := polled.num_rows:
                     self._put(polled, rows)
                     found_s = time.monotonic()

@@ -42,6 +42,8 @@ class OutputLine(NamedTuple):
     is_error: bool
     """Whether the line was for stderr."""
     text: str
+    is_result: bool = False
+    """Whether a sink shows the line, which then is for the driver's stdout."""
 
 
 def runs_users_code(stage: Stage) -> bool:
@@ -87,6 +89,12 @@ class UserOutput:
             elif begun:
                 self._begun[key] = begun
 
+    def show(self, text: str) -> None:
+        """Take a line that a sink shows; the sink bounds its lines."""
+        with self._lock:
+            self._log(False, text)
+            self._keep(OutputLine(False, text, is_result=True))
+
     def wait(self, within_s: float) -> None:
         """Return when a line is there, after the last `take`, or after `within_s`."""
         with self._changed:
@@ -123,7 +131,7 @@ class UserOutput:
             line = f"{line[:MOST_CHARS]} … ({len(line) - MOST_CHARS:,} characters more)"
         output_line = OutputLine(is_error, f"[{step}] {line}")
         if self._said <= MOST_LOGGED:
-            self._log(*output_line)
+            self._log(is_error, output_line.text)
         else:
             self._not_logged[step] = self._not_logged.get(step, 0) + 1
         if self._said <= MOST_LINES:

@@ -1,7 +1,7 @@
 """Cost of nulls: the same rows without nulls, and with 1 % of each computed column null.
 
 ```
-1 M rows ──▶ filter · assign · aggregate · join · dedupe ──▶ a sink that counts, in the simulator
+1 M rows ──▶ filter · with_columns · aggregate · join · dedupe ──▶ a sink that counts
 ```
 
 Both take turns, in measured time. Nothing else of the slot differs, so the ratio is what values and
@@ -28,7 +28,9 @@ STEP_US = 10
 Make = Callable[[sw.Stream, sw.Stream], sw.Stream]
 STEPS: dict[str, Make] = {
     "filter": lambda one, _: one.filter((sw.col("n") > 100) & (sw.col("x") < 0.5)),
-    "assign": lambda one, _: one.assign(y=sw.col("n") * 2 + sw.col("k"), z=sw.col("x") / 3),
+    "with_columns": lambda one, _: one.with_columns(
+        y=sw.col("n") * 2 + sw.col("k"), z=sw.col("x") / 3
+    ),
     "aggregate": lambda one, _: one.aggregate(
         rows=sw.count(), most=sw.max("n"), mean=sw.mean("x"), window=sw.tumbling("1s"), by="k"
     ),

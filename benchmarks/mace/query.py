@@ -118,7 +118,7 @@ def add_query(
     )
     (
         men.join(visitors, on="domain", within="1ms", name=named("both"))
-        .assign(
+        .with_columns(
             male_percent=100.0 * sw.col("men") / sw.col("visitors"),
             name=named("share"),
         )

@@ -250,7 +250,7 @@ def _step(
     gate = first.merge(name=name, slack="0s")
     if kind == FILTERS:
         return gate.filter(sw.col(column) < most)
-    return gate.assign({column: sw.col(column) + 1.0})
+    return gate.with_columns({column: sw.col(column) + 1.0})
 
 
 def _rows(rng: np.random.Generator, at_s: Floats, *, columns: int) -> pa.Table:

@@ -93,7 +93,7 @@ def stock_flow(table: pa.Table, *, good_below: int, sink: sw.connectors.Output) 
         flow.source("ticks", sw.table(table), event_time="ts", time_unit="ns", speed=1.0)
         .select("seq", "symbol", "price", "before", "size", "review", name="fields")
         .filter(sw.col("size") >= 100, name="lots")
-        .assign(name="value", value=sw.col("price") * sw.col("size"))
+        .with_columns(name="value", value=sw.col("price") * sw.col("size"))
         .filter(sw.col("price") < sw.col("before"), name="falling")
     )
     far = sw.col("size") - sw.col("size_right")
@@ -106,7 +106,7 @@ def stock_flow(table: pa.Table, *, good_below: int, sink: sw.connectors.Output) 
             where=(sw.col("seq") < sw.col("seq_right")) & similar,
             name="pairs",
         )
-        .assign(name="spread", spread=sw.col("price") - sw.col("price_right"))
+        .with_columns(name="spread", spread=sw.col("price") - sw.col("price_right"))
         .filter(
             (sw.col("review") < good_below) & (sw.col("review_right") < good_below), name="good"
         )

@@ -21,7 +21,7 @@ from slackwater.ingest.timesync.address import address_of
 from slackwater.ingest.timesync.client import TimeSync
 from slackwater.runtime.errors import SchemaError, SettingError
 from slackwater.runtime.model import Duration, duration_ns
-from slackwater.runtime.sources.spec import EndOfInput, Input, SourceReader
+from slackwater.runtime.sources.spec import BadRows, EndOfInput, Input, SourceReader
 
 OFFSET, BOUND = "clock_offset_ns", "clock_bound_ns"
 
@@ -158,7 +158,7 @@ class SyncedReader:
             "contradictions": self.sync.contradictions,
         }
 
-    def poll(self) -> pa.RecordBatch | EndOfInput | None:
+    def poll(self) -> pa.RecordBatch | BadRows | EndOfInput | None:
         """Return what the input returns, rows with the two clock columns.
 
         Raises:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from slackwater.runtime.expressions.result_types import Value
+from slackwater.runtime.expressions.literals import Value
 from slackwater.runtime.expressions.whole import Kernel, ends_of
 from slackwater.runtime.model import BoolArray
 

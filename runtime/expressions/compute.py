@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from slackwater.runtime.errors import OperatorError
 from slackwater.runtime.expressions.kernels import COMPARISONS, comparison_with, kernel_for
+from slackwater.runtime.expressions.literals import Value
 from slackwater.runtime.expressions.notation import INFIX
 from slackwater.runtime.expressions.nulls import (
     both,
@@ -20,7 +21,6 @@ from slackwater.runtime.expressions.nulls import (
     over_values,
     spread,
 )
-from slackwater.runtime.expressions.result_types import Value
 from slackwater.runtime.model import Batch, Column, Int64Array
 from slackwater.runtime.model.nullable import NUMBERS, is_true, without_mask
 

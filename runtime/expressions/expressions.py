@@ -1,6 +1,6 @@
 """Expressions over a row's columns, computed for a whole batch at once.
 
-    slow = (col("speed") < 8) & col("line").isin(["20", "26"])
+    slow = (col("speed") < 8) & col("line").is_in(["20", "26"])
 
 Building an expression computes nothing. `type_in` checks it against a schema when a step is made,
 and `evaluate` computes it in NumPy (text: Arrow) when rows come. `kernels.py` describes numbers at
@@ -20,29 +20,29 @@ import pyarrow as pa
 from slackwater.runtime.errors import FlowError, TypeMismatch
 from slackwater.runtime.expressions.compute import computation
 from slackwater.runtime.expressions.kernels import MAY_WARN
-from slackwater.runtime.expressions.literals import Writable, quoted, read_literal
+from slackwater.runtime.expressions.literals import Value, Writable, quoted, read_literal
 from slackwater.runtime.expressions.nearest import no_column
+from slackwater.runtime.expressions.nested_methods import WithLists, element
 from slackwater.runtime.expressions.notation import ATOM, UNARY, binding, written
 from slackwater.runtime.expressions.result_types import (
     Operand,
-    Value,
     computed_type,
     result_type,
     type_named,
     type_read,
 )
-from slackwater.runtime.expressions.text_methods import WithText
-from slackwater.runtime.expressions.time_methods import TimeOption
+from slackwater.runtime.expressions.time_methods import OfType
 from slackwater.runtime.expressions.times import in_nanoseconds
 from slackwater.runtime.model import Batch, Column, Duration, duration_ns
 from slackwater.runtime.model.schema import coarse_unit
 
 
-class Expr(WithText, ABC):
+class Expr(WithLists, ABC):
     """Expression: a value for each row, computed from columns. Immutable; pickles."""
 
     __array_ufunc__ = None  # so that np.float64(2) * col("x") calls our __rmul__
     __hash__ = object.__hash__
+    __iter__ = None  # Python would iterate by [0], [1], …
     binds = ATOM
     value: Value | None = None
     """Value of a literal; None for other expressions."""
@@ -98,8 +98,16 @@ class Expr(WithText, ABC):
         raise FlowError(
             f"the expression {self} has a value for each row, so Python cannot ask whether it "
             "is true; write & | ~ for and or not, with each comparison in parentheses, "
-            ".between(a, b) for a <= x <= b, and .isin([...]) for in"
+            ".between(a, b) for a <= x <= b, and .is_in([...]) for in"
         )
+
+    def __getitem__(self, key: str | int) -> Expr:
+        """Return a part: a struct's field, a map's value, or a list's element.
+
+        An element's place counts from 0, and below 0 from the end; without such a part
+        the result is null.
+        """
+        return element(self, key)
 
     def __lt__(self, other: Expr | Writable) -> Expr:
         return Operation("<", self, other)
@@ -186,14 +194,14 @@ class Expr(WithText, ABC):
         """Return an operation over the expression alone."""
         return Operation(op, self, option=option, shown=shown)
 
-    def isin(self, values: Iterable[Writable]) -> Expr:
+    def is_in(self, values: Iterable[Writable]) -> Expr:
         """Return whether the expression equals one of the values."""
         if isinstance(values, str):
-            raise TypeMismatch(f"isin({values!r}) takes a list of values: isin([{values!r}])")
+            raise TypeMismatch(f"is_in({values!r}) takes a list of values: is_in([{values!r}])")
         literals = [_literal(value) for value in values]
         shown = f"[{', '.join(map(str, literals))}]"
         operands = tuple(Operand(each.type, each.value) for each in literals)
-        return Operation("isin", self, option=operands, shown=shown)
+        return Operation("is_in", self, option=operands, shown=shown)
 
     def between(self, low: Expr | Writable, high: Expr | Writable) -> Expr:
         """Return whether the expression is in [low, high]."""
@@ -208,18 +216,24 @@ class Expr(WithText, ABC):
         return Operation("fill_null", self, value)
 
     def cast(self, to: str) -> Expr:
-        """Return the expression as another type, such as "int64", "string" or "timestamp".
+        """Return the expression as another type.
 
-        Floats are cut towards zero. To a timestamp, integers are nanoseconds since 1970 UTC, and
-        text is ISO 8601. A value that does not fit raises an error when its row comes.
+        Floats are cut towards zero. Whole numbers are counted in the unit of a time, such as
+        nanoseconds since 1970 UTC. Text of times is ISO 8601. A timestamp as a date, or as a time
+        of day, is what the clock of its zone shows. A value that does not fit raises an error when
+        its row comes.
+
+        Args:
+            to: such as "int64", "string", "decimal128(10, 2)", "date", "time", "duration[ms]",
+                "timestamp" or "timestamp[ms, tz=Europe/Berlin]".
         """
         type_named(to)
-        return Operation("cast", self, option=to, shown=quoted(to))
+        return Operation("cast", self, option=OfType(to), shown=quoted(to))
 
     def try_cast(self, to: str) -> Expr:
         """Return the expression as another type, null where a value does not fit; see `cast`."""
         type_named(to)
-        return Operation("try_cast", self, option=to, shown=quoted(to))
+        return Operation("try_cast", self, option=OfType(to), shown=quoted(to))
 
     def floor(self) -> Expr:
         """Return the largest whole number ≤ the expression; a float stays a float."""
@@ -229,9 +243,84 @@ class Expr(WithText, ABC):
         """Return the expression rounded to `digits` after the point, halves to even."""
         return Operation("round", self, option=digits, shown=str(digits) if digits else "")
 
+    def ceil(self) -> Expr:
+        """Return the least whole number ≥ the expression; a float stays a float."""
+        return Operation("ceil", self)
+
+    def sign(self) -> Expr:
+        """Return −1, 0 or 1, in the expression's type."""
+        return Operation("sign", self)
+
+    def is_nan(self) -> Expr:
+        """Return whether a float is NaN; null where it is null."""
+        return Operation("is_nan", self)
+
+    def hash(self) -> Expr:
+        """Return a whole number of 64 bits, equal for equal values, in each process.
+
+        Equal whole numbers of two types have one hash; so have null and 0.
+        """
+        return Operation("hash", self)
+
     def sqrt(self) -> Expr:
         """Return the square root; NaN below zero."""
         return Operation("sqrt", self)
+
+    def cbrt(self) -> Expr:
+        """Return the cube root."""
+        return Operation("cbrt", self)
+
+    def exp(self) -> Expr:
+        """Return e to the power of the expression."""
+        return Operation("exp", self)
+
+    def log(self) -> Expr:
+        """Return the natural logarithm; NaN below zero, −inf at zero."""
+        return Operation("log", self)
+
+    def log2(self) -> Expr:
+        """Return the logarithm to base 2; as `log`."""
+        return Operation("log2", self)
+
+    def log10(self) -> Expr:
+        """Return the logarithm to base 10; as `log`."""
+        return Operation("log10", self)
+
+    def sin(self) -> Expr:
+        """Return the sine of an angle in radians."""
+        return Operation("sin", self)
+
+    def cos(self) -> Expr:
+        """Return the cosine of an angle in radians."""
+        return Operation("cos", self)
+
+    def tan(self) -> Expr:
+        """Return the tangent of an angle in radians."""
+        return Operation("tan", self)
+
+    def arcsin(self) -> Expr:
+        """Return the angle in radians that has this sine; NaN beyond −1 to 1."""
+        return Operation("arcsin", self)
+
+    def arccos(self) -> Expr:
+        """Return the angle in radians that has this cosine; NaN beyond −1 to 1."""
+        return Operation("arccos", self)
+
+    def arctan(self) -> Expr:
+        """Return the angle in radians that has this tangent."""
+        return Operation("arctan", self)
+
+    def tanh(self) -> Expr:
+        """Return the hyperbolic tangent."""
+        return Operation("tanh", self)
+
+    def degrees(self) -> Expr:
+        """Return an angle in radians as degrees."""
+        return Operation("degrees", self)
+
+    def radians(self) -> Expr:
+        """Return an angle in degrees as radians."""
+        return Operation("radians", self)
 
 
 class ColumnRef(Expr):
@@ -276,7 +365,7 @@ class ColumnRef(Expr):
             OperatorError: a time is too far away for nanoseconds.
         """
         column = batch.columns[self.name]
-        return column if self.unit is None else in_nanoseconds(column, self.unit, self.name)
+        return column if self.unit is None else in_nanoseconds(column, self.unit, str(self))
 
     computed = operand
 
@@ -346,32 +435,41 @@ class Operation(Expr):
         operands: expressions, or values that can be literals.
         option: an argument that is no expression, such as the type of a cast.
         shown: the option as the user wrote it.
+        unit: of results that are times, once it is bound to a schema; None: nanoseconds, or no
+            times.
     """
 
-    def __init__(self, op: str, *operands: Any, option: Any = None, shown: str = "") -> None:
+    def __init__(
+        self,
+        op: str,
+        *operands: Any,
+        option: Any = None,
+        shown: str = "",
+        unit: str | None = None,
+    ) -> None:
         self.op = op
         self.operands = tuple(_as_expr(operand) for operand in operands)
         self.binds = binding(op)
-        self.option = option
+        self.option, self.unit = option, unit
         self._shown = shown
         self.may_warn = op in MAY_WARN or any(each.may_warn for each in self.operands)
         self._compute = computation(op, self.operands, option)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuild, (self.op, self.operands, self.option, self._shown)
+        return _rebuild, (self.op, self.operands, self.option, self._shown, self.unit)
 
     def over(self, operands: Iterable[Expr]) -> Operation:
         """Return the same operation over other operands."""
-        return Operation(self.op, *operands, option=self.option, shown=self._shown)
+        return _rebuild(self.op, tuple(operands), self.option, self._shown, self.unit)
 
     def bound(self, schema: pa.Schema) -> Operation:
         """Return the same operation over bound operands."""
-        bound = self.over([each.bound(schema) for each in self.operands])
-        if isinstance(self.option, TimeOption):
-            kind = self.operands[0].as_operand(schema, step=self.op).type
-            option = self.option._replace(kind=kind)
-            return Operation(self.op, *bound.operands, option=option, shown=self._shown)
-        return bound
+        operands = tuple(each.bound(schema) for each in self.operands)
+        option = self.option
+        if isinstance(option, OfType):
+            option = option._replace(kind=self.operands[0].type_in(schema, step=self.op))
+        unit = coarse_unit(self.type_in(schema, step=self.op))
+        return _rebuild(self.op, operands, option, self._shown, unit)
 
     def columns(self) -> frozenset[str]:
         """Return the columns of all operands."""
@@ -380,8 +478,11 @@ class Operation(Expr):
     def type_in(self, schema: pa.Schema, *, step: str) -> pa.DataType:
         """Return the result's type, after checking the operands."""
         operands = [each.as_operand(schema, step=step) for each in self.operands]
+        option = self.option
+        if isinstance(option, OfType):
+            option = option._replace(kind=self.operands[0].type_in(schema, step=step))
         try:
-            return result_type(self.op, operands, self.option)
+            return result_type(self.op, operands, option)
         except TypeMismatch as problem:
             raise TypeMismatch(f"step {step!r}: {self}: {problem}") from None
 
@@ -392,9 +493,25 @@ class Operation(Expr):
                 return self._compute(batch)
         return self._compute(batch)
 
+    def as_operand(self, schema: pa.Schema, *, step: str) -> Operand:
+        """Return the type in which the result is computed on."""
+        return Operand(computed_type(self.type_in(schema, step=step)))
+
     def operand(self, batch: Batch) -> Column:
-        """Return the result; `evaluate` of the whole expression has silenced NumPy."""
-        return self._compute(batch)
+        """Return the result, times in nanoseconds.
+
+        `evaluate` of the whole expression has silenced NumPy.
+
+        Raises:
+            OperatorError: a time is too far away for nanoseconds.
+        """
+        values = self._compute(batch)
+        return values if self.unit is None else in_nanoseconds(values, self.unit, str(self))
+
+    def computed(self, batch: Batch) -> Column:
+        """Return the result, times in nanoseconds, without NumPy's warnings."""
+        values = self.evaluate(batch)
+        return values if self.unit is None else in_nanoseconds(values, self.unit, str(self))
 
     def __str__(self) -> str:
         operands = [(str(each), each.binds) for each in self.operands]
@@ -483,8 +600,10 @@ def when(condition: Expr | bool) -> When:
     return When(condition)
 
 
-def _rebuild(op: str, operands: tuple[Expr, ...], option: Any, shown: str) -> Operation:
-    return Operation(op, *operands, option=option, shown=shown)
+def _rebuild(
+    op: str, operands: tuple[Expr, ...], option: Any, shown: str, unit: str | None
+) -> Operation:
+    return Operation(op, *operands, option=option, shown=shown, unit=unit)
 
 
 def _as_expr(value: Any) -> Expr:

@@ -13,12 +13,16 @@ from slackwater.runtime.expressions.expressions import (
     Literal,
     Operation,
 )
+from slackwater.runtime.expressions.nested_methods import NESTED
+from slackwater.runtime.expressions.result_types import FLOATS
 from slackwater.runtime.expressions.text_methods import TEXT
 from slackwater.runtime.expressions.time_methods import TIMES
 
 _SURE = {
-    *("<", "<=", ">", ">=", "==", "!=", "between", "isin", "&", "|", "~"),
-    *("is_null", "fill_null", "where", "sqrt", "floor", "/"),
+    *("<", "<=", ">", ">=", "==", "!=", "between", "is_in", "&", "|", "~"),
+    *("is_null", "fill_null", "where", "floor", "ceil", "sign", "/", "is_nan", "hash"),
+    *FLOATS,
+    *(NESTED.keys() - {"list.sum"}),
     *(TEXT.keys() - {"str.to_time"}),
     *TIMES,
 }

@@ -24,6 +24,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from slackwater.runtime.expressions.casts import cast, try_cast
 from slackwater.runtime.expressions.compared import bound_comparison, compared_columns
 from slackwater.runtime.expressions.decimals import (
     OF_ARROW,
@@ -32,8 +33,10 @@ from slackwater.runtime.expressions.decimals import (
     beside_arrow,
     is_float,
 )
-from slackwater.runtime.expressions.nulls import both, chosen, over_values, spread
-from slackwater.runtime.expressions.result_types import DECIMAL_FUNCTIONS, Value, type_named
+from slackwater.runtime.expressions.literals import Value
+from slackwater.runtime.expressions.nested_methods import NESTED
+from slackwater.runtime.expressions.nulls import both, chosen, over_values
+from slackwater.runtime.expressions.result_types import DECIMAL_FUNCTIONS, FLOATS
 from slackwater.runtime.expressions.text_methods import TEXT
 from slackwater.runtime.expressions.time_methods import TIMES
 from slackwater.runtime.expressions.whole import (
@@ -41,23 +44,25 @@ from slackwater.runtime.expressions.whole import (
     checked,
     divided,
     power,
-    refused,
     rounded,
     unsigned,
     widened,
 )
 from slackwater.runtime.model import Column
 from slackwater.runtime.model.arrow_functions import arrow_functions
+from slackwater.runtime.model.hashes import hashed
 from slackwater.runtime.model.nullable import Nullable, valid_of, without_mask
-from slackwater.runtime.model.schema import is_time, number_dtype, values_of
+from slackwater.runtime.model.schema import values_of
 
-MAY_WARN = frozenset({"+", "-", "*", "/", "//", "%", "**", "sqrt", "round", "cast", "try_cast"})
+MAY_WARN = frozenset(
+    {"+", "-", "*", "/", "//", "%", "**", "round", "cast", "try_cast", "list.sum", *FLOATS}
+)
 """Operations that may make NumPy warn: division by zero, overflow, NaN."""
 
 
 def kernel_for(op: str, option: Any = None) -> Kernel:
     """Return the function of `op`; `option` is a type, digits or values."""
-    if op == "isin":
+    if op == "is_in":
         return over_values(Membership([operand.value for operand in option]))
     if op in ("cast", "try_cast"):
         arrow_functions()  # loaded now, not in the first row's latency: Arrow casts with them
@@ -214,90 +219,6 @@ def _of_sign(name: str, kernel: Kernel) -> Kernel:
     return compute
 
 
-def _cast(to: str, values: Column) -> Column:
-    """Return the values as the type named `to`; floats are cut towards zero.
-
-    Raises:
-        OperatorError: a value does not fit, such as NaN as an integer, 300 as int8, "abc" as a
-            number.
-    """
-    try:
-        return _as_type(to, values)
-    except pa.ArrowInvalid as problem:
-        place = _first_refused(to, values)
-        raise refused(
-            f".cast('{to}') of {values[place : place + 1].tolist()[0]!s}: {problem}; filter out "
-            "such rows first",
-            place,
-        ) from problem
-
-
-def _try_cast(to: str, values: Column) -> Column:
-    """Return the values as the type named `to`; null where one does not fit."""
-    try:
-        return _as_type(to, values)
-    except pa.ArrowInvalid:
-        fits = np.ones(len(values), np.bool_)
-        fits[_refused_rows(to, values, 0, len(values))] = False
-        rows = fits.nonzero()[0]
-        return spread(_as_type(to, values.take(rows)), fits, rows)
-
-
-def _refused_rows(to: str, values: Column, start: int, stop: int) -> list[int]:
-    """Return the places from `start` to `stop` whose values do not fit, found by halves."""
-    try:
-        _as_type(to, values[start:stop])
-    except pa.ArrowInvalid:
-        if stop - start == 1:
-            return [start]
-        middle = (start + stop) // 2
-        return [
-            *_refused_rows(to, values, start, middle),
-            *_refused_rows(to, values, middle, stop),
-        ]
-    return []
-
-
-def _as_type(to: str, values: Column) -> Column:
-    target = type_named(to)
-    if isinstance(values, np.ndarray):
-        if pa.types.is_timestamp(target):
-            target = pa.int64()
-        if not (pa.types.is_string(target) or pa.types.is_decimal(target)):
-            dtype = np.dtype(target.to_pandas_dtype())
-            if target == pa.bool_() and values.dtype.kind == "f" and np.isnan(values).any():
-                raise pa.ArrowInvalid("NaN is neither true nor false")
-            if target == pa.bool_() or dtype.kind == "f" or np.can_cast(values.dtype, dtype):
-                return values.astype(dtype, copy=False)
-            if values.dtype.kind == "f":
-                values = np.trunc(values)
-        arrow = pa.array(values)
-    else:
-        arrow = values
-    if pa.types.is_decimal(arrow.type) and pa.types.is_integer(target):  # cut, as floats are
-        arrow = arrow_functions().trunc(arrow)
-    return _inside(arrow.cast(target))
-
-
-def _first_refused(to: str, values: Column) -> int:
-    """Return the place of the first value that does not fit; one must exist."""
-    start, stop = 0, len(values)
-    while stop - start > 1:
-        middle = (start + stop) // 2
-        try:
-            _as_type(to, values[start:middle])
-            start = middle
-        except pa.ArrowInvalid:
-            stop = middle
-    return start
-
-
-def _inside(values: pa.Array) -> Column:
-    if number_dtype(values.type) is None:
-        return values
-    return values_of(values.view(pa.int64()) if is_time(values.type) else values)
-
-
 KERNELS: dict[str, Kernel] = {
     **{op: _comparison(op) for op in COMPARISONS},
     "+": _or_decimals("+", checked("+", np.add)),
@@ -310,17 +231,22 @@ KERNELS: dict[str, Kernel] = {
     "negative": _of_sign("negate", unsigned("the negative", np.negative)),
     "abs": _of_sign("abs", unsigned("abs", np.abs)),
     "floor": _number(np.floor),
-    "sqrt": _number(np.sqrt),
     "round": rounded,
-    "cast": _cast,
-    "try_cast": _try_cast,
+    "cast": cast,
+    "try_cast": try_cast,
     **{op: function.kernel for op, function in {**TEXT, **TIMES}.items()},
+    **{op: function.kernel for op, function in NESTED.items()},
+    **{op: _number(getattr(np, ufunc)) for op, ufunc in FLOATS.items()},
+    "ceil": _number(np.ceil),
+    "sign": _number(np.sign),
+    "is_nan": np.isnan,
 }
 
 _AT_LEAST, _AT_MOST = over_values(KERNELS[">="]), over_values(KERNELS["<="])
 _OF_NULLS: dict[str, Kernel] = {
     "between": _between,
     "is_null": _is_null,
+    "hash": hashed,
     "fill_null": _fill_null,
 }
 """Kernels that take columns with their nulls."""

@@ -11,7 +11,8 @@ import numpy as np
 import pyarrow as pa
 
 from slackwater.runtime.errors import TypeMismatch
-from slackwater.runtime.expressions.result_types import Value
+
+Value = bool | int | float | str | bytes | Decimal
 
 Writable = Value | datetime | date | time | timedelta
 """Numbers, text, bytes, True and False, times and durations."""
@@ -58,7 +59,7 @@ def read_literal(value: Any) -> tuple[Value, pa.DataType, str]:  # noqa: PLR0911
             return value, pa.string(), text
     way_out = "; to ask whether it is null, write .is_null()" if value is None else ""
     if isinstance(value, list | tuple | set | frozenset):
-        way_out = "; to ask whether it is one of several, write .isin([...])"
+        way_out = "; to ask whether it is one of several, write .is_in([...])"
     raise TypeMismatch(
         f"{value!r} cannot stand in an expression, which takes columns, numbers, text, bytes, "
         f"True, False, dates, times and timedeltas{way_out}"

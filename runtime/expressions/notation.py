@@ -38,6 +38,8 @@ def written(op: str, operands: Sequence[tuple[str, int]], option: str = "") -> s
         return f"{_bound(left, binds + is_strict_left)} {op} {_bound(right, binds + 1)}"
     if op in _PREFIX:
         return _PREFIX[op] + _bound(operands[0], binds)
+    if op == "[]":
+        return f"{_bound(operands[0], ATOM)}[{option}]"
     texts = [text for text, _ in operands]
     if op in _FUNCTIONS:
         return f"{op}({', '.join(texts)})"

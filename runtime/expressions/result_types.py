@@ -15,9 +15,11 @@ from typing import Any
 import pyarrow as pa
 
 from slackwater.runtime.errors import SchemaError, TypeMismatch
+from slackwater.runtime.expressions.literals import Value
 from slackwater.runtime.expressions.nearest import nearest
+from slackwater.runtime.expressions.nested_methods import NESTED
 from slackwater.runtime.expressions.text_methods import TEXT
-from slackwater.runtime.expressions.time_methods import TIMES
+from slackwater.runtime.expressions.time_methods import TIMES, OfType
 from slackwater.runtime.model.arrow_functions import arrow_functions
 from slackwater.runtime.model.schema import (
     GUESSED,
@@ -27,11 +29,11 @@ from slackwater.runtime.model.schema import (
     is_nested,
     is_read,
     is_text,
+    is_time,
+    nanoseconds_type,
     read_type,
 )
 from slackwater.runtime.model.type_names import arrow_type
-
-Value = bool | int | float | str | bytes | Decimal
 
 TYPES = {  # name in user code: type inside
     "bool": pa.bool_(),
@@ -46,7 +48,10 @@ TYPES = {  # name in user code: type inside
     "float32": pa.float32(),
     "float64": pa.float64(),
     "string": pa.string(),
+    "binary": pa.binary(),
     "timestamp": pa.timestamp("ns"),
+    "date": pa.date32(),
+    "time": pa.time64("ns"),
     "float": pa.float32(),  # this and the next as Arrow prints them
     "double": pa.float64(),
 }
@@ -76,7 +81,7 @@ def type_named(name: str) -> pa.DataType:
         raise TypeMismatch(f"{name!r} is no type; write one of: {', '.join(TYPES)}")
     if name not in TYPES:
         known = arrow_type(name)
-        if known is not None and pa.types.is_decimal(known):
+        if known is not None and (pa.types.is_decimal(known) or is_time(known)):
             return known
         way_out = f"the nearest is {nearest(name, TYPES)!r}"
         if name in _UNCLEAR:
@@ -110,15 +115,9 @@ def type_read(field: pa.Field, *, step: str) -> pa.DataType:
 
 def computed_type(kind: pa.DataType) -> pa.DataType:
     """Return the type in which operations take a column of a type: times in nanoseconds."""
-    if pa.types.is_timestamp(kind):
-        return pa.timestamp("ns", kind.tz)
-    if pa.types.is_date(kind):
-        return pa.timestamp("ns")
-    if pa.types.is_time(kind):
-        return pa.time64("ns")
     if pa.types.is_duration(kind):
         return pa.int64()
-    return read_type(kind)
+    return nanoseconds_type(kind) if is_time(kind) else read_type(kind)
 
 
 def family(of: pa.DataType) -> str:  # noqa: PLR0911 - one for each
@@ -147,7 +146,7 @@ def result_type(op: str, operands: Sequence[Operand], option: Any = None) -> pa.
     Args:
         op: a key of the rules below, the same as in `kernels.py`.
         operands: as many as the operation takes.
-        option: an argument that is no expression: the values of isin, the type of cast.
+        option: an argument that is no expression: the values of is_in, the type of cast.
 
     Raises:
         TypeMismatch: the operation does not take these types; the text does not name the step.
@@ -164,7 +163,7 @@ def _compare(op: str, operands: Sequence[Operand], _option: Any) -> pa.DataType:
     return pa.bool_()
 
 
-def _isin(op: str, operands: Sequence[Operand], option: Sequence[Operand]) -> pa.DataType:
+def _is_in(op: str, operands: Sequence[Operand], option: Sequence[Operand]) -> pa.DataType:
     return _compare(op, (*operands, *option), None)
 
 
@@ -179,7 +178,7 @@ def _check_comparable(op: str, left: Operand, right: Operand) -> None:
         if "timestamp" in families:
             way_out = "compare a timestamp with a datetime or with another timestamp"
         raise TypeMismatch(f"compares {left.type} with {right.type}; {way_out}")
-    if families == {"bool"} and op not in ("==", "!=", "isin"):
+    if families == {"bool"} and op not in ("==", "!=", "is_in"):
         raise TypeMismatch(f"{op} does not order true and false; use == or !=")
 
 
@@ -240,6 +239,13 @@ DECIMAL_FUNCTIONS = {"+": "add", "-": "subtract", "*": "multiply"}
 """Operations that are exact over decimals: {operation: its name in Arrow}."""
 
 
+FLOATS = {
+    **{op: op for op in ("sqrt", "cbrt", "exp", "log", "log2", "log10", "degrees", "radians")},
+    **{op: op for op in ("sin", "cos", "tan", "arcsin", "arccos", "arctan", "tanh")},
+}
+"""Functions of a number that give a float: {operation: its name in NumPy}."""
+
+
 def _has_decimal(operands: Sequence[Operand]) -> bool:
     families = {family(operand.type) for operand in operands}
     return "decimal" in families and families <= {"decimal", "number"}
@@ -279,6 +285,19 @@ def _negate(op: str, operands: Sequence[Operand], _option: Any) -> pa.DataType:
     return widened(operands[0].type)
 
 
+def _of_floats(op: str, operands: Sequence[Operand], _option: Any) -> pa.DataType:
+    _check_numbers(op, operands)
+    if not pa.types.is_floating(operands[0].type):
+        raise TypeMismatch(f"{op} takes floats, not {operands[0].type}, which has no NaN")
+    return pa.bool_()
+
+
+def _hash(op: str, operands: Sequence[Operand], _option: Any) -> pa.DataType:
+    if family(operands[0].type) == "nested":
+        raise TypeMismatch(f"{op} takes no {operands[0].type}; hash what is in it")
+    return pa.uint64()
+
+
 def _widened_number(op: str, operands: Sequence[Operand], _option: Any) -> pa.DataType:
     _check_numbers(op, operands)
     return widened(operands[0].type)
@@ -288,7 +307,7 @@ def _abs(op: str, operands: Sequence[Operand], option: Any) -> pa.DataType:
     return operands[0].type if _has_decimal(operands) else _widened_number(op, operands, option)
 
 
-def _square_root(op: str, operands: Sequence[Operand], _option: Any) -> pa.DataType:
+def _as_floats(op: str, operands: Sequence[Operand], _option: Any) -> pa.DataType:
     _check_numbers(op, operands)
     return pa.float64() if pa.types.is_integer(operands[0].type) else operands[0].type
 
@@ -326,26 +345,31 @@ def _where(op: str, operands: Sequence[Operand], _option: Any) -> pa.DataType:
     return no.type if yes.is_literal else yes.type
 
 
-def _cast(_op: str, operands: Sequence[Operand], option: str) -> pa.DataType:
-    source, target = operands[0].type, type_named(option)
+def _cast(op: str, operands: Sequence[Operand], option: OfType) -> pa.DataType:
+    source, target = operands[0].type, type_named(option.argument)
     source_family, target_family = family(source), family(target)
-    allowed = {  # family of the source: whether it can become the target
-        "number": target_family in ("number", "text", "decimal")
-        or (target_family == "timestamp" and pa.types.is_integer(source)),
-        "bool": target_family != "timestamp",
-        "text": True,
-        "timestamp": target_family == "timestamp" or target in (pa.int64(), pa.float64()),
-        "time": target == pa.int64(),
-        "decimal": target_family in ("number", "text", "decimal"),
-        "bytes": False,
-        "nested": False,
-    }
-    if not allowed[source_family]:
+    is_whole = pa.types.is_integer(source)
+    of_times = {"timestamp", "time", "duration"}
+    if target_family == "time" and option.kind is not None and pa.types.is_date(option.kind):
+        raise TypeMismatch(f"cannot {op} a date to {target}; a date has no time of day")
+    allowed = {  # {family of the source: families that it can become}
+        "number": {"number", "text", "decimal"} | (of_times if is_whole else set()),
+        "bool": {"number", "text", "bool", "decimal"},
+        "text": {"number", "text", "decimal", "bool", "bytes", "timestamp", "time"},
+        "timestamp": {"text", "timestamp", "time"},
+        "time": {"text", "time"},
+        "decimal": {"number", "text", "decimal"},
+        "bytes": {"text", "bytes"},
+        "nested": set(),
+    }[source_family]
+    of_a_time = source_family in of_times and target in (pa.int64(), pa.float64())
+    if target_family not in allowed and not of_a_time:
         way_out = {
             "bool": "write != 0",
-            "text": "cast it to int64 (nanoseconds since 1970), or leave it to the sink",
         }.get(target_family, "cast it to int64 first, nanoseconds since 1970")
-        raise TypeMismatch(f"cannot cast {source} to {option}; {way_out}")
+        if source_family == "nested":
+            way_out = "take what is in it, such as col('a')['b'] or .list.get(0)"
+        raise TypeMismatch(f"cannot {op} {source} to {option.argument}; {way_out}")
     return target
 
 
@@ -399,6 +423,10 @@ def _of_time(op: str, operands: Sequence[Operand], _option: Any) -> pa.DataType:
     return times.type if kind is None else kind
 
 
+def _of_nested(op: str, operands: Sequence[Operand], option: Any) -> pa.DataType:
+    return NESTED[op].type_of(op, operands[0].type, option)
+
+
 def _check_numbers(op: str, operands: Sequence[Operand]) -> None:
     families = {family(operand.type) for operand in operands}
     if families == {"number"}:
@@ -445,18 +473,21 @@ def _listed(operands: Sequence[Operand]) -> str:
 _RULES: dict[str, _Rule] = {
     **dict.fromkeys(TEXT, _of_text),
     **dict.fromkeys(TIMES, _of_time),
+    **dict.fromkeys(NESTED, _of_nested),
+    **dict.fromkeys(FLOATS, _as_floats),
+    "is_nan": _of_floats,
+    "hash": _hash,
     **dict.fromkeys(("<", "<=", ">", ">=", "==", "!=", "between"), _compare),
     **dict.fromkeys(("&", "|", "~"), _logic),
     **dict.fromkeys(("*", "//", "%"), _arithmetic),
     "abs": _abs,
-    **dict.fromkeys(("floor", "round"), _widened_number),
+    **dict.fromkeys(("floor", "ceil", "sign", "round"), _widened_number),
     "+": _add,
     "-": _subtract,
     "/": _divide,
     "**": _power,
     "negative": _negate,
-    "sqrt": _square_root,
-    "isin": _isin,
+    "is_in": _is_in,
     "is_null": _is_null,
     "fill_null": _fill_null,
     "cast": _cast,

@@ -6,6 +6,7 @@ import re
 from datetime import UTC, datetime
 from typing import Any, Generic, NamedTuple, Self, TypeVar
 
+import numpy as np
 import pyarrow as pa
 
 from slackwater.runtime.errors import TypeMismatch
@@ -13,13 +14,13 @@ from slackwater.runtime.expressions.whole import Kernel, refused
 from slackwater.runtime.model import Column
 from slackwater.runtime.model.arrow_functions import arrow_functions
 from slackwater.runtime.model.nullable import valid_bits
-from slackwater.runtime.model.schema import values_of
+from slackwater.runtime.model.schema import nanoseconds_type, values_of
 
 __all__ = [
     "TIMES",
     "Function",
+    "OfType",
     "TimeMethods",
-    "TimeOption",
     "WithTimes",
     "parsed_time",
     "time_format",
@@ -27,6 +28,7 @@ __all__ = [
 
 _E = TypeVar("_E", bound="WithTimes")
 
+_MOST_S = (2**63 - 1) // 10**9 - 1
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _UNITS = {
     "ns": "nanosecond",
@@ -57,16 +59,16 @@ class Function(NamedTuple):
     type: pa.DataType | None
 
 
-class TimeOption(NamedTuple):
-    """Argument of an operation over times, and what it is bound to.
+class OfType(NamedTuple):
+    """Argument of an operation that asks the type of its operand.
 
     Attributes:
         argument: of the method; None if it takes none.
-        kind: type of the times, once the expression is bound to a schema.
+        kind: type of the operand's column; None: the expression is not bound to a schema.
     """
 
     argument: Any = None
-    kind: pa.DataType = pa.timestamp("ns")
+    kind: pa.DataType | None = None
 
 
 class WithTimes:
@@ -149,7 +151,7 @@ class TimeMethods(Generic[_E]):
         return self._made("format", time_format("dt.format", form), shown=repr(form))
 
     def _made(self, name: str, argument: Any = None, *, shown: str = "") -> _E:
-        made: _E = self._of.operation(f"dt.{name}", option=TimeOption(argument), shown=shown)
+        made: _E = self._of.operation(f"dt.{name}", option=OfType(argument), shown=shown)
         return made
 
 
@@ -164,27 +166,27 @@ def time_format(method: str, form: object) -> str:
     return form
 
 
-def _times(option: TimeOption, values: Any) -> pa.Array:
-    return pa.array(values, pa.int64()).view(option.kind)
+def _times(option: OfType, values: Any) -> pa.Array:
+    return pa.array(values, pa.int64()).view(nanoseconds_type(option.kind or pa.timestamp("ns")))
 
 
 def _part(function: str) -> Kernel:
-    def compute(option: TimeOption, values: Any) -> Column:
+    def compute(option: OfType, values: Any) -> Column:
         part = getattr(arrow_functions(), function)(_times(option, values))
         return values_of(part.cast(pa.int64()))
 
     return compute
 
 
-def _weekday(option: TimeOption, values: Any) -> Column:
+def _weekday(option: OfType, values: Any) -> Column:
     day = arrow_functions().day_of_week(_times(option, values), count_from_zero=False)
     return values_of(day.cast(pa.int64()))
 
 
-def _truncate(option: TimeOption, values: Any) -> Column:
+def _truncate(option: OfType, values: Any) -> Column:
     multiple, unit = option.argument
     of_arrow, times = arrow_functions(), _times(option, values)
-    zone = option.kind.tz
+    zone = times.type.tz
     local = times if zone is None else of_arrow.local_timestamp(times)
     begin = of_arrow.floor_temporal(local, multiple=multiple, unit=unit)
     if zone is None:
@@ -198,7 +200,7 @@ def _truncate(option: TimeOption, values: Any) -> Column:
     return values_of(begin.view(pa.int64()))
 
 
-def _format(option: TimeOption, values: Any) -> Column:
+def _format(option: OfType, values: Any) -> Column:
     return arrow_functions().strftime(_times(option, values), format=option.argument)
 
 
@@ -215,6 +217,10 @@ def parsed_time(option: tuple[str, str | None, str], text: pa.Array) -> Column:
     form, zone, ambiguous = option
     of_arrow = arrow_functions()
     seconds = of_arrow.strptime(text, format=form, unit="s", error_is_null=True)
+    whole = values_of(seconds.view(pa.int64()))
+    if len(whole) and (np.abs(whole) > _MOST_S).any():
+        place = int((np.abs(whole) > _MOST_S).argmax())
+        raise refused(_too_far(text[place].as_py()), place)
     times = seconds.cast(pa.timestamp("ns"))
     # Arrow takes 30 February for 2 March; who is written back as it came is right.
     is_sure = of_arrow.equal(of_arrow.strftime(seconds, format=form), text)
@@ -239,7 +245,17 @@ def _time_in(text: str, form: str, place: int) -> int:
             place,
         ) from None
     since = (time if time.tzinfo else time.replace(tzinfo=UTC)) - _EPOCH
-    return ((since.days * 86_400 + since.seconds) * 10**6 + since.microseconds) * 1_000
+    since_s = since.days * 86_400 + since.seconds
+    if abs(since_s) > _MOST_S:
+        raise refused(_too_far(text), place)
+    return (since_s * 10**6 + since.microseconds) * 1_000
+
+
+def _too_far(text: str) -> str:
+    return (
+        f"{text!r} is too far away for nanoseconds, 1677 to 2262; filter out such rows first, or "
+        "leave the column as it is"
+    )
 
 
 def _in_zone(times: pa.Array, text: pa.Array, zone: str, ambiguous: str) -> pa.Array:

@@ -21,7 +21,7 @@ def in_nanoseconds(column: Column, unit: str, name: str) -> Column:
     Args:
         column: whole numbers of `unit`, shape (rows,).
         unit: of the column (`time_unit`).
-        name: of the column, for the error.
+        name: of the column, or its expression, for the error.
 
     Raises:
         OperatorError: a time does not fit 64 bits of nanoseconds; with its place.
@@ -41,7 +41,7 @@ def _scaled(values: npt.NDArray[np.signedinteger], unit: str, name: str) -> npt.
         as_unit: Any = unit
         time = np.datetime64(values.item(place), as_unit)
         raise refused(
-            f"col({name!r}) is {time}, and times are computed in nanoseconds, 1677 to 2262; filter "
+            f"{name} is {time}, and times are computed in nanoseconds, 1677 to 2262; filter "
             "out such rows first, or leave the column as it is",
             place,
         )

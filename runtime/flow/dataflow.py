@@ -17,11 +17,12 @@ from copy import copy
 from typing import Any, Literal, TypedDict, Unpack
 
 from slackwater.runtime.errors import FlowError, SchemaError, SettingError, TypeMismatch
-from slackwater.runtime.expressions.expressions import Expr
+from slackwater.runtime.expressions.expressions import ColumnRef, Expr
 from slackwater.runtime.expressions.nearest import nearest
 from slackwater.runtime.flow import checks
 from slackwater.runtime.flow.stream import Stream
 from slackwater.runtime.model import BY_DEADLINE, READY_ONLY, Duration, duration_ns, format_ns
+from slackwater.runtime.model.diverted import OnBad
 from slackwater.runtime.operators import FlowMethods
 from slackwater.runtime.operators.ground.keep import checked_keep
 from slackwater.runtime.order.policies import OrderWord
@@ -40,7 +41,7 @@ from slackwater.runtime.sources.spec import Input, SourceSpec
 class SourceOptions(TypedDict, total=False):
     """Options of `Dataflow.source` beside an input; see SourceSpec."""
 
-    event_time: str
+    event_time: str | Expr
     time_unit: Literal["ns", "us", "ms", "s"] | None
     arrival: str | None
     speed: float | None
@@ -52,7 +53,7 @@ class SourceOptions(TypedDict, total=False):
     ahead: Duration | None
     clock: ClockColumns | None
     sequence: str | None
-    bad_times: Literal["error", "skip"]
+    on_bad: OnBad
     max_rows: int
 
 
@@ -198,8 +199,11 @@ def _spec(name: str, source: Input, options: dict[str, Any]) -> SourceSpec:
     if "event_time" not in options:
         columns = ", ".join(source.schema().names)
         raise FlowError(
-            f"source {name!r} needs event_time=, the column of event times; there are: {columns}"
+            f"source {name!r} needs event_time=, the column of event times, or an expression; "
+            f"there are: {columns}"
         )
+    if isinstance(options["event_time"], ColumnRef):
+        options["event_time"] = options["event_time"].name
     disorder_ns = duration_ns(options.pop("disorder", 0), what=f"source {name!r}: disorder")
     idle, idle_ns = options.pop("idle", None), None
     if idle is not None:

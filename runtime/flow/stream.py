@@ -13,11 +13,12 @@ from typing import Concatenate, ParamSpec, TypeVar
 
 from slackwater.runtime.errors import FlowError, TypeMismatch
 from slackwater.runtime.flow import checks, late_rows
+from slackwater.runtime.model.diverted import DIVERTED_SCHEMA
 from slackwater.runtime.operators import StreamMethods
 from slackwater.runtime.operators.ground.checks import key_types
 from slackwater.runtime.operators.ground.streams import Keyed
 from slackwater.runtime.plan.step import Side
-from slackwater.runtime.plan.steps import SinkStep
+from slackwater.runtime.plan.steps import DivertedStep, SinkStep
 from slackwater.runtime.sinks import Output
 
 P = ParamSpec("P")
@@ -32,7 +33,7 @@ class Stream(StreamMethods):
         """Name the key columns of the next aggregate or join. Adds no step.
 
         Raises:
-            ColumnError, TypeMismatch: a key is missing, or is neither text nor a whole number.
+            ColumnError, TypeMismatch: a key is missing, or is a list, struct or map.
         """
         if not keys:
             raise FlowError(f"key_by on {self.name!r} needs a column, such as key_by('area')")
@@ -61,13 +62,35 @@ class Stream(StreamMethods):
         name = self.flow.name_for("late", name)
         return self._add(late_rows.late_step(self.flow.steps, self.name, side=side, name=name))
 
+    def diverted(self, *, name: str | None = None) -> Stream:
+        """Return a stream of the rows that the step of this stream could not use.
+
+        The step has `on_bad="divert"` (a source, or its file) or `on_error="divert"`. The stream
+        has the columns `step`, `error`, `row` (a record as it came, or the row as JSON), `file`
+        and `line` (null where they are not known). Such a row's event time is what the step had
+        promised when the row was found.
+
+        Args:
+            name: of the step.
+
+        Raises:
+            FlowError: the step diverts nothing.
+        """
+        name = self.flow.name_for("diverted", name)
+        if not self.flow.steps[self.name].traits.diverts:
+            raise FlowError(
+                f"step {name!r}: {self.name!r} diverts no rows; write on_bad='divert' at a source "
+                "or its file, or on_error='divert' at a user's function"
+            )
+        return self._add(DivertedStep(name=name, inputs=self._in, schema=DIVERTED_SCHEMA))
+
     def sink(self, name: str, output: Output) -> None:
         """Write the rows to an output, one of ours or a custom one (`Output`).
 
         Args:
             name: of the sink.
-            output: parquet_sink(path), jsonl_sink, callback_sink, collect_sink, or any object
-                with `describe()` and `open(schema, context)`.
+            output: parquet_sink(path), jsonl_sink, csv_sink, print_sink, callback_sink,
+                collect_sink, or any object with `describe()` and `open(schema, context)`.
 
         Raises:
             TypeMismatch: `output` is no output.

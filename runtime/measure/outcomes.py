@@ -26,7 +26,9 @@ from typing import Any, Protocol, overload
 __all__ = [
     "AT_STAGE",
     "BAD_TIME",
+    "DIVERTED",
     "DUPLICATE",
+    "FAILED",
     "FILTERED",
     "GIVEN_UP",
     "IN_FLIGHT",
@@ -37,6 +39,7 @@ __all__ = [
     "READY",
     "SHED",
     "SLACK_READY",
+    "UNREADABLE",
     "Counted",
     "Counts",
     "LedgerPlace",
@@ -289,6 +292,13 @@ BAD_TIME = registered(
         term="with bad times",
     )
 )
+UNREADABLE = registered(
+    Outcome(
+        "unreadable",
+        LedgerPlace.LEFT_OUT,
+        "Could not be read from its file, such as a record with too few values.",
+    )
+)
 GIVEN_UP = registered(
     Outcome(
         "given_up",
@@ -298,12 +308,27 @@ GIVEN_UP = registered(
         note="sequence numbers were given up",
     )
 )
+DIVERTED = registered(
+    Outcome(
+        "diverted",
+        LedgerPlace.BESIDE,
+        "Could not be used, and left by the stream of diverted rows.",
+        note="left by streams of diverted rows",
+    )
+)
 FILTERED = registered(
     Outcome(
         "filtered",
         LedgerPlace.LEFT_BEHIND,
         "Dropped by the user's filters in this stage, before an operator saw them.",
         is_usual=True,
+    )
+)
+FAILED = registered(
+    Outcome(
+        "failed",
+        LedgerPlace.LEFT_BEHIND,
+        'Omitted, as a user\'s function raised an error for it (`on_error="skip"`).',
     )
 )
 SHED = registered(

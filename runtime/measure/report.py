@@ -54,6 +54,8 @@ class StageReport:
     """{outcome: rows}, of the rows that came in."""
     early: int = 0
     """Rows held since their event time was too far ahead of their arrival."""
+    first_bad: list[str] = field(default_factory=list)
+    """First rows that could not be used, each with its place and the reason."""
     source_clock: dict[str, int] = field(default_factory=dict)
     """Figures of a source with `clock=`, {name: number, or ns}: writers; smallest_offset_ns and
     largest_offset_ns; with a bound largest_bound_ns, half of [thesis] Eq. 3.16's T_a, and jumps;

@@ -12,16 +12,12 @@ Source: [ssg] Fig. 5 (threads that read one gate); here they are in slots of the
 
 from __future__ import annotations
 
-import zlib
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
-import pyarrow as pa
 
 from slackwater.runtime.errors import FrameError
 from slackwater.runtime.model import (
@@ -36,7 +32,7 @@ from slackwater.runtime.model import (
     ReadTag,
     concat_batches,
 )
-from slackwater.runtime.model.nullable import Nullable
+from slackwater.runtime.model.hashes import mixed_hashes
 from slackwater.runtime.model.state import Fields
 
 
@@ -44,50 +40,11 @@ def owners(columns: Sequence[Column], rows: int, *, replicas: int) -> Int64Array
     """Return which replica has each row's keys, the same in every process.
 
     Args:
-        columns: the key columns, of shape (rows,). Equal values of two types (int32 and int64,
-            decimals of two scales) have one owner.
+        columns: the key columns, of shape (rows,).
         rows: how many.
         replicas: how many.
     """
-    mixed = np.zeros(rows, dtype=np.uint64)
-    for column in columns:
-        mixed ^= _whole(column)
-        # The finaliser of splitmix64: neighbouring keys get owners that have no pattern.
-        mixed += np.uint64(0x9E3779B97F4A7C15)
-        mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        mixed ^= mixed >> np.uint64(31)
-    return (mixed % np.uint64(replicas)).astype(np.int64)
-
-
-def _whole(column: Column) -> npt.NDArray[np.uint64]:
-    """Return values as whole numbers, equal ones alike; null and NaN as 0."""
-    if isinstance(column, Nullable):
-        column = np.where(column.valid, column.values, 0)
-    if isinstance(column, np.ndarray):
-        if column.dtype.kind == "f":
-            column = np.nan_to_num(column.astype(np.float64)) + 0.0  # −0.0 is 0.0
-            return column.view(np.uint64)
-        whole: npt.NDArray[np.uint64] = column.astype(np.int64).view(np.uint64)
-    else:
-        whole = _hashes(column)
-    return whole
-
-
-def _hashes(values: pa.Array) -> npt.NDArray[np.uint64]:
-    encoded = values.dictionary_encode(null_encoding="encode")
-    # Not hash(): it differs from process to process.
-    distinct = [
-        0 if v is None else zlib.crc32(_bytes_of(v)) for v in encoded.dictionary.to_pylist()
-    ]
-    places: Int64Array = encoded.indices.to_numpy()
-    return np.array(distinct, dtype=np.uint64)[places]
-
-
-def _bytes_of(value: str | bytes | Decimal) -> bytes:
-    if isinstance(value, Decimal):
-        value = str(value.normalize())
-    return value.encode() if isinstance(value, str) else value
+    return (mixed_hashes(columns, rows) % np.uint64(replicas)).astype(np.int64)
 
 
 class Partitioner:

@@ -48,15 +48,16 @@ def is_time(kind: pa.DataType) -> bool:
     return bool(pa.types.is_temporal(kind) and not pa.types.is_interval(kind))
 
 
+def is_list(kind: pa.DataType) -> bool:
+    """Return whether a type is a list, of any kind."""
+    return bool(
+        pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
+    )
+
+
 def is_nested(kind: pa.DataType) -> bool:
     """Return whether a type is a list, struct or map."""
-    return bool(
-        pa.types.is_list(kind)
-        or pa.types.is_large_list(kind)
-        or pa.types.is_fixed_size_list(kind)
-        or pa.types.is_struct(kind)
-        or pa.types.is_map(kind)
-    )
+    return bool(is_list(kind) or pa.types.is_struct(kind) or pa.types.is_map(kind))
 
 
 def is_binary(kind: pa.DataType) -> bool:
@@ -134,6 +135,13 @@ def coarse_unit(kind: pa.DataType) -> str | None:
     """Return the unit of a time type; None: it is in nanoseconds, or no time."""
     unit = time_unit(kind) if is_time(kind) else "ns"
     return None if unit == "ns" else unit
+
+
+def nanoseconds_type(kind: pa.DataType) -> pa.DataType:
+    """Return the type in nanoseconds of a timestamp, date or time of day."""
+    if pa.types.is_time(kind):
+        return pa.time64("ns")
+    return pa.timestamp("ns", kind.tz if pa.types.is_timestamp(kind) else None)
 
 
 def number_dtype(kind: pa.DataType) -> np.dtype[Any] | None:
@@ -216,6 +224,14 @@ def column_from_arrow(name: str, values: pa.Array, inside: pa.DataType, *, who: 
         cast = values if values.type == target else values.cast(target)
     except pa.ArrowInvalid as problem:
         raise SchemaError(f"{who}: column {name!r} does not fit {inside}: {problem}") from problem
+    return column_of_arrow(cast)
+
+
+def column_of_arrow(values: pa.Array) -> Column:
+    """Return a sound Arrow array as a column of its own type is kept."""
+    inside = inside_type("", values.type)
+    target = read_type(inside)
+    cast = values if values.type == target else values.cast(target)
     if number_dtype(inside) is None:
         return cast
     return numbers_from_arrow(cast.view(kept_type(inside)) if is_time(inside) else cast)

@@ -6,7 +6,7 @@
 | `machine.py` | the machine that works on rows, after a gate or on each row alone |
 | `stream.py` | the method of a stream that adds the step |
 
-Shared code is in `ground/`. docs/operators.md says how to add an operator.
+Shared code is in `ground/`. docs/add-an-operator.md says how to add an operator.
 """
 
 from slackwater.runtime.operators.aggregate import (

@@ -9,8 +9,8 @@ from __future__ import annotations
 from slackwater.runtime.config import Limits
 from slackwater.runtime.errors import FlowError
 from slackwater.runtime.operators.aggregate import Aggregating
-from slackwater.runtime.operators.assign import Assigning
 from slackwater.runtime.operators.dedupe import Deduping
+from slackwater.runtime.operators.explode import Exploding
 from slackwater.runtime.operators.filter import Filtering
 from slackwater.runtime.operators.followed_by import FollowedBy
 from slackwater.runtime.operators.ground.contract import Entry, Operator, Stateless
@@ -22,13 +22,15 @@ from slackwater.runtime.operators.merge import FlowMerging, Merging
 from slackwater.runtime.operators.pattern import Patterning
 from slackwater.runtime.operators.process import Processing
 from slackwater.runtime.operators.select import Selecting
+from slackwater.runtime.operators.with_columns import WithColumns
 from slackwater.runtime.plan.step import EachRowStep, Step
 
 
 class StreamMethods(
     Filtering,
-    Assigning,
+    WithColumns,
     Selecting,
+    Exploding,
     MappingBatches,
     MappingRows,
     Merging,

@@ -49,7 +49,7 @@ def _way(steps: Mapping[str, Step], inputs: tuple[str, ...]) -> list[Step]:
 
 
 def _passes_on(step: Step) -> bool:
-    return step.traits.passes_on and step.traits.role is not Role.LATE_ROWS
+    return step.traits.passes_on and step.traits.role is not Role.SIDE_ROWS
 
 
 def _has_arrivals(step: Step) -> bool:

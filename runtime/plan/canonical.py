@@ -32,7 +32,7 @@ _PACE = frozenset({"input", "speed", "max_rows"})
 """Fields of a source without effect on its output: the input has its own fingerprint, and the speed
 changes no row."""
 _LATER = frozenset(
-    {"drift", "close", "sequence", "clock", "feature", "bad_times", "units", "scale"}
+    {"drift", "close", "sequence", "clock", "feature", "on_bad", "on_error", "units", "scale"}
 )
 """Settings newer than output that a run may resume. Unset, they are omitted, so that old
 fingerprints still match."""
@@ -54,7 +54,7 @@ def canonical_work(step: Step) -> str:
 
 
 def _is_unset(setting: Any) -> bool:
-    # The default of `bad_times` is a word, that of `scale` a number.
+    # The default of `on_bad` is a word, that of `scale` a number.
     return setting is None or (
         isinstance(setting, str | int | tuple) and setting in ("error", 0, ())
     )

@@ -21,7 +21,7 @@ def event_time_type(steps: Mapping[str, Step], inputs: Iterable[str]) -> pa.Data
         inputs: names of the steps that feed it.
     """
     zones = {
-        getattr(step.schema.field(step.source.event_time).type, "tz", None)
+        getattr(step.source.time_type(step.schema), "tz", None)
         for step in sources_upstream(steps, inputs)
     }
     zone = zones.pop() if len(zones) == 1 else "UTC"

@@ -44,7 +44,7 @@ def flow_fingerprints(steps: Mapping[str, Step]) -> dict[str, FlowFingerprint]:
         if place is not None:
             upstream = _upstream(steps, name)
             text = "\n".join(canonical_step(steps[step_name]) for step_name in upstream)
-            text += f"\n{place.format} {place.rows}"
+            text += f"\n{place.format} {place.rows}{place.form and f' {place.form}'}"
             sources = tuple(each for each in upstream if isinstance(steps[each], SourceStep))
             digest = hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()
             marks[name] = FlowFingerprint(digest, sources, _why_not(steps, upstream))

@@ -12,7 +12,7 @@ from slackwater.runtime.expressions.result_types import type_read
 from slackwater.runtime.model import LONGEST_NS, READY_ONLY, Release, ReleaseRule
 from slackwater.runtime.plan.flow_fingerprints import check_sinks
 from slackwater.runtime.plan.step import Step
-from slackwater.runtime.plan.steps import LateStep, SinkStep, SourceStep
+from slackwater.runtime.plan.steps import DivertedStep, LateStep, SideStep, SinkStep, SourceStep
 from slackwater.runtime.sinks import traits_of
 
 _YEAR_NS = 365 * 86_400 * 10**9
@@ -101,8 +101,8 @@ def check_runnable(flow: str, steps: Mapping[str, Step]) -> None:
         raise FlowError(f"dataflow {flow!r} has no source; start with flow.source(...)")
     if not sinks:
         raise FlowError(f"dataflow {flow!r} has no sink; end with stream.sink(name, ...)")
-    # A step that feeds only its late rows would still lose its results.
-    consumers = [step for step in steps.values() if not isinstance(step, LateStep)]
+    # A step that feeds only its side rows would still lose its results.
+    consumers = [step for step in steps.values() if not isinstance(step, SideStep)]
     feeding = {name for step in consumers for name in step.inputs}
     for step in steps.values():
         if isinstance(step, SinkStep):
@@ -113,6 +113,7 @@ def check_runnable(flow: str, steps: Mapping[str, Step]) -> None:
                 f"step {step.name!r} feeds nothing, so its rows would be lost; "
                 "give it a sink or omit it"
             )
+    _check_diverted(steps)
     _check_travel(steps)
     longest = {step.name: _longest_ns(step) for step in steps.values()}
     if sum(longest.values()) > LONGEST_NS:
@@ -152,6 +153,16 @@ def _longest_ns(step: Step) -> int:
     release = step.traits.release
     slack_ns = release.slack_ns if isinstance(release, ReleaseRule) else None
     return step.traits.reach_ns + (slack_ns or 0)
+
+
+def _check_diverted(steps: Mapping[str, Step]) -> None:
+    taken = {step.inputs[0] for step in steps.values() if isinstance(step, DivertedStep)}
+    for step in steps.values():
+        if step.traits.diverts and step.name not in taken:
+            raise FlowError(
+                f"step {step.name!r} diverts rows that it cannot use, and nothing takes them; "
+                "write .diverted().sink(…) on its stream, or 'skip' instead of 'divert'"
+            )
 
 
 def needed_columns(steps: Mapping[str, Step]) -> dict[str, frozenset[str]]:

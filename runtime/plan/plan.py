@@ -51,7 +51,7 @@ from slackwater.runtime.plan.planned_stages import (
 from slackwater.runtime.plan.promises import OutputTraits
 from slackwater.runtime.plan.slots import SlotPlace
 from slackwater.runtime.plan.step import EachRowStep, GatedStep, Step
-from slackwater.runtime.plan.steps import GateStep, LateStep, SinkStep, SourceStep
+from slackwater.runtime.plan.steps import GateStep, LateStep, SideStep, SinkStep, SourceStep
 from slackwater.runtime.plan.traits import Replica, Role
 from slackwater.runtime.plan.verdict import Verdict
 from slackwater.runtime.sinks import traits_of
@@ -88,6 +88,7 @@ class Channel:
         idle_ns: silence, by the clock, after which the target's gate no longer waits for it;
             None: the gate always waits.
         late: settings of the late rows that it carries; None: it carries results.
+        diverted: the step whose diverted rows it carries; None: it carries others.
         replica: the index of the replica that a gate's channel feeds; None: another channel.
     """
 
@@ -104,6 +105,7 @@ class Channel:
     promise_gap_ns: int = 0
     idle_ns: int | None = None
     late: LateOf | None = None
+    diverted: str | None = None
     replica: int | None = None
     shares_writers: bool = False
     tells_arrivals: bool = False
@@ -258,7 +260,7 @@ def plan_stages(graph: StepGraph, *, fuse: bool = True) -> tuple[Stage, ...]:
     consumers: dict[str, list[Step]] = {name: [] for name in steps}
     for step in steps.values():
         for name in dict.fromkeys(step.inputs):
-            if not isinstance(step, LateStep):  # it uses other rows
+            if not isinstance(step, SideStep):  # it uses other rows
                 consumers[name].append(step)
     heads: dict[str, str] = {}  # {step: its stage}
     chains: dict[str, list[Step]] = {}
@@ -344,10 +346,11 @@ def _channels_into(
 ) -> list[Channel]:
     channels: list[Channel] = []
     origin, is_sink = target.origin, target.step.traits.role is Role.SINK
-    late, carried = None, origin.schema
+    late, diverted, is_side = None, None, isinstance(target.step, SideStep)
     if isinstance(target.step, LateStep):
         late = late_of(target.step, needed[target.step.name])
-        carried = _travelling(origin.schema, needed[origin.name])
+    elif is_side:
+        diverted = target.step.inputs[0]
     ports = origin.traits.ports if isinstance(origin, GatedStep) else (0,) * len(origin.inputs)
     for position, name in enumerate(target.step.inputs):
         port = ports[position]
@@ -363,16 +366,19 @@ def _channels_into(
                 target=target.name,
                 port=port,
                 rank=(source.rank << RANK_SHIFT) + (position if two_writers else 0),
-                schema=carried if late is not None else _travelling(source.last.schema, read),
-                has_writers=late is None and came.has_writers and not is_sink,
-                is_mixed=late is not None or came.has_writers or came.is_disordered,
-                may_be_late=late is None and came.may_be_late,
+                schema=_travelling(origin.schema, needed[origin.name])
+                if is_side
+                else _travelling(source.last.schema, read),
+                has_writers=not is_side and came.has_writers and not is_sink,
+                is_mixed=is_side or came.has_writers or came.is_disordered,
+                may_be_late=not is_side and came.may_be_late,
                 needs_promises=not is_sink,
                 promise_gap_ns=IDLE_PROMISE_NS if holds_nothing(target) else 0,
                 idle_ns=came.idle_ns if isinstance(target.step, GatedStep) else None,
                 late=late,
+                diverted=diverted,
                 shares_writers=came.has_writers and (source.kind == "stateless" or two_writers),
-                tells_arrivals=late is None and origin.name in ways.takers,
+                tells_arrivals=not is_side and origin.name in ways.takers,
             )
             for source in planned_of[heads[name]]
         ]

@@ -142,7 +142,7 @@ def output_traits(
             traits[name] = without_gate(
                 came[0],
                 from_several=len(planned_of[heads[step.inputs[0]]]) > 1,
-                is_disordered=step.traits.role is Role.LATE_ROWS,
+                is_disordered=step.traits.role is Role.SIDE_ROWS,
             )
     return traits
 

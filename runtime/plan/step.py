@@ -180,4 +180,4 @@ def stage_kind(step: Step) -> str:
     role = step.traits.role
     if role is Role.AFTER_GATE:
         return step.traits.kind
-    return Role.EACH_ROW.value if role is Role.LATE_ROWS else role.value
+    return Role.EACH_ROW.value if role is Role.SIDE_ROWS else role.value

@@ -32,6 +32,7 @@ class SourceStep(Step):
             role=Role.SOURCE,
             passes_on=True,
             reach_ns=spec.reorder.longest_ns + (spec.idle_ns or 0) + (spec.ahead_ns or 0),
+            diverts=spec.diverts,
             # A custom order policy is users' code; a custom input has its own trait.
             runs_users_code=not isinstance(spec.reorder, OURS),
         )
@@ -105,7 +106,35 @@ class GateStep(GatedStep):
 
 
 @dataclass(frozen=True, kw_only=True)
-class LateStep(Step):
+class SideStep(Step):
+    """Rows of its input that are not among its results."""
+
+    def reads(self, position: int, there: frozenset[str], needed: frozenset[str]) -> Set[str]:
+        """Return no column: the step does not take its input's results."""
+        del position, there, needed
+        return frozenset()
+
+
+@dataclass(frozen=True, kw_only=True)
+class DivertedStep(SideStep):
+    """Rows that its input diverted, since it could not use them.
+
+    Its columns are those of DIVERTED_SCHEMA. The event time of such a row is what its input had
+    promised when it was found.
+    """
+
+    @cached_property
+    def traits(self) -> StepTraits:  # noqa: D102 - see Step
+        return StepTraits(kind="diverted", role=Role.SIDE_ROWS, passes_on=True)
+
+    def explained(self, steps: Mapping[str, Step]) -> Iterator[str]:
+        """Yield the rows that the step takes."""
+        del steps
+        yield f"takes    what {self.inputs[0]} could not use"
+
+
+@dataclass(frozen=True, kw_only=True)
+class LateStep(SideStep):
     """Late rows of its input: rows that could not count there in full.
 
     Columns that leave: those of `columns`, then `late_step`, of two ports `late_side` ("left" or
@@ -119,12 +148,7 @@ class LateStep(Step):
 
     @cached_property
     def traits(self) -> StepTraits:  # noqa: D102 - see Step
-        return StepTraits(kind="late", role=Role.LATE_ROWS, passes_on=True)
-
-    def reads(self, position: int, there: frozenset[str], needed: frozenset[str]) -> Set[str]:
-        """Return no column: the step takes late rows, not its input's results."""
-        del position, there, needed
-        return frozenset()
+        return StepTraits(kind="late", role=Role.SIDE_ROWS, passes_on=True)
 
     def explained(self, steps: Mapping[str, Step]) -> Iterator[str]:
         """Yield the rows that the step takes."""
@@ -167,9 +191,9 @@ class SinkStep(Step):
 def times_text(spec: SourceSpec) -> str:
     """Return the text of a source's times: columns, promise, order."""
     words = [
-        spec.event_time
+        spec.time_column
         if spec.time_unit in (None, "ns")
-        else f"{spec.event_time} in {spec.time_unit}"
+        else f"{spec.time_column} in {spec.time_unit}"
     ]
     if spec.arrival is not None:
         words.append(f"arrives by {spec.arrival}")
@@ -189,8 +213,9 @@ def times_text(spec: SourceSpec) -> str:
         words.append(f"idle after {format_ns(spec.idle_ns)}")
     if spec.ahead_ns is not None:
         words.append(f"held if ahead by more than {format_ns(spec.ahead_ns)}")
-    if spec.bad_times == "skip":
-        words.append("rows with bad times left out")
+    if spec.on_bad != "error":
+        done = "omitted" if spec.on_bad == "skip" else "diverted"
+        words.append(f"rows with bad times {done}")
     words.append(spec.reorder.text)
     if spec.goes_by_clock:
         words.append("by the clock, so that results depend on it: arrival= would mend that")

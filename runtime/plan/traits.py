@@ -28,7 +28,8 @@ class Role(Enum):
     SOURCE = "source"
     EACH_ROW = "stateless"
     """The step looks at each row alone, and runs in the stage that feeds it alone."""
-    LATE_ROWS = "late"
+    SIDE_ROWS = "side"
+    """The step takes late rows of its input, or rows that its input diverted."""
     AFTER_GATE = "operator"
     SHARED_GATE = "gate"
     SINK = "sink"
@@ -89,6 +90,7 @@ class StepTraits:
         reach_ns: longest distance from an event's time that it may look, without its gate's slack.
             Of a step after a gate: the time, in event time, that a row stays in the operator's
             state. Source: SW of [ssg] §2.1.
+        diverts: whether rows that it cannot use leave by a stream of their own.
         runs_users_code: whether it calls users' functions, inputs apart.
 
     Of a step after a gate:
@@ -120,6 +122,7 @@ class StepTraits:
     revises: bool = False
     reach_ns: int = 0
     runs_users_code: bool = False
+    diverts: bool = False
     release: Release = READY_ONLY
     ports: tuple[int, ...] = (0,)
     port_keys: tuple[tuple[str, ...], ...] = ((),)
@@ -143,8 +146,12 @@ class StepTraits:
         return len(set(self.ports)) == 1
 
 
-def each_row(kind: str, *, runs_users_code: bool = False) -> StepTraits:
+def each_row(kind: str, *, runs_users_code: bool = False, diverts: bool = False) -> StepTraits:
     """Return the traits of a step that looks at each row alone."""
     return StepTraits(
-        kind=kind, role=Role.EACH_ROW, passes_on=True, runs_users_code=runs_users_code
+        kind=kind,
+        role=Role.EACH_ROW,
+        passes_on=True,
+        runs_users_code=runs_users_code,
+        diverts=diverts,
     )

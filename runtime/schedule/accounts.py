@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from slackwater.runtime.measure.outcomes import BAD_TIME, DUPLICATE, GIVEN_UP, SHED
+from slackwater.runtime.measure.outcomes import BAD_TIME, DUPLICATE, GIVEN_UP, SHED, UNREADABLE
 from slackwater.runtime.measure.report import StageReport
 from slackwater.runtime.merge import ReplicaReads, SlackGate
 from slackwater.runtime.sources.machine import SourceMachine
@@ -69,9 +69,11 @@ def count_source(report: StageReport, source: SourceMachine, now_ns: int) -> Non
     report.late_dropped, report.counts[DUPLICATE] = source.late_dropped, source.duplicates
     # Counted when it is read, and handed over later.
     report.late = min(source.late, source.rows_out)
-    report.ready = source.rows_out - report.late
+    report.ready = source.rows_out + source.diverted - report.late
     report.counts[GIVEN_UP] = source.given_up
-    report.counts[BAD_TIME] = source.bad_times
+    report.counts[BAD_TIME], report.counts[UNREADABLE] = source.bad_times, source.unreadable
+    if source.first_bad:  # a later step of the stage may have told of its own
+        report.first_bad = list(source.first_bad)
     if source.renumbered:
         report.counted["renumbered"] = source.renumbered
     report.in_flight = source.held

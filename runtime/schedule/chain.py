@@ -9,13 +9,14 @@ gate ─▶ StageOperator ─▶ Chain ─▶ outputs   each counts, step by ste
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from slackwater.runtime.expressions.row_tests import RowTests
 from slackwater.runtime.measure.outcomes import FILTERED, READY
 from slackwater.runtime.measure.report import StageReport
 from slackwater.runtime.measure.step_report import StepReport
 from slackwater.runtime.model import START_NS, Batch, GateRead
+from slackwater.runtime.model.diverted import DivertedRow
 from slackwater.runtime.model.state import Fields
 from slackwater.runtime.operators import make_operator, make_stateless
 from slackwater.runtime.operators.ground import Result
@@ -23,6 +24,20 @@ from slackwater.runtime.plan.plan import Stage
 from slackwater.runtime.plan.step import GatedStep, Step
 from slackwater.runtime.plan.traits import Role
 from slackwater.runtime.schedule.accounts import count_in
+
+
+class Failed(NamedTuple):
+    """Rows that a step's function could not use.
+
+    Attributes:
+        step: its name.
+        is_diverted: whether they leave by a stream of their own; else they are omitted.
+        rows: the rows.
+    """
+
+    step: str
+    is_diverted: bool
+    rows: list[DivertedRow]
 
 
 class Chain:
@@ -35,6 +50,11 @@ class Chain:
     def __init__(self, steps: Sequence[Step]) -> None:
         self.counts = [StepReport(step.name, step.traits.kind, [0]) for step in steps]
         self._steps = list(zip(map(make_stateless, steps), self.counts, strict=True))
+        self._failing = [
+            (counts.name, machine.failed)
+            for machine, counts in self._steps
+            if machine.failed is not None
+        ]
 
     @property
     def row_tests(self) -> RowTests | None:
@@ -48,6 +68,10 @@ class Chain:
         first.rows_out += passed
         report.counts[READY] += left_out
         report.counts[FILTERED] += left_out
+
+    def failed(self) -> list[Failed]:
+        """Return the rows for which users' functions raised, once, by step."""
+        return [Failed(name, rows.is_diverted, rows.take()) for name, rows in self._failing]
 
     def apply(self, batch: Batch, first: int = 0) -> tuple[Batch, int]:
         """Return the rows that remain, in order, and how many.

@@ -1,10 +1,4 @@
-"""Late rows of a stage, on their way to the stream that takes them (`Stream.late`).
-
-```
-join ──┬──▶ results                   a late row travels as an event of its own: it happened when
-       └──▶ late rows ──▶ …           it was found late, so never older than was promised
-```
-"""
+"""Late rows of a stage, on their way to the stream that takes them (`Stream.late`)."""
 
 from __future__ import annotations
 
@@ -13,31 +7,21 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from slackwater.runtime.model import Batch, Columns, Message, concat_batches
+from slackwater.runtime.model import Batch, Columns
 from slackwater.runtime.model.nullable import as_dtype
-from slackwater.runtime.model.state import Fields
 from slackwater.runtime.operators.ground import LateRows
 from slackwater.runtime.plan.plan import Channel
-from slackwater.runtime.schedule.outputs import StageOutputs
+from slackwater.runtime.schedule.side_outputs import SideOutputs
 
 SIDES = ("left", "right")
 
 
-class LateOutputs:
-    """Output channels of a stage for late rows. Between slices no row waits here.
-
-    Args:
-        channels: those with `late`.
-        start_ns: of the job.
-    """
-
-    STATE = Fields("_promise_ns", "_outputs")
+class LateOutputs(SideOutputs):
+    """Channels of rows that were too late for a stage's operator."""
 
     def __init__(self, channels: Sequence[Channel], *, start_ns: int) -> None:
-        self._channels = list(channels)
-        self._outputs = [StageOutputs([channel], start_ns=start_ns) for channel in channels]
+        super().__init__(channels, start_ns=start_ns)
         self._rows: Sequence[LateRows] = []
-        self._promise_ns = 0
 
     def take(self, rows: Sequence[LateRows], *, promise_ns: int) -> bool:
         """Take rows that were found late; return whether there are any.
@@ -49,16 +33,12 @@ class LateOutputs:
         self._rows, self._promise_ns = rows, promise_ns
         return bool(rows)
 
-    def parts(self, message: Message, now_ns: int) -> list[tuple[Channel, Message]]:
-        """Return what goes on each channel: late rows, once, and the stage's promise."""
-        sends: list[tuple[Channel, Message]] = []
-        rows, self._rows = self._rows, []
-        for channel, outputs in zip(self._channels, self._outputs, strict=True):
-            batches = [batch for one in rows if (batch := self._batch(channel, one)) is not None]
-            batch = concat_batches(batches) if batches else None
-            part = Message(batch, message.promise_ns, message.promise_stimulus_ns)
-            sends += outputs.parts(part, now_ns)
-        return sends
+    def batches(self, channel: Channel, now_ns: int) -> list[Batch]:  # noqa: D102
+        del now_ns
+        return [batch for one in self._rows if (batch := self._batch(channel, one)) is not None]
+
+    def clear(self) -> None:  # noqa: D102
+        self._rows = []
 
     def _batch(self, channel: Channel, rows: LateRows) -> Batch | None:
         late = channel.late

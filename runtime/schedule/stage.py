@@ -8,7 +8,7 @@ from typing import Any
 
 from slackwater.runtime.config import Limits
 from slackwater.runtime.errors import SettingError
-from slackwater.runtime.measure.outcomes import FILTERED, READY
+from slackwater.runtime.measure.outcomes import DIVERTED, FAILED, FILTERED, READY
 from slackwater.runtime.measure.report import StageReport
 from slackwater.runtime.measure.samples import StageSample
 from slackwater.runtime.measure.trials import Trial
@@ -22,6 +22,7 @@ from slackwater.runtime.model import (
     Message,
     ReleaseRule,
 )
+from slackwater.runtime.model.diverted import MOST_TOLD, DivertedRow
 from slackwater.runtime.model.state import Fields, restore, save
 from slackwater.runtime.operators.ground import Operator, Result
 from slackwater.runtime.plan.plan import Channel, Stage
@@ -33,6 +34,7 @@ from slackwater.runtime.schedule.accounts import count_source
 from slackwater.runtime.schedule.actions import Work
 from slackwater.runtime.schedule.chain import (
     Chain,
+    Failed,
     StageOperator,
     count_alone,
     restore_report,
@@ -43,6 +45,7 @@ from slackwater.runtime.schedule.late import LateOutputs
 from slackwater.runtime.schedule.outputs import StageOutputs
 from slackwater.runtime.schedule.queues import path_queues
 from slackwater.runtime.schedule.replicas import ReplicaOutputs
+from slackwater.runtime.schedule.side_outputs import DivertedOutputs
 from slackwater.runtime.schedule.source_at import Looks, StageSource, source_of
 from slackwater.runtime.schedule.stage_sampler import StageSampler
 from slackwater.runtime.sources.machine import SourceMachine
@@ -65,6 +68,7 @@ class StageMachine:
         "_sampled",
         "outputs",
         "_late",
+        "_diverted",
         "_promise_ns",
         "is_finished",
         "moved_ns",
@@ -127,7 +131,9 @@ class StageMachine:
             self.source.row_tests = self.chain.row_tests
         late = [channel for channel in stage.outputs if channel.late is not None]
         self._late = LateOutputs(late, start_ns=start_ns) if late else None
-        results = [channel for channel in stage.outputs if channel.late is None]
+        diverted = [channel for channel in stage.outputs if channel.diverted is not None]
+        self._diverted = DivertedOutputs(diverted, start_ns=start_ns) if diverted else None
+        results = [one for one in stage.outputs if one.late is None and one.diverted is None]
         self.outputs = StageOutputs(results, start_ns=start_ns)
         self.output_names = [channel.name for channel in stage.outputs]
         self._promise_ns, self.moved_ns = START_NS, start_ns  # the latter: when it let rows go
@@ -267,7 +273,18 @@ class StageMachine:
         self.report.counts[READY] += message.rows
         self.is_finished = message.promise_ns == END_NS
         left = self._apply_chain(message.batch, is_input=True, first=int(source.is_tested))
+        if self._diverted is not None:
+            rows = source.take_diverted()
+            self.report.counts[READY] += len(rows)
+            self._divert(self._diverted, self.stage.name, rows)
+            self._promise_ns = max(message.promise_ns, self._promise_ns)
         return message.with_batch(left)
+
+    def _divert(self, outputs: DivertedOutputs, step: str, rows: list[DivertedRow]) -> None:
+        """Send rows that a step could not use to their stream."""
+        self.report.counts[DIVERTED] += len(rows)
+        self.report.rows_out += len(rows)
+        outputs.take(step, rows, promise_ns=self._promise_ns)
 
     def _emit(self, released: GateRead, now_ns: int) -> tuple[Message | None, Result | None]:
         """Return what a read makes leave, and the operator's result."""
@@ -294,7 +311,9 @@ class StageMachine:
         if self._promise_ns == END_NS and not self.intake.more:
             self.is_finished = True
         arrived = released.arrived if self.outputs.tells_arrivals else None
-        if batch is None and not (advanced or has_late or arrived or self._replica_outputs):
+        has_more = self._diverted is not None and self._diverted.has_rows
+        has_more = has_more or bool(advanced or has_late or arrived or self._replica_outputs)
+        if batch is None and not has_more:
             return None, result
         stimulus_ns = released.watermark_stimulus_ns
         return Message(batch, self._promise_ns, stimulus_ns, arrived=arrived), result
@@ -303,12 +322,28 @@ class StageMachine:
         if batch is None or not (before := len(batch.event_time_ns)):
             return None
         batch, rows = self.chain.apply(batch, first)
-        if is_input and rows < before:
-            self.report.counts[FILTERED] += before - rows
-        elif rows < before:
-            self.report.results_filtered += before - rows
+        missing = before - rows
+        for failed in self.chain.failed():
+            missing -= len(failed.rows)
+            self._count_failed(failed, is_input=is_input)
+        if is_input and missing > 0:
+            self.report.counts[FILTERED] += missing
+        elif missing > 0:
+            self.report.results_filtered += missing
         self.report.rows_out += rows
         return batch if rows else None
+
+    def _count_failed(self, failed: Failed, *, is_input: bool) -> None:
+        """Count rows for which a user's function raised, and send them to their stream."""
+        told = map(str, failed.rows[: MOST_TOLD - len(self.report.first_bad)])
+        self.report.first_bad += told
+        if failed.is_diverted:
+            assert self._diverted is not None, "a stream takes them"
+            self._divert(self._diverted, failed.step, failed.rows)
+        elif is_input:
+            self.report.counts[FAILED] += len(failed.rows)
+        else:
+            self.report.results_filtered += len(failed.rows)
 
     def charge(self, now_ns: int, took_ns: int, idle_ns: int, *, has_read: bool = False) -> None:
         """Count what the last slice took, and how long its slot has been idle.
@@ -374,7 +409,10 @@ class StageMachine:
         if self._replica_outputs is not None:
             return self._replica_outputs.take()
         sends = self.outputs.parts(message, now_ns)
-        return sends if self._late is None else [*sends, *self._late.parts(message, now_ns)]
+        for side in (self._late, self._diverted):
+            if side is not None:
+                sends = [*sends, *side.parts(message, now_ns)]
+        return sends
 
     def close(self) -> None:
         """Close the source's input."""

@@ -34,7 +34,7 @@ from slackwater.runtime.plan.steps import SourceStep
 from slackwater.runtime.schedule.actions import Slice
 from slackwater.runtime.schedule.slot import Slot
 from slackwater.runtime.sources.named_reader import NamedReader
-from slackwater.runtime.sources.spec import END_OF_INPUT, EndOfInput, Input
+from slackwater.runtime.sources.spec import END_OF_INPUT, BadRows, EndOfInput, Input
 
 __all__ = ["LoggedSlot", "give", "make_slot", "replay", "replaying"]
 
@@ -253,7 +253,7 @@ class _LoggingReader:
             slot.note("read", source, "error", str(problem))
             raise
 
-    def poll(self) -> pa.RecordBatch | EndOfInput | None:
+    def poll(self) -> pa.RecordBatch | BadRows | EndOfInput | None:
         try:
             polled = self._reader.poll()
         except SlackwaterError as problem:
@@ -261,6 +261,8 @@ class _LoggingReader:
             raise
         if isinstance(polled, EndOfInput):
             self._slot.note("read", self._source, "end", None)
+        elif isinstance(polled, BadRows):
+            self._slot.note("read", self._source, "bad", _bytes_of(polled.rows))
         else:
             block = None if polled is None else _bytes_of(polled)
             self._slot.note("read", self._source, "block", block)
@@ -288,7 +290,7 @@ class _LoggedReader:
         if self._reads and self._reads[0][0] == "error":
             self.poll()  # it could not even be opened, or read: the same to who reads
 
-    def poll(self) -> pa.RecordBatch | EndOfInput | None:
+    def poll(self) -> pa.RecordBatch | BadRows | EndOfInput | None:
         if not self._reads:
             return None  # the other slot has read no further
         what, of = self._reads.popleft()
@@ -296,6 +298,8 @@ class _LoggedReader:
             raise IngestError(of)
         if what == "end":
             return END_OF_INPUT
+        if what == "bad":
+            return BadRows(_block_of(of))
         return None if of is None else _block_of(of)
 
     def close(self) -> None:

@@ -67,7 +67,7 @@ class Manifest:
     """Manifest of an output.
 
     Attributes:
-        kind: "parquet" or "jsonl".
+        kind: "parquet", "jsonl" or "csv".
         schema: (column, type) of all rows.
         run: the run that wrote the parts; the last one, if runs continued each other.
         parts: in the order of the output: its rows are those of part 1, then part 2, …

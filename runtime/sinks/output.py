@@ -78,6 +78,7 @@ class OutputContext:
         run: the run that writes.
         has_ended: see `HasEnded`.
         clock_ns: clock by which rows are due to be published; it does not run back.
+        show: shows a line on stdout of the process that submitted the flow, where there is one.
     """
 
     sink: str
@@ -85,6 +86,7 @@ class OutputContext:
     run: SinkRun
     has_ended: HasEnded
     clock_ns: Callable[[], int]
+    show: Callable[[str], None]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,6 +100,7 @@ class CommitTraits:
         overwrite: whether it replaces rows committed by an earlier run.
         resume: whether it continues them.
         rows: rows of a part; None: as many as make a good file.
+        form: options of the format that decide what its files have; empty: none differs.
     """
 
     path: str
@@ -106,6 +109,7 @@ class CommitTraits:
     overwrite: bool
     resume: bool
     rows: int | None
+    form: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,16 +120,18 @@ class SinkTraits:
         collects: whether the job hands its rows over at the end.
         commits: traits of its commits; None if it does not commit.
         runs_users_code: whether it runs custom code, which may print.
+        only_shows: whether it only shows rows to a person, who may see them again.
     """
 
     collects: bool = False
     commits: CommitTraits | None = None
     runs_users_code: bool = True
+    only_shows: bool = False
 
     @property
     def sees_again(self) -> bool:
         """Whether a rerun writes rows again that it cannot take back."""
-        return self.commits is None and not self.collects
+        return self.commits is None and not self.collects and not self.only_shows
 
 
 _USERS = SinkTraits()

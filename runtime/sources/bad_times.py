@@ -1,6 +1,6 @@
 """Find rows whose times cannot be: none at all, or far from ours.
 
-`bad_times="skip"` leaves them out before anything else is decided, and counts them.
+`on_bad="skip"` omits them before anything else is decided, and counts them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from slackwater.runtime.model.arrow_functions import arrow_functions
 from slackwater.runtime.model.schema import TIME_UNIT_NS, UNIT_NS, time_unit
 from slackwater.runtime.sources.columns import TimeUnit
 
-__all__ = ["refuse_bad_times", "rows_with_times"]
+__all__ = ["bad_time_text", "refuse_bad_times", "rows_with_times"]
 
 
 def rows_with_times(
@@ -44,6 +44,11 @@ def rows_with_times(
     return good
 
 
+def bad_time_text(names: Sequence[str]) -> str:
+    """Return why rows have no place in the order, for their stream and for reports."""
+    return f"{' or '.join(names)} is no time between the years 1823 and 2116"
+
+
 def refuse_bad_times(source: str, block: pa.RecordBatch, name: str, *, role: str, row: int) -> None:
     """Check that a column of timestamps or days has none that nanoseconds cannot hold.
 
@@ -64,7 +69,7 @@ def refuse_bad_times(source: str, block: pa.RecordBatch, name: str, *, role: str
     raise SchemaError(
         f"source {source!r}: {role} column {name!r} is {time} in row {row + first} (counted from "
         "0), and times lie between the years 1823 and 2116; drop such rows before reading, leave "
-        "them out with bad_times='skip', or give those that stand for 'never' or 'unknown' a time "
+        "them out with on_bad='skip', or give those that stand for 'never' or 'unknown' a time "
         "of their own"
     )
 

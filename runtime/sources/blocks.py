@@ -14,18 +14,20 @@ late?        -   -   -   -   late     6 < 7; while 4 >= 3 came as promised
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from slackwater.runtime.errors import IngestError, OrderError
 from slackwater.runtime.model import START_NS, Batch, Columns, Int64Array
-from slackwater.runtime.model.schema import is_time, time_unit
+from slackwater.runtime.model.diverted import MOST_TOLD, DivertedRow, row_as_text
+from slackwater.runtime.model.schema import is_sound, is_time, time_unit
 from slackwater.runtime.model.state import Fields
 from slackwater.runtime.order.newest import running_max
 from slackwater.runtime.order.reorder import Reordering
 from slackwater.runtime.sources.arrivals import ArrivalTeller
-from slackwater.runtime.sources.bad_times import rows_with_times
+from slackwater.runtime.sources.bad_times import bad_time_text, rows_with_times
 from slackwater.runtime.sources.block import Block
 from slackwater.runtime.sources.clock import SourceClock
 from slackwater.runtime.sources.column_reader import ColumnReader
@@ -35,6 +37,7 @@ from slackwater.runtime.sources.columns import (
     refuse_another_unit,
     schema_to_read,
 )
+from slackwater.runtime.sources.computed_time import computed_time_of
 from slackwater.runtime.sources.early import MOST_ROWS, EarlyRows, Rows, early_rows
 from slackwater.runtime.sources.few_rows import FewRows, few_reader
 from slackwater.runtime.sources.idle_writers import IdleWriters
@@ -43,7 +46,7 @@ from slackwater.runtime.sources.numbered import NumberedBlocks
 from slackwater.runtime.sources.pacing import Pace
 from slackwater.runtime.sources.promises import PromiseLine, spoken_promise_ns
 from slackwater.runtime.sources.refusals import all_are_early, older_than_promised
-from slackwater.runtime.sources.spec import EndOfInput, SourceSpec
+from slackwater.runtime.sources.spec import BadRows, EndOfInput, SourceSpec
 from slackwater.runtime.sources.writers import WriterTable
 
 _PIECE_ROWS = 65_536
@@ -64,7 +67,10 @@ class BlockReader:
 
     Attributes:
         has_ended: whether the input has said that nothing will follow.
-        bad_times: rows that were left out, having no time that can be.
+        bad_times: rows that were omitted, having no time that can be.
+        unreadable: rows that the input could not read, and that were omitted.
+        diverted: rows of both kinds that leave by another stream, until they are taken.
+        first_bad: the first of all these, for reports.
         clock: what is known of the clocks of its writers.
         close_problem: error of the input's `close`; None if it raised none.
 
@@ -76,7 +82,12 @@ class BlockReader:
         "_rows_read",
         "has_ended",
         "bad_times",
+        "unreadable",
+        "_bad_read",
+        "_diverted_plain",
+        "first_bad",
         "_newest_ns",
+        "_has_times",
         "_promises",
         "_pace",
         "_idle_writers",
@@ -101,7 +112,9 @@ class BlockReader:
         if spec.promise is not None:
             spec = replace(spec, promise=spec.promise.bound(schema))
         self.has_ended = False
-        self.bad_times = 0
+        self.bad_times = self.unreadable = 0
+        self.diverted: list[DivertedRow] = []
+        self.first_bad: list[str] = []
         self.close_problem: str | None = None
         self._source = source
         self._spec, self._reorder = spec, spec.reorder
@@ -110,14 +123,16 @@ class BlockReader:
         self._uses_arrival = spec.uses_arrival or teller is not None
         arrival = spec.arrival if self._uses_arrival else None
         self._schema = schema_to_read(spec, schema, [*self._carried, arrival])
-        self._times = [spec.event_time] if arrival is None else [spec.event_time, arrival]
+        self._times = [spec.time_column] if arrival is None else [spec.time_column, arrival]
+        refuses = spec.on_bad == "error"
+        self._computed = computed_time_of(source, spec, schema, refuses=refuses)
         clocks = () if spec.clock is None else spec.clock.names
         roles: dict[str | None, str] = {  # of a column that has two, the last one here counts
             **dict.fromkeys(clocks, "clock"),
             spec.sequence: "sequence",
             spec.writer: "writer",
             arrival: "arrival",
-            spec.event_time: "event time",
+            spec.time_column: "event time",
         }
         self._columns = ColumnReader(
             source, self._schema, {name: role for name, role in roles.items() if name is not None}
@@ -137,8 +152,10 @@ class BlockReader:
         self._writers = None if spec.writer is None else WriterTable(source, rank)
         self.clock = SourceClock(source, spec)
         self._newest_ns = START_NS
+        self._has_times = False
         self._rows_read = 0  # of the input: where a new reader is to go on
         self._to_skip = 0  # of these, those that the open reader has still to pass over
+        self._bad_read = self._bad_to_skip = 0  # the same, of rows that could not be read
         self._reader: CountingReader | None = None
         self._rest: pa.RecordBatch | None = None
 
@@ -220,7 +237,7 @@ class BlockReader:
 
     def after_restore(self) -> None:
         """Skip what had been read, once a new reader is opened."""
-        self._to_skip = self._rows_read
+        self._to_skip, self._bad_to_skip = self._rows_read, self._bad_read
 
     def arrival_ns(self, now_ns: int, *, start_ns: int) -> int | None:
         """Return the arrival that a paced source replays now; None if not paced."""
@@ -237,12 +254,38 @@ class BlockReader:
             if isinstance(polled, EndOfInput):
                 self._check_end()
                 self.has_ended = True
+            elif isinstance(polled, BadRows):
+                self._keep_unreadable(polled)
             elif len(polled) > self._to_skip:
                 self._rest = polled.slice(self._to_skip) if self._to_skip else polled
                 self._to_skip = 0
             else:
                 self._to_skip -= len(polled)
         return self._rest is not None
+
+    def _keep_unreadable(self, bad: BadRows) -> None:
+        """Count rows that the input could not read, or keep them for their stream."""
+        skipped = min(self._bad_to_skip, len(bad.rows))
+        self._bad_to_skip -= skipped
+        rows = bad.rows.slice(skipped).to_pylist()
+        self._bad_read += len(rows)
+        is_diverted = getattr(self._spec.input, "on_bad", None) == "divert"
+        self.unreadable += 0 if is_diverted else len(rows)
+        told = [DivertedRow(one["reason"], one["text"], one["file"], one["line"]) for one in rows]
+        self._keep_bad(told, is_diverted=is_diverted)
+
+    def _keep_bad(self, rows: list[DivertedRow], *, is_diverted: bool) -> None:
+        self.first_bad += [str(one) for one in rows[: MOST_TOLD - len(self.first_bad)]]
+        if is_diverted:
+            self.diverted += rows
+
+    @property
+    def _diverted_plain(self) -> list[list[Any]]:
+        return [list(one) for one in self.diverted]
+
+    @_diverted_plain.setter
+    def _diverted_plain(self, rows: list[list[Any]]) -> None:
+        self.diverted = [DivertedRow(*one) for one in rows]
 
     def _few_rows(self, rest: pa.RecordBatch) -> FewRows | None:
         """Return the rest as few rows where nothing is unusual; None: look closer."""
@@ -266,25 +309,44 @@ class BlockReader:
 
     def _rows(self, arrow: pa.RecordBatch, now_ns: int) -> Rows | None:
         """Return the rows that have times, all unless told; None: none has."""
-        good = None
-        if self._spec.bad_times == "skip":
+        if self._computed is not None:
+            arrow = self._computed.added(arrow, row=self._rows_read)
+        good, on_bad = None, self._spec.on_bad
+        if on_bad != "error":
             good = rows_with_times(arrow, self._times, unit=self._spec.time_unit or "ns")
         if good is None:
             return self._read(arrow, now_ns)
         kept = self._columns.kept(arrow, good, row=self._rows_read)
         rows = self._read(kept, now_ns) if len(kept) else None
-        self.bad_times += len(arrow) - len(kept)
+        is_diverted = on_bad == "divert"
+        self.bad_times += 0 if is_diverted else len(arrow) - len(kept)
+        bad = np.flatnonzero(~good)
+        told = bad if is_diverted else bad[: MOST_TOLD - len(self.first_bad)]
+        self._keep_bad(self._without_times(arrow, told), is_diverted=is_diverted)
         return None if rows is None else replace(rows, row=self._rows_read + good.nonzero()[0])
+
+    def _without_times(self, arrow: pa.RecordBatch, bad: Int64Array) -> list[DivertedRow]:
+        """Return rows without a time that can be, with all columns that are not damaged."""
+        file = (self._reader.place or None) if self._reader is not None else None
+        columns = {
+            name: column.take(pa.array(bad))
+            for name, column in zip(arrow.schema.names, arrow.columns, strict=True)
+            if is_sound(column) and (self._computed is None or name != self._spec.time_column)
+        }
+        rows = pa.table(columns).to_pylist() if columns else [{}] * len(bad)
+        texts = [row_as_text(row) for row in rows]
+        return [DivertedRow(bad_time_text(self._times), text, file) for text in texts]
 
     def _read(self, arrow: pa.RecordBatch, now_ns: int) -> Rows:
         """Convert what is needed. All that can be refused is refused here, before any change."""
         source, spec, row = self._source, self._spec, self._rows_read
         arrival = spec.arrival if self._uses_arrival else None
         columns = self._columns.read(arrow, row=row)
-        event_time_ns = self._time_ns(columns, spec.event_time)
-        if row == self.bad_times and spec.time_unit is None:  # the first that have times
-            is_whole = pa.types.is_integer(self._schema.field(spec.event_time).type)
-            refuse_another_unit(source, spec.event_time, event_time_ns, is_whole=is_whole)
+        event_time_ns = self._time_ns(columns, spec.time_column)
+        if not self._has_times and spec.time_unit is None:  # the first that have times
+            is_whole = pa.types.is_integer(self._schema.field(spec.time_column).type)
+            refuse_another_unit(source, spec.time_column, event_time_ns, is_whole=is_whole)
+        self._has_times = True
         arrival_ns = None if arrival is None else self._time_ns(columns, arrival)
         if spec.ahead_ns is not None and spec.arrives_by_clock:
             arrival_ns = np.full(len(arrow), now_ns, dtype=np.int64)

@@ -53,7 +53,7 @@ class SourceClock:
 
     def __init__(self, source: str, spec: SourceSpec) -> None:
         self._source, self._columns = source, spec.clock
-        self._event_time = spec.event_time
+        self._event_time = spec.time_column
         self._scale = 1 if spec.clock is None else duration_ns(f"1{spec.clock.unit}")
         self._last = np.empty((2, 0), dtype=np.int64)  # offset, bound; by number of the writer
         self._extremes: list[int] = []  # smallest and largest offset, largest bound

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from slackwater.runtime.errors import SchemaError
+from slackwater.runtime.expressions.expressions import Expr
 from slackwater.runtime.expressions.nearest import listed, nearest
 from slackwater.runtime.model import (
     EARLIEST_NS,
@@ -33,7 +34,7 @@ TimeUnit = Literal["ns", "us", "ms", "s"]
 
 
 TIME_ROLES = frozenset({"arrival", "event time"})
-"""Roles of columns that `bad_times` looks at."""
+"""Roles of columns that `on_bad` looks at."""
 
 
 def check_source_columns(
@@ -53,7 +54,11 @@ def check_source_columns(
     """
     for name in [*carried, *(spec.promise.columns() if spec.promise is not None else ())]:
         _field(source, schema, name, role="carried")
-    _check_time(source, _field(source, schema, spec.event_time, role="event_time"), "event_time")
+    if isinstance(spec.event_time, Expr):
+        _check_time(source, pa.field(spec.time_column, spec.time_type(schema)), "event_time")
+    else:
+        time = _field(source, schema, spec.event_time, role="event_time")
+        _check_time(source, time, "event_time")
     if spec.arrival is not None:
         _check_time(source, _field(source, schema, spec.arrival, role="arrival"), "arrival")
     for name in () if spec.clock is None else spec.clock.names:
@@ -81,12 +86,15 @@ def check_source_columns(
 
 def schema_to_read(spec: SourceSpec, schema: pa.Schema, read: list[str | None]) -> pa.Schema:
     """Return the inside schema of the columns in its settings and of those to `read`."""
-    wanted = {*read, spec.event_time, spec.writer, spec.sequence}
+    wanted = {*read, spec.time_column, spec.writer, spec.sequence}
     if spec.promise is not None:
         wanted |= spec.promise.columns()
     if spec.clock is not None:
         wanted.update(spec.clock.names)
-    return pa.schema([field for field in schema if field.name in wanted])
+    fields = [field for field in schema if field.name in wanted]
+    if isinstance(spec.event_time, Expr):
+        fields.append(pa.field(spec.time_column, spec.time_type(schema)))
+    return pa.schema(fields)
 
 
 def read_columns(source: str, block: pa.RecordBatch, schema: pa.Schema, *, row: int) -> Columns:
@@ -145,7 +153,7 @@ def refuse_nulls(source: str, block: pa.RecordBatch, name: str, *, role: str, ro
         f"{len(values)} rows from row {row} on, first in row {row + first} (counted from 0); "
         f"an event without {role} has no place in the order: drop or fill such rows before "
         f"reading (Spark: df.na.drop(subset=[{name!r}]))"
-        + (", or leave them out with bad_times='skip'" if role in TIME_ROLES else ""),
+        + (", or leave them out with on_bad='skip'" if role in TIME_ROLES else ""),
         place=row + first,
     )
 
@@ -193,7 +201,7 @@ def time_ns(source: str, name: str, values: Column, *, unit: str, row: int) -> I
             f"source {source!r}: {name!r} is {integers[outside]} {unit} in row {row + outside} "
             "(counted from 0), which is outside the years 1677 to 2262; check time_unit="
             f"{unit!r}, the unit of integer time columns ('ns', 'us', 'ms' or 's'), or leave such "
-            "rows out with bad_times='skip'"
+            "rows out with on_bad='skip'"
         )
     return integers.astype(np.int64) * np.int64(scale)
 
@@ -216,7 +224,7 @@ def refuse_far_times(source: str, name: str, times_ns: Int64Array, *, row: int) 
         f"source {source!r}: {name!r} is {times_ns[outside]} ns "
         f"({_utc(int(times_ns[outside]))}) in row {row + outside} (counted from 0), and times lie "
         f"between {_utc(EARLIEST_NS)} and {_utc(LATEST_NS)}; drop such rows before reading, "
-        "leave them out with bad_times='skip', or give those that stand for 'never' or 'unknown' "
+        "leave them out with on_bad='skip', or give those that stand for 'never' or 'unknown' "
         "a time of their own"
     )
 

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from slackwater.runtime.expressions.expressions import Expr
 from slackwater.runtime.expressions.row_tests import FEW_ROWS, RowTests, is_alike, still_passing
 from slackwater.runtime.model import EARLIEST_NS, LATEST_NS, Batch, Columns, Int64Array
 from slackwater.runtime.model.arrow_functions import arrow_functions
@@ -124,8 +125,8 @@ class FewReader:
         self, spec: SourceSpec, schema: pa.Schema, columns: ColumnReader, carried: list[str]
     ) -> None:
         self._schema, self._columns, self._carried = schema, columns, carried
-        self._event_time, self.disorder_ns = spec.event_time, spec.reorder.longest_ns
-        kind = schema.field(spec.event_time).type
+        self._event_time, self.disorder_ns = spec.time_column, spec.reorder.longest_ns
+        kind = schema.field(spec.time_column).type
         unit = time_unit(kind) if is_time(kind) else spec.time_unit or "ns"
         self._unit_ns = TIME_UNIT_NS[unit]
         self._known: pa.Schema | None = None  # of the last block
@@ -236,6 +237,8 @@ def few_reader(
     if tells_arrivals or spec.traits.reads_inline:
         return None
     if type(spec.reorder) not in (OrderedOrRefused, AsTheyCome):
+        return None
+    if isinstance(spec.event_time, Expr):
         return None
     more = (spec.speed, spec.writer, spec.promise, spec.clock, spec.ahead_ns)
     if any(setting is not None for setting in more):

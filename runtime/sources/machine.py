@@ -28,6 +28,7 @@ from slackwater.runtime.model import (
     Message,
     concat_batches,
 )
+from slackwater.runtime.model.diverted import DivertedRow
 from slackwater.runtime.order.reorder import Reordering
 from slackwater.runtime.sources.block import Block
 from slackwater.runtime.sources.few_rows import FewRows
@@ -37,7 +38,8 @@ from slackwater.runtime.sources.state import SourceState
 class SourceMachine(SourceState):
     """Machine of one source. `read` reads a block, `due_ns` says when to `take`.
 
-    `rows_in = rows handed over + late_dropped + duplicates + bad_times + held` at all times.
+    `rows_in = rows handed over + late_dropped + duplicates + bad_times + unreadable + diverted +
+    held` at all times.
 
     Args:
         name: the source's name.
@@ -54,6 +56,7 @@ class SourceMachine(SourceState):
         late: the same, that were passed on.
         duplicates: rows whose number had come before; left out.
         given_up: numbers that did not come in time. They are no rows.
+        diverted: rows that could not be used, and have been taken.
         renumbered: how often a writer's numbers began again.
         newest_ns: the newest event time of rows that are not held as early; at first START_NS.
         promise_ns: the promise of the last message; START_NS before the first.
@@ -193,6 +196,8 @@ class SourceMachine(SourceState):
                 self._consume(block, stop, now_ns)
             elif self._is_exhausted:
                 self._finish(now_ns)
+            elif self._blocks.diverted:
+                return Message(None, self.promise_ns, self._reached_stimulus_ns)
             else:
                 return None
         return self._hand_over(limit, now_ns)
@@ -222,6 +227,12 @@ class SourceMachine(SourceState):
             return 0
         self._go_to(block, stop)
         return stop - start
+
+    def take_diverted(self) -> list[DivertedRow]:
+        """Return the rows that could not be used, once; they leave by another stream."""
+        rows, self._blocks.diverted = self._blocks.diverted, []
+        self.diverted += len(rows)
+        return rows
 
     def _go_to(self, block: Block, stop: int) -> None:
         """Take rows up to `stop` out of a plain block."""

@@ -11,9 +11,9 @@ import pyarrow as pa
 from slackwater.runtime.errors import IngestError, SchemaError, SlackwaterError
 from slackwater.runtime.model.schema import NullError
 from slackwater.runtime.model.whose_code import RUNNING, in_words, let_ctrl_c_pass, where_raised
-from slackwater.runtime.sources.spec import EndOfInput, Input, SourceReader, traits_of
+from slackwater.runtime.sources.spec import BadRows, EndOfInput, Input, SourceReader, traits_of
 
-_POLLED = (pa.RecordBatch, EndOfInput)  # a union would be made at each poll
+_POLLED = (pa.RecordBatch, BadRows, EndOfInput)  # a union would be made at each poll
 
 
 class CountingReader(SourceReader, Protocol):
@@ -71,7 +71,7 @@ class NamedReader:
         self._source = source
         self._reader: SourceReader = called_by_name(source, input, "open")
 
-    def poll(self) -> pa.RecordBatch | EndOfInput | None:
+    def poll(self) -> pa.RecordBatch | BadRows | EndOfInput | None:
         """Return what the reader returns.
 
         Raises:

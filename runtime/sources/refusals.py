@@ -49,7 +49,7 @@ def all_are_early(source: str, spec: SourceSpec, early: EarlyRows) -> str:
     arrival = "all others" if spec.arrival is None else repr(spec.arrival)
     return (
         f"source {source!r}: {early.rows:,} rows are held back, for their "
-        f"{spec.event_time!r} is more than {format_ns(spec.ahead_ns)} ahead of "
+        f"{spec.time_column!r} is more than {format_ns(spec.ahead_ns)} ahead of "
         f"{arrival}, that of the nearest by {format_ns(early.first_by_ns)}; at most "
         f"{MOST_ROWS:,} are held. So many are no clock that runs ahead: look at the time zone "
         "and the unit of both columns; or give an ahead= of at least that"

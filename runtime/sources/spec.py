@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from slackwater.runtime.errors import SettingError
 from slackwater.runtime.expressions.expressions import Expr
+from slackwater.runtime.model.diverted import OnBad
 from slackwater.runtime.order.policies import OrderWord, reorder_of
 from slackwater.runtime.order.reorder import Reorder
 from slackwater.runtime.order.sequence import BySequence
@@ -45,7 +46,10 @@ class SourceReader(Protocol):
     """An open input. Called from one thread."""
 
     def poll(self) -> pa.RecordBatch | BadRows | EndOfInput | None:
-        """Return the next block, rows that cannot be read, None for nothing now, or END_OF_INPUT.
+        """Return the next block, None when none is there right now, or END_OF_INPUT.
+
+        Between blocks it may return `BadRows`, if its input has an attribute `on_bad` that is
+        "skip" or "divert".
 
         Raises:
             IngestError: the input cannot be read; names it.
@@ -107,7 +111,9 @@ class SourceSpec:
 
     Attributes:
         input: opens the reader.
-        event_time: the column (timestamp, or integer in `time_unit`) of when it happened.
+        event_time: when it happened: a column (timestamp, or integer in `time_unit`), or an
+            expression over columns that is one, such as `col("ts").str.to_time("%d.%m.%Y %H:%M",
+            zone="Europe/Berlin")`.
         time_unit: unit of integer time columns: "ns", "us", "ms" or "s". None: "ns", and event
             times that lie in January 1970 so, but in our days in another unit, are refused.
         arrival: the column of when it arrived, same types; None: as event time.
@@ -144,14 +150,15 @@ class SourceSpec:
             is alone so far ahead of all before it is early (`believed.py`). None: clocks are right.
         clock: the columns of how far its clock is off; each event time, and what `promise` says
             of it, is corrected by them first of all (`clock.py`). None: its clock is ours.
-        bad_times: what to do with a row whose event time, or arrival where that is used, is null
-            or outside the years 1823 to 2116: "error" stop, naming it; "skip" leave it out, and
-            count it.
+        on_bad: what to do with a row whose event time, or arrival where that is used, is null,
+            cannot be computed, or lies outside the years 1823 to 2116: "error" stop, naming it;
+            "skip" omit it, and count it; "divert" send it to `Stream.diverted()`. A file's reader
+            has an `on_bad` of its own, for rows that it cannot read.
         max_rows: at most this many rows are handed over at a time.
     """
 
     input: Input
-    event_time: str
+    event_time: str | Expr
     time_unit: Literal["ns", "us", "ms", "s"] | None = None
     arrival: str | None = None
     speed: float | None = None
@@ -163,7 +170,7 @@ class SourceSpec:
     ahead_ns: int | None = None
     clock: ClockColumns | None = None
     sequence: str | None = None
-    bad_times: Literal["error", "skip"] = "error"
+    on_bad: OnBad = "error"
     max_rows: int = 65_536
 
     def __post_init__(self) -> None:
@@ -173,10 +180,11 @@ class SourceSpec:
                 "minute), or None for as fast as possible"
             )
         reorder_of(self.out_of_order, self.disorder_ns)
-        if self.bad_times not in ("error", "skip"):
+        if self.on_bad not in ("error", "skip", "divert"):
             raise SettingError(
-                f"bad_times={self.bad_times!r} must be 'error' (a row without a time that can be "
-                "ends the job) or 'skip' (it is left out, and counted)"
+                f"on_bad={self.on_bad!r} must be 'error' (a row without a time that can be ends "
+                "the job), 'skip' (it is omitted, and counted) or 'divert' (it leaves by "
+                ".diverted())"
             )
         if self.idle_ns is not None and self.idle_ns < 1:
             raise SettingError(f"idle_ns={self.idle_ns} must be more than zero, or None for never")
@@ -211,6 +219,26 @@ class SourceSpec:
                 f"{option}= uses event time, and out_of_order='sequence' numbers, which "
                 f"promises what it has released: leave {option} away"
             )
+
+    @cached_property
+    def time_column(self) -> str:
+        """Name of its event times: a column, or the text of an expression."""
+        return str(self.event_time)
+
+    def time_type(self, schema: pa.Schema) -> pa.DataType:
+        """Return the type of its event times, over the inside schema of its input.
+
+        Raises:
+            ColumnError, TypeMismatch: an expression does not fit the columns.
+        """
+        if isinstance(self.event_time, Expr):
+            return self.event_time.type_in(schema, step="event_time")
+        return schema.field(self.event_time).type
+
+    @property
+    def diverts(self) -> bool:
+        """Whether rows that cannot be used leave by a stream of their own."""
+        return "divert" in (self.on_bad, getattr(self.input, "on_bad", None))
 
     @cached_property
     def traits(self) -> InputTraits:

@@ -43,6 +43,7 @@ class SourceState:
         "promise_ns",
         "is_ended",
         "_is_exhausted",
+        "diverted",
         "_reached_ns",
         "_reached_stimulus_ns",
         "_last_due_ns",
@@ -77,7 +78,7 @@ class SourceState:
         """Tests of the filter after it: few rows that fail are only counted, in `left_out`."""
         self.left_out = 0
         """Number of the last `take`'s rows that its message omits."""
-        self.untaken = 0
+        self.untaken = self.diverted = 0
         """Rows that were read, but not taken before the source was closed."""
         self.is_tested = False
         """Whether all rows of its message have passed the tests, so that no test need run again."""
@@ -107,12 +108,22 @@ class SourceState:
     @property
     def rows_in(self) -> int:
         """Rows taken from the input so far."""
-        return self.taken + self.early_held + self.bad_times
+        return self.taken + self.early_held + self.bad_times + self.unreadable + self.diverted
 
     @property
     def bad_times(self) -> int:
         """Rows left out for an impossible time; they may be read ahead."""
         return self._blocks.bad_times
+
+    @property
+    def unreadable(self) -> int:
+        """Rows that the input could not read, and that were omitted."""
+        return self._blocks.unreadable
+
+    @property
+    def first_bad(self) -> list[str]:
+        """First rows that could not be used, with the reason."""
+        return self._blocks.first_bad
 
     @property
     def early_held(self) -> int:

@@ -311,6 +311,10 @@ def _notes(report: JobReport) -> list[str]:
             f"{report.refused_peers:,} connections to this job's sockets were refused: they did "
             "not show its keys; the logs of its workers name the addresses"
         )
+    for stage in report.stages:
+        notes += [f"stage {stage.name!r} could not use a row: {one}" for one in stage.first_bad[:3]]
+        if len(stage.first_bad) > 3:
+            notes.append(f"stage {stage.name!r}: more such rows are in stages[…].first_bad")
     return notes + [
         f"sink {sink.name!r}: {sink.latency.below_zero:,} latencies were below zero and count "
         "as 0: the clocks of two nodes differ by more than these events took"

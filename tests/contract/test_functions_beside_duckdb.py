@@ -126,7 +126,7 @@ def plain(value: Any) -> Any:
 def test_each_function_has_duckdbs_value_in_every_row(nulls: float) -> None:
     table = rows(1, nulls=nulls)
     columns = {f"r{number}": one for number, (one, _) in enumerate(FUNCTIONS)}
-    found = result(lambda stream: stream.assign(columns), table)
+    found = result(lambda stream: stream.with_columns(columns), table)
     wrong = {}
     with duckdb.connect() as database:
         database.execute("SET TimeZone = 'Europe/Berlin'")
@@ -148,7 +148,7 @@ def test_groups_of_a_pattern_are_extracted_and_null_without_a_match() -> None:
         "two": col("s").str.extract(r"x-(?:\d+)-(?P<last>.)", 1),
         "three": col("s").str.extract(r"([x])[-(]+(\d+)", 2),
     }
-    found = result(lambda stream: stream.assign(made), table)
+    found = result(lambda stream: stream.with_columns(made), table)
     for row in found.to_pylist():
         is_found = row["s"] is not None and row["s"].startswith("x-")
         assert row["one"] == ("42" if is_found else None)
@@ -191,7 +191,7 @@ def test_a_function_of_another_type_is_refused_when_the_step_is_made(
     expression: sw.Expr, text: str
 ) -> None:
     with pytest.raises(TypeMismatch, match=text):
-        result(lambda stream: stream.assign(r=expression), rows(4, nulls=0.0))
+        result(lambda stream: stream.with_columns(r=expression), rows(4, nulls=0.0))
 
 
 @pytest.mark.parametrize(
@@ -201,4 +201,4 @@ def test_a_text_that_is_no_time_is_refused_by_its_row(text: str, zone: str | Non
     table = pa.table({"ts": pa.array([1, 2], pa.timestamp("us")), "s": ["01.01.2026 00:00", text]})
     made = col("s").str.to_time("%d.%m.%Y %H:%M", zone=zone)
     with pytest.raises(OperatorError, match=f"(?s){text}.*event_time_ns=2000"):
-        result(lambda stream: stream.assign(r=made), table)
+        result(lambda stream: stream.with_columns(r=made), table)

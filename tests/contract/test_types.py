@@ -112,7 +112,7 @@ EACH_ROW: dict[str, Callable[[sw.Stream], sw.Stream]] = {
     "filter": lambda one: one.filter(col("k") >= 0),
     "few rows": lambda one: one.filter((col("k") >= 0) | col("u8").is_null()),
     "select": lambda one: one.select(*one.columns),
-    "assign": lambda one: one.assign({name: col(name) for name in TYPES}),
+    "with_columns": lambda one: one.with_columns({name: col(name) for name in TYPES}),
     "dedupe": lambda one: one.dedupe("ts", within="1s"),
     "merge": lambda one: one.merge(one.filter(col("k") < 0)),
 }
@@ -223,7 +223,7 @@ COMPARED: list[tuple[str, sw.Expr, str]] = [
     ("decimal", col("decimal") < 0.005, '"decimal"::DOUBLE < 0.005'),
     ("decimals", col("decimal") < col("wide"), '"decimal" < wide'),
     ("decimal", col("decimal").between(0, 5), '"decimal" BETWEEN 0 AND 5'),
-    ("decimal", col("decimal").isin([7, Decimal("0.01")]), '"decimal" IN (7, 0.01)'),
+    ("decimal", col("decimal").is_in([7, Decimal("0.01")]), '"decimal" IN (7, 0.01)'),
     ("decimal", col("decimal") + col("decimal"), '"decimal" + "decimal"'),
     ("decimal", col("decimal") * 3, '"decimal" * 3'),
     ("decimal", col("decimal") - Decimal("0.005"), '"decimal" - 0.005'),
@@ -243,7 +243,7 @@ COMPARED: list[tuple[str, sw.Expr, str]] = [
     ("decimal", col("i16").cast("decimal128(9, 3)"), "i16::DECIMAL(9, 3)"),
     ("bytes", col("bytes") == b"a", "bytes = 'a'::BLOB"),
     ("long", col("long") == "a", "long = 'a'"),
-    ("named", col("named").isin(["x"]), "named IN ('x')"),
+    ("named", col("named").is_in(["x"]), "named IN ('x')"),
     ("u64", col("u64") > 5, "u64 > 5"),
     ("lasting", col("us") + col("lasting"), "us + lasting"),
 ]
@@ -257,7 +257,7 @@ def test_each_type_is_computed_as_duckdb_does(
     what: str, ours: sw.Expr, theirs: str, nulls: float
 ) -> None:
     table = rows(7, nulls=nulls)
-    found = in_order(result(lambda one: one.assign(r=ours), table))["r"].to_pylist()
+    found = in_order(result(lambda one: one.with_columns(r=ours), table))["r"].to_pylist()
     with duckdb.connect() as database:
         flat = table.select([name for name in PLAIN if name not in ("widest", "far")] + ["ts", "k"])
         database.register("t", flat)

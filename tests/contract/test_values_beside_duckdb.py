@@ -89,9 +89,9 @@ EXPRESSIONS: list[tuple[sw.Expr, str]] = [
     (col("n").between(-1, 1), "n BETWEEN -1 AND 1"),
     (col("n").between(col("m"), 1), "n BETWEEN m AND 1"),
     (~col("x").between(-1.0, 2.0), "x NOT BETWEEN -1 AND 2"),
-    (col("n").isin([1, 2]), "n IN (1, 2)"),
-    (~col("s").isin(["a", ""]), "s NOT IN ('a', '')"),
-    (col("x").isin([1.5, NAN]), "x IN (1.5, 'NaN'::DOUBLE)"),
+    (col("n").is_in([1, 2]), "n IN (1, 2)"),
+    (~col("s").is_in(["a", ""]), "s NOT IN ('a', '')"),
+    (col("x").is_in([1.5, NAN]), "x IN (1.5, 'NaN'::DOUBLE)"),
     (col("n") + col("m"), "n + m"),
     (col("n") - 3, "n - 3"),
     (col("n") * col("u"), "n * u"),
@@ -167,7 +167,7 @@ def asked(sql: str, **tables: pa.Table) -> list[tuple[Any, ...]]:
 def test_each_expression_has_duckdbs_value_in_every_row(nulls: float) -> None:
     table = rows(1, nulls=nulls)
     columns = {f"r{number}": one for number, (one, _) in enumerate(EXPRESSIONS)}
-    found = result(lambda stream: stream.assign(columns), table).sort_by("ts")
+    found = result(lambda stream: stream.with_columns(columns), table).sort_by("ts")
     sql = ", ".join(f"({text}) AS r{number}" for number, (_, text) in enumerate(EXPRESSIONS))
     expected = asked(f"SELECT {sql} FROM left_rows ORDER BY ts", left_rows=table)  # noqa: S608
     wrong = {}

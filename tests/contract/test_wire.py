@@ -94,9 +94,9 @@ def each_row(flow: sw.Dataflow) -> Made:
     made = {f"more_{kind}": col(kind) + 1 for kind in NUMBERS}
     made |= {f"half_{kind}": col(kind) / 2 for kind in NUMBERS}
     made |= {"later": col("zoned") + sw.duration("1s"), "apart": col("zoned") - col("ts")}
-    made |= {"is": col("text") == "t1", "in": col("int8").isin([1, 2]), "not": ~col("flag")}
+    made |= {"is": col("text") == "t1", "in": col("int8").is_in([1, 2]), "not": ~col("flag")}
     return [
-        a.filter(col("flag")).assign(**made),
+        a.filter(col("flag")).with_columns(**made),
         b.select("ts", "word", "zoned", other="day"),
         flow.merge(a, b, name="both"),
         a.map_rows(_row, MAPPED, name="by row"),

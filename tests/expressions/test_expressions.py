@@ -32,7 +32,7 @@ from tests.support.rows import DAY_NS, NAN, SCHEMA, rows, values
         (~(col("speed") != 4.0), [True, None, False]),
         (~~(col("speed") < 5), [True, None, False]),
         (~col("speed").between(5, 13), [True, None, False]),
-        (~col("speed").isin([4.0]), [False, None, True]),
+        (~col("speed").is_in([4.0]), [False, None, True]),
         (~(col("speed") < 5) | (col("count") < 0), [False, True, True]),
         (~((col("speed") < 5) & (col("count") > 0)), [False, True, True]),
         (~(where(col("count") < 0, col("speed") < 5, col("speed") > 5)), [True, None, False]),
@@ -115,8 +115,8 @@ def test_one_comparison_serves_columns_of_several_types() -> None:
         (col("line") > "20", [False, None, True]),
         (col("line") == col("line"), [True, None, True]),
         (lit("a") < "b", [True, True, True]),
-        (col("line").isin(["26", "x"]), [False, None, True]),
-        (col("line").isin([]), [False, None, False]),
+        (col("line").is_in(["26", "x"]), [False, None, True]),
+        (col("line").is_in([]), [False, None, False]),
         (col("line").between("20", "25"), [True, None, False]),
         (col("line").is_null(), [False, True, False]),
         (col("line").fill_null("none"), ["20", "none", "26"]),
@@ -187,17 +187,17 @@ def test_float32_stays_single_beside_a_literal_and_becomes_double_beside_float64
 @pytest.mark.parametrize(
     ("expression", "expected"),
     [
-        (col("count").isin([7, 0, 2**63]), [True, False, True]),
-        (col("small").isin([300, 5]), [False, False, True]),
-        (col("small").isin([5.0, 4.5, NAN, np.inf]), [False, False, True]),
-        (col("hash").isin([2**64 - 1, -1]), [True, False, False]),
-        (col("single").isin([0.1]), [True, None, False]),
-        (col("stopped").isin([True]), [True, False, True]),
-        (col("seen").isin([datetime(1970, 1, 2, tzinfo=UTC)]), [True, False, False]),
+        (col("count").is_in([7, 0, 2**63]), [True, False, True]),
+        (col("small").is_in([300, 5]), [False, False, True]),
+        (col("small").is_in([5.0, 4.5, NAN, np.inf]), [False, False, True]),
+        (col("hash").is_in([2**64 - 1, -1]), [True, False, False]),
+        (col("single").is_in([0.1]), [True, None, False]),
+        (col("stopped").is_in([True]), [True, False, True]),
+        (col("seen").is_in([datetime(1970, 1, 2, tzinfo=UTC)]), [True, False, False]),
     ],
     ids=str,
 )
-def test_isin_compares_in_the_type_of_the_column(expression: Expr, expected: list[bool]) -> None:
+def test_is_in_compares_in_the_type_of_the_column(expression: Expr, expected: list[bool]) -> None:
     assert values(expression) == expected
 
 
@@ -300,7 +300,7 @@ def test_time_arithmetic_gives_nanoseconds_and_times() -> None:
 
 def test_an_expression_pickles_and_gives_the_same() -> None:
     made = where(
-        (col("line").isin(["20"]) | (col("speed").round(1) > 3)) & (event_time() > 0),
+        (col("line").is_in(["20"]) | (col("speed").round(1) > 3)) & (event_time() > 0),
         col("count").cast("float64") / 0,
         col("speed").fill_null(0) + duration("1s"),
     )

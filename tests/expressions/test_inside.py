@@ -46,7 +46,7 @@ def _combined(parts: st.SearchStrategy[Expr]) -> st.SearchStrategy[Expr]:
         st.builds(Operation, st.sampled_from(_BINARY), parts, parts),
         st.builds(Operation, st.sampled_from(("where", "between")), parts, parts, parts),
         st.builds(lambda part, to: part.cast(to), parts, st.sampled_from(("int8", "double"))),
-        st.builds(lambda part: part.isin([0, 1]), parts),
+        st.builds(lambda part: part.is_in([0, 1]), parts),
         st.builds(lambda part, digits: part.round(digits), parts, st.sampled_from((0, 1, -1))),
     )
 
@@ -77,7 +77,7 @@ def test_what_is_sure_has_a_value_for_every_row(expression: Expr) -> None:
         (col("i") > 1, True),
         (col("f") * 2 - 1 > 0, True),
         (col("i") / 0 > 1, True),
-        (col("t").isin(["a"]) | ~col("b"), True),
+        (col("t").is_in(["a"]) | ~col("b"), True),
         (where(col("b"), col("i"), 0) >= event_time(), True),
         (col("i") + 1 > 0, False),
         (1 // col("i") > 0, False),
@@ -97,11 +97,11 @@ def test_conditions_that_must_all_hold_are_told_apart() -> None:
 
 
 def test_columns_get_other_names_and_nothing_else_changes() -> None:
-    expression = (col("a").round(2) + 1 > col("b")) & col("c").isin([1, 2]) & (event_time() > 0)
+    expression = (col("a").round(2) + 1 > col("b")) & col("c").is_in([1, 2]) & (event_time() > 0)
     found = renamed(expression, {"a": "x", "b": "y", "c": "a"})
     assert found.columns() == {"x", "y", "a"}
     assert str(found) == str(
-        (col("x").round(2) + 1 > col("y")) & col("a").isin([1, 2]) & (event_time() > 0)
+        (col("x").round(2) + 1 > col("y")) & col("a").is_in([1, 2]) & (event_time() > 0)
     )
     assert reads_event_time(found)
     assert not reads_event_time(col("a") > 1)
@@ -116,7 +116,7 @@ def test_an_expression_is_like_itself_renamed_to_its_own_names(expression: Expr)
 def test_unlike_are_other_columns_values_types_and_options() -> None:
     some = [
         *(col("a"), col("b"), lit(1), lit(1.0), lit(True), lit(0.0), lit(-0.0), event_time()),
-        *(col("a").cast("int8"), col("a").cast("int16"), col("a").isin([1]), col("a").isin([2])),
+        *(col("a").cast("int8"), col("a").cast("int16"), col("a").is_in([1]), col("a").is_in([2])),
         *(col("a").round(1), col("a").round(2), col("a") > 1, col("a") > 2, col("b") > 1),
     ]
     for place, one in enumerate(some):

@@ -141,8 +141,8 @@ def test_steps_are_numbered_by_kind_and_skip_the_names_that_users_took() -> None
     flow, buses, _ = flow_with_streams()
     slow = buses.filter(sw.col("speed") < 8, name="filter-1")
     assert slow.filter(sw.col("area") == 1).name == "filter-2"
-    assert slow.assign(x=1).name == "assign-1"
-    assert list(flow.steps) == ["buses", "loops", "filter-1", "filter-2", "assign-1"]
+    assert slow.with_columns(x=1).name == "with_columns-1"
+    assert list(flow.steps) == ["buses", "loops", "filter-1", "filter-2", "with_columns-1"]
 
 
 def test_a_name_is_used_once_in_a_flow() -> None:
@@ -165,9 +165,9 @@ def test_a_name_that_could_be_meant_for_a_column_is_refused() -> None:
     with pytest.raises(FlowError, match=way_out):
         buses.select("ts", name="line")
     with pytest.raises(FlowError, match=way_out):
-        buses.assign(name=sw.col("line"))  # type: ignore[arg-type]
+        buses.with_columns(name=sw.col("line"))  # type: ignore[arg-type]
     assert buses.select("ts", {"name": "line"}).columns == ("ts", "name")
-    assert buses.assign({"name": sw.col("line")}).columns[-1] == "name"
+    assert buses.with_columns({"name": sw.col("line")}).columns[-1] == "name"
 
 
 # ---- slack and deadline

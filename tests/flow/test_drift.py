@@ -156,7 +156,7 @@ def test_a_join_refuses_what_is_no_drift_of_both_its_sides(
 
 def test_a_join_with_drift_takes_the_name_of_its_own_column() -> None:
     flow = sw.Dataflow("clocks", slack=None)
-    stream = buses(flow).assign(certain=sw.col("x") > 0)
+    stream = buses(flow).with_columns(certain=sw.col("x") > 0)
     with pytest.raises(DuplicateName, match=r"'certain'; drift= adds one of that name"):
         stream.join(buses_again(flow), on="line", within="10ms", drift="1ms")
 

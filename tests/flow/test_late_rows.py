@@ -47,15 +47,15 @@ def test_late_rows_of_a_join_have_its_keys_or_the_columns_of_a_side() -> None:
             "late('both') must be 'left', 'right' or nothing",
         ),
         (
-            lambda buses, _: counted(buses.assign(late_by_ns=1)).late(),
+            lambda buses, _: counted(buses.with_columns(late_by_ns=1)).late(),
             DuplicateName,
             "has a column 'late_by_ns' already",
         ),
         (lambda buses, _: counted(buses, late="mend"), SettingError, "must be 'drop' or 'correct'"),
         (
             lambda buses, _: (
-                counted(buses.assign(line=sw.lit("a")), late="correct")
-                .assign(x=1)
+                counted(buses.with_columns(line=sw.lit("a")), late="correct")
+                .with_columns(x=1)
                 .aggregate(window=sw.tumbling("1s"), n=sw.count(), name="twice")
             ),
             FlowError,
@@ -63,7 +63,7 @@ def test_late_rows_of_a_join_have_its_keys_or_the_columns_of_a_side() -> None:
         ),
         (
             lambda buses, loops: counted(buses, late="correct").join(
-                counted(loops.assign(line=sw.lit("a"))), on="line", within="1s", name="pairs"
+                counted(loops.with_columns(line=sw.lit("a"))), on="line", within="1s", name="pairs"
             ),
             FlowError,
             "step 'pairs' is downstream of 'aggregate-1'",

@@ -32,7 +32,7 @@ A = sw.patterns.event("a", where=sw.col("speed") > 1)
 B = sw.patterns.event("b")
 STEPS: dict[str, Callable[[Any, Any], Any]] = {
     "filter": lambda s, _: s.filter(sw.col(WRONG) > 1),
-    "assign": lambda s, _: s.assign(x=sw.col(WRONG)),
+    "with_columns": lambda s, _: s.with_columns(x=sw.col(WRONG)),
     "select": lambda s, _: s.select(WRONG),
     "select renamed": lambda s, _: s.select(x=WRONG),
     "drop": lambda s, _: s.drop(WRONG),

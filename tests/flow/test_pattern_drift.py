@@ -101,7 +101,7 @@ def test_a_pattern_refuses_what_clocks_cannot_tell(
 
 
 def test_a_key_named_as_the_column_that_drift_adds_is_refused() -> None:
-    stream = buses().assign(certain=sw.col("stops") > 3)
+    stream = buses().with_columns(certain=sw.col("stops") > 3)
     with pytest.raises(DuplicateName, match=r"'certain'.*rename the column"):
         found(stream, by="certain")
 

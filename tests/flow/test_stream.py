@@ -54,18 +54,18 @@ def test_filter_keeps_the_columns_and_takes_only_what_is_true_or_false() -> None
 
 def test_assign_replaces_in_place_adds_behind_and_takes_literals() -> None:
     _, buses, _ = flow_with_streams()
-    made = buses.assign(kmh=sw.col("speed") * 3.6, area=sw.col("area") // 10, zone=7)
+    made = buses.with_columns(kmh=sw.col("speed") * 3.6, area=sw.col("area") // 10, zone=7)
     assert made.columns == ("ts", "area", "speed", "line", "kmh", "zone")
     assert types(made)["area"] == types(made)["zone"] == pa.int64()
     assert str(step_of(made).columns["zone"]) == "lit(7)"
-    said = message(ColumnError, lambda: buses.assign(x=sw.col("linee"), name="derive"))
+    said = message(ColumnError, lambda: buses.with_columns(x=sw.col("linee"), name="derive"))
     assert said.startswith("step 'derive': there is no column 'linee'; the nearest is 'line'")
-    with pytest.raises(TypeMismatch, match=r"step 'assign-2': x: \[1\] cannot stand"):
-        buses.assign(x=[1])  # type: ignore[arg-type]
-    with pytest.raises(FlowError, match="assign has no columns"):
-        buses.assign()
+    with pytest.raises(TypeMismatch, match=r"step 'with_columns-2': x: \[1\] cannot stand"):
+        buses.with_columns(x=[1])  # type: ignore[arg-type]
+    with pytest.raises(FlowError, match="with_columns has no columns"):
+        buses.with_columns()
     with pytest.raises(DuplicateName, match="column 'x' is given twice"):
-        buses.assign({"x": 1}, x=2)
+        buses.with_columns({"x": 1}, x=2)
 
 
 def test_select_keeps_and_renames_in_the_order_written() -> None:
@@ -108,7 +108,7 @@ def test_a_function_declares_the_columns_that_leave_it() -> None:
         buses.map_rows(lambda r: r, schema={"x": pa.month_day_nano_interval()})
     with pytest.raises(FlowError, match="schema= must name the columns"):
         buses.map_rows(lambda r: r, schema={})
-    with pytest.raises(TypeMismatch, match="is no function; expressions go to assign and filter"):
+    with pytest.raises(TypeMismatch, match="is no function; expressions go to with_columns"):
         buses.map_batches(sw.col("speed") * 2, schema={"x": "int64"})  # type: ignore[arg-type]
 
 
@@ -122,7 +122,7 @@ def test_a_function_may_declare_a_pyarrow_schema_and_types_as_arrow_prints_them(
         }
     short = buses.map_rows(dict, schema={"a": "float", "b": "double"})
     assert types(short) == {"a": pa.float32(), "b": pa.float64()}
-    assert types(buses.assign(wide=sw.col("ts").cast("double")))["wide"] == pa.float64()
+    assert types(buses.with_columns(wide=sw.col("ts").cast("double")))["wide"] == pa.float64()
 
 
 @pytest.mark.parametrize(
@@ -166,7 +166,7 @@ def test_merge_says_which_column_differs() -> None:
     flow, buses, loops = flow_with_streams()
     assert message(TypeMismatch, lambda: flow.merge(buses, loops, name="both")) == (
         "step 'both': merged streams must have the same columns, and 'area' is int32 in 'buses' "
-        "and int64 in 'loops'; select or assign before the merge"
+        "and int64 in 'loops'; select or with_columns before the merge"
     )
     said = message(TypeMismatch, lambda: buses.merge(buses.drop("speed")))
     assert "'speed' is double in 'buses' and missing in 'drop-1'" in said

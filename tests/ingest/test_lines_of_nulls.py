@@ -48,7 +48,7 @@ def test_an_empty_value_is_a_null(tmp_path: Path, value: object, kind: str) -> N
 def test_a_row_without_a_time_is_refused_by_its_line(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_text("t,a\n" + "1,1\n" * 30 + ",1\n")
-    with pytest.raises(SchemaError, match=r"'t' is null.*bad_times='skip'.*a\.csv, line 32\)"):
+    with pytest.raises(SchemaError, match=r"'t' is null.*on_bad='skip'.*a\.csv, line 32\)"):
         run(sw.csv(path))
 
 

@@ -53,7 +53,7 @@ LOW, HIGH = (
 ELSE = sw.patterns.event("else", where=sw.col("key") == 1)
 ONE: dict[str, Callable[[sw.Stream], sw.Stream]] = {
     "filter": lambda s: s.filter(sw.col("value") < 0.5),
-    "assign": lambda s: s.assign(twice=sw.col("value") * 2),
+    "with_columns": lambda s: s.with_columns(twice=sw.col("value") * 2),
     "select": lambda s: s.select("line", v="value"),
     "map_batches": lambda s: s.map_batches(
         lambda columns: {"v": columns["value"] + 1}, {"v": "float64"}

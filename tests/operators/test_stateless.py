@@ -15,12 +15,12 @@ from slackwater.runtime.errors import FlowError, OperatorError
 from slackwater.runtime.expressions.expressions import col
 from slackwater.runtime.model import READY_ONLY, Batch, Columns, batch_of
 from slackwater.runtime.operators import make_operator, make_stateless
-from slackwater.runtime.operators.assign.step import AssignStep
 from slackwater.runtime.operators.filter.step import FilterStep
 from slackwater.runtime.operators.map_batches.step import MapBatchesStep
 from slackwater.runtime.operators.map_rows.step import MapRowsStep
 from slackwater.runtime.operators.merge.step import MergeStep
 from slackwater.runtime.operators.select.step import SelectStep
+from slackwater.runtime.operators.with_columns.step import WithColumnsStep
 
 TIMES = pa.timestamp("ns")
 
@@ -72,7 +72,7 @@ def test_filter_that_all_rows_pass_hands_the_batch_on() -> None:
 
 
 def test_assign_computes_each_column_from_the_row_as_it_came_in() -> None:
-    step = AssignStep(
+    step = WithColumnsStep(
         **named("convert", speed=pa.float64(), before=pa.float32()),
         columns={"speed": col("speed") * 2, "before": col("speed")},
     )
@@ -89,7 +89,9 @@ def test_select_keeps_columns_under_their_new_names() -> None:
 
 
 def test_expression_that_cannot_be_computed_names_step_expression_and_rows() -> None:
-    step = AssignStep(**named("convert", n=pa.int64()), columns={"n": col("line").cast("int64")})
+    step = WithColumnsStep(
+        **named("convert", n=pa.int64()), columns={"n": col("line").cast("int64")}
+    )
     batch = buses().with_columns({"line": pa.array(["20", "N°", "4", "5"])})
     with pytest.raises(
         OperatorError,

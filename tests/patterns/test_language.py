@@ -206,7 +206,7 @@ REFUSED: dict[str, tuple[Callable[[], object], type[SlackwaterError], str]] = {
     "more different values than truth has": (
         lambda: (
             rows()
-            .assign(odd=sw.col("v") > 1)
+            .with_columns(odd=sw.col("v") > 1)
             .pattern(sw.patterns.any_of(4, LOW, distinct="odd"), within="1s")
         ),
         FlowError,
@@ -320,7 +320,7 @@ REFUSED: dict[str, tuple[Callable[[], object], type[SlackwaterError], str]] = {
     "a name that is taken": (
         lambda: (
             rows()
-            .assign(A_v=sw.col("v"))
+            .with_columns(A_v=sw.col("v"))
             .key_by("A_v")
             .pattern(sw.patterns.seq(A), type="kind", within="1s")
         ),

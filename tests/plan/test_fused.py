@@ -17,7 +17,7 @@ ROWS = pa.table({"ts": list(range(40)), "v": [float(n % 7) for n in range(40)]})
 def flow() -> sw.Dataflow:
     made = sw.Dataflow("f")
     rows = made.source("rows", sw.table(ROWS), event_time="ts", time_unit="s")
-    few = rows.filter(sw.col("v") > 2, name="few").assign(w=sw.col("v") * 2, name="twice")
+    few = rows.filter(sw.col("v") > 2, name="few").with_columns(w=sw.col("v") * 2, name="twice")
     sums = few.aggregate(window=sw.tumbling("5s"), w=sw.sum("w"), name="sums")
     sums.select("w", name="bare").sink("out", sw.collect_sink())
     return made

@@ -20,9 +20,9 @@ from slackwater.runtime.errors import (
 )
 from slackwater.runtime.model import ReleaseRule
 from slackwater.runtime.operators.aggregate.step import AggregateStep
-from slackwater.runtime.operators.assign.step import AssignStep
 from slackwater.runtime.operators.filter.step import FilterStep
 from slackwater.runtime.operators.join.step import JoinStep
+from slackwater.runtime.operators.with_columns.step import WithColumnsStep
 from slackwater.runtime.plan.step import Step
 from slackwater.runtime.plan.steps import SourceStep
 from tests.support.streams import (
@@ -160,13 +160,13 @@ def test_a_stream_joined_with_itself_needs_what_both_sides_read() -> None:
 
 def test_every_kind_of_step_asks_for_what_it_reads_as_it_is_written() -> None:
     flow, buses, loops = flow_with_streams()
-    made = buses.assign(kmh=sw.col("speed") * 3.6, line=sw.lit("x"), unused=sw.col("area"))
+    made = buses.with_columns(kmh=sw.col("speed") * 3.6, line=sw.lit("x"), unused=sw.col("area"))
     made.select("kmh", "line").sink("a", sw.collect_sink())
     loops.aggregate(by="area", window=sw.tumbling("1s"), n=sw.count(), m=sw.mean("flow")).select(
         "n"
     ).sink("b", sw.collect_sink())
     needed = flow.needed_columns()
-    assert needed["assign-1"] == {"kmh", "line"}
+    assert needed["with_columns-1"] == {"kmh", "line"}
     assert needed["buses"] == {"speed", "area"}
     assert needed["loops"] == {"area", "flow"}
     assert needed["aggregate-1"] == {"n"}
@@ -196,7 +196,7 @@ def test_explain_draws_each_step_with_its_inputs_settings_and_columns() -> None:
         promise=sw.col("ts") - sw.duration("30s"),
     )
     loops = flow.source("loops", FakeInput(LOOP), event_time="ts")
-    slow = buses.filter(sw.col("speed") < 8).assign(kmh=sw.col("speed") * 3.6)
+    slow = buses.filter(sw.col("speed") < 8).with_columns(kmh=sw.col("speed") * 3.6)
     jams = slow.join(loops, on="area", within="5s", where=sw.col("flow") > 1000)
     counts = jams.aggregate(by="area", window=sw.tumbling("1s"), n=sw.count(), slack="500ms")
     counts.select("n", where="area").sink("jams", sw.parquet_sink("out/"))
@@ -220,11 +220,11 @@ filter-1 (filter) ← buses
     keeps    col("speed") < 8
     columns  ts timestamp[ms], area int32, speed double, line string
 
-assign-1 (assign) ← filter-1
+with_columns-1 (with_columns) ← filter-1
     assigns  kmh = col("speed") * 3.6
     columns  ts timestamp[ms], area int32, speed double, line string, kmh double
 
-join-1 (join) ← assign-1, loops
+join-1 (join) ← with_columns-1, loops
     on       area, within 5.00 s
     where    col("flow") > 1000
     gate     slack by the deadline
@@ -264,7 +264,7 @@ def test_a_flow_pickles_with_its_steps() -> None:
     again.check()
     assert again.explain() == flow.explain()
     assert {type(step) for step in again.steps.values()} >= {SourceStep, JoinStep}
-    assert not {AssignStep, AggregateStep} & {type(step) for step in again.steps.values()}
+    assert not {WithColumnsStep, AggregateStep} & {type(step) for step in again.steps.values()}
 
 
 def test_lengths_of_time_that_would_not_fit_together_are_refused() -> None:

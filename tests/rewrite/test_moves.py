@@ -55,7 +55,7 @@ def counted(a: sw.Stream, _: sw.Stream, **options: Any) -> sw.Stream:
 def matched(a: sw.Stream, _: sw.Stream) -> sw.Stream:
     """A pattern of which `up_x` leaves, and which is given a column of that name."""
     up = sw.patterns.event("up", where=sw.col("x") > 1)
-    rows = a.assign(up_x=sw.col("x") * 2)
+    rows = a.with_columns(up_x=sw.col("x") * 2)
     return rows.pattern(sw.patterns.seq(up), within="1s", by="k", name="step")
 
 
@@ -65,7 +65,7 @@ def doubled(rows: Any) -> Any:
 
 ALLOWED: dict[str, tuple[Build, Any, dict[str, tuple[str, ...]]]] = {
     "past a map that leaves its columns": (
-        lambda a, _: a.assign(y=sw.col("n") + 1, name="step"),
+        lambda a, _: a.with_columns(y=sw.col("n") + 1, name="step"),
         LATE,
         {"late": ("a",), "step": ("late",), "out": ("step",)},
     ),
@@ -118,7 +118,7 @@ ALLOWED: dict[str, tuple[Build, Any, dict[str, tuple[str, ...]]]] = {
 }
 REFUSED: dict[str, tuple[Build, Any, dict[str, Any], str]] = {
     "what a map makes": (
-        lambda a, _: a.assign(x=sw.col("x") * 2, name="step"),
+        lambda a, _: a.with_columns(x=sw.col("x") * 2, name="step"),
         LATE,
         {},
         "reads column 'x', which 'step' makes, changes or brings together",
@@ -210,7 +210,7 @@ def test_a_filter_stays_where_it_would_change_results(case: str) -> None:
 
 def test_a_filter_stays_where_others_take_what_it_would_let_go() -> None:
     def forked(a: sw.Stream, _: sw.Stream) -> sw.Stream:
-        made = a.assign(y=sw.col("n"), name="step")
+        made = a.with_columns(y=sw.col("n"), name="step")
         made.sink("all", sw.collect_sink())
         return made
 

@@ -30,12 +30,12 @@ def flow_of(kind: str) -> sw.Dataflow:
     flow = sw.Dataflow(kind)
     a = flow.source("a", sw.table(TABLE), event_time="ts")
     if kind == "itself":  # a join with itself, whose filters may become one
-        low = a.filter(sw.col("y") < 3, name="low").assign(z=sw.col("x") * 2, name="map")
+        low = a.filter(sw.col("y") < 3, name="low").with_columns(z=sw.col("x") * 2, name="map")
         pairs = low.join(low, on="k", within="1s", name="pairs")
         good = (sw.col("x") > 1) & (sw.col("x_right") > 1)
     else:
         b = flow.source("b", sw.table(TABLE), event_time="ts")
-        low = a.assign(z=sw.col("x") * 2, name="map").filter(sw.col("y") < 3, name="low")
+        low = a.with_columns(z=sw.col("x") * 2, name="map").filter(sw.col("y") < 3, name="low")
         pairs = low.join(b, on="k", within="1s", name="pairs")
         good = (sw.col("x") > 1) & (sw.col("x_right") > 1) & (sw.col("k") == 1)
     pairs.filter(good, name="good").sink("out", sw.collect_sink())

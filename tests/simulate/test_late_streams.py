@@ -83,7 +83,7 @@ def test_revisions_keep_their_mark_through_steps_a_merge_and_other_nodes() -> No
         for by, name in (("line", "by_line"), ((), "whole"))
     )
     merged = by_line.merge(whole, name="all").filter(sw.col("n") > 1)
-    merged.assign(twice=sw.col("n") * 2).sink("out", sw.collect_sink())
+    merged.with_columns(twice=sw.col("n") * 2).sink("out", sw.collect_sink())
     job = sw.Simulation(nodes=3).submit(flow)
     (sink,) = job.wait().sinks
     revised = sum(n > 0 for n in job.result("out")["revision"].to_pylist())

@@ -37,11 +37,11 @@ def test_rows_without_a_time_that_can_be_are_left_out_and_counted(
     plain = kind.value_type if pa.types.is_dictionary(kind) else kind
     column = pa.array([near, None, far, near, None], plain)
     table = pa.table({"t": column.dictionary_encode() if plain != kind else column})
-    source = machine(table, bad_times="skip")
+    source = machine(table, on_bad="skip")
     assert len(times(drain(source))) == 2
     assert (source.bad_times, source.rows_in, source.held) == (3, 5, 0)
     for rows, place in ((table, 1), (table.slice(2, 2), 0)):
-        with pytest.raises(SchemaError, match=rf"row {place} \(.*bad_times='skip'"):
+        with pytest.raises(SchemaError, match=rf"row {place} \(.*on_bad='skip'"):
             drain(machine(rows))
 
 
@@ -75,7 +75,7 @@ def test_however_rows_are_cut_the_others_leave_as_if_the_bad_ones_were_not_there
         size = cuts[len(cut) % len(cuts)]
         cut += table.slice(start, size).combine_chunks().to_batches()
         start += size
-    source = machine(Blocks(table.schema, cut), bad_times="skip", **settings)
+    source = machine(Blocks(table.schema, cut), on_bad="skip", **settings)
     assert times(drain(source, max_rows=2)) == times(drain(expected))
     assert source.bad_times == rows - sum(good)
     assert source.rows_in == rows
@@ -85,16 +85,16 @@ def test_however_rows_are_cut_the_others_leave_as_if_the_bad_ones_were_not_there
 
 def test_a_row_that_is_refused_behind_bad_ones_is_named_by_its_place() -> None:
     data = pa.table({"t": pa.array([None, 7, None, 5], pa.int64())})
-    source = machine(data, bad_times="skip")
+    source = machine(data, on_bad="skip")
     with pytest.raises(OrderError, match=r"row 3 \(counted from 0\) has event time"):
         drain(source)
 
 
 def test_a_restart_passes_over_bad_rows_and_keeps_their_number() -> None:
     data = pa.table({"t": pa.array([None, 1, 2, None, 3, None, 4], pa.int64())})
-    source = machine(data, bad_times="skip")
+    source = machine(data, on_bad="skip")
     first = times([source.take(1, max_rows=2)])
-    later = machine(data, bad_times="skip")
+    later = machine(data, on_bad="skip")
     restore(later, save(source))
     assert [*first, *times(drain(later))] == [1, 2, 3, 4]
     assert (later.bad_times, later.rows_in) == (3, 7)
@@ -103,9 +103,9 @@ def test_a_restart_passes_over_bad_rows_and_keeps_their_number() -> None:
 def test_the_ledger_of_a_job_has_bad_times_by_name() -> None:
     flow = sw.Dataflow("f")
     table = pa.table({"t": pa.array([1, None, 2, 2**63 - 1], pa.int64()), "v": [1, 2, 3, 4]})
-    rows = flow.source("s", sw.table(table), event_time="t", time_unit="ns", bad_times="skip")
+    rows = flow.source("s", sw.table(table), event_time="t", time_unit="ns", on_bad="skip")
     rows.sink("out", sw.collect_sink())
-    assert "rows with bad times left out" in flow.explain()
+    assert "rows with bad times omitted" in flow.explain()
     job = sw.Simulation().submit(flow)
     report = job.wait()
     assert job.result("out")["v"].to_pylist() == [1, 3]
@@ -162,8 +162,8 @@ def test_one_row_a_day_ahead_makes_no_other_an_error() -> None:
 
 
 def test_a_word_that_is_none_is_refused() -> None:
-    with pytest.raises(SettingError, match=r"bad_times='drop' must be 'error' .* or 'skip'"):
-        machine({"t": [1]}, bad_times="drop")
+    with pytest.raises(SettingError, match=r"on_bad='drop' must be 'error' .*'skip'"):
+        machine({"t": [1]}, on_bad="drop")
 
 
 class Blocks(Stuttering):

@@ -53,7 +53,7 @@ def test_damaged_text_is_refused_by_source_column_and_row(
 
 
 @pytest.mark.parametrize("damaged", [NO_UTF8, OUTSIDE, BACK], ids=["bytes", "outside", "back"])
-@pytest.mark.parametrize("options", [{}, {"bad_times": "skip"}], ids=["live", "bad times"])
+@pytest.mark.parametrize("options", [{}, {"on_bad": "skip"}], ids=["live", "bad times"])
 def test_damaged_text_of_a_live_input_is_refused(
     damaged: tuple[bytes, list[int]], options: dict[str, Any]
 ) -> None:

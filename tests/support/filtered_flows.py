@@ -28,7 +28,7 @@ def draw_filtered_flow(seed: int, *, rows: int = 60) -> sw.Dataflow:
     ends = [each for each in streams if each.name not in fed]
     for number, end in enumerate(ends, start=1):
         kept = end.filter(_predicate(rng, end) & _predicate(rng, end))
-        kept.assign(at_ns=sw.event_time()).sink(f"out-{number}", sw.collect_sink())
+        kept.with_columns(at_ns=sw.event_time()).sink(f"out-{number}", sw.collect_sink())
     return flow
 
 
@@ -87,7 +87,7 @@ def _step(rng: np.random.Generator, stream: sw.Stream, streams: list[sw.Stream])
     other = streams[int(rng.integers(len(streams)))]
     match int(rng.integers(10)):
         case 0:
-            made = stream.assign({"n": sw.col("k") * 2, f"m{number}": sw.col("k")})
+            made = stream.with_columns({"n": sw.col("k") * 2, f"m{number}": sw.col("k")})
         case 1:
             kept = [name for name in stream.columns if name != "k" and rng.random() < 0.8]
             made = stream.select({"k": "k", **{f"{name}_{number}": name for name in kept}})
@@ -105,7 +105,7 @@ def _step(rng: np.random.Generator, stream: sw.Stream, streams: list[sw.Stream])
         case 7 | 8:
             made = _matched(rng, stream, number)
         case _:
-            made = stream.assign(k=sw.col("k") + 0) if rng.random() < 0.3 else stream
+            made = stream.with_columns(k=sw.col("k") + 0) if rng.random() < 0.3 else stream
     return made
 
 
@@ -147,4 +147,4 @@ def _predicate(rng: np.random.Generator, stream: sw.Stream) -> sw.Expr:
         return sw.col(name).is_null() | (sw.col("k") < 2)
     if rng.random() < 0.2:
         return sw.col(name) * 3 < 4  # a whole product may not fit, so it stays where it is
-    return sw.col(name).isin([0, 1, 2, 3, -4]) if rng.random() < 0.5 else sw.col(name) != 1
+    return sw.col(name).is_in([0, 1, 2, 3, -4]) if rng.random() < 0.5 else sw.col(name) != 1

@@ -48,7 +48,7 @@ def write_all(
 
 
 def seen(path: Path) -> list[int]:
-    """What a reader of *.parquet and *.jsonl sees; every file must be whole."""
+    """What a reader of *.parquet, *.jsonl and *.csv sees; every file must be whole."""
     found: list[int] = []
     parts = sorted(path.glob("*.*")) if path.is_dir() else [path] if path.exists() else []
     for part in parts:
@@ -60,6 +60,10 @@ def seen(path: Path) -> list[int]:
             text = part.read_text()
             assert text == "" or text.endswith("\n")
             found += [json.loads(line)["n"] for line in text.splitlines()]
+        elif part.suffix == ".csv":
+            header, *lines = part.read_text().splitlines()
+            assert header == "n"
+            found += [int(line) for line in lines]
     return found
 
 

@@ -47,6 +47,20 @@ def test_prints_are_heard_by_step_and_a_source_that_never_returns_holds_up_nobod
     ]
 
 
+def test_a_print_sink_prints_on_the_drivers_stdout_and_csv_is_written_beside_it(
+    cluster: sw.Cluster, temp: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    flow = sw.Dataflow("printed")
+    numbers = flow.source("numbers", sw.table({"t": list(range(900))}), event_time="t")
+    numbers.sink("out", sw.print_sink(limit=3))
+    numbers.filter(sw.col("t") < 2).sink("file", sw.csv_sink(temp / "rows", sep=";"))
+    report = cluster.submit(flow, placement={"*": "node-2"}).wait()
+    assert not imbalances(report)
+    lines = capfd.readouterr().out.splitlines()
+    assert lines == ["[out] t", "[out] 0", "[out] 1", "[out] 2", "[out] … and 897 more"]
+    assert (temp / "rows" / "part-00000001.csv").read_text() == "t\n0\n1\n"
+
+
 def test_an_output_of_ones_own_writes_on_its_node_and_its_error_comes_home(
     cluster: sw.Cluster, temp: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

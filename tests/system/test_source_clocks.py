@@ -69,7 +69,7 @@ def test_events_of_two_hosts_have_the_servers_time_within_their_bounds(
             )
             for name in ("phone", "tablet")
         ]
-        merged = flow.merge(*sources, name="both").assign(at=sw.event_time().cast("int64"))
+        merged = flow.merge(*sources, name="both").with_columns(at=sw.event_time().cast("int64"))
         merged.sink("out", sw.collect_sink())
         counts = merged.aggregate(
             window=sw.tumbling("10s"),

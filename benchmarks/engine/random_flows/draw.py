@@ -66,7 +66,7 @@ def _end(rng: np.random.Generator, drawn: DrawnFlow, twin: Twin) -> None:
     """Give it a sink, half of them with the rows' event times."""
     name = f"out-{len(drawn.answers) + 1}"
     if rng.random() < 0.5 and "t" not in twin.stream.columns:
-        stream = twin.stream.assign(t=sw.event_time())
+        stream = twin.stream.with_columns(t=sw.event_time())
         rows = twin.rows.assign(t=twin.rows[TIME])
         twin = Twin(stream, stream.schema, rows, twin.is_ordered, twin.rough)
     twin.stream.sink(name, sw.collect_sink())

@@ -117,7 +117,7 @@ def _of_text(rng: np.random.Generator, twin: Twin, name: str) -> Drawn:
     unknown = values.isna().to_numpy()
     kind = one_of(rng, ["isin", "==", "!=", "fill"])
     if kind == "isin":
-        return column.isin(["a", ""]), _known(values.isin(["a", ""]).to_numpy(), unknown)
+        return column.is_in(["a", ""]), _known(values.isin(["a", ""]).to_numpy(), unknown)
     if kind == "fill":
         return column.fill_null("b") == "b", _known(
             values.isna().to_numpy() | (values == "b").to_numpy()
@@ -146,7 +146,7 @@ def _comparison(rng: np.random.Generator, twin: Twin) -> Drawn:
             return column.between(low, low + 15), _known(mask, unknown)
         if kind == "isin":
             few = [int(value) for value in rng.integers(-3, 8, 4)]
-            return column.isin(few), _known(np.isin(values, few), unknown)
+            return column.is_in(few), _known(np.isin(values, few), unknown)
         op = one_of(rng, list(COMPARE))
         if kind == "column":
             other = one_of(rng, names)

@@ -42,7 +42,7 @@ def assigned(rng: np.random.Generator, twins: list[Twin]) -> Twin:
             made[name] = pd.Series(known)
         else:
             columns[name], made[name] = number(rng, twin)
-    stream = twin.stream.assign(columns)
+    stream = twin.stream.with_columns(columns)
     rows = pd.DataFrame({**dict(twin.rows.items()), **made})[[*stream.columns, TIME]]
     result = _like(twin, stream, rows)
     result.rough = twin.rough - set(columns)

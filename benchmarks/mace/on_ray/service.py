@@ -184,6 +184,7 @@ class WorkMachine:
     """Takes the time of each batch."""
 
     row_tests = None
+    failed = None
 
     def __init__(self, step: WorkStep) -> None:
         self._work = step.work

@@ -16,9 +16,11 @@ import pyarrow as pa
 from slackwater.runtime.foresight.observed.stretches import Rows
 from slackwater.runtime.foresight.query_graph import FloatArray
 from slackwater.runtime.model import NS_PER_SECOND
-from slackwater.runtime.model.schema import UNIT_NS, is_time
+from slackwater.runtime.model.schema import UNIT_NS, inside_schema, is_time
+from slackwater.runtime.sources.computed_time import computed_time_of
 from slackwater.runtime.sources.spec import (
     END_OF_INPUT,
+    BadRows,
     EndOfInput,
     Input,
     SourceReader,
@@ -62,7 +64,7 @@ class _PartReader:
         self._lengths = cycle(BLOCKS)
         self._blocks: Iterator[pa.RecordBatch] = iter(())
 
-    def poll(self) -> pa.RecordBatch | EndOfInput | None:
+    def poll(self) -> pa.RecordBatch | BadRows | EndOfInput | None:
         while (block := next(self._blocks, None)) is None:
             if not self._rows:
                 return END_OF_INPUT
@@ -105,12 +107,16 @@ class SeenTimes:
     """
 
     def __init__(self, source: SourceSpec) -> None:
-        self._name = source.event_time
+        self._name = source.time_column
+        schema = inside_schema(source.input.schema())
+        self._computed = computed_time_of("", source, schema, refuses=False)
         self._unit_ns = UNIT_NS[source.time_unit or "ns"]
         self._columns: list[pa.Array] = []
 
     def note(self, block: pa.RecordBatch) -> None:
         """Keep the event times of a block."""
+        if self._computed is not None:
+            block = self._computed.added(block, row=0)
         self._columns.append(block.column(self._name))
 
     def seconds(self) -> FloatArray:

@@ -149,7 +149,7 @@ def _aggregate_type(name: str, aggregate: Aggregate, schema: pa.Schema, step: st
         what = "numbers and times" if "timestamp" in takes else "numbers"
         raise TypeMismatch(
             f"step {step!r}: {name}={aggregate.kind}({aggregate.column!r}) takes {what}, and "
-            f"{aggregate.column!r} is {kind}; cast it with .assign(x=col(...).cast('int64'))"
+            f"{aggregate.column!r} is {kind}; cast it with .with_columns(x=col(...).cast('int64'))"
         )
     if aggregate.kind in ("min", "max") or (aggregate.kind == "sum" and pa.types.is_duration(kind)):
         return kind

@@ -103,7 +103,7 @@ class WholeSum(FoldAccumulator):
     def _too_large(self, place: int, problem: str) -> Exception:
         return refused(
             f"sum of column {self._column!r}: {problem}; sum it as floats, "
-            f".assign(x=col({self._column!r}).cast('float64'))",
+            f".with_columns(x=col({self._column!r}).cast('float64'))",
             place,
         )
 

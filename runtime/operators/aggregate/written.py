@@ -82,6 +82,6 @@ def _of(kind: AggregateName, column: str, level: float | None = None) -> Aggrega
     if not isinstance(column, str):
         raise TypeMismatch(
             f"{kind}({column}) takes a column's name; give the expression a name first, "
-            "with .assign(x=...)"
+            "with .with_columns(x=...)"
         )
     return Aggregate(kind, column, level)

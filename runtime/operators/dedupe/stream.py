@@ -44,7 +44,7 @@ class Deduping(AnyStream):
 
         Raises:
             FlowError: no key, or the input has windows that are corrected.
-            ColumnError, TypeMismatch: a key is not there, or is neither text nor whole.
+            ColumnError, TypeMismatch: a key is not there, or is a list, struct or map.
             SettingError: `within` is no length of time.
         """
         name = self.flow.name_for("dedupe", name)

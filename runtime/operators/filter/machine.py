@@ -20,6 +20,7 @@ class FilterMachine:
     def __init__(self, step: FilterStep) -> None:
         self._name = step.name
         self._predicate = step.predicate
+        self.failed = None
         self.row_tests: RowTests | None = row_tests(step.predicate)
         self._nothing: Batch | None = None  # the batch of no rows, made when first needed
 

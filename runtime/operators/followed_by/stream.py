@@ -68,7 +68,7 @@ class FollowedBy(AnyStream):
             name: the name of the step.
 
         Raises:
-            TypeMismatch: `first` or `then` is no predicate; a key is a float.
+            TypeMismatch: `first` or `then` is no predicate; a key is a list, struct or map.
             ColumnError: a column is not there.
             SettingError: `within` or `drift` is no length, or `drift` too long.
             FlowError: the input has windows that are corrected.

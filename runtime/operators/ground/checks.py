@@ -123,7 +123,7 @@ def word_type(schema: pa.Schema, column: str, *, step: str, role: str) -> pa.Dat
     if not (is_whole(kind) or family(kind) in ("text", "bool")):
         raise TypeMismatch(
             f"step {step!r}: {role} column {column!r} is {kind}, and must be text, integers or "
-            "booleans; cast it, such as .assign(key=col(...).cast('int64'))"
+            "booleans; cast it, such as .with_columns(key=col(...).cast('int64'))"
         )
     return kind
 
@@ -213,7 +213,7 @@ def function(given: Any, *, step: str) -> None:
     """
     if not callable(given):
         raise TypeMismatch(
-            f"step {step!r}: {given!r} is no function; expressions go to assign and filter"
+            f"step {step!r}: {given!r} is no function; expressions go to with_columns and filter"
         )
 
 

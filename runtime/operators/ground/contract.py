@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, Protocol
 from slackwater.runtime.expressions.row_tests import RowTests
 from slackwater.runtime.model import Batch, GateRead
 from slackwater.runtime.model.state import Fields
+from slackwater.runtime.operators.ground.failed_rows import FailedRows
 from slackwater.runtime.operators.ground.late_rows import LateRows
 from slackwater.runtime.plan.step import Step
 
@@ -114,11 +115,16 @@ class PlainOperator:
 
 
 class Stateless(Protocol):
-    """The machine of a step that looks at each row alone: filter, assign, select, map."""
+    """The machine of a step that looks at each row alone: filter, select, map."""
 
     @property
     def row_tests(self) -> RowTests | None:
         """Tests of a filter that a source can make row by row; None without."""
+        ...
+
+    @property
+    def failed(self) -> FailedRows | None:
+        """Rows that a user's function could not use; None where the first ends the job."""
         ...
 
     def apply(self, batch: Batch) -> Batch:

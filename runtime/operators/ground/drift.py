@@ -194,7 +194,7 @@ def _column(name: Any, schemas: Sequence[pa.Schema], *, step: str) -> str:
         if not is_whole(kind):
             raise TypeMismatch(
                 f"step {step!r}: drift={name!r} is {kind}, and a bound is a whole number; cast "
-                f"it, such as .assign({name}=col({name!r}).cast('int64'))"
+                f"it, such as .with_columns({name}=col({name!r}).cast('int64'))"
             )
     column: str = name
     return column

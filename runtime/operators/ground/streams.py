@@ -103,5 +103,5 @@ def refuse_revised(flow: FlowBuilder, *inputs: str, step: str) -> None:
                 "rows correct them, and would count each revision; write late='drop' there, or "
                 "keep the highest revision in a sink"
             )
-        if upstream.traits.passes_on and upstream.traits.role is not Role.LATE_ROWS:
+        if upstream.traits.passes_on and upstream.traits.role is not Role.SIDE_ROWS:
             waiting += [one for one in upstream.inputs if one not in waiting]

@@ -100,7 +100,7 @@ def given(batch: Batch, units: Units, *, step: str) -> Batch:
     columns = dict(batch.columns)
     for name, unit in units:
         try:
-            columns[name] = in_nanoseconds(columns[name], unit, name)
+            columns[name] = in_nanoseconds(columns[name], unit, f"col({name!r})")
         except OperatorError as problem:
             row = row_of(batch, problem.place or 0)
             raise OperatorError(f"step {step!r}: {problem}\n{row}") from None

@@ -6,8 +6,8 @@ within 2   left   1a      4a             row by row in the order (event time, po
 ```
 
 Many rows are joined at a time, and the results put into the order of one at a time. A join of a
-stream with itself gives every pair (i, j) and (j, i), and each row with itself. Null keys (NaN,
-null text) equal nothing, as in SQL.
+stream with itself gives every pair (i, j) and (j, i), and each row with itself. Null keys
+equal nothing, as in SQL; NaN is a value and equals NaN.
 """
 
 from __future__ import annotations

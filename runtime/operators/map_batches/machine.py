@@ -13,6 +13,7 @@ import pyarrow as pa
 from slackwater.runtime.errors import OperatorError
 from slackwater.runtime.model import Batch, BoolArray, Column, Columns
 from slackwater.runtime.model.nullable import Nullable, nulled, without_mask
+from slackwater.runtime.operators.ground.failed_rows import failed_rows
 from slackwater.runtime.operators.ground.fit import fitted
 from slackwater.runtime.operators.ground.user_code import called, check_names, given, sample_of
 from slackwater.runtime.operators.map_batches.step import MapBatchesStep
@@ -28,8 +29,14 @@ class MapBatchesMachine:
 
     def __init__(self, step: MapBatchesStep) -> None:
         self._step = step
+        self.failed = failed_rows(step.on_error)
 
     def apply(self, batch: Batch) -> Batch:  # noqa: D102 - see Stateless
+        return (
+            self._mapped(batch) if self.failed is None else self.failed.applied(self._mapped, batch)
+        )
+
+    def _mapped(self, batch: Batch) -> Batch:
         batch = given(batch, self._step.units, step=self._step.name)
         columns_in = {name: _given(column) for name, column in batch.columns.items()}
         returned = called(self._step.function, columns_in, step=self._step.name, batch=batch)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Self
 
+from slackwater.runtime.model.diverted import OnBad
 from slackwater.runtime.operators.ground import checks
 from slackwater.runtime.operators.ground.contract import Entry
+from slackwater.runtime.operators.ground.failed_rows import checked_on_error
 from slackwater.runtime.operators.ground.streams import AnyStream
 from slackwater.runtime.operators.ground.user_code import units_of
 from slackwater.runtime.operators.map_batches.machine import MapBatchesMachine
@@ -22,6 +24,7 @@ class MappingBatches(AnyStream):
         function: BatchFunction,
         schema: checks.Declared,
         *,
+        on_error: OnBad = "error",
         name: str | None = None,
     ) -> Self:
         """Compute columns with a vectorised function: {name: column} in, {name: column} out.
@@ -32,10 +35,14 @@ class MappingBatches(AnyStream):
         Args:
             function: its value for a row must not depend on the other rows; must pickle.
             schema: {column: type}, such as {"kmh": "float64"}, or a pyarrow schema.
+            on_error: fate of a row for which the function raises, or returns what does not fit
+                `schema`: "error" ends the job; "skip" omits and counts it; "divert" sends it to
+                `diverted()`. Such rows are found by halves, so a row may be seen twice.
             name: the name of the step.
         """
         name = self.flow.name_for("map", name)
         checks.function(function, step=name)
+        checked_on_error(on_error, step=name)
         declared = checks.declared_schema(schema, step=name)
         return self._add(
             MapBatchesStep(
@@ -44,5 +51,6 @@ class MappingBatches(AnyStream):
                 schema=declared,
                 function=function,
                 units=units_of(self.schema),
+                on_error=on_error,
             )
         )

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from slackwater.runtime.errors import OperatorError
-from slackwater.runtime.model import Batch, Columns
+from slackwater.runtime.model import Batch, Columns, concat_batches
+from slackwater.runtime.operators.ground.failed_rows import failed_rows
 from slackwater.runtime.operators.ground.fit import fitted
 from slackwater.runtime.operators.ground.user_code import (
     called,
@@ -28,8 +29,16 @@ class MapRowsMachine:
 
     def __init__(self, step: MapRowsStep) -> None:
         self._step = step
+        self.failed = failed_rows(step.on_error)
 
     def apply(self, batch: Batch) -> Batch:  # noqa: D102 - see Stateless
+        if self.failed is None:
+            return self._mapped(batch)
+        each = [batch.slice(place, place + 1) for place in range(len(batch))]
+        done = [one for row in each if len(one := self.failed.applied(self._mapped, row))]
+        return concat_batches(done) if done else batch.slice(0, 0)
+
+    def _mapped(self, batch: Batch) -> Batch:
         step, names = self._step, self._step.schema.names
         batch = given(batch, step.units, step=step.name)
         kept: list[int] = []

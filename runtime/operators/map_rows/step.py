@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from slackwater.runtime.model.diverted import OnBad
 from slackwater.runtime.operators.ground.user_code import Units
 from slackwater.runtime.plan.step import EachRowStep, Step
 from slackwater.runtime.plan.traits import StepTraits, each_row
@@ -22,10 +23,13 @@ class MapRowsStep(EachRowStep):
     function: RowFunction
     units: Units = ()
     """Columns that it is given in nanoseconds, with the units in which they are kept."""
+    on_error: OnBad = "error"
+    """Fate of rows for which the function raises."""
 
     @cached_property
     def traits(self) -> StepTraits:  # noqa: D102 - see Step
-        return each_row("maprows", runs_users_code=True)
+        diverts = self.on_error == "divert"
+        return each_row("maprows", runs_users_code=True, diverts=diverts)
 
     def reads(self, position: int, there: frozenset[str], needed: frozenset[str]) -> Set[str]:  # noqa: D102
         # The user's function may read any column.
@@ -35,6 +39,8 @@ class MapRowsStep(EachRowStep):
     def explained(self, steps: Mapping[str, Step]) -> Iterator[str]:  # noqa: D102 - see Step
         del steps
         yield f"calls    {getattr(self.function, '__qualname__', repr(self.function))}"
+        if self.on_error != "error":
+            yield f"errors   rows for which it raises: {self.on_error}"
 
     def bare(self) -> MapRowsStep:  # noqa: D102 - see Step
         return self.without("function")

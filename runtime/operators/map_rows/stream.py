@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Self
 
+from slackwater.runtime.model.diverted import OnBad
 from slackwater.runtime.operators.ground import checks
 from slackwater.runtime.operators.ground.contract import Entry
+from slackwater.runtime.operators.ground.failed_rows import checked_on_error
 from slackwater.runtime.operators.ground.streams import AnyStream
 from slackwater.runtime.operators.ground.user_code import units_of
 from slackwater.runtime.operators.map_rows.machine import MapRowsMachine
@@ -22,6 +24,7 @@ class MappingRows(AnyStream):
         function: RowFunction,
         schema: checks.Declared,
         *,
+        on_error: OnBad = "error",
         name: str | None = None,
     ) -> Self:
         """Compute rows one at a time, the slow path.
@@ -31,10 +34,14 @@ class MappingRows(AnyStream):
         Args:
             function: must pickle.
             schema: {column: type} of the rows it returns, or a pyarrow schema.
+            on_error: fate of a row for which the function raises, or returns what does not fit
+                `schema`: "error" ends the job; "skip" omits and counts it; "divert" sends it to
+                `diverted()`.
             name: the name of the step.
         """
         name = self.flow.name_for("map", name)
         checks.function(function, step=name)
+        checked_on_error(on_error, step=name)
         declared = checks.declared_schema(schema, step=name)
         return self._add(
             MapRowsStep(
@@ -43,5 +50,6 @@ class MappingRows(AnyStream):
                 schema=declared,
                 function=function,
                 units=units_of(self.schema),
+                on_error=on_error,
             )
         )

@@ -92,6 +92,6 @@ def merged_schema(inputs: Mapping[str, pa.Schema], *, step: str) -> pa.Schema:
                 raise TypeMismatch(
                     f"step {step!r}: merged streams must have the same columns, and {column!r} "
                     f"is {kinds[0]} in {first!r} and {kinds[1]} in {name!r}; "
-                    "select or assign before the merge"
+                    "select or with_columns before the merge"
                 )
     return schema

@@ -10,6 +10,7 @@ class SelectMachine:
     """A select keeps some columns, perhaps under new names."""
 
     row_tests = None
+    failed = None
 
     def __init__(self, step: SelectStep) -> None:
         self._names = dict(step.columns)

@@ -16,4 +16,6 @@ def test_escapes_in_what_a_function_prints_are_shown_and_not_done(
     with sw.Simulation(1) as nodes:
         relay = UserOutputRelay(nodes.plan(late_pair("late", seconds=1)), {})
     relay.show([OutputLine(False, "[clean] \x1b]0;owned\x07 \u202edone")])
-    assert capsys.readouterr().err == "[clean] ␛]0;owned␇ \ufffddone\n"
+    assert capsys.readouterr() == ("", "[clean] ␛]0;owned␇ \ufffddone\n")
+    relay.show([OutputLine(False, "[out] \x1b7", is_result=True)])
+    assert capsys.readouterr() == ("[out] ␛7\n", "")

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from benchmarks.engine.sinks.killed import killed_at
-from slackwater.actors.sinks.outputs import jsonl_sink, parquet_sink
+from slackwater.actors.sinks.outputs import csv_sink, jsonl_sink, parquet_sink
 from slackwater.runtime.errors import SettingError, SinkError
 from slackwater.runtime.sinks import InputPrint
 from tests.support.sinks import (
@@ -31,7 +31,7 @@ from tests.support.sinks import (
 # -- what is published, and when ---------------------------------------------------------------
 
 
-@pytest.mark.parametrize("of", [parquet_sink, jsonl_sink])
+@pytest.mark.parametrize("of", [parquet_sink, jsonl_sink, csv_sink])
 def test_a_live_sink_publishes_what_has_waited_for_its_interval_though_no_rows_come(
     tmp_path: Path, of: Any
 ) -> None:
@@ -74,7 +74,7 @@ def test_a_manifest_says_which_parts_of_which_run_and_how_far(tmp_path: Path) ->
     assert not (tmp_path / ".slackwater.lock").exists()
 
 
-@pytest.mark.parametrize("of", [parquet_sink, jsonl_sink])
+@pytest.mark.parametrize("of", [parquet_sink, jsonl_sink, csv_sink])
 def test_after_a_failure_elsewhere_no_partial_part_is_shown_and_the_manifest_says_so(
     tmp_path: Path, of: Any
 ) -> None:
@@ -89,7 +89,7 @@ def test_after_a_failure_elsewhere_no_partial_part_is_shown_and_the_manifest_say
     assert "node-2" in manifest(tmp_path)["run"]["error"]
     assert not (tmp_path / ".slackwater.lock").exists()
     hidden = [path.name for path in tmp_path.glob(".*.incomplete")]
-    assert len(hidden) == (of is jsonl_sink)  # its lines can still be looked at
+    assert len(hidden) == (of is not parquet_sink)  # its lines can still be looked at
     (tmp_path / ".mine.incomplete").touch()
     again = write_all(of(tmp_path, rows=5, resume=True))
     assert seen(tmp_path) == list(range(17))
@@ -98,9 +98,9 @@ def test_after_a_failure_elsewhere_no_partial_part_is_shown_and_the_manifest_say
 
 
 @pytest.mark.parametrize("options", [{"every": "1s"}, {"rows": 5}])
-@pytest.mark.parametrize("of", [parquet_sink, jsonl_sink])
+@pytest.mark.parametrize("of", [parquet_sink, jsonl_sink, csv_sink])
 def test_publishing_as_one_goes_needs_a_folder(of: Any, options: dict[str, Any]) -> None:
-    ending = "parquet" if of is parquet_sink else "jsonl"
+    ending = of.__name__.removesuffix("_sink")
     with pytest.raises(SettingError, match=f"{next(iter(options))}= publishes .* needs a folder"):
         of(f"out.{ending}", **options)
     assert not of("out", **options).is_file
@@ -122,7 +122,8 @@ def test_options_that_exclude_each_other_or_make_no_sense_are_refused() -> None:
 def test_files_that_no_manifest_of_ours_names_are_never_touched(
     tmp_path: Path, overwrite: bool
 ) -> None:
-    for of, ending in ((parquet_sink, "parquet"), (jsonl_sink, "jsonl")):
+    for of in (parquet_sink, jsonl_sink, csv_sink):
+        ending = of.__name__.removesuffix("_sink")
         folder = tmp_path / ending
         folder.mkdir()
         (folder / f"input.{ending}").write_bytes(b"somebody's")
@@ -161,7 +162,7 @@ def test_an_overwrite_that_is_stopped_before_any_row_leaves_the_old(tmp_path: Pa
     assert not (tmp_path / ".slackwater.lock").exists()
 
 
-@pytest.mark.parametrize("of", [jsonl_sink, parquet_sink])
+@pytest.mark.parametrize("of", [jsonl_sink, parquet_sink, csv_sink])
 @pytest.mark.parametrize("name", ["out", "one"])
 def test_an_overwrite_that_is_stopped_before_its_end_leaves_the_old(
     tmp_path: Path, name: str, of: Any
@@ -281,7 +282,7 @@ def test_a_rerun_that_gives_fewer_rows_than_are_committed_is_an_error(tmp_path: 
 # -- a kill at every moment --------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("of", [parquet_sink, jsonl_sink])
+@pytest.mark.parametrize("of", [parquet_sink, jsonl_sink, csv_sink])
 def test_killed_at_some_operation_a_rerun_makes_the_same_files(tmp_path: Path, of: Any) -> None:
     write_all(of(tmp_path / "whole", rows=5))
     expected = shown(tmp_path / "whole")

@@ -15,7 +15,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from slackwater.actors.sinks import Sink, open_sink, parts
-from slackwater.actors.sinks.outputs import callback_sink, collect_sink, jsonl_sink, parquet_sink
+from slackwater.actors.sinks.outputs import (
+    callback_sink,
+    collect_sink,
+    csv_sink,
+    jsonl_sink,
+    parquet_sink,
+)
 from slackwater.ingest.files import csv, jsonl, parquet
 from slackwater.runtime.errors import (
     OperatorError,
@@ -77,8 +83,10 @@ def test_parts_and_row_groups_end_by_rows_alone_so_that_two_runs_write_the_same_
 
 
 def test_no_results_are_a_file_too(tmp_path: Path) -> None:
-    for spec in (parquet_sink(tmp_path / "out"), jsonl_sink(tmp_path / "out.jsonl")):
+    files = [jsonl_sink(tmp_path / "out.jsonl"), csv_sink(tmp_path / "out.csv")]
+    for spec in (parquet_sink(tmp_path / "out"), *files):
         opened(spec).close()
+    assert (tmp_path / "out.csv").read_text() == "ts,n,x\n"
     assert pq.read_table(tmp_path / "out").schema.equals(SCHEMA)
     assert (tmp_path / "out.jsonl").read_bytes() == b""
 
@@ -143,7 +151,7 @@ def test_json_has_in_lists_structs_and_maps_what_it_has_outside(tmp_path: Path, 
     assert note.startswith(f"{1 if start else 4} infinite value(s)")
 
 
-@pytest.mark.parametrize("of", [parquet_sink, jsonl_sink])
+@pytest.mark.parametrize("of", [parquet_sink, jsonl_sink, csv_sink])
 @pytest.mark.parametrize("path", ["s3://bucket/x", "gs:/bucket/x", "hdfs://h/x", "file://host/x"])
 def test_a_path_of_another_system_is_refused(of: Any, path: str) -> None:
     with pytest.raises(SettingError, match=path):
@@ -153,7 +161,7 @@ def test_a_path_of_another_system_is_refused(of: Any, path: str) -> None:
             of(Path(path))  # which has one slash
 
 
-@pytest.mark.parametrize("of", [parquet_sink, jsonl_sink, parquet, jsonl, csv])
+@pytest.mark.parametrize("of", [parquet_sink, jsonl_sink, csv_sink, parquet, jsonl, csv])
 def test_a_path_that_no_file_can_have_is_refused_by_its_rule(of: Any) -> None:
     with pytest.raises(SlackwaterError, match=r"null character, which no path can have; leave it"):
         of("o\0x")
@@ -171,7 +179,7 @@ def test_a_path_of_this_machine_may_say_so(tmp_path: Path) -> None:
     assert parquet_sink("./s3:/out").path == "./s3:/out"
 
 
-@pytest.mark.parametrize("of", [parquet_sink, jsonl_sink])
+@pytest.mark.parametrize("of", [parquet_sink, jsonl_sink, csv_sink])
 def test_one_file_has_its_name_when_it_is_whole(tmp_path: Path, of: Any) -> None:
     path = tmp_path / "one.parquet"
     sink = opened(of(path))
@@ -183,7 +191,7 @@ def test_one_file_has_its_name_when_it_is_whole(tmp_path: Path, of: Any) -> None
     assert shown(tmp_path) == [path]
 
 
-@pytest.mark.parametrize("of", [parquet_sink, jsonl_sink])
+@pytest.mark.parametrize("of", [parquet_sink, jsonl_sink, csv_sink])
 @pytest.mark.parametrize("name", ["out", "one.parquet"])
 def test_results_of_two_runs_do_not_mix(tmp_path: Path, of: Any, name: str) -> None:
     for _ in range(2):
@@ -196,7 +204,8 @@ def test_results_of_two_runs_do_not_mix(tmp_path: Path, of: Any, name: str) -> N
     if of is parquet_sink:
         assert sum(len(pq.read_table(part)) for part in found) == 3
     else:
-        assert sum(len(part.read_text().splitlines()) for part in found) == 3
+        header = 1 if of is csv_sink else 0
+        assert sum(len(part.read_text().splitlines()) for part in found) == 3 + header
 
 
 def test_a_batch_of_json_that_does_not_fit_is_cut_off_again_and_nothing_partial_is_shown(
@@ -289,7 +298,7 @@ def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
             opened(spec)
 
 
-@pytest.mark.parametrize("of", [parquet_sink, jsonl_sink])
+@pytest.mark.parametrize("of", [parquet_sink, jsonl_sink, csv_sink])
 @pytest.mark.parametrize("name", ["deep/out", "deep/one.parquet"])
 def test_what_is_written_is_for_its_owner_alone(tmp_path: Path, of: Any, name: str) -> None:
     sink = opened(of(tmp_path / name))

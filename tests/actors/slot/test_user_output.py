@@ -94,6 +94,17 @@ def test_lines_that_nobody_takes_are_not_kept_for_ever() -> None:
     assert texts[0] == "[slackwater] 200 lines before this were not shown in time"
 
 
+def test_lines_of_a_sink_have_no_bound_of_a_second_and_are_marked() -> None:
+    told = Told()
+    for number in range(MOST_LINES + 7):
+        told.output.show(f"[out] {number}")
+    told.say("x\n")
+    lines = told.output.take()
+    assert [line.text for line in lines[:-1]] == [f"[out] {n}" for n in range(MOST_LINES + 7)]
+    assert [line.is_result for line in lines] == [True] * (MOST_LINES + 7) + [False]
+    assert len(told.logged) == len(lines)
+
+
 def test_who_waits_for_lines_has_them_when_they_come_and_hears_of_the_end() -> None:
     told = Told()
     printing = threading.Timer(0.05, told.say, args=["one\n"])

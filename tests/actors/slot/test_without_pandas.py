@@ -129,9 +129,9 @@ def test_a_tuner_loads_nothing_that_runs_a_slot_and_no_model_before_it_is_asked_
     ("step", "is_needed"),
     [
         (lambda rows: rows.filter(sw.col("n") > 1), False),
-        (lambda rows: rows.assign(t=sw.lit("text")), True),
+        (lambda rows: rows.with_columns(t=sw.lit("text")), True),
         (lambda rows: rows.map_batches(lambda batch: batch, schema={"n": "int64"}), True),
-        (lambda rows: rows.assign(small=sw.col("n").cast("int8")), True),
+        (lambda rows: rows.with_columns(small=sw.col("n").cast("int8")), True),
     ],
     ids=["numbers", "text", "a function of the user's", "a cast"],
 )

@@ -166,7 +166,7 @@ def test_plans_without_a_stage_that_is_placed_by_hand_are_left_out() -> None:
     flow = sw.Dataflow("forked")
     rows = flow.source("ticks", sw.table(ticks()), event_time="ts")
     rows.sink("all", sw.collect_sink())
-    near = rows.assign(y=sw.col("x") * 2, name="near").filter(sw.col("x") < 0.1, name="late")
+    near = rows.with_columns(y=sw.col("x") * 2, name="near").filter(sw.col("x") < 0.1, name="late")
     near.sink("out", sw.collect_sink())
     host = sw.Simulation(nodes=2)
     free = host.choose_plan(flow, 100)

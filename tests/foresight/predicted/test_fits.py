@@ -133,7 +133,7 @@ def test_the_rates_that_a_join_keeps_up_with_are_those_at_which_it_does() -> Non
         flow.source(name, sw.table(table.rename_columns(["ts", name])), event_time="ts", speed=1)
         for name in "ab"
     ]
-    keyed = [side.assign(k=sw.col(name) % 5) for side, name in zip(sides, "ab", strict=True)]
+    keyed = [side.with_columns(k=sw.col(name) % 5) for side, name in zip(sides, "ab", strict=True)]
     keyed[0].join(*keyed[1:], on="k", within="1s", name="pairs").sink("out", sw.collect_sink())
     sample = sample_flow(flow)
     host = sw.Simulation(nodes=1)

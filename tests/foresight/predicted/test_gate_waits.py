@@ -74,7 +74,7 @@ def test_a_gate_after_one_that_lets_rows_go_at_once_is_counted(step: str) -> Non
     a, b = late_streams(flow, seed=1, a=3.0, b=0.0)
     both = a.merge(b, slack="0s")
     if step == "dedupe":
-        rows = both.assign(at=sw.col("ts").cast("int64"))
+        rows = both.with_columns(at=sw.col("ts").cast("int64"))
         rows.dedupe(("k", "at"), within="1s", slack=None).sink("out", sw.collect_sink())
     else:
         first, then = sw.col("k") == 1, sw.col("k") == 2

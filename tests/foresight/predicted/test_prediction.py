@@ -155,7 +155,7 @@ def pairs_of(work: Callable[[Any], Any], at_s: Any, keys: Any) -> sw.Dataflow:
     flow = sw.Dataflow("pairs")
     sides = keyed_pair(flow, at_s, keys)
     joined = sides[0].join(sides[1], on="key", within="1s", name="joined", slack="0s")
-    each = joined.assign(n=sw.col("a_n")).select("n").merge(name="gate", slack="0s")
+    each = joined.with_columns(n=sw.col("a_n")).select("n").merge(name="gate", slack="0s")
     each.map_batches(work, schema={"n": "int64"}, name="work").sink("out", sw.collect_sink())
     return flow
 

@@ -91,7 +91,7 @@ def test_a_flow_goes_by_the_time_put_right_and_reports_by_how_much(key: str) -> 
     with TimeServer(key, clock_ns=ahead_ns) as server:
         given = synced(ingest.table(ROWS), server=server.endpoint, key=key)
         phones = flow.source("phones", given, event_time="t", time_unit="ns", clock=BY)
-        phones.assign(at=sw.event_time().cast("int64")).sink("out", sw.collect_sink())
+        phones.with_columns(at=sw.event_time().cast("int64")).sink("out", sw.collect_sink())
         with sw.Simulation() as host:
             job = host.submit(flow)
             job.wait()

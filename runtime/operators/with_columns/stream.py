@@ -1,4 +1,4 @@
-"""The method `assign` of streams."""
+"""The method `with_columns` of streams."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ import pyarrow as pa
 from slackwater.runtime.errors import FlowError
 from slackwater.runtime.expressions.expressions import Expr
 from slackwater.runtime.expressions.literals import Writable
-from slackwater.runtime.operators.assign.machine import AssignMachine
-from slackwater.runtime.operators.assign.step import AssignStep
 from slackwater.runtime.operators.ground import checks
 from slackwater.runtime.operators.ground.contract import Entry
 from slackwater.runtime.operators.ground.streams import AnyStream
+from slackwater.runtime.operators.with_columns.machine import WithColumnsMachine
+from slackwater.runtime.operators.with_columns.step import WithColumnsStep
 
 
-class Assigning(AnyStream):
+class WithColumns(AnyStream):
     """Streams can be given columns."""
 
-    _entry = Entry(AssignStep, AssignMachine)
+    _entry = Entry(WithColumnsStep, WithColumnsMachine)
 
-    def assign(
+    def with_columns(
         self,
         columns: Mapping[str, Expr | Writable] | None = None,
         *,
@@ -39,14 +39,15 @@ class Assigning(AnyStream):
         Raises:
             ColumnError, TypeMismatch: an expression does not fit the columns there are.
         """
-        name = self._step_name("assign", name)
+        name = self._step_name("with_columns", name)
         expressions = {
             column: checks.expression(value, step=name, what=column)
             for column, value in checks.together(columns, named, step=name).items()
         }
         if not expressions:
             raise FlowError(
-                f"step {name!r}: assign has no columns; write one, such as kmh=col('mps') * 3.6"
+                f"step {name!r}: with_columns has no columns; write one, such as "
+                "kmh=col('mps') * 3.6"
             )
         types = {field.name: field.type for field in self.schema}
         types |= {
@@ -54,4 +55,4 @@ class Assigning(AnyStream):
         }
         schema = pa.schema(list(types.items()))
         bound = {column: each.bound(self.schema) for column, each in expressions.items()}
-        return self._add(AssignStep(name=name, inputs=self._in, schema=schema, columns=bound))
+        return self._add(WithColumnsStep(name=name, inputs=self._in, schema=schema, columns=bound))

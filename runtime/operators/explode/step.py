@@ -1,4 +1,4 @@
-"""The step of an assign."""
+"""The step of `explode`."""
 
 from __future__ import annotations
 
@@ -6,30 +6,27 @@ from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
 from functools import cached_property
 
-from slackwater.runtime.expressions.expressions import Expr
 from slackwater.runtime.plan.step import EachRowStep, Step
 from slackwater.runtime.plan.traits import StepTraits, each_row
 
 
 @dataclass(frozen=True, kw_only=True)
-class AssignStep(EachRowStep):
-    """An assign adds or replaces columns, each computed from the row as it came."""
+class ExplodeStep(EachRowStep):
+    """An explode makes a row of each element of a list."""
 
-    columns: Mapping[str, Expr]
+    column: str
 
     @cached_property
     def traits(self) -> StepTraits:  # noqa: D102 - see Step
-        return each_row("assign")
+        return each_row("explode")
 
     def reads(self, position: int, there: frozenset[str], needed: frozenset[str]) -> Set[str]:  # noqa: D102 - see Step
         del position, there
-        computed = {name for each in self.columns.values() for name in each.columns()}
-        return (needed - self.columns.keys()) | computed
+        return needed | {self.column}
 
     def names_before(self, column: str) -> tuple[str | None, ...]:  # noqa: D102 - see Step
-        return (None if column in self.columns else column,)
+        return (None if column == self.column else column,)
 
     def explained(self, steps: Mapping[str, Step]) -> Iterator[str]:  # noqa: D102 - see Step
         del steps
-        for name, expression in self.columns.items():
-            yield f"assigns  {name} = {expression}"
+        yield f"makes    a row of each element of {self.column}"

@@ -1,20 +1,21 @@
-"""An assign adds or replaces columns."""
+"""The machine of `with_columns`."""
 
 from __future__ import annotations
 
 from slackwater.runtime.model import Batch
 from slackwater.runtime.model.schema import kept_type
-from slackwater.runtime.operators.assign.step import AssignStep
 from slackwater.runtime.operators.ground.fit import fitted
 from slackwater.runtime.operators.ground.user_code import evaluated
+from slackwater.runtime.operators.with_columns.step import WithColumnsStep
 
 
-class AssignMachine:
-    """An assign adds or replaces columns, each computed from the row as it came."""
+class WithColumnsMachine:
+    """The machine adds or replaces columns, each computed from the row as it came."""
 
     row_tests = None
+    failed = None
 
-    def __init__(self, step: AssignStep) -> None:
+    def __init__(self, step: WithColumnsStep) -> None:
         self._step = step
         self._assigned = [
             (name, expression, kept_type(step.schema.field(name).type))

@@ -1,0 +1,88 @@
+"""Write rows as JSON lines, and values without a JSON type as text."""
+
+from __future__ import annotations
+
+import base64
+import json
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from slackwater.runtime.model.arrow_functions import arrow_functions
+from slackwater.runtime.model.schema import is_nested
+
+__all__ = ["JsonText", "as_json", "infinite_values", "plain"]
+
+
+def _untyped(value: Any) -> str:
+    """Return bytes, a decimal or a date, for which JSON has no type, as text."""
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode()
+    return str(value) if isinstance(value, Decimal) else str(value.isoformat())
+
+
+# Shared: `json.dumps` makes one for each row.
+as_json = json.JSONEncoder(ensure_ascii=False, default=_untyped).encode
+"""Return a value of a `plain` column as JSON."""
+
+
+class JsonText:
+    """Rows as JSON objects, a line each; times are ISO 8601, NaN and ±inf null."""
+
+    header = b""
+
+    def lines(self, rows: pa.RecordBatch) -> bytes:  # noqa: D102
+        columns = [plain(column) for column in rows.columns]
+        records = pa.record_batch(columns, names=rows.schema.names).to_pylist()
+        return "".join(f"{as_json(record)}\n" for record in records).encode()
+
+    def lost_infinite(self, rows: pa.RecordBatch) -> int:  # noqa: D102
+        return sum(map(infinite_values, rows.columns))
+
+
+def plain(column: pa.Array) -> pa.Array:
+    """Return a column in types that JSON has, lists and structs inside too."""
+    kind = column.type
+    if is_nested(kind):
+        return _plain_nested(column)
+    if pa.types.is_timestamp(kind):
+        return arrow_functions().replace_substring(column.cast(pa.string()), " ", "T")
+    if pa.types.is_floating(kind):
+        of_arrow = arrow_functions()
+        return of_arrow.if_else(of_arrow.is_finite(column), column, None)
+    if pa.types.is_duration(kind):
+        return column.cast(pa.duration("ns")).cast(pa.int64())
+    if pa.types.is_time(kind):  # Python's have no nanoseconds
+        return column.cast(pa.string())
+    return column
+
+
+def _plain_nested(column: pa.Array) -> pa.Array:
+    kind, mask = column.type, column.is_null() if column.null_count else None
+    if pa.types.is_struct(kind):
+        fields = [plain(field) for field in column.flatten()]
+        return pa.StructArray.from_arrays(fields, names=[one.name for one in kind], mask=mask)
+    if pa.types.is_fixed_size_list(kind):
+        return plain(column.cast(pa.list_(kind.value_type)))
+    column = pa.concat_arrays([column])  # without the offset of a slice
+    if pa.types.is_map(kind):
+        parts = column.offsets, plain(column.keys), plain(column.items)
+        return pa.MapArray.from_arrays(*parts, mask=mask)
+    list_class = pa.LargeListArray if pa.types.is_large_list(kind) else pa.ListArray
+    return list_class.from_arrays(column.offsets, plain(column.values), mask=mask)
+
+
+def infinite_values(column: pa.Array) -> int:
+    """Return how many infinite values a column has, lists and structs inside too."""
+    if pa.types.is_struct(column.type):
+        return sum(map(infinite_values, column.flatten()))
+    if pa.types.is_map(column.type):
+        column = pa.concat_arrays([column])  # as above
+        return infinite_values(column.keys) + infinite_values(column.items)
+    if is_nested(column.type):
+        return infinite_values(column.flatten())
+    if not pa.types.is_floating(column.type):
+        return 0
+    return int(np.isinf(column.to_numpy(zero_copy_only=False)).sum())

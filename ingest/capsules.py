@@ -1,0 +1,84 @@
+"""Take rows from any library that offers them by Arrow's PyCapsule interface.
+
+Polars and others keep text and bytes as views; they are plain text and bytes here.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from slackwater.runtime.errors import SchemaError
+
+__all__ = ["ArrowArray", "ArrowStream", "arrow_table", "without_views"]
+
+
+class ArrowStream(Protocol):
+    """Rows in blocks that Arrow can take: a table, a frame, a reader."""
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """Return the rows as a PyCapsule of Arrow's C stream interface."""
+        ...
+
+
+class ArrowArray(Protocol):
+    """Rows of one block that Arrow can take."""
+
+    def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]:
+        """Return schema and rows as PyCapsules of Arrow's C data interface."""
+        ...
+
+
+def arrow_table(data: Any) -> pa.Table:
+    """Return the rows of an object; a reader is read to its end.
+
+    Raises:
+        SchemaError: the object offers no rows, or rows that Arrow cannot take.
+    """
+    if isinstance(data, pa.Table):
+        return data
+    kind = type(data).__qualname__
+    if not (hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__")):
+        raise SchemaError(
+            f"table: {kind} is no table; pass {{column: values}}, an Arrow table, or a frame (a "
+            "lazy one: .collect() it)"
+        )
+    try:
+        return pa.table(data)
+    except (pa.ArrowException, TypeError, ValueError) as problem:
+        raise SchemaError(
+            f"table: Arrow cannot take the rows of a {kind}: {problem}; pass a frame with named "
+            "columns, and cast types that Arrow lacks"
+        ) from problem
+
+
+def without_views(schema: pa.Schema) -> pa.Schema:
+    """Return a schema with plain types for views, in lists and structs too."""
+    return pa.schema([_field(one) for one in schema], schema.metadata)
+
+
+def _field(field: pa.Field) -> pa.Field:
+    return field.with_type(_type(field.type))
+
+
+def _type(kind: pa.DataType) -> pa.DataType:
+    plain = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}.get(kind)
+    if plain is not None:
+        return plain
+    if pa.types.is_dictionary(kind):
+        return pa.dictionary(kind.index_type, _type(kind.value_type), kind.ordered)
+    if pa.types.is_struct(kind):
+        return pa.struct([_field(one) for one in kind])
+    if pa.types.is_map(kind):
+        return pa.map_(_field(kind.key_field), _field(kind.item_field), kind.keys_sorted)
+    return _list_type(kind)
+
+
+def _list_type(kind: pa.DataType) -> pa.DataType:
+    """Return the type of a list; others, as views of lists, stay as they are."""
+    if pa.types.is_fixed_size_list(kind):
+        return pa.list_(_field(kind.value_field), kind.list_size)
+    if pa.types.is_large_list(kind):
+        return pa.large_list(_field(kind.value_field))
+    return pa.list_(_field(kind.value_field)) if pa.types.is_list(kind) else kind

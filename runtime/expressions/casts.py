@@ -1,0 +1,191 @@
+"""Casts of expressions, `.cast(type)` and `.try_cast(type)`.
+
+```
+from            to                how
+numbers         whole numbers     cut towards zero; outside the type refused
+whole numbers   times             counted in the unit of the new type
+times           times, dates      the begin of the unit; a date, a time of day: in its own zone
+text            any               as Arrow parses it: ISO 8601, numbers, "true"
+times           text              ISO 8601, without the zeros at the end of a fraction
+```
+
+Times reach a kernel as whole nanoseconds; the type of their column travels as `OfType.kind`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from slackwater.runtime.expressions.nulls import spread
+from slackwater.runtime.expressions.result_types import type_named
+from slackwater.runtime.expressions.time_methods import OfType
+from slackwater.runtime.expressions.whole import refused
+from slackwater.runtime.model import Column
+from slackwater.runtime.model.arrow_functions import arrow_functions
+from slackwater.runtime.model.schema import (
+    TIME_UNIT_NS,
+    column_of_arrow,
+    is_binary,
+    is_text,
+    is_time,
+    kept_type,
+    nanoseconds_type,
+    time_unit,
+    values_of,
+)
+
+__all__ = ["cast", "try_cast"]
+
+_FRACTION = r"(\.[0-9]*?)0+(Z|[+-][0-9]{4}|)$"
+_ZONE = r":[0-9]{2}.*(Z|[+-][0-9]{2}(:?[0-9]{2})?)$"
+_NO_FRACTION = r"\.(Z|[+-][0-9]{4}|)$"
+
+
+def cast(option: OfType, values: Column) -> Column:
+    """Return the values as another type, kept as columns of it are.
+
+    Args:
+        option: the name of the type, and the type of the operand's column.
+        values: shape (rows,), no nulls.
+
+    Raises:
+        OperatorError: a value does not fit, such as NaN as an integer, 300 as int8, "abc" as a
+            number; with its place.
+    """
+    try:
+        return _as_type(option, values)
+    except pa.ArrowInvalid as problem:
+        place = _first_refused(option, values)
+        raise refused(
+            f".cast({option.argument!r}) of {values[place : place + 1].tolist()[0]!s}: {problem}; "
+            "filter out such rows first, or write .try_cast",
+            place,
+        ) from problem
+
+
+def try_cast(option: OfType, values: Column) -> Column:
+    """Return the values as another type, null where one does not fit; see `cast`."""
+    try:
+        return _as_type(option, values)
+    except pa.ArrowInvalid:
+        fits = np.ones(len(values), np.bool_)
+        fits[_refused_rows(option, values, 0, len(values))] = False
+        rows = fits.nonzero()[0]
+        return spread(_as_type(option, values.take(rows)), fits, rows)
+
+
+def _refused_rows(option: OfType, values: Column, start: int, stop: int) -> list[int]:
+    """Return the places from `start` to `stop` whose values do not fit, found by halves."""
+    try:
+        _as_type(option, values[start:stop])
+    except pa.ArrowInvalid:
+        if stop - start == 1:
+            return [start]
+        middle = (start + stop) // 2
+        return [
+            *_refused_rows(option, values, start, middle),
+            *_refused_rows(option, values, middle, stop),
+        ]
+    return []
+
+
+def _first_refused(option: OfType, values: Column) -> int:
+    """Return the place of the first value that does not fit; one must exist."""
+    start, stop = 0, len(values)
+    while stop - start > 1:
+        middle = (start + stop) // 2
+        try:
+            _as_type(option, values[start:middle])
+            start = middle
+        except pa.ArrowInvalid:
+            stop = middle
+    return start
+
+
+def _as_type(option: OfType, values: Any) -> Column:
+    """Return values as another type.
+
+    Raises:
+        ArrowInvalid: one does not fit.
+    """
+    target = type_named(option.argument)
+    if option.kind is not None and is_time(option.kind):
+        return _of_times(option.kind, values, target)
+    if is_time(target) and isinstance(values, np.ndarray):  # whole numbers of its unit
+        return values.astype(kept_type(target).to_pandas_dtype(), copy=False)
+    if is_time(target):
+        return _time_in_text(values, target)
+    if isinstance(values, np.ndarray):
+        return _of_numbers(values, target)
+    return _of_arrow(values, target)
+
+
+def _of_numbers(values: Any, target: pa.DataType) -> Column:
+    if not (is_text(target) or pa.types.is_decimal(target)):
+        dtype = np.dtype(target.to_pandas_dtype())
+        if target == pa.bool_() and values.dtype.kind == "f" and np.isnan(values).any():
+            raise pa.ArrowInvalid("NaN is neither true nor false")
+        if target == pa.bool_() or dtype.kind == "f" or np.can_cast(values.dtype, dtype):
+            return values.astype(dtype, copy=False)
+        if values.dtype.kind == "f":
+            values = np.trunc(values)
+    return _of_arrow(pa.array(values), target)
+
+
+def _of_arrow(values: pa.Array, target: pa.DataType) -> Column:
+    if pa.types.is_decimal(values.type) and pa.types.is_integer(target):  # cut, as floats are
+        values = arrow_functions().trunc(values)
+    if is_text(target) and is_binary(values.type):
+        values = values.cast(pa.binary())  # of fixed size, or large
+    return column_of_arrow(values.cast(target))
+
+
+def _time_in_text(text: pa.Array, target: pa.DataType) -> Column:
+    if pa.types.is_time(target):  # Arrow has no such cast
+        first_day = arrow_functions().binary_join_element_wise("1970-01-01", text, " ")
+        since = values_of(first_day.cast(pa.timestamp(target.unit)).view(pa.int64()))
+        return since.astype(kept_type(target).to_pandas_dtype(), copy=False)
+    if not pa.types.is_timestamp(target) or target.tz is None:
+        return column_of_arrow(text.cast(target))
+    # A text without a zone is UTC, as all times without one are.
+    of_arrow = arrow_functions()
+    has_zone = of_arrow.match_substring_regex(text, _ZONE)
+    with_zone = of_arrow.if_else(has_zone, text, None).cast(target)
+    without = of_arrow.if_else(has_zone, None, text).cast(pa.timestamp(target.unit))
+    return column_of_arrow(of_arrow.coalesce(with_zone, without.view(target)))
+
+
+def _of_times(kind: pa.DataType, values: Any, target: pa.DataType) -> Column:
+    """Return times of a column of type `kind`, in nanoseconds, as another type."""
+    if is_text(target) and not pa.types.is_duration(kind):
+        return _as_text(kind, values)
+    if not is_time(target):
+        return _of_numbers(values, target)
+    unit_ns, day_ns = np.int64(TIME_UNIT_NS[time_unit(target)]), np.int64(TIME_UNIT_NS["D"])
+    if pa.types.is_date(target):
+        whole = _local(kind, values) // day_ns * (day_ns // unit_ns)
+    elif pa.types.is_time(target):
+        whole = _local(kind, values) % day_ns // unit_ns
+    else:
+        whole = values // unit_ns
+    return whole.astype(kept_type(target).to_pandas_dtype(), copy=False)
+
+
+def _local(kind: pa.DataType, values: Any) -> Any:
+    """Return times in nanoseconds as the clock of their zone shows them."""
+    if not pa.types.is_timestamp(kind) or kind.tz is None:
+        return values
+    times = pa.array(values, pa.int64()).view(nanoseconds_type(kind))
+    return arrow_functions().local_timestamp(times).view(pa.int64()).to_numpy()
+
+
+def _as_text(kind: pa.DataType, values: Any) -> pa.Array:
+    times = pa.array(values, pa.int64()).view(nanoseconds_type(kind))
+    if pa.types.is_date(kind):
+        return times.cast(pa.date32()).cast(pa.string())
+    of_arrow = arrow_functions()
+    text = of_arrow.replace_substring_regex(times.cast(pa.string()), _FRACTION, r"\1\2")
+    return of_arrow.replace_substring_regex(text, _NO_FRACTION, r"\1")

@@ -1,0 +1,353 @@
+"""Parts of lists, structs and maps: `col("a")["b"]`, `col("readings").list.mean()`.
+
+```
+column        [3, 5]   []   null   [7]     values of all lists, one after the other: 3 5 7
+.list.sum()    8      null  null    7      offsets, where each list begins:          0 2 2 2 3
+```
+
+A result is null where the list is null, or has no such element, or nothing to aggregate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Generic, NamedTuple, Self, TypeVar
+
+import numpy as np
+import pyarrow as pa
+
+from slackwater.runtime.errors import TypeMismatch
+from slackwater.runtime.expressions.literals import Writable, quoted, read_literal
+from slackwater.runtime.expressions.nearest import nearest
+from slackwater.runtime.expressions.text_methods import WithText
+from slackwater.runtime.expressions.whole import Kernel, refused
+from slackwater.runtime.model import BoolArray, Column, Int64Array
+from slackwater.runtime.model.arrow_functions import arrow_functions
+from slackwater.runtime.model.nullable import nulled, valid_bits
+from slackwater.runtime.model.schema import (
+    column_of_arrow,
+    inside_type,
+    is_list,
+    is_nested,
+    is_text,
+    is_time,
+)
+
+__all__ = ["NESTED", "ListMethods", "NestedFunction", "WithLists", "lists_of"]
+
+_E = TypeVar("_E", bound=WithText)
+
+
+class WithLists(WithText):
+    """An expression with methods of lists, of text and of times."""
+
+    @property
+    def list(self) -> ListMethods[Self]:
+        """Methods of lists: `col("readings").list.length()`."""
+        return ListMethods(self)
+
+
+class ListMethods(Generic[_E]):
+    """Methods of an expression that is a list.
+
+    A result is null where the list is.
+
+    Args:
+        of: the expression.
+    """
+
+    def __init__(self, of: _E) -> None:
+        self._of = of
+
+    def length(self) -> _E:
+        """Return the number of elements, nulls too."""
+        return self._made("list.length")
+
+    def get(self, place: int) -> _E:
+        """Return the element at a place; below 0 counts from the end, outside is null."""
+        return element(self._of, place)
+
+    def first(self) -> _E:
+        """Return the first element; null of an empty list."""
+        return element(self._of, 0)
+
+    def last(self) -> _E:
+        """Return the last element; null of an empty list."""
+        return element(self._of, -1)
+
+    def slice(self, start: int, length: int | None = None) -> _E:
+        """Return `length` elements from `start` on; None: all of them.
+
+        Raises:
+            TypeMismatch: one is no whole number ≥ 0.
+        """
+        for what, value in (("start", start), ("length", length)):
+            if value is not None and (type(value) is not int or value < 0):
+                raise TypeMismatch(f"list.slice: {what}={value!r} must be a whole number ≥ 0")
+        shown = str(start) if length is None else f"{start}, {length}"
+        return self._made("list.slice", option=(start, length), shown=shown)
+
+    def contains(self, value: Writable) -> _E:
+        """Return whether one of the elements equals the value."""
+        literal, _, shown = read_literal(value)
+        return self._made("list.contains", option=(literal,), shown=shown)
+
+    def join(self, by: str) -> _E:
+        """Return the elements, which are text, as one text; nulls are omitted."""
+        if not isinstance(by, str):
+            raise TypeMismatch(f"list.join({by!r}) takes the text between two elements")
+        return self._made("list.join", option=(by,), shown=quoted(by))
+
+    def sum(self) -> _E:
+        """Return the sum of the elements that are not null; null without any."""
+        return self._made("list.sum")
+
+    def mean(self) -> _E:
+        """Return the mean of the elements that are not null, a float; null without any."""
+        return self._made("list.mean")
+
+    def min(self) -> _E:
+        """Return the least element; null without any."""
+        return self._made("list.min")
+
+    def max(self) -> _E:
+        """Return the greatest element; null without any. NaN is greater than all others."""
+        return self._made("list.max")
+
+    def _made(self, op: str, *, option: Any = (), shown: str = "") -> _E:
+        made: _E = self._of.operation(op, option=option, shown=shown)
+        return made
+
+
+def element(of: _E, key: object) -> _E:
+    """Return a part of a nested expression: a field, a value, or an element.
+
+    Raises:
+        TypeMismatch: `key` is neither text nor a whole number.
+    """
+    if not isinstance(key, str) and type(key) is not int:
+        raise TypeMismatch(
+            f"{of}[{key!r}] takes the name of a field, a key of a map, or an element's place"
+        )
+    made: _E = of.operation("[]", option=(key,), shown=quoted(key))
+    return made
+
+
+class NestedFunction(NamedTuple):
+    """Function over a nested column.
+
+    Attributes:
+        kernel: of its option and the Arrow array.
+        type_of: type of its results, of its name, the type of the column, and its option.
+    """
+
+    kernel: Kernel
+    type_of: Callable[[str, pa.DataType, Any], pa.DataType]
+
+
+# -- types ------------------------------------------------------------------------------
+
+
+def _type_inside(op: str, kind: pa.DataType, option: Any) -> pa.DataType:
+    (key,) = option
+    if pa.types.is_struct(kind):
+        if not isinstance(key, str):
+            raise TypeMismatch(f"{op} of a struct takes the name of a field, such as ['x']")
+        places = kind.get_all_field_indices(key)
+        if len(places) != 1:
+            names = [field.name for field in kind]
+            many = f"has {len(places)} fields {key!r}" if places else f"has no field {key!r}"
+            near = f"; the nearest is {nearest(key, names)!r}" if names else ""
+            raise TypeMismatch(f"{kind} {many}{near}")
+        return inside_type(key, kind.field(places[0]).type)
+    if pa.types.is_map(kind):
+        try:
+            pa.scalar(key, kind.key_type)
+        except (pa.ArrowInvalid, pa.ArrowTypeError):
+            raise TypeMismatch(f"{kind} has no key {key!r}: its keys are {kind.key_type}") from None
+        return inside_type(str(key), kind.item_type)
+    if is_list(kind):
+        if not isinstance(key, int):
+            raise TypeMismatch(f"{op} of a list takes an element's place, such as [0] or [-1]")
+        return inside_type("element", kind.value_type)
+    raise TypeMismatch(f"[{key!r}] takes a list, a struct or a map, not {kind}")
+
+
+def _elements(op: str, kind: pa.DataType) -> pa.DataType:
+    if not is_list(kind):
+        raise TypeMismatch(f"{op} takes a list, not {kind}")
+    return inside_type("element", kind.value_type)
+
+
+def _own_type(op: str, kind: pa.DataType, _option: Any) -> pa.DataType:
+    _elements(op, kind)
+    return kind
+
+
+def _type_of_length(op: str, kind: pa.DataType, _option: Any) -> pa.DataType:
+    if not pa.types.is_map(kind):
+        _elements(op, kind)
+    return pa.int64()
+
+
+def _type_of_join(op: str, kind: pa.DataType, _option: Any) -> pa.DataType:
+    if not is_text(_elements(op, kind)):
+        raise TypeMismatch(f"{op} takes a list of text, not {kind}")
+    return pa.string()
+
+
+def _type_of_contains(op: str, kind: pa.DataType, option: Any) -> pa.DataType:
+    inside, (value,) = _elements(op, kind), option
+    try:
+        if is_nested(inside) or is_time(inside):
+            raise pa.ArrowInvalid("it is nested, or a time")
+        pa.scalar(value, inside)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as problem:
+        raise TypeMismatch(f"{op}: {kind} has no element {value!r}: {problem}") from None
+    return pa.bool_()
+
+
+def _type_of_number(op: str, kind: pa.DataType, _option: Any) -> pa.DataType:
+    inside = _elements(op, kind)
+    if not (pa.types.is_integer(inside) or pa.types.is_floating(inside)):
+        raise TypeMismatch(f"{op} takes a list of numbers, not {kind}; write .explode(…) first")
+    if op == "list.mean":
+        return pa.float64()
+    if op == "list.sum":
+        return pa.int64() if pa.types.is_integer(inside) else pa.float64()
+    return inside
+
+
+# -- kernels ----------------------------------------------------------------------------
+
+
+def _part(option: Any, column: pa.Array) -> Column:
+    (key,) = option
+    if pa.types.is_struct(column.type):
+        return column_of_arrow(arrow_functions().struct_field(column, [key]))
+    if pa.types.is_map(column.type):
+        wanted = pa.scalar(key, column.type.key_type)
+        return column_of_arrow(arrow_functions().map_lookup(column, wanted, "first"))
+    values, starts, ends = lists_of(column)
+    places = starts + key if key >= 0 else ends + key
+    missing = (places < starts) | (places >= ends)
+    return column_of_arrow(values.take(pa.array(places, mask=missing)))
+
+
+def lists_of(column: pa.Array) -> tuple[pa.Array, Int64Array, Int64Array]:
+    """Return all elements, and where each list begins and ends; a null list is empty."""
+    if pa.types.is_fixed_size_list(column.type):
+        column = column.cast(pa.list_(column.type.value_type))
+    offsets = np.asarray(column.offsets).astype(np.int64)
+    starts, ends = offsets[:-1], offsets[1:]
+    values = column.items if pa.types.is_map(column.type) else column.values
+    return values, starts, np.where(valid_bits(column), ends, starts)
+
+
+def _length(_option: Any, column: pa.Array) -> Column:
+    _, starts, ends = lists_of(column)
+    return ends - starts
+
+
+def _slice(option: Any, column: pa.Array) -> Column:
+    start, length = option
+    values, starts, ends = lists_of(column)
+    begins = np.minimum(starts + start, ends)
+    stops = ends if length is None else np.minimum(begins + length, ends)
+    sizes = stops - begins
+    offsets = np.concatenate(([0], np.cumsum(sizes)))
+    rows = np.repeat(begins - offsets[:-1], sizes) + np.arange(offsets[-1])
+    list_class = pa.LargeListArray if pa.types.is_large_list(column.type) else pa.ListArray
+    index = np.int64 if pa.types.is_large_list(column.type) else np.int32
+    sliced = list_class.from_arrays(pa.array(offsets.astype(index)), values.take(pa.array(rows)))
+    return sliced if sliced.type == column.type else sliced.cast(column.type)
+
+
+def _rows_of(starts: Int64Array, ends: Int64Array) -> tuple[Int64Array, Int64Array]:
+    """Return for each element of the lists its place among all values, and its list."""
+    sizes = ends - starts
+    offsets = np.concatenate(([0], np.cumsum(sizes)))
+    places = np.repeat(starts - offsets[:-1], sizes) + np.arange(offsets[-1])
+    return places, np.repeat(np.arange(len(starts)), sizes)
+
+
+def _contains(option: Any, column: pa.Array) -> Column:
+    (value,) = option
+    values, starts, ends = lists_of(column)
+    places, lists = _rows_of(starts, ends)
+    if pa.types.is_dictionary(values.type):
+        values = values.dictionary_decode()
+    of_arrow = arrow_functions()
+    same = of_arrow.is_in(values.take(pa.array(places)), pa.array([value], values.type))
+    found: BoolArray = np.zeros(len(column), np.bool_)
+    found[lists[np.asarray(same)]] = True
+    return found
+
+
+def _join(option: Any, column: pa.Array) -> Column:
+    (by,) = option
+    texts = [[one for one in some or () if one is not None] for some in column.to_pylist()]
+    return pa.array([by.join(some) for some in texts], pa.string())
+
+
+def _numbers(column: pa.Array) -> tuple[Any, Int64Array, Int64Array]:
+    """Return elements without nulls, and where each list begins, and its number of them."""
+    values, starts, ends = lists_of(column)
+    places, lists = _rows_of(starts, ends)
+    some = values.take(pa.array(places))
+    is_there = valid_bits(some)
+    numbers = np.asarray(some.drop_null())
+    sizes = np.bincount(lists[is_there], minlength=len(starts))
+    return numbers, np.concatenate(([0], np.cumsum(sizes)[:-1])), sizes
+
+
+def _reduced(ufunc: np.ufunc, column: pa.Array, dtype: Any = None) -> tuple[Any, Int64Array]:
+    """Return each list reduced to one value, 0 without any, and its number of elements."""
+    numbers, begins, sizes = _numbers(column)
+    dtype = numbers.dtype if dtype is None else dtype
+    result = np.zeros(len(column), dtype)
+    has = sizes > 0
+    if has.any():
+        result[has] = ufunc.reduceat(numbers.astype(dtype, copy=False), begins[has])
+    return result, sizes
+
+
+def _sum(_option: Any, column: pa.Array) -> Column:
+    is_whole = pa.types.is_integer(column.type.value_type)
+    sums, sizes = _reduced(np.add, column, np.int64 if is_whole else np.float64)
+    if is_whole:
+        rough, _ = _reduced(np.add, column, np.float64)
+        wrong = np.abs(rough - sums) > 2.0**62
+        if wrong.any():
+            place = int(wrong.argmax())
+            raise refused(f".list.sum() of {column[place].as_py()!r} does not fit int64", place)
+    return nulled(sums, sizes > 0)
+
+
+def _mean(_option: Any, column: pa.Array) -> Column:
+    sums, sizes = _reduced(np.add, column, np.float64)
+    return nulled(sums / np.maximum(sizes, 1), sizes > 0)
+
+
+def _least(_option: Any, column: pa.Array) -> Column:
+    least, sizes = _reduced(np.fmin, column)
+    return nulled(least, sizes > 0)
+
+
+def _greatest(_option: Any, column: pa.Array) -> Column:
+    greatest, sizes = _reduced(np.maximum, column)
+    return nulled(greatest, sizes > 0)
+
+
+NESTED: dict[str, NestedFunction] = {
+    "[]": NestedFunction(_part, _type_inside),
+    "list.length": NestedFunction(_length, _type_of_length),
+    "list.slice": NestedFunction(_slice, _own_type),
+    "list.contains": NestedFunction(_contains, _type_of_contains),
+    "list.join": NestedFunction(_join, _type_of_join),
+    "list.sum": NestedFunction(_sum, _type_of_number),
+    "list.mean": NestedFunction(_mean, _type_of_number),
+    "list.min": NestedFunction(_least, _type_of_number),
+    "list.max": NestedFunction(_greatest, _type_of_number),
+}
+"""{operation: its function, of an Arrow array of lists, structs or maps}"""

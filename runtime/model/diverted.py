@@ -1,0 +1,80 @@
+"""Rows that a step could not use, and that leave by another stream."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
+
+import pyarrow as pa
+
+from slackwater.runtime.model.batch import Column
+
+__all__ = [
+    "DIVERTED_SCHEMA",
+    "MOST_TOLD",
+    "DivertedRow",
+    "OnBad",
+    "columns_of_diverted",
+    "row_as_text",
+]
+
+DIVERTED_SCHEMA = pa.schema(
+    {
+        "step": pa.string(),
+        "error": pa.string(),
+        "row": pa.string(),
+        "file": pa.string(),
+        "line": pa.int64(),
+    }
+)
+"""Columns of a stream of diverted rows."""
+
+
+OnBad = Literal["error", "skip", "divert"]
+"""Fate of rows that cannot be used."""
+MOST_TOLD = 10
+"""Most rows that a report names of a stage."""
+_SHOWN = 200
+"""Most characters of a row in a report."""
+
+
+class DivertedRow(NamedTuple):
+    """Row that a step could not use.
+
+    Attributes:
+        error: the reason.
+        row: a record as it came, or the row as JSON.
+        file: of the record; None if it is not known.
+        line: of the record, from 1; None if it is not known.
+    """
+
+    error: str
+    row: str
+    file: str | None = None
+    line: int | None = None
+
+    def __str__(self) -> str:
+        place = "" if self.file is None else f"{self.file}: "
+        place += "" if self.line is None else f"line {self.line}: "
+        return f"{place}{self.error}: {self.row[:_SHOWN]}"
+
+
+def row_as_text(row: object) -> str:
+    """Return a row's plain values as JSON; what JSON has no type for as text."""
+    return json.dumps(row, default=str, ensure_ascii=False)
+
+
+def columns_of_diverted(step: str, rows: Sequence[DivertedRow]) -> dict[str, pa.Array]:
+    """Return the columns of diverted rows, as Arrow arrays of DIVERTED_SCHEMA."""
+    values = {
+        "step": [step] * len(rows),
+        "error": [one.error for one in rows],
+        "row": [one.row for one in rows],
+        "file": [one.file for one in rows],
+        "line": [one.line for one in rows],
+    }
+    columns: dict[str, Column] = {
+        name: pa.array(values[name], DIVERTED_SCHEMA.field(name).type) for name in values
+    }
+    return columns

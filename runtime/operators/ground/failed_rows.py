@@ -1,0 +1,75 @@
+"""Rows for which a user's function raised, where `on_error=` lets the others go on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import get_args
+
+from slackwater.runtime.errors import OperatorError, SettingError
+from slackwater.runtime.model import Batch, concat_batches
+from slackwater.runtime.model.diverted import DivertedRow, OnBad, row_as_text
+from slackwater.runtime.operators.ground.user_code import rows_of
+
+__all__ = ["FailedRows", "checked_on_error", "failed_rows"]
+
+
+def checked_on_error(on_error: str, *, step: str) -> None:
+    """Check the setting.
+
+    Raises:
+        SettingError: it is none of the three words.
+    """
+    if on_error not in get_args(OnBad):
+        raise SettingError(
+            f"step {step!r}: on_error={on_error!r} must be 'error' (the job ends), 'skip' (such a "
+            "row is omitted, and counted) or 'divert' (it leaves by .diverted())"
+        )
+
+
+def failed_rows(on_error: OnBad) -> FailedRows | None:
+    """Return where rows are kept that fail; None if the first ends the job."""
+    return None if on_error == "error" else FailedRows(is_diverted=on_error == "divert")
+
+
+class FailedRows:
+    """Rows of one step that its function could not use, until the stage takes them.
+
+    Args:
+        is_diverted: whether they leave by a stream of their own; else they are omitted.
+
+    Attributes:
+        is_diverted: as above.
+    """
+
+    def __init__(self, *, is_diverted: bool) -> None:
+        self.is_diverted = is_diverted
+        self._rows: list[DivertedRow] = []
+
+    def take(self) -> list[DivertedRow]:
+        """Return the rows, once."""
+        rows, self._rows = self._rows, []
+        return rows
+
+    def applied(self, work: Callable[[Batch], Batch], batch: Batch) -> Batch:
+        """Return what `work` makes of a batch, without the rows for which it raises.
+
+        Rows that fail are found by halves, so `work` may see a row more than once.
+        """
+        try:
+            return work(batch)
+        except OperatorError as problem:
+            if len(batch) == 1:
+                self._keep(batch, problem)
+                return batch.slice(0, 0)
+        middle = len(batch) // 2
+        halves = batch.slice(0, middle), batch.slice(middle, len(batch))
+        done = [self.applied(work, half) for half in halves]
+        worked = [one for one, half in zip(done, halves, strict=True) if len(one)]
+        return concat_batches(worked) if worked else batch.slice(0, 0)
+
+    def _keep(self, row: Batch, problem: OperatorError) -> None:
+        cause = problem.__cause__
+        error = str(problem).partition("\n")[0]
+        if cause is not None and not isinstance(cause, OperatorError):
+            error = f"{type(cause).__name__}: {cause}"
+        self._rows.append(DivertedRow(error, row_as_text(rows_of(row)[0])))
