@@ -42,7 +42,7 @@ def arrow_table(data: Any) -> pa.Table:
     if not (hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__")):
         raise SchemaError(
             f"table: {kind} is no table; pass {{column: values}}, an Arrow table, or a frame (a "
-            "lazy one: .collect() it)"
+            "lazy one: .collect() it; a dataset of Ray: sw.ray_dataset(it))"
         )
     try:
         return pa.table(data)

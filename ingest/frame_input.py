@@ -1,6 +1,7 @@
-"""Hold a bounded Spark frame's rows for a source's slot, in Ray's object store.
+"""Hold rows for a source's slot in Ray's object store.
 
-Nothing here imports Spark, so a slot that reads a frame starts a second sooner.
+They are of a Spark frame, or of a dataset of Ray Data. Nothing here imports Spark or
+Ray Data, so a slot that reads them starts a second sooner.
 """
 
 from __future__ import annotations
@@ -24,13 +25,15 @@ BLOCK_ROWS = 10_000
 
 @dataclass(frozen=True, eq=False)
 class FrameInput:
-    """Rows of a bounded Spark frame in Ray's object store. `spark` makes it.
+    """Rows in Ray's object store. `spark` and `ray_dataset` make it.
 
     Pickles within Ray (as an argument of a task or an actor call), and keeps the blocks alive
     wherever it travels.
 
     Attributes:
-        refs: one Arrow table per partition, in the frame's order.
+        refs: one Arrow table per part, in order.
+        columns: of all parts; a part may lack some, or have narrower types.
+        kind, part: words for the rows and a part of them.
         ends_with_driver: the blocks end with the process that made them.
     """
 
@@ -39,11 +42,13 @@ class FrameInput:
     is_history: ClassVar[bool] = True
     refs: tuple[ray.ObjectRef[pa.Table], ...] = field(repr=False)
     columns: pa.Schema
+    kind: str = "spark frame"
+    part: str = "partition"
 
     def describe(self) -> str:
-        """Return the number of partitions."""
+        """Return the number of parts."""
         count = len(self.refs)
-        return f"spark frame ({count} partition{'' if count == 1 else 's'})"
+        return f"{self.kind} ({count} {self.part}{'' if count == 1 else 's'})"
 
     def schema(self) -> pa.Schema:  # noqa: D102
         return self.columns
@@ -53,7 +58,7 @@ class FrameInput:
 
 
 class FrameReader:
-    """Fetches one partition at a time, and the next meanwhile; hands over its blocks."""
+    """Fetches one part at a time, and the next meanwhile; hands over its blocks."""
 
     def __init__(self, source: FrameInput) -> None:
         self._who = source.describe()
@@ -79,10 +84,9 @@ class FrameReader:
             except RayError as problem:
                 raise IngestError(
                     f"{self._who}: a block is lost, since its node or the driver is gone "
-                    f"({type(problem).__name__}); prepare the frame again"
+                    f"({type(problem).__name__}); prepare it again"
                 ) from problem
-            # Cast, since Spark's blocks lack nullability and Spark's metadata.
-            self._blocks = iter(table.cast(self._schema).to_batches(max_chunksize=BLOCK_ROWS))
+            self._blocks = iter(self._fitted(table).to_batches(max_chunksize=BLOCK_ROWS))
             self._fetch()
         return block
 
@@ -91,6 +95,16 @@ class FrameReader:
         self._refs.clear()
         self._next = None
         self._blocks = iter(())
+
+    def _fitted(self, table: pa.Table) -> pa.Table:
+        """Return a part with all columns: Spark's lack nullability, Ray's differ in types."""
+        columns = [
+            table[field.name].cast(field.type)
+            if field.name in table.column_names
+            else pa.nulls(len(table), field.type)
+            for field in self._schema
+        ]
+        return pa.table(columns, schema=self._schema)
 
     def _fetch(self) -> None:
         self._next = self._refs.popleft().future() if self._refs else None

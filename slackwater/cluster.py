@@ -266,9 +266,9 @@ class Cluster(FlowHost):
         detach = self.detaches and not bound if wish is None else wish
         if detach and bound:
             raise FlowError(
-                f"source {bound[0]!r} of flow {plan.flow!r} reads a Spark frame, which ends with "
-                "this process, so the job cannot outlive it; submit with detach=False, or let "
-                "Spark write files and read those"
+                f"source {bound[0]!r} of flow {plan.flow!r} reads rows of Spark or Ray Data, which "
+                "end with this process, so the job cannot outlive it; submit with detach=False, or "
+                "write the rows to files and read those"
             )
         if self._ray.is_client and not detach:
             raise ClusterError(

@@ -36,7 +36,7 @@ from slackwater.actors.sinks import (
     print_sink,
 )
 from slackwater.cluster import Cluster
-from slackwater.ingest import csv, jsonl, parquet, table
+from slackwater.ingest import csv, jsonl, parquet, ray_dataset, table
 from slackwater.jobs import Job
 from slackwater.rewriting import rewritten
 from slackwater.runtime.config import Limits, Tuning
@@ -106,6 +106,7 @@ __all__ = [
     "patterns",
     "print_sink",
     "quantile",
+    "ray_dataset",
     "rewritten",
     "schedule",
     "shedding",

@@ -1,0 +1,98 @@
+"""Read a bounded dataset of Ray Data from the object store, where its blocks are."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from slackwater.ingest.capsules import without_views
+from slackwater.runtime.errors import IngestError, SchemaError
+
+if TYPE_CHECKING:
+    from ray.data import Dataset
+
+    from slackwater.ingest.frame_input import FrameInput
+
+__all__ = ["ray_dataset"]
+
+
+def ray_dataset(dataset: Dataset) -> FrameInput:
+    """Run a dataset of Ray Data; return its rows as an input, block after block.
+
+    Blocks until all rows are in Ray's object store, which needs CPUs that no job holds. No rows
+    come into this process: a source fetches one block at a time.
+
+    Args:
+        dataset: of the Ray that this process is connected to, such as `ray.data.read_parquet(…)`.
+
+    Raises:
+        SchemaError: no dataset, one without columns, or blocks whose types do not fit together.
+        IngestError: the dataset failed, with the cause.
+    """
+    import ray  # noqa: PLC0415 (slow to import)
+    from ray.data import Dataset  # noqa: PLC0415 (as above)
+
+    from slackwater.ingest.frame_input import FrameInput  # noqa: PLC0415 (as above)
+
+    if not isinstance(dataset, Dataset):
+        raise SchemaError(
+            f"ray_dataset: {type(dataset).__qualname__} is no dataset of Ray Data; pass "
+            "ray.data.read_parquet('loops/'), say, or write sw.table(…) for rows in memory"
+        )
+    try:
+        blocks = _blocks_in_order(dataset)
+        look: Any = ray.remote(num_returns=2)(_arrow_of)
+        looked: list[Any] = [look.remote(block) for block in blocks]
+        schemas: list[tuple[pa.Schema, bool]] = ray.get([schema for schema, _ in looked])
+    except ray.exceptions.RayError as problem:
+        raise IngestError(
+            f"ray_dataset: Ray Data failed: {_cause(problem)}; correct it, and read it again"
+        ) from problem
+    refs = [
+        made if is_made else block
+        for block, (_, made), (_, is_made) in zip(blocks, looked, schemas, strict=True)
+    ]
+    schema = _common([schema for schema, _ in schemas])
+    return FrameInput(tuple(refs), schema, kind="ray dataset", part="block")
+
+
+def _blocks_in_order(dataset: Dataset) -> list[Any]:
+    """Run the dataset; return its blocks in order, which Ray keeps on request."""
+    options = dataset.context.execution_options
+    before, options.preserve_order = options.preserve_order, True
+    try:
+        return list(dataset.to_arrow_refs())
+    finally:
+        options.preserve_order = before
+
+
+def _arrow_of(block: Any) -> tuple[tuple[pa.Schema, bool], pa.Table | None]:
+    """Return a block's schema, and a table if the block is a frame of pandas."""
+    if isinstance(block, pa.Table):
+        return (block.schema, False), None
+    table = pa.Table.from_pandas(block, preserve_index=False)
+    return (table.schema, True), table
+
+
+def _common(schemas: Sequence[pa.Schema]) -> pa.Schema:
+    if not any(schemas):
+        raise SchemaError("ray_dataset: the dataset has no columns; read one with rows")
+    plain = [one.remove_metadata() for one in schemas]
+    try:
+        return without_views(pa.unify_schemas(plain, promote_options="permissive"))
+    except (pa.ArrowInvalid, pa.ArrowTypeError) as problem:
+        raise SchemaError(
+            f"ray_dataset: its blocks have different types: {problem}; cast them with map_batches"
+        ) from problem
+
+
+_RAISED = re.compile(r"[A-Za-z_][\w.]*: .*")
+
+
+def _cause(problem: Exception) -> str:
+    """Return the line of the first exception in Ray's traceback, which is the user's."""
+    lines = str(problem).strip().splitlines() or [type(problem).__name__]
+    return next(filter(_RAISED.fullmatch, lines), lines[0])

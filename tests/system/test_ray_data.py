@@ -1,0 +1,139 @@
+"""Rows of Ray Data come in by their blocks, in order, and results go back as a dataset."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas
+import pyarrow as pa
+import pytest
+import ray
+import ray.data
+
+import slackwater as sw
+from slackwater.ingest.frame_input import FrameInput
+from slackwater.runtime.errors import FlowError, IngestError, SchemaError
+from slackwater.runtime.measure import imbalances
+from tests.support.waiting import until
+
+pytestmark = [
+    pytest.mark.ray,
+    # Ray Data warns of settings that it makes itself.
+    pytest.mark.filterwarnings("ignore::DeprecationWarning:ray"),
+    pytest.mark.filterwarnings("ignore::ray.util.annotations.RayDeprecationWarning"),
+]
+
+SOON_S = 60.0
+
+
+def rows_in(data: FrameInput) -> list[dict[str, Any]]:
+    """Read an input whose reader waits for blocks."""
+    reader, rows = data.open(), list[dict[str, Any]]()
+
+    def has_ended() -> bool:
+        block = reader.poll()
+        if isinstance(block, pa.RecordBatch):
+            assert block.schema == data.schema()
+            rows.extend(block.to_pylist())
+        return block is sw.connectors.END_OF_INPUT
+
+    until(has_ended, within_s=SOON_S, what="the last block")
+    return rows
+
+
+def flow_over(data: sw.connectors.Input) -> sw.Dataflow:
+    flow = sw.Dataflow("of-ray-data")
+    numbers = flow.source("numbers", data, event_time="id")
+    numbers.assign(twice=sw.col("id") * 2).sink("out", sw.collect_sink())
+    return flow
+
+
+def test_a_dataset_is_read_block_by_block_and_a_result_is_a_dataset(cluster: sw.Cluster) -> None:
+    dataset = ray.data.range(25_000, override_num_blocks=4)
+    data = sw.ray_dataset(dataset)
+    assert data.describe().startswith("ray dataset (")
+    assert len(data.refs) >= 4
+    job = cluster.submit(flow_over(data))
+    assert not imbalances(job.wait(timeout=SOON_S))
+    result = job.result("out")
+    assert result["id"].to_pylist() == list(range(25_000))
+    again = ray.data.from_arrow(result)
+    assert again.count() == 25_000
+    assert again.take(2) == [{"id": 0, "twice": 0}, {"id": 1, "twice": 2}]
+
+
+def test_blocks_keep_their_order_though_the_first_is_ready_last(
+    cluster: sw.Cluster, tmp_path: Path
+) -> None:
+    ready = str(tmp_path / "ready")
+
+    def slowly(block: dict[str, np.ndarray[Any, Any]]) -> dict[str, np.ndarray[Any, Any]]:
+        import os  # noqa: PLC0415 - in Ray's worker
+        import threading  # noqa: PLC0415
+
+        pause, looks = threading.Event(), 0
+        while block["id"][0] == 0 and looks < 400 and not os.path.exists(ready):
+            looks += 1
+            pause.wait(0.05)
+        if block["id"][0] > 0:
+            open(ready, "w").close()
+        return block
+
+    dataset = ray.data.range(40, override_num_blocks=4).map_batches(slowly)
+    assert [row["id"] for row in rows_in(sw.ray_dataset(dataset))] == list(range(40))
+    assert not dataset.context.execution_options.preserve_order, "as it was"
+
+
+def test_blocks_of_pandas_and_of_other_types_become_one_type(cluster: sw.Cluster) -> None:
+    first = pa.table({"t": pa.array(["a", None]), "x": pa.array([1, 2], pa.int32())})
+    second = pandas.DataFrame({"x": [0.5, np.nan], "t": ["b", "c"]}, index=[5, 6])
+    third = pa.table({"x": [7]})
+    dataset = ray.data.from_arrow([first]).union(
+        ray.data.from_pandas(second), ray.data.from_arrow(third)
+    )
+    data = sw.ray_dataset(dataset)
+    assert data.schema().names == ["t", "x"]
+    assert data.schema().field("x").type == pa.float64()
+    assert rows_in(data) == [
+        {"t": "a", "x": 1.0},
+        {"t": None, "x": 2.0},
+        {"t": "b", "x": 0.5},
+        {"t": "c", "x": None},
+        {"t": None, "x": 7.0},
+    ]
+
+
+def test_a_dataset_without_columns_or_with_types_that_do_not_fit_is_refused(
+    cluster: sw.Cluster,
+) -> None:
+    with pytest.raises(SchemaError, match="the dataset has no columns"):
+        sw.ray_dataset(ray.data.range(0))
+    mixed = ray.data.from_arrow([pa.table({"x": ["a"]}), pa.table({"x": [[1]]})])
+    with pytest.raises(SchemaError, match=r"blocks have different types: .*map_batches"):
+        sw.ray_dataset(mixed)
+    with pytest.raises(SchemaError, match="ray_dataset: Table is no dataset of Ray Data"):
+        sw.ray_dataset(pa.table({"x": [1]}))  # type: ignore[arg-type]
+    with pytest.raises(SchemaError, match=r"table: .*Dataset is no table; .*sw\.ray_dataset\(it\)"):
+        sw.table(ray.data.range(3))  # type: ignore[arg-type]
+
+
+def test_an_error_of_the_dataset_is_told_in_its_own_words(cluster: sw.Cluster) -> None:
+    def unlucky(block: Any) -> Any:
+        raise ValueError("13 brings bad luck")
+
+    with pytest.raises(IngestError, match="Ray Data failed: ValueError: 13 brings bad luck; corr"):
+        sw.ray_dataset(ray.data.range(4).map_batches(unlucky))
+
+
+def test_a_job_over_a_dataset_does_not_outlive_its_driver(cluster: sw.Cluster) -> None:
+    data = sw.ray_dataset(ray.data.range(4))
+    with pytest.raises(FlowError, match="rows of Spark or Ray Data, which end with this process"):
+        cluster.submit(flow_over(data), detach=True)
+
+
+def test_the_simulator_reads_a_dataset_too(cluster: sw.Cluster) -> None:
+    with sw.Simulation(1) as nodes:
+        job = nodes.submit(flow_over(sw.ray_dataset(ray.data.range(100))))
+        assert job.result("out")["id"].to_pylist() == list(range(100))
