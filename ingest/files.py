@@ -14,11 +14,12 @@ import pyarrow as pa
 
 from slackwater.ingest.csv_input import CsvInput
 from slackwater.ingest.dialect import Dialect, checked_encoding
+from slackwater.ingest.inputs import Differing
 from slackwater.ingest.jsonl_input import JsonLinesInput
 from slackwater.ingest.parquet_input import ParquetInput
-from slackwater.ingest.text_input import OnBad
 from slackwater.runtime.errors import IngestError, SettingError
 from slackwater.runtime.local_path import NoLocalPath, local_path
+from slackwater.runtime.model.diverted import OnBad
 from slackwater.runtime.model.type_names import arrow_type
 
 Path = str | os.PathLike[str]
@@ -32,6 +33,8 @@ def parquet(
     columns: Sequence[str] | None = None,
     batch_rows: int = 65_536,
     types: Types | None = None,
+    schema: Differing = "error",
+    hive: bool | None = None,
 ) -> ParquetInput:
     """Return the rows of parquet files, file by file in the order of their names.
 
@@ -41,12 +44,19 @@ def parquet(
         columns: the columns to read; None: all.
         batch_rows: most rows that are read at a time.
         types: of columns to be read as another type than theirs.
+        schema: columns if files differ. "error": all files need those of the first; "first": those
+            of the first, null where a file lacks one, and further ones are ignored; "union": the
+            columns of all files, null where a file lacks one.
+        hive: whether folders such as `day=2024-01-02` below the path are columns; None: if all
+            files have the same ones, and a column of that name in the files has precedence.
 
     Raises:
         SettingError: batch_rows < 1, or a type unknown to Arrow.
         IngestError: the path has a scheme such as s3://.
     """
-    return ParquetInput(types=_typed(types), **_common("parquet", path, columns, batch_rows))
+    return ParquetInput(
+        types=_typed(types), **_common("parquet", path, columns, batch_rows, schema, hive)
+    )
 
 
 def jsonl(
@@ -57,6 +67,8 @@ def jsonl(
     types: Types | None = None,
     encoding: str = "utf-8",
     on_bad: OnBad = "error",
+    schema: Differing = "error",
+    hive: bool | None = None,
 ) -> JsonLinesInput:
     """Return the rows of files with one JSON object a line, unpacked as for `csv`.
 
@@ -68,6 +80,8 @@ def jsonl(
         types: of columns whose type the first megabyte does not show, or shows wrong.
         encoding: as for `csv`.
         on_bad: as for `csv`.
+        schema: as for `parquet`.
+        hive: as for `parquet`.
 
     Raises:
         SettingError, IngestError: as for `csv`.
@@ -76,7 +90,7 @@ def jsonl(
         types=_typed(types),
         encoding=checked_encoding(encoding),
         on_bad=_checked_on_bad(on_bad),
-        **_common("jsonl", path, columns, batch_rows),
+        **_common("jsonl", path, columns, batch_rows, schema, hive),
     )
 
 
@@ -95,6 +109,8 @@ def csv(  # noqa: PLR0913 - an option each
     nulls: Sequence[str] | None = None,
     newlines_in_values: bool = True,
     on_bad: OnBad = "error",
+    schema: Differing = "error",
+    hive: bool | None = None,
 ) -> CsvInput:
     """Return the rows of CSV files; `.gz`, `.bz2`, `.zst` and `.lz4` are unpacked.
 
@@ -116,6 +132,8 @@ def csv(  # noqa: PLR0913 - an option each
             a record, so an unclosed quote costs one line.
         on_bad: "error": a record that cannot be read ends the job; "skip": it is left out and
             reported; "divert": the same, and reported with its text.
+        schema: as for `parquet`.
+        hive: as for `parquet`.
 
     Raises:
         SettingError: as for `parquet`; or an option is out of its range.
@@ -136,7 +154,7 @@ def csv(  # noqa: PLR0913 - an option each
         types=_typed(types),
         dialect=dialect,
         on_bad=_checked_on_bad(on_bad),
-        **_common("csv", path, columns, batch_rows),
+        **_common("csv", path, columns, batch_rows, schema, hive),
     )
 
 
@@ -158,15 +176,29 @@ def _checked_on_bad(on_bad: OnBad) -> OnBad:
 
 
 def _common(
-    kind: str, path: Path, columns: Sequence[str] | None, batch_rows: int
+    kind: str,
+    path: Path,
+    columns: Sequence[str] | None,
+    batch_rows: int,
+    schema: Differing,
+    hive: bool | None,
 ) -> dict[str, Any]:
     if isinstance(columns, str):
         raise SettingError(f"columns={columns!r} must be a list of names, such as [{columns!r}]")
+    if schema not in ("error", "first", "union"):
+        raise SettingError(
+            f"schema={schema!r} must be 'error' (all files need the first one's columns), 'first' "
+            "(other columns are ignored, missing ones null) or 'union' (the columns of all files)"
+        )
+    if hive not in (True, False, None):
+        raise SettingError(f"hive={hive!r} must be True, False, or None (if all files have them)")
     return {
         "pattern": _local(kind, path),
         "folder": os.getcwd(),
         "columns": None if columns is None else tuple(columns),
         "batch_rows": batch_rows,
+        "differing": schema,
+        "hive": hive,
     }
 
 

@@ -7,14 +7,22 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, Literal, NamedTuple
 
 import pyarrow as pa
 
+from slackwater.ingest.hive import (
+    FolderColumns,
+    folder_columns,
+    types_of_folders,
+    value_of_folder,
+)
 from slackwater.ingest.paths import files_of, no_files, overlap, print_of
 from slackwater.ingest.record_walk import KEPT_BYTES, Bad, BadText
 from slackwater.runtime.errors import IngestError, SchemaError, SettingError, way_out
 from slackwater.runtime.expressions.nearest import listed, nearest
+from slackwater.runtime.model.meeting_types import meeting_type
+from slackwater.runtime.model.schema import is_read
 from slackwater.runtime.sources.spec import END_OF_INPUT, BadRows, EndOfInput
 
 
@@ -31,6 +39,35 @@ class Good(NamedTuple):
 
 
 Part = Good | list[Bad]
+Differing = Literal["error", "first", "union"]
+
+
+class Layout(NamedTuple):
+    """Columns of an input, and where they are.
+
+    Attributes:
+        schema: all columns.
+        read: those of the files, at least one.
+        of_folders: those of folders' names.
+    """
+
+    schema: pa.Schema
+    read: pa.Schema
+    of_folders: FolderColumns
+
+    def completed(self, block: pa.RecordBatch, path: str) -> pa.RecordBatch:
+        """Return rows of a file with the columns of its folders."""
+        if self.read is self.schema or self.read == self.schema:
+            return block
+        columns = []
+        for field in self.schema:
+            at = self.read.get_field_index(field.name)
+            if at >= 0:
+                columns.append(block.column(at))
+            else:
+                value = value_of_folder(self.of_folders[path][field.name], field, path)
+                columns.append(pa.repeat(value, len(block)))
+        return pa.record_batch(columns, schema=self.schema)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,6 +80,8 @@ class FileInput(ABC):
         columns: to read; None: all.
         batch_rows: most rows at a time.
         types: ((column, type), …) given by the user.
+        differing: columns if files differ: "error", "first" (the first file's), "union" (all).
+        hive: whether folders such as `day=2024-01-02` are columns; None: if all files have them.
     """
 
     pattern: str
@@ -50,6 +89,8 @@ class FileInput(ABC):
     columns: tuple[str, ...] | None
     batch_rows: int
     types: tuple[tuple[str, pa.DataType], ...] = ()
+    differing: Differing = "error"
+    hive: bool | None = None
 
     reads_inline: ClassVar[bool] = True
     is_history: ClassVar[bool] = True
@@ -87,7 +128,7 @@ class FileInput(ABC):
             IngestError: no file, or an unreadable one.
             SchemaError: a column is missing or occurs twice, or no file has columns.
         """
-        return self._schema_of(self.files())
+        return self._layout(self.files()).schema
 
     def open(self) -> FileReader:
         """Open the files, at the first row of the first.
@@ -96,9 +137,9 @@ class FileInput(ABC):
             IngestError: as `schema`.
         """
         files = self.files()
-        schema = self._schema_of(files)
+        layout = self._layout(files)
         return FileReader(
-            self._read(files, schema), lambda path, row: self._line_of(path, row, schema)
+            self._read(files, layout), lambda path, row: self._line_of(path, row, layout.read)
         )
 
     def fingerprint(self) -> tuple[str, str]:
@@ -152,8 +193,8 @@ class FileInput(ABC):
     def _found(self) -> list[str]:
         return files_of(self.pattern, folder=self.folder, suffixes=self.suffixes)
 
-    def _schema_of(self, files: list[str]) -> pa.Schema:
-        """Return the columns to read: the first file's, with types of all files."""
+    def _layout(self, files: list[str]) -> Layout:
+        """Return the columns to read: the first file's, or all files', with types of all."""
         whole: pa.Schema | None = None
         first = files[0]
         for position, path in enumerate(files):
@@ -169,7 +210,19 @@ class FileInput(ABC):
                 break
         if whole is None:
             whole = self._untold(files)
-        return self._chosen(self._said(whole, first), first)
+        of_folders = folder_columns(self.pattern, files, folder=self.folder, wanted=self.hive)
+        more = types_of_folders(of_folders)
+        twice = [name for name in more.names if name in whole.names]
+        if twice and self.hive:
+            raise SchemaError(
+                f"{self.kind} {first}: column {twice[0]!r} is in the file and in its folder's "
+                "name; omit hive=True, which takes the file's"
+            )
+        more = [field for field in more if field.name not in twice]
+        schema = self._chosen(self._said(pa.schema([*whole, *more]), first), first)
+        of_path = {field.name for field in more}
+        read = [field for field in schema if field.name not in of_path] or list(whole)[:1]
+        return Layout(schema, pa.schema(read), of_folders)
 
     def _untold(self, files: list[str]) -> pa.Schema:
         """Return the columns if no file shows any.
@@ -181,8 +234,9 @@ class FileInput(ABC):
         raise SchemaError(f"{self.describe()}: no file has rows that show types; {self.untold}")
 
     def _merged(self, whole: pa.Schema, shown: pa.Schema, path: str) -> pa.Schema:
-        """Return the first file's columns, with types that a later file shows."""
-        del path
+        """Return the first file's columns, with types that a later file shows, or all columns."""
+        if self.differing == "union":
+            return self._united(whole, shown, path)
         fields = []
         for field in whole:
             at = shown.get_field_index(field.name)
@@ -190,7 +244,37 @@ class FileInput(ABC):
             fields.append(shown.field(at) if is_shown else field)
         return pa.schema(fields)
 
+    def _united(self, whole: pa.Schema, shown: pa.Schema, path: str) -> pa.Schema:
+        """Return the columns of both, in types that hold the values of both."""
+        given = {name for name, _ in self.types}
+        fields = []
+        for field in whole:
+            at = shown.get_field_index(field.name)
+            is_chosen = self.columns is None or field.name in self.columns
+            is_met = at >= 0 and is_chosen and field.name not in given
+            fields.append(self._met(field, shown.field(at), path) if is_met else field)
+        if self.differing == "union":
+            fields += [field for field in shown if field.name not in whole.names]
+        return pa.schema(fields)
+
+    def _met(self, field: pa.Field, other: pa.Field, path: str) -> pa.Field:
+        """Return a column in a type that holds the values of two files."""
+        if field.type == other.type or pa.types.is_null(other.type) or not is_read(field):
+            return other if pa.types.is_null(field.type) else field
+        if pa.types.is_null(field.type) or not is_read(other):
+            return other
+        common = meeting_type(field.type, other.type)
+        if common is None:
+            raise SchemaError(
+                f"{self.kind} {path}: column {field.name!r} has type {other.type}, and "
+                f"{field.type} in the first file; give one with types={{{field.name!r}: …}}; or "
+                f"{SAME_COLUMNS}"
+            )
+        return field.with_type(common)
+
     def _is_settled(self, whole: pa.Schema) -> bool:
+        if self.differing == "union":
+            return False  # any file may have more
         given = {name for name, _ in self.types}
         return not any(pa.types.is_null(f.type) and f.name not in given for f in whole)
 
@@ -224,21 +308,24 @@ class FileInput(ABC):
         )
 
     def _read(
-        self, files: list[str], schema: pa.Schema
+        self, files: list[str], layout: Layout
     ) -> Generator[tuple[str, pa.RecordBatch | BadRows], None, None]:
         for position, path in enumerate(files):
             with self._naming(files, position):
-                for part in self._parts(path, schema):
+                for part in self._parts(path, layout.read):
                     if not isinstance(part, Good):
                         yield path, _bad_rows(path, part)
                         continue
-                    for start in range(0, len(part.block), self.batch_rows):
-                        yield path, part.block.slice(start, self.batch_rows)
+                    block = layout.completed(part.block, path)
+                    for start in range(0, len(block), self.batch_rows):
+                        yield path, block.slice(start, self.batch_rows)
 
     def _check_names(self, path: str, shown: pa.Schema, expected: pa.Schema) -> None:
         """Check that a file has the others' columns, and no more if all are read."""
         for name in expected.names:
             places = shown.get_all_field_indices(name)
+            if not places and self.differing != "error":
+                continue
             if not places:
                 raise SchemaError(
                     f"{self.kind} {path}: column {name!r} of the first file is missing; "
@@ -247,7 +334,7 @@ class FileInput(ABC):
             if len(places) > 1:
                 self._chosen(shown, path)
         extra = [name for name in shown.names if expected.get_field_index(name) < 0]
-        if extra and self.columns is None:
+        if extra and self.columns is None and self.differing == "error":
             raise SchemaError(
                 f"{self.kind} {path}: column {extra[0]!r} is not in the first file; {SAME_COLUMNS}"
             )
@@ -268,7 +355,10 @@ class FileInput(ABC):
             ) from problem
 
 
-SAME_COLUMNS = "all files of an input need the same columns; rewrite it, or choose with columns=[…]"
+SAME_COLUMNS = (
+    "all files of an input need the same columns; rewrite it, choose with columns=[…], or say "
+    "schema='union' (all columns) or 'first' (those of the first file)"
+)
 
 
 _BAD_ROWS = pa.schema(

@@ -58,8 +58,13 @@ class JsonLinesInput(TextInput):
             shown = _guess(first, said_types)
         if not said_types:
             return shown
-        later = [name for name in self.columns or () if name in said_types]
-        return pa.schema([shown.field(name) for name in dict.fromkeys([*_names_of(first), *later])])
+        return pa.schema([shown.field(name) for name in _names_of(first)])
+
+    def _said(self, whole: pa.Schema, path: str) -> pa.Schema:
+        said = dict(self.types)
+        later = [name for name in self.columns or () if name in said and name not in whole.names]
+        more = [pa.field(name, said[name]) for name in later]
+        return super()._said(pa.schema([*whole, *more]), path)
 
     def _parts(self, path: str, schema: pa.Schema) -> Iterator[Part]:
         def read(piece: Piece, explains: bool) -> pa.RecordBatch:
@@ -130,8 +135,9 @@ class JsonLinesInput(TextInput):
         self, piece: Piece, known: pa.Schema, schema: pa.Schema, *, explains: bool
     ) -> pa.Table:
         """Return the columns of a piece that steps may read."""
-        if self.columns is not None or len(known) == len(schema):
-            behavior = "error" if self.columns is None else "ignore"
+        is_open = self.columns is not None or self.differing == "first"
+        if is_open or len(known) == len(schema):
+            behavior = "ignore" if is_open else "error"
             table = _read(piece, known, behavior, explains=explains)
         else:  # columns of other types may hold anything, but no new ones may appear
             try:

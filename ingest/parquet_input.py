@@ -7,10 +7,8 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from slackwater.ingest.inputs import SAME_COLUMNS, FileInput, Good
+from slackwater.ingest.inputs import FileInput, Good
 from slackwater.ingest.record_walk import BadText
-from slackwater.runtime.errors import SchemaError
-from slackwater.runtime.model.meeting_types import meeting_type
 from slackwater.runtime.model.schema import travels
 
 __all__ = ["ParquetInput"]
@@ -34,33 +32,19 @@ class ParquetInput(FileInput):
         return False  # any file may have a wider type
 
     def _merged(self, whole: pa.Schema, shown: pa.Schema, path: str) -> pa.Schema:
-        given = {name for name, _ in self.types}
-        self._check_names(path, shown, self._chosen(whole, path))
-        fields = []
-        for field in whole:
-            at = shown.get_field_index(field.name)
-            kind = field.type
-            is_read = self.columns is None or field.name in self.columns
-            if at >= 0 and is_read and field.name not in given:
-                other = shown.field(at).type
-                common = meeting_type(kind, other)
-                if common is None:
-                    raise SchemaError(
-                        f"{self.kind} {path}: column {field.name!r} has type {other}, and {kind} "
-                        f"in the first file; give one with types={{{field.name!r}: …}}; or "
-                        f"{SAME_COLUMNS}"
-                    )
-                kind = common
-            fields.append((field.name, kind))
-        return pa.schema(fields)
+        wanted = [f for f in whole if self.columns is None or f.name in self.columns]
+        self._check_names(path, shown, pa.schema(wanted))
+        return self._united(whole, shown, path)
 
     def _parts(self, path: str, schema: pa.Schema) -> Iterator[Good]:
         from pyarrow.parquet import ParquetFile  # noqa: PLC0415
 
         with ParquetFile(path) as file:
-            self._check_names(path, file.schema_arrow, schema)
+            shown = file.schema_arrow
+            self._check_names(path, shown, schema)
             row = 0
-            names = [f.name for f in schema if travels(f.type)] or schema.names
+            names = [f.name for f in schema if travels(f.type) and f.name in shown.names]
+            names = names or shown.names[:1]  # for the number of rows
             for block in file.iter_batches(batch_size=self.batch_rows, columns=names):
                 columns = [_cast(block, field, row=row) for field in schema]
                 row += len(block)
@@ -69,9 +53,10 @@ class ParquetInput(FileInput):
 
 def _cast(block: pa.RecordBatch, field: pa.Field, *, row: int) -> pa.Array:
     """Return a column of a block in the type of all files."""
-    if not travels(field.type):  # no step reads it
+    at = block.schema.get_field_index(field.name)
+    if at < 0 or not travels(field.type):  # the file lacks it, or no step reads it
         return pa.nulls(len(block), field.type)
-    column = block.column(block.schema.get_field_index(field.name))
+    column = block.column(at)
     if column.type == field.type:
         return column
     try:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 import pyarrow as pa
 
 from slackwater.ingest.inputs import FileInput
+from slackwater.runtime.model.diverted import OnBad
 
 __all__ = ["RE_ENCODE", "SAY_TIME", "SAY_TYPE", "TextInput", "suffixes_of"]
 
@@ -16,7 +17,6 @@ RE_ENCODE = (
     "say its encoding, such as encoding='latin1' (iconv -f latin1 -t utf-8 converts it), or choose "
     "others with columns=[…]"
 )
-OnBad = Literal["error", "skip", "divert"]
 _COMPRESSED = (".gz", ".bz2", ".zst", ".lz4")
 """Suffixes of files that are unpacked."""
 
