@@ -100,6 +100,8 @@ class SimulatedJob:
         if self._report is None:
             with ctrl_c_heard(self._run.asked_stop.interrupt):
                 self._report = self._run_to_end()
+        if isinstance(self._failure, SlackwaterError):
+            raise self._failure.with_traceback(None)  # its text says all; these frames are ours
         if self._failure is not None:
             raise self._failure
         if on_report is not None:

@@ -66,6 +66,25 @@ def main() -> None:
     call_with_streams(app)
 
 
+def _print_version(asked: bool) -> None:
+    if asked:
+        echo(f"slackwater {versions()['slackwater']}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    *,
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print it, and exit."
+        ),
+    ] = False,
+) -> None:
+    """Dataflows over late, disordered event streams, inside a latency deadline."""
+
+
 @app.command()
 def run(  # noqa: PLR0913 - options, each by name
     flow: Target,

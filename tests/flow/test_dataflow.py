@@ -148,7 +148,8 @@ def test_steps_are_numbered_by_kind_and_skip_the_names_that_users_took() -> None
 def test_a_name_is_used_once_in_a_flow() -> None:
     _, buses, loops = flow_with_streams()
     assert message(DuplicateName, lambda: buses.filter(sw.col("speed") < 8, name="loops")) == (
-        "dataflow 'congestion' has a step 'loops' already; each needs its own name"
+        "dataflow 'congestion' has a step 'loops' already; each needs its own name, sinks too: "
+        "loops-2, say"
     )
     loops.sink("out", sw.collect_sink())
     with pytest.raises(DuplicateName, match="has a step 'out' already"):

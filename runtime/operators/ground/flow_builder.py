@@ -67,7 +67,8 @@ class FlowBuilder:
             )
         if _checked_name(name, f"a {kind}") in names:
             raise DuplicateName(
-                f"dataflow {self.name!r} has a step {name!r} already; each needs its own name"
+                f"dataflow {self.name!r} has a step {name!r} already; each needs its own name, "
+                f"sinks too: {name}-2, say"
             )
         return name
 

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import typer
 
+import slackwater
 from slackwater.cli import main
 from slackwater.report.report_file import load_report, save_report
 from slackwater.runtime.errors import ClusterError, OperatorError
@@ -244,6 +245,10 @@ def test_version_names_what_we_stand_on(host: FakeHost) -> None:
     assert list(found) == ["slackwater", "ray", "spark", "raydp", "python", "java"]
     assert found["python"] == sys.version.split()[0]
     assert "slackwater" in call("version").stdout
+
+
+def test_an_option_prints_the_version_alone(host: FakeHost) -> None:
+    assert call("--version").stdout == f"slackwater {slackwater.__version__}\n"
 
 
 def test_ctrl_c_counts_also_where_a_shell_has_it_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
