@@ -10,7 +10,7 @@
 | `sw.schedule` | Orders of work in a slot |
 | `sw.shedding` | Shedding: events that a pattern drops under load |
 | `sw.tuning` | Rules of gates, and what a custom policy is shown and returns |
-| `sw.testing` | The kit that verifies operators; costs and links of a simulation |
+| `sw.testing` | The kit that verifies operators; costs, links and faults of a simulation |
 """
 
 from importlib.metadata import version

@@ -69,8 +69,8 @@ class Simulation(FlowHost):
 
         Args:
             flow: the flow; it is checked again here.
-            faults: faults of the run (`slackwater.runtime.simulate`: SlotDies, …); the seed draws
-                how late each peer hears of a fault.
+            faults: faults of the run (`sw.testing.SlotDies(…)` and others); the seed draws how late
+                each peer hears of a fault.
             **how: options of the plan: `placement`, `limits`, `tuning`, `rates`, `sample` and
                 `admission`; see `slackwater.submitted.Planned`.
 

@@ -1,4 +1,4 @@
-"""Test a flow: verify a custom operator; costs and links of a simulation.
+"""Test a flow: verify a custom operator; costs, links and faults of a simulation.
 
     def test_stops() -> None:
         verify_operator(
@@ -37,11 +37,31 @@ from slackwater.runtime.operators.ground import Operator
 from slackwater.runtime.plan.step import EachRowStep, GatedStep, Step
 from slackwater.runtime.plan.steps import SourceStep
 from slackwater.runtime.plan.traits import Replica
-from slackwater.runtime.simulate import CostModel, LinkModel
+from slackwater.runtime.simulate import (
+    ClusterGoes,
+    CostModel,
+    HostFallsSilent,
+    LinkModel,
+    SlotDies,
+    SlotHangs,
+    SlotRaises,
+    UserStops,
+)
 from slackwater.runtime.sources.machine import SourceMachine
 from slackwater.simulated_job import SimulatedJob
 
-__all__ = ["CostModel", "LinkModel", "SimulatedJob", "verify_operator"]
+__all__ = [
+    "ClusterGoes",
+    "CostModel",
+    "HostFallsSilent",
+    "LinkModel",
+    "SimulatedJob",
+    "SlotDies",
+    "SlotHangs",
+    "SlotRaises",
+    "UserStops",
+    "verify_operator",
+]
 
 Leaves = list[tuple[Any, ...]]  # (event time, stimulus time, value, value, …)
 _REPLICAS = 3
