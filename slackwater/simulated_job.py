@@ -100,8 +100,6 @@ class SimulatedJob:
         if self._report is None:
             with ctrl_c_heard(self._run.asked_stop.interrupt):
                 self._report = self._run_to_end()
-        if isinstance(self._failure, SlackwaterError):
-            raise self._failure.with_traceback(None)  # its text says all; these frames are ours
         if self._failure is not None:
             raise self._failure
         if on_report is not None:
@@ -120,6 +118,8 @@ class SimulatedJob:
             self._run.abandon(error)
             self._report = self._noted(self._run.report(error=error))
             self._failure = problem
+            if is_ours:  # its text says all: our frames would hide it
+                raise problem.with_traceback(None) from problem.__cause__
             raise
         self._run.abandon("it did not end when told to, and was killed")
         if self._history is not None:
