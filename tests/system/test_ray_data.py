@@ -46,7 +46,7 @@ def rows_in(data: FrameInput) -> list[dict[str, Any]]:
 def flow_over(data: sw.connectors.Input) -> sw.Dataflow:
     flow = sw.Dataflow("of-ray-data")
     numbers = flow.source("numbers", data, event_time="id")
-    numbers.assign(twice=sw.col("id") * 2).sink("out", sw.collect_sink())
+    numbers.with_columns(twice=sw.col("id") * 2).sink("out", sw.collect_sink())
     return flow
 
 
