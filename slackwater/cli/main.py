@@ -40,7 +40,13 @@ from slackwater.cli.streams import call_with_streams
 from slackwater.cli.timesync_command import timesync
 from slackwater.cli.versions import versions
 from slackwater.ctrl_c import tell_ctrl_c_apart
-from slackwater.report.report_file import REPORT_FILE, STATUS_FILE, find_file, load_report
+from slackwater.report.report_file import (
+    REPORT_FILE,
+    STATUS_FILE,
+    find_file,
+    load_report,
+    replace_file,
+)
 from slackwater.report.sanitize import echo
 from slackwater.runtime.errors import SettingError
 from slackwater.runtime.measure import JobReport, imbalances
@@ -307,13 +313,14 @@ def _judge(last: JobReport, folder: Path) -> None:
 
 
 def _new_folder(flow: str) -> Path:
-    """Return a folder that no run has used: out/<flow>-<local time>."""
+    """Return a folder that no run has used, ignored by git: out/<flow>-<local time>."""
     safe = "".join(letter if letter.isalnum() or letter in "-_." else "_" for letter in flow)
     name = f"{safe}-{time.strftime('%Y%m%d-%H%M%S')}"
     for number in range(1, 1_000):
         folder = RUNS / (name if number == 1 else f"{name}-{number}")
         try:
             folder.mkdir(mode=0o700, parents=True)
+            replace_file(folder / ".gitignore", b"*\n")  # reports hold names, hosts and errors
         except FileExistsError:
             continue
         except OSError as problem:
