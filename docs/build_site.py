@@ -29,7 +29,7 @@ GROUPS = {  # {page of the reference: the names of the front door on it}
     "Flows": ["Dataflow", "Stream", "KeyedStream", "rewritten"],
     "Expressions": ["Expr", "col", "lit", "when", "where", "coalesce", "duration", "event_time"],
     "Windows": ["tumbling", "sliding", "count", "sum", "mean", "min", "max", "quantile"],
-    "Inputs": ["parquet", "csv", "jsonl", "table", "spark", "spark_stream"],
+    "Inputs": ["parquet", "csv", "jsonl", "table", "spark", "spark_stream", "ray_dataset"],
     "Outputs": [
         "parquet_sink",
         "jsonl_sink",

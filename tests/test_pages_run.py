@@ -31,8 +31,8 @@ PAGES = [
     for page in sorted((ROOT / "docs" / folder).glob("*.md"))
     if page.name != "README.md"
 ]
-ON_SPARK = {"spark", "spark_stream"}
-"""Pages whose samples need a Spark; tests/system/test_spark_pages.py runs them."""
+ON_RAY = {"spark", "spark_stream", "ray_dataset"}
+"""Pages whose samples need a Ray; tests/system/test_input_pages.py runs them."""
 
 
 def name_of(page: Path) -> str:
@@ -51,7 +51,7 @@ def test_a_page_has_the_sections_of_the_form(page: Path) -> None:
     assert [title for title in found if title in FORM] == FORM
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if page.stem not in ON_SPARK], ids=name_of)
+@pytest.mark.parametrize("page", [page for page in PAGES if page.stem not in ON_RAY], ids=name_of)
 def test_a_page_prints_what_it_shows(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,4 +1,4 @@
-"""The pages on inputs from Spark run as they are printed, in a process each."""
+"""The pages on inputs from Spark and Ray Data run as they are printed, in a process each."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ ROOT = Path(__file__).resolve().parents[2]
 pytestmark = [pytest.mark.ray, pytest.mark.spark]
 
 
-@pytest.mark.parametrize("name", ["spark", "spark_stream"])
-def test_a_page_of_spark_prints_what_it_shows(name: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["spark", "spark_stream", "ray_dataset"])
+def test_a_page_of_ray_prints_what_it_shows(name: str, tmp_path: Path) -> None:
     page = (ROOT / f"docs/inputs/{name}.md").read_text(encoding="utf-8")
     ((_, code), (_, shown)) = re.findall(r"^```(python|text)\n(.*?)^```$", page, re.M | re.S)
     done = subprocess.run(  # noqa: S603 - our own page
