@@ -44,6 +44,7 @@ _UNITS = {
     "y": "year",
 }
 _WITHIN_DAYS = frozenset(("nanosecond", "microsecond", "millisecond", "second", "minute", "hour"))
+_CODES = re.compile("%f|%.|[^%]+|%")
 _EVERY = re.compile(r"([1-9]\d{0,8})(ns|us|ms|s|mo|m|h|d|w|q|y)")
 
 
@@ -201,7 +202,26 @@ def _truncate(option: OfType, values: Any) -> Column:
 
 
 def _format(option: OfType, values: Any) -> Column:
-    return arrow_functions().strftime(_times(option, values), format=option.argument)
+    """Return times as text; `%S` has whole seconds, `%f` six digits of their fraction."""
+    kind = nanoseconds_type(option.kind or pa.timestamp("ns"))
+    seconds = values // np.int64(10**9)  # Arrow's %S has all digits of the unit
+    if pa.types.is_timestamp(kind):
+        times = pa.array(seconds).view(pa.timestamp("s", kind.tz))
+    else:
+        times = pa.array(seconds.astype(np.int32)).view(pa.time32("s"))
+    runs = [""]  # between two %f
+    for code in _CODES.findall(option.argument):
+        if code == "%f":
+            runs.append("")
+        else:
+            runs[-1] += code
+    of_arrow = arrow_functions()
+    texts = [of_arrow.strftime(times, format=run) for run in runs]
+    if len(texts) == 1:
+        return texts[0]
+    fraction = pa.array([f"{one:06}" for one in (values // 1_000 % 10**6).tolist()], pa.string())
+    parts = [part for text in texts for part in (text, fraction)][:-1]
+    return of_arrow.binary_join_element_wise(*parts, "")
 
 
 def parsed_time(option: tuple[str, str | None, str], text: pa.Array) -> Column:

@@ -108,6 +108,9 @@ FUNCTIONS: list[tuple[sw.Expr, str]] = [
     (col("t").dt.truncate("15m"), "time_bucket(INTERVAL 15 MINUTES, t)"),
     (col("t").dt.format("%d.%m.%Y %H:%M"), "strftime(t, '%d.%m.%Y %H:%M')"),
     (col("z").dt.format("%Y-%m-%d"), "strftime(z, '%Y-%m-%d')"),
+    (col("t").dt.format("%H:%M:%S"), "strftime(t, '%H:%M:%S')"),
+    (col("t").dt.format("%S.%f%% %f"), "strftime(t, '%S.%f%% %f')"),
+    (col("z").dt.format("%f"), "strftime(z, '%f')"),
 ]
 
 
