@@ -41,6 +41,7 @@ BENCHMARKS = {  # {name: (module, what it measures)}; the first room of each mod
     "cost": ("engine.cost", "CPU, by thread, at 100 to 100k/s and idle; beside BEFORE=<git ref>"),
     "compiled": ("engine.compiled", "our slot beside a C program that does the same: CPU, p50"),
     "idle-memory": ("engine.idle_memory", "what an idle slot's memory is, import by import"),
+    "dirty": ("engine.dirty.run", "200 files with faults: read, or refused in expected words"),
     "mace-training": ("mace.training", "worst latency predicted from 0.5 to 100 % of 75k (DATA=)"),
     "mace-time": ("mace.over_time", "Mace and latency over time, three chunks of visits (DATA=)"),
     "mace-gates": ("mace.gates", "the congestion flow with gates: waiting and work, predicted"),
@@ -109,6 +110,7 @@ BENCHMARKS = {  # {name: (module, what it measures)}; the first room of each mod
 PAGES = {  # {page of docs/benchmarks: its benchmarks}, where it is not named like their folder
     "engine-latency": {"hop", "wire-cost", "join-latency", "multinode"},
     "engine-cost": {"cost", "compiled", "idle-memory"},
+    "dirty-files": {"dirty"},
     "mace-nodes": {"mace-operators", "mace-nodes", "mace-drift"},
     "mace-ray": {"mace-ray", "mace-ray-cpu", "mace-survey"},
     "placement": {"plan-selection", "placement", "provision", "replacing"},

@@ -1,14 +1,14 @@
 """Find lines of JSON that cannot be read, each by itself.
 
 Arrow's reader costs more a line than Python's, so lines are judged here first. Both take the same
-text, save constants such as NaN, which are refused.
+text, NaN too.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Mapping
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -95,6 +95,8 @@ def _object(text: str) -> dict[str, Any] | str:
     try:
         fields, end = _DECODER.raw_decode(text.lstrip())
     except json.JSONDecodeError as problem:
+        if _INFINITE in text:
+            raise _Unclear from problem
         return f"no JSON: {problem.msg} at character {problem.pos + 1}"
     except (RecursionError, ValueError) as problem:
         raise _Unclear from problem
@@ -102,14 +104,22 @@ def _object(text: str) -> dict[str, Any] | str:
         return f"no JSON object: {shown(fields)}"
     if text.lstrip()[end:].strip():
         return "something follows its object"
+    if "\\u" in text and not _is_text(fields):
+        return "no JSON: an escape is half of a character"
     return fields
 
 
-def _refuse_constant(name: str) -> NoReturn:
-    raise json.JSONDecodeError(f"{name} is no JSON", name, 0)
+def _is_text(fields: dict[str, Any]) -> bool:
+    try:
+        json.dumps(fields, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
-_DECODER = json.JSONDecoder(parse_float=WrittenFloat, parse_constant=_refuse_constant, strict=False)
+_DECODER = json.JSONDecoder(parse_float=WrittenFloat, strict=False)
+_INFINITE = "Inf"
+"""A number for Arrow, not for Python."""
 
 
 def _misfit(fields: dict[str, Any], known: pa.Schema, exact: Collection[str]) -> str | None:
@@ -149,6 +159,8 @@ def _fits(value: Any, kind: pa.DataType) -> bool:  # noqa: PLR0911 - one for eac
 def _is_exact(value: float) -> bool:
     if isinstance(value, WrittenFloat):
         return is_same(value.written, value)
+    if isinstance(value, float):
+        return True  # NaN, which has no text
     try:
         return value == float(value)
     except OverflowError:

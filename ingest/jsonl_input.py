@@ -358,8 +358,15 @@ def _numbers(piece: Piece) -> list[int]:
 
 
 def _count_lines(piece: Piece) -> int:
-    count = piece.data.count(b"\n") + (not piece.data.endswith(b"\n"))
-    return count - piece.data.count(b"\n\n")
+    data = piece.data
+    may_be_blank = any(start in data for start in _BLANK_STARTS) or data[:1].isspace()
+    if may_be_blank or data.count(b"\r") != data.count(b"\r\n"):
+        return sum(1 for _ in _lines(piece))
+    return data.count(b"\n") + (not data.endswith(b"\n"))
+
+
+_BLANK_STARTS = (b"\n\n", b"\n\r", b"\n ", b"\n\t")
+"""Starts of lines that may be blank."""
 
 
 def _refuse_split(piece: Piece) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -45,10 +44,7 @@ class TextInput(FileInput):
     untold: ClassVar[str] = "say them with types={'column': 'float64', …}"
 
     def _untold(self, files: list[str]) -> pa.Schema:
-        is_empty = all(os.path.getsize(path) == 0 for path in files)
-        if self.types and (is_empty or self.on_bad != "error"):
-            return pa.schema(self.types)
-        return super()._untold(files)
+        return pa.schema(self.types) if self.types else super()._untold(files)
 
 
 def suffixes_of(*plain: str) -> tuple[str, ...]:

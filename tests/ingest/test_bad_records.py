@@ -71,7 +71,8 @@ JSON_BAD = [
     ('{"t": 1.5}', "column 't': 1.5 is no int64"),
     ('{"t": true}', "column 't': True is no int64"),
     ('{"t": 99999999999999999999}', "column 't': 99999999999999999999 is no int64"),
-    ('{"t": NaN}', "no JSON: NaN"),
+    ('{"t": NaN}', "column 't': nan is no int64"),
+    ('{"t": Inf}', "Failed to convert JSON to int64"),
     ('{"t": 1} {"t": 2}', "something follows its object"),
     ('{"t": 4, "at": "word"}', "column 'at': 'word' is no timestamp[ns]"),
 ]
@@ -110,6 +111,20 @@ def test_bytes_that_are_no_text_cost_their_record_where_they_are_read(
     assert "caf�" in bad[0][2]
     assert len(sorted_out(read(path, on_bad="skip", columns=["t"]))[0]) == 3
     assert len(sorted_out(read(path, on_bad="skip", encoding="latin1"))[0]) == 3
+
+
+def test_nan_in_json_is_a_number_whatever_is_beside_it(tmp_path: Path) -> None:
+    for beside in ("", '{"x": "word"}\n'):
+        path = written(tmp_path / "a.jsonl", '{"x": 0.5}\n{"x": NaN}\n' + beside)
+        good, bad = sorted_out(ingest.jsonl(path, types={"x": "float64"}, on_bad="skip"))
+        assert (str(good), len(bad)) == ("[{'x': 0.5}, {'x': nan}]", len(beside) and 1)
+
+
+@pytest.mark.parametrize("blank", ["\n", " \n", "\r\n", "\t\n"])
+def test_two_objects_on_a_line_are_bad_beside_blank_lines(tmp_path: Path, blank: str) -> None:
+    path = written(tmp_path / "a.jsonl", '{"t": 1} {"t": 2}\n' + blank + '{"t": 3}\n')
+    with pytest.raises(IngestError, match="line 1: something follows its object"):
+        sorted_out(ingest.jsonl(path))
 
 
 def test_bad_records_of_the_first_megabyte_do_not_hide_types(tmp_path: Path) -> None:

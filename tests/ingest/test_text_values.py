@@ -304,7 +304,7 @@ def test_an_object_over_two_lines_is_refused_wherever_it_is(tmp_path: Path) -> N
         path.write_text('{"t": 1}\n' * before + '{"t":\n 2}\n')
         with pytest.raises(IngestError, match=rf"line {before + 1}: "):
             rows_of(ingest.jsonl(path))
-    path.write_text('{"t": 1} {"t": 2}\n\n  \n{"t": 3}')
+    path.write_text('{"t": 1}\n{"t": 2}\n\n  \n{"t": 3}')
     assert [row["t"] for row in rows_of(ingest.jsonl(path))] == [1, 2, 3]
 
 

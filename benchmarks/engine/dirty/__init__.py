@@ -1,0 +1,1 @@
+"""Dirty files: generated cases, what each expects, and whether the readers agree."""
