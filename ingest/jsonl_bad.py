@@ -87,7 +87,16 @@ def objects_kept(of_piece: list[tuple[int, bytes]], said: pa.Schema) -> Piece:
         said: columns whose types are given, and which values must have.
     """
     reasons = reasons_of(of_piece, said, (), lambda _line, _text: "no text")
-    return piece_of([each for at, each in enumerate(of_piece) if at not in reasons])
+    kept = [each for at, each in enumerate(of_piece) if at not in reasons]
+    return piece_of([(line, text) for line, text in kept if not _is_unclear(text)])
+
+
+def _is_unclear(text: bytes) -> bool:
+    try:
+        _object(text.decode(errors="replace"))
+    except _Unclear:
+        return True
+    return False
 
 
 def _object(text: str) -> dict[str, Any] | str:
