@@ -6,7 +6,8 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from hashlib import sha256
 from typing import ClassVar, Literal, NamedTuple
 
 import pyarrow as pa
@@ -145,16 +146,24 @@ class FileInput(ABC):
     def fingerprint(self) -> tuple[str, str]:
         """Return the files' state, in words and as a digest, without reading them whole.
 
+        The digest covers the settings by which they are read.
+
         Raises:
             IngestError: no file, or an unreadable one.
         """
         try:
-            return print_of(self.files())
+            words, digest = print_of(self.files())
+            return words, sha256(f"{digest} {self._settings()}".encode()).hexdigest()
         except OSError as problem:
             raise IngestError(
                 f"{self.kind} {self.pattern}: cannot be read: {problem}; "
                 f"{way_out(problem, 'write it again, or move it away')}"
             ) from problem
+
+    def _settings(self) -> str:
+        """Return the settings that change rows, as text."""
+        names = {one.name for one in fields(self)} - {"pattern", "folder", "batch_rows"}
+        return repr([(name, getattr(self, name)) for name in sorted(names)])
 
     def reads_at(self, place: str, *, kind: str, is_file: bool) -> str | None:
         """Return the path that this input reads of a sink's `place`; None if none.

@@ -86,8 +86,16 @@ class JsonLinesInput(TextInput):
                 yield Good(block, partial(_numbers, good))
 
     def _pieces(self, path: str) -> Iterator[Piece]:
-        form = Form(encoding=self.encoding)
+        form, is_first = Form(encoding=self.encoding), True
         for piece in pieces(path, form, keeps_bad=self.on_bad != "error"):
+            if is_first and piece.data.lstrip()[:1] == b"[":
+                raise BadText(
+                    "the file is one JSON array, and an object a line is read",
+                    line=piece.line,
+                    way_out="write it so, jq -c '.[]' it.json > it.jsonl, or load it yourself: "
+                    "sw.table(pa.Table.from_pylist(json.load(file)))",
+                )
+            is_first = is_first and not piece.data.strip()
             if piece.data.strip() or piece.bad:
                 yield piece if piece.data.strip() else replace(piece, data=b"")
 
