@@ -110,7 +110,7 @@ BENCHMARKS = {  # {name: (module, what it measures)}; the first room of each mod
 PAGES = {  # {page of docs/benchmarks: its benchmarks}, where it is not named like their folder
     "engine-latency": {"hop", "wire-cost", "join-latency", "multinode"},
     "engine-cost": {"cost", "compiled", "idle-memory"},
-    "dirty-files": {"dirty"},
+    "values": {"values", "dirty"},
     "mace-nodes": {"mace-operators", "mace-nodes", "mace-drift"},
     "mace-ray": {"mace-ray", "mace-ray-cpu", "mace-survey"},
     "placement": {"plan-selection", "placement", "provision", "replacing"},

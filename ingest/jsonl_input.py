@@ -366,15 +366,18 @@ def _numbers(piece: Piece) -> list[int]:
 
 
 def _count_lines(piece: Piece) -> int:
-    data = piece.data
-    may_be_blank = any(start in data for start in _BLANK_STARTS) or data[:1].isspace()
-    if may_be_blank or data.count(b"\r") != data.count(b"\r\n"):
+    """Return the number of lines that are not blank."""
+    of_bytes = np.frombuffer(piece.data, np.uint8)
+    ends = np.flatnonzero(of_bytes == _LF)
+    starts = ends[:-1] + 1 if piece.data.endswith(b"\n") else ends + 1
+    may_be_blank = (of_bytes.take(starts) <= _SPACE).any() or of_bytes[0] <= _SPACE
+    has_returns = b"\r" in piece.data and piece.data.count(b"\r") != piece.data.count(b"\r\n")
+    if may_be_blank or has_returns:
         return sum(1 for _ in _lines(piece))
-    return data.count(b"\n") + (not data.endswith(b"\n"))
+    return len(starts) + 1
 
 
-_BLANK_STARTS = (b"\n\n", b"\n\r", b"\n ", b"\n\t")
-"""Starts of lines that may be blank."""
+_LF, _SPACE = b"\n "
 
 
 def _refuse_split(piece: Piece) -> None:

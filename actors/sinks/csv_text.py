@@ -67,7 +67,7 @@ class CsvText:
         return text.fill_null(self._null_text) if text.null_count else text
 
     def _may_need_quotes(self, kind: pa.DataType) -> bool:
-        is_free = is_text(kind) or is_nested(kind)
+        is_free = is_text(kind) or is_nested(kind) or is_binary(kind)  # base64 may be empty
         return is_free or self._sep.isalnum() or self._sep in "+-.:=/"
 
     def _quoted(self, text: pa.Array) -> pa.Array:

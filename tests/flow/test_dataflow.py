@@ -64,7 +64,7 @@ def test_integer_event_time_keeps_its_type_as_a_column() -> None:
 @pytest.mark.parametrize(
     ("options", "error", "words"),
     [
-        ({}, FlowError, "source 'a' needs event_time=, the column of event times; there"),
+        ({}, FlowError, "source 'a' needs event_time=, the column of event times, or an expr"),
         ({"event_time": "tz"}, SchemaError, "event_time column 'tz' is not there; the nearest is"),
         ({"event_time": "speed"}, SchemaError, "event_time column 'speed' has type double"),
         ({"event_time": "line"}, SchemaError, "event_time column 'line' has type string"),

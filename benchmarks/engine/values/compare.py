@@ -33,7 +33,7 @@ from slackwater.runtime.model.plain import from_plain, to_plain
 from slackwater.runtime.model.schema import ArrowRows, column_from_arrow, inside_schema
 
 ROWS = 97
-TURNS, QUICK_TURNS = 8, 1
+TURNS, QUICK_TURNS = 2, 1
 NULLS, QUICK_NULLS = (0.0, 0.3, 1.0), (0.3,)
 BLOCKS = (1, 10, ROWS)
 
@@ -65,7 +65,7 @@ def run(options: Options) -> Result:
     for what in [*STEPS, "parquet", "jsonl", "csv", "frame", "snapshot"]:
         result.rows.append([what, compared[what], refused[what], wrong[what]])
     result.figures["compared"] = sum(compared.values())
-    result.claims.append(Claim("differences from DuckDB", sum(wrong.values()), "==", 0))
+    result.claims.append(Claim("differences from DuckDB", sum(wrong.values()), "<=", 0))
     return result
 
 
@@ -140,17 +140,20 @@ def plain(value: Any) -> Any:
     """Return a value in a form that two engines share."""
     if isinstance(value, float):
         return "nan" if value != value else value + 0.0  # noqa: PLR0124 - NaN
-    if isinstance(value, list | tuple):
-        return [plain(one) for one in value]
-    if isinstance(value, dict):
-        return {key: plain(one) for key, one in value.items()}
+    if isinstance(value, pa.MonthDayNano):  # a duration, as DuckDB has it
+        return np.timedelta64(value.days * 86_400_000_000 + value.nanoseconds // 1_000, "us")
+    if isinstance(value, list | tuple | dict):
+        parts = value.items() if isinstance(value, dict) else enumerate(value)
+        return [(key, plain(one)) for key, one in parts]
+    return _plain_time(value)
+
+
+def _plain_time(value: Any) -> Any:
     if hasattr(value, "to_pydatetime"):
         value = value.to_pydatetime()
     if hasattr(value, "timestamp"):
         return np.datetime64(value.replace(tzinfo=None) - (value.utcoffset() or _NO_TIME), "us")
-    if hasattr(value, "total_seconds"):
-        return np.timedelta64(value, "us")
-    return value
+    return np.timedelta64(value, "us") if hasattr(value, "total_seconds") else value
 
 
 _NO_TIME = np.timedelta64(0, "us").astype(object)
@@ -177,8 +180,10 @@ def of_sinks(name: str, rows: pa.Table) -> Iterator[tuple[str, str]]:
         yield "jsonl", "" if nulls == expected else "other nulls"
         if name in NESTED:
             return
-        back = duckdb.read_csv(str(paths["csv"]), all_varchar=True).to_arrow_table()
-        nulls = [one is None for one in back["x"].to_pylist()]
+        with duckdb.connect() as database:
+            query = "SELECT x FROM read_csv(?, all_varchar=true, allow_quoted_nulls=false)"
+            back = database.execute(query, [str(paths["csv"])]).fetchall()
+        nulls = [row[0] is None for row in back]
         yield "csv", "" if nulls == [one is None for one in values] else "other nulls"
 
 
