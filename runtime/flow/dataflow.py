@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from copy import copy
+from html import escape
 from typing import Any, Literal, TypedDict, Unpack
 
 from slackwater.runtime.errors import FlowError, SchemaError, SettingError, TypeMismatch
@@ -146,6 +147,9 @@ class Dataflow(FlowMethods):
             DuplicateName, CycleError: the steps make no flow.
         """
         return explain_graph(self.graph)
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(self.explain())}</pre>"
 
     def needed_columns(self) -> dict[str, frozenset[str]]:
         """Return {step: columns of its output that later steps read}."""

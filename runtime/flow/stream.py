@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
+from html import escape
 from inspect import signature
 from typing import Concatenate, ParamSpec, TypeVar
 
@@ -39,6 +40,14 @@ class Stream(StreamMethods):
             raise FlowError(f"key_by on {self.name!r} needs a column, such as key_by('area')")
         key_types(self.schema, keys, step=self.name)
         return KeyedStream(self, keys)
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><td>{escape(field.name)}</td><td>{escape(str(field.type))}</td></tr>"
+            for field in self.schema
+        )
+        caption = f"stream {self.name!r} of {self.flow.name!r}"
+        return f"<table><caption>{escape(caption)}</caption>{rows}</table>"
 
     def late(self, side: Side | None = None, *, name: str | None = None) -> Stream:
         """Return a stream of the rows that came too late to count in full.
