@@ -29,6 +29,7 @@ LONGEST = (
     "tests/simulate/test_whole_flows.py",
     "tests/slackwater/cli/test_main.py",
     "tests/slackwater/report/test_picture.py",
+    "tests/test_first_hour.py",
     "tests/test_layers.py",
     "tests/test_readme.py",
     "tests/tune/decide/test_model_rule.py",
