@@ -69,8 +69,10 @@ class Chain:
         report.counts[READY] += left_out
         report.counts[FILTERED] += left_out
 
-    def failed(self) -> list[Failed]:
+    def failed(self) -> Sequence[Failed]:
         """Return the rows for which users' functions raised, once, by step."""
+        if not self._failing:
+            return ()
         return [Failed(name, rows.is_diverted, rows.take()) for name, rows in self._failing]
 
     def apply(self, batch: Batch, first: int = 0) -> tuple[Batch, int]:
