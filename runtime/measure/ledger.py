@@ -210,9 +210,9 @@ class _Tally:
             self.counts[outcome] += stage.counts[outcome]
         self.copies += max(sent - stage.rows_out, 0)
         self.counts[IN_FLIGHT] += max(stage.rows_out - sent, 0)
-        went_on = stage.used - stage.counts[FILTERED] - stage.counts[FAILED]
+        went_on = stage.used + stage.exploded - stage.counts[FILTERED] - stage.counts[FAILED]
         self.counts[IN_FLIGHT] += max(went_on - stage.rows_out, 0)
-        self.copies += max(stage.rows_out - went_on, 0)  # exploded
+        self.copies += stage.exploded
 
     def come_out(self, stage: StageReport, *, arrived: int, is_mixed: bool) -> None:
         out = arrived if is_mixed else stage.counts.at(*AT_STAGE)

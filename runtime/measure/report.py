@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
+from html import escape
 from typing import Any, TypeVar
 
 from slackwater.runtime.closing.policy import ClosingCounts
@@ -27,6 +28,7 @@ from slackwater.runtime.measure.replaced import Replaced
 from slackwater.runtime.measure.series import LatencySeries
 from slackwater.runtime.measure.step_report import StepReport
 from slackwater.runtime.measure.tuning import TuningReport
+from slackwater.runtime.model import format_ns
 from slackwater.runtime.shedding.counts import SheddingCounts
 
 
@@ -60,6 +62,8 @@ class StageReport:
     """Figures of a source with `clock=`, {name: number, or ns}: writers; smallest_offset_ns and
     largest_offset_ns; with a bound largest_bound_ns, half of [thesis] Eq. 3.16's T_a, and jumps;
     of an input that compares clocks unanswered_rounds, answers refused, and contradictions."""
+    exploded: int = 0
+    """Rows that steps of its chain made beyond those that came."""
     late_ready: int = 0
     """Late rows that were ready by the time they left: [ssg] Algorithm 3, 7."""
     results_filtered: int = 0
@@ -317,6 +321,22 @@ class JobReport:
     """Last stimuli of a job that failed, each with its second, the latest last."""
     slot_events: list[str] = field(default_factory=list)
     """Last stimuli of the slot that made the job fail, as far as the slot reported them."""
+
+    def __str__(self) -> str:
+        """Return a few lines: state, ledger, and the latency of each sink."""
+        lines = [
+            f"flow {self.flow!r} on {self.host}: {self.state} after {self.elapsed_s:.2f} s",
+            f"ledger: {self.ledger}",
+        ]
+        for sink in self.sinks:
+            median, most = (format_ns(sink.latency.quantile(q)) for q in (0.5, 0.99))
+            latency = f", latency p50 {median}, p99 {most}" if sink.rows else ""
+            lines.append(f"sink {sink.name!r}: {sink.rows:,} rows{latency}")
+        lines += [f"note: {note}" for note in self.notes]
+        return "\n".join(lines if self.error is None else [*lines, f"error: {self.error}"])
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(str(self))}</pre>"
 
     @property
     def results_in_time(self) -> tuple[int, int] | None:

@@ -75,22 +75,25 @@ class Chain:
             return ()
         return [Failed(name, rows.is_diverted, rows.take()) for name, rows in self._failing]
 
-    def apply(self, batch: Batch, first: int = 0) -> tuple[Batch, int]:
-        """Return the rows that remain, in order, and how many.
+    def apply(self, batch: Batch, first: int = 0) -> tuple[Batch, int, int]:
+        """Return the rows that remain, in order; how many; and how many steps added on the way.
 
         Args:
             batch: the rows.
             first: the number of the step that they reach first.
         """
-        rows = len(batch.event_time_ns)
+        rows, added = len(batch.event_time_ns), 0
         for machine, counts in self._steps[first:] if first else self._steps:
+            before = rows
             counts.rows_in[0] += rows
             batch = machine.apply(batch)
             rows = len(batch.event_time_ns)
             counts.rows_out += rows
+            if rows > before:
+                added += rows - before
             if not rows:
                 break
-        return batch, rows
+        return batch, rows, added
 
 
 class StageOperator:

@@ -321,14 +321,15 @@ class StageMachine:
     def _apply_chain(self, batch: Batch | None, *, is_input: bool, first: int = 0) -> Batch | None:
         if batch is None or not (before := len(batch.event_time_ns)):
             return None
-        batch, rows = self.chain.apply(batch, first)
-        missing = before - rows
+        batch, rows, added = self.chain.apply(batch, first)
+        missing = before + added - rows
         for failed in self.chain.failed():
             missing -= len(failed.rows)
             self._count_failed(failed, is_input=is_input)
-        if is_input and missing > 0:
+        if is_input:
             self.report.counts[FILTERED] += missing
-        elif missing > 0:
+            self.report.exploded += added
+        else:
             self.report.results_filtered += missing
         self.report.rows_out += rows
         return batch if rows else None
