@@ -21,11 +21,7 @@ BENCHMARKS = {  # {name: (module, what it measures)}; the first room of each mod
     "join-throughput": ("engine.join_throughput", "4 M events through the join, sparse and dense"),
     "aggregate": ("engine.aggregate", "5 M events, 10 % late, mean and count per key and second"),
     "small-blocks": ("engine.small_blocks", "a user's blocks of 1,000 rows beside 65,536"),
-    "values": ("engine.values.compare", "each type through each operator and sink, beside DuckDB"),
-    "null-cost": (
-        "engine.null_cost",
-        "operators with 1 % nulls beside none",
-    ),
+    "null-cost": ("engine.null_cost", "operators with 1 % nulls beside none"),
     "cores": ("engine.cores", "join and aggregate on 1 and 2 slots of a node, simulated to 64"),
     "before-after": (
         "engine.before_after",
@@ -41,6 +37,7 @@ BENCHMARKS = {  # {name: (module, what it measures)}; the first room of each mod
     "cost": ("engine.cost", "CPU, by thread, at 100 to 100k/s and idle; beside BEFORE=<git ref>"),
     "compiled": ("engine.compiled", "our slot beside a C program that does the same: CPU, p50"),
     "idle-memory": ("engine.idle_memory", "what an idle slot's memory is, import by import"),
+    "values": ("engine.values.compare", "each type through each operator and sink, beside DuckDB"),
     "dirty": ("engine.dirty.run", "200 files with faults: read, or refused in expected words"),
     "mace-training": ("mace.training", "worst latency predicted from 0.5 to 100 % of 75k (DATA=)"),
     "mace-time": ("mace.over_time", "Mace and latency over time, three chunks of visits (DATA=)"),

@@ -76,7 +76,7 @@ class Chain:
         return [Failed(name, rows.is_diverted, rows.take()) for name, rows in self._failing]
 
     def apply(self, batch: Batch, first: int = 0) -> tuple[Batch, int, int]:
-        """Return the rows that remain, in order; how many; and how many steps added on the way.
+        """Return the rows that remain, their number, and how many rows steps added.
 
         Args:
             batch: the rows.
