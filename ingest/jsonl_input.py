@@ -88,7 +88,7 @@ class JsonLinesInput(TextInput):
     def _pieces(self, path: str) -> Iterator[Piece]:
         form, is_first = Form(encoding=self.encoding), True
         for piece in pieces(path, form, keeps_bad=self.on_bad != "error"):
-            if is_first and piece.data.lstrip()[:1] == b"[":
+            if is_first and self._is_array(piece):
                 raise BadText(
                     "the file is one JSON array, and an object a line is read",
                     line=piece.line,
@@ -98,6 +98,17 @@ class JsonLinesInput(TextInput):
             is_first = is_first and not piece.data.strip()
             if piece.data.strip() or piece.bad:
                 yield piece if piece.data.strip() else replace(piece, data=b"")
+
+    def _is_array(self, piece: Piece) -> bool:
+        """Return whether a file begins as one JSON array, not with a bad record that is one."""
+        begin = piece.data.lstrip()
+        if begin[:1] != b"[" or self.on_bad == "error":
+            return begin[:1] == b"["
+        try:
+            json.loads(begin.splitlines()[0])
+        except ValueError:
+            return True
+        return False
 
     def _block(self, piece: Piece, schema: pa.Schema, *, explains: bool) -> pa.RecordBatch:
         """Return the rows of a piece.

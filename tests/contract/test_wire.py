@@ -99,6 +99,7 @@ def each_row(flow: sw.Dataflow) -> Made:
         a.filter(col("flag")).with_columns(**made),
         b.select("ts", "word", "zoned", other="day"),
         flow.merge(a, b, name="both"),
+        b.with_columns(parts=col("text").str.split("t")).explode("parts", name="by part"),
         a.map_rows(_row, MAPPED, name="by row"),
         a.map_batches(_batch, MAPPED, name="by batch"),
     ]
