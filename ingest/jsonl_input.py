@@ -100,7 +100,7 @@ class JsonLinesInput(TextInput):
                 yield piece if piece.data.strip() else replace(piece, data=b"")
 
     def _is_array(self, piece: Piece) -> bool:
-        """Return whether a file begins as one JSON array, not with a bad record that is one."""
+        """Return whether a file is one JSON array; a record may be one, too."""
         begin = piece.data.lstrip()
         if begin[:1] != b"[" or self.on_bad == "error":
             return begin[:1] == b"["
