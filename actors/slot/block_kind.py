@@ -6,7 +6,10 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-__all__ = ["BlockKind"]
+__all__ = ["BAD", "BlockKind"]
+
+BAD = b"bad"
+"""Mark, in a block's metadata, of rows that the input could not read."""
 
 _SMALL_BYTES = 16_384
 """A block may report up to this size even if it is a part of another object."""
@@ -22,12 +25,18 @@ class BlockKind(NamedTuple):
     """Of a block with such rows: parts of bytes of each column."""
     joins: bool
     """Whether blocks may be joined: two with dictionaries may not fit one index type."""
+    is_bad: bool
+    """Whether blocks have rows that the input could not read."""
 
     @classmethod
     def of(cls, schema: pa.Schema) -> BlockKind:
         """Return the kind of blocks with these columns."""
         return cls(
-            schema, _row_bits(schema), 2 * len(schema), not any(map(_has_dictionary, schema.types))
+            schema,
+            _row_bits(schema),
+            2 * len(schema),
+            joins=not any(map(_has_dictionary, schema.types)),
+            is_bad=BAD in (schema.metadata or ()),
         )
 
     def bytes_of(self, block: pa.RecordBatch, rows: int) -> int:

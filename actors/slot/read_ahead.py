@@ -20,7 +20,7 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 
-from slackwater.actors.slot.block_kind import BlockKind
+from slackwater.actors.slot.block_kind import BAD, BlockKind
 from slackwater.runtime.errors import IngestError
 from slackwater.runtime.plan.plan import Stage
 from slackwater.runtime.plan.steps import SourceStep
@@ -32,8 +32,6 @@ __all__ = ["ReadAhead", "ReadAheadInput", "read_ahead"]
 MOST_ROWS = 65_536
 MOST_BYTES = 64 * 2**20
 """The thread waits while this much lies in the queue; one block more may be there."""
-_BAD = b"bad"
-"""Mark, in a queued block's metadata, of rows that the input could not read."""
 REST_S, LONGEST_REST_S = 0.001, 0.02
 """Rest after an empty poll: an eighth of the time since the last poll with rows, within these
 bounds. So an input that answers at once costs a slot little while it has nothing, and its rows wait
@@ -170,22 +168,22 @@ class ReadAhead:
             if self._waits_for_room:
                 with self._changed:
                     self._changed.notify_all()
-            return BadRows(block) if _BAD in (block.schema.metadata or ()) else block
+            return block
         if isinstance(end, BaseException):
             raise end
         return end
 
-    def _next(self) -> pa.RecordBatch:
+    def _next(self) -> pa.RecordBatch | BadRows:
         """Take the next block, joined with following blocks of the same columns.
 
         Together they have `MOST_ROWS` rows at most, or a block more: the slot's fixed cost of a
         block is that of some hundred rows. Blocks with dictionaries stay apart, for two of them may
         not fit one index type.
         """
-        block, rows, size, _ = self._joined()
+        block, rows, size, kind = self._joined()
         self._rows_out += rows
         self._bytes_out += size
-        return block
+        return BadRows(block) if kind.is_bad else block
 
     def _joined(self) -> tuple[pa.RecordBatch, int, int, BlockKind]:
         # Under `_takes`.
@@ -255,7 +253,7 @@ class ReadAhead:
                 if polled is None:
                     self._rest(found_s, polled_s)
                 elif isinstance(polled, BadRows):
-                    bad = polled.rows.replace_schema_metadata({_BAD: b""})
+                    bad = polled.rows.replace_schema_metadata({BAD: b""})
                     self._put(bad, bad.num_rows)
                 elif rows := polled.num_rows:
                     self._put(polled, rows)

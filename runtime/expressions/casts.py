@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from slackwater.runtime.expressions.nulls import spread
+from slackwater.runtime.expressions.nulls import refused_rows, spread
 from slackwater.runtime.expressions.result_types import type_named
 from slackwater.runtime.expressions.time_methods import OfType
 from slackwater.runtime.expressions.whole import refused
@@ -72,24 +72,15 @@ def try_cast(option: OfType, values: Column) -> Column:
         return _as_type(option, values)
     except pa.ArrowInvalid:
         fits = np.ones(len(values), np.bool_)
-        fits[_refused_rows(option, values, 0, len(values))] = False
+        fits[
+            refused_rows(
+                lambda start, stop: _as_type(option, values[start:stop]),
+                len(values),
+                pa.ArrowInvalid,
+            )
+        ] = False
         rows = fits.nonzero()[0]
         return spread(_as_type(option, values.take(rows)), fits, rows)
-
-
-def _refused_rows(option: OfType, values: Column, start: int, stop: int) -> list[int]:
-    """Return the places from `start` to `stop` whose values do not fit, found by halves."""
-    try:
-        _as_type(option, values[start:stop])
-    except pa.ArrowInvalid:
-        if stop - start == 1:
-            return [start]
-        middle = (start + stop) // 2
-        return [
-            *_refused_rows(option, values, start, middle),
-            *_refused_rows(option, values, middle, stop),
-        ]
-    return []
 
 
 def _first_refused(option: OfType, values: Column) -> int:

@@ -12,7 +12,7 @@ null is null.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import reduce
 from typing import Any
@@ -35,6 +35,7 @@ __all__ = [
     "is_false",
     "not_true",
     "over_values",
+    "refused_rows",
     "spread",
 ]
 
@@ -98,6 +99,31 @@ def _of_rows(operand: Any, rows: Int64Array) -> Any:
     if isinstance(operand, Nullable):
         return operand.values.take(rows)
     return operand.take(rows) if isinstance(operand, np.ndarray | pa.Array) else operand
+
+
+def refused_rows(
+    works: Callable[[int, int], object], rows: int, error: type[Exception]
+) -> Int64Array:
+    """Return the places of rows for which a computation raises, found by halves.
+
+    Args:
+        works: computes the rows from one place up to another.
+        rows: how many there are.
+        error: that it raises.
+    """
+    found: list[int] = []
+    waiting = [(0, rows)] if rows else []
+    while waiting:
+        start, stop = waiting.pop()
+        try:
+            works(start, stop)
+        except error:
+            middle = (start + stop) // 2
+            if middle == start:
+                found.append(start)
+            else:
+                waiting += [(middle, stop), (start, middle)]
+    return np.array(found, np.int64)
 
 
 def spread(values: Column, valid: BoolArray, rows: Int64Array) -> Column:

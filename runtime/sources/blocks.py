@@ -269,7 +269,7 @@ class BlockReader:
         self._bad_to_skip -= skipped
         rows = bad.rows.slice(skipped).to_pylist()
         self._bad_read += len(rows)
-        is_diverted = getattr(self._spec.input, "on_bad", None) == "divert"
+        is_diverted = self._spec.diverts_unreadable
         self.unreadable += 0 if is_diverted else len(rows)
         told = [DivertedRow(one["reason"], one["text"], one["file"], one["line"]) for one in rows]
         self._keep_bad(told, is_diverted=is_diverted)

@@ -55,10 +55,10 @@ def check_source_columns(
     for name in [*carried, *(spec.promise.columns() if spec.promise is not None else ())]:
         _field(source, schema, name, role="carried")
     if isinstance(spec.event_time, Expr):
-        _check_time(source, pa.field(spec.time_column, spec.time_type(schema)), "event_time")
+        time = pa.field(spec.time_column, spec.time_type(schema))
     else:
         time = _field(source, schema, spec.event_time, role="event_time")
-        _check_time(source, time, "event_time")
+    _check_time(source, time, "event_time")
     if spec.arrival is not None:
         _check_time(source, _field(source, schema, spec.arrival, role="arrival"), "arrival")
     for name in () if spec.clock is None else spec.clock.names:
@@ -92,7 +92,7 @@ def schema_to_read(spec: SourceSpec, schema: pa.Schema, read: list[str | None]) 
     if spec.clock is not None:
         wanted.update(spec.clock.names)
     fields = [field for field in schema if field.name in wanted]
-    if isinstance(spec.event_time, Expr):
+    if spec.computes_time:
         fields.append(pa.field(spec.time_column, spec.time_type(schema)))
     return pa.schema(fields)
 

@@ -12,15 +12,13 @@ of a column of event times then holds for it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 import pyarrow as pa
 
 from slackwater.runtime.errors import OperatorError
 from slackwater.runtime.expressions.expressions import Expr
-from slackwater.runtime.model import Batch, BoolArray
-from slackwater.runtime.model.arrow_functions import arrow_functions
+from slackwater.runtime.expressions.nulls import refused_rows, spread
+from slackwater.runtime.model import Batch, Column
 from slackwater.runtime.model.schema import NullError, column_to_arrow
 from slackwater.runtime.sources.columns import read_columns
 from slackwater.runtime.sources.spec import SourceSpec
@@ -47,9 +45,7 @@ class ComputedTime:
         refuses: whether a row without a value ends the job; else its time is null.
     """
 
-    def __init__(
-        self, source: str, expression: Expr, schema: pa.Schema, *, refuses: bool = True
-    ) -> None:
+    def __init__(self, source: str, expression: Expr, schema: pa.Schema, *, refuses: bool) -> None:
         self._source, self._refuses = source, refuses
         self._name = str(expression)
         self._type = expression.type_in(schema, step=source)
@@ -72,7 +68,7 @@ class ComputedTime:
         nowhere = np.zeros(len(block), np.int64)
         batch = Batch(nowhere, nowhere, columns)
         try:
-            times = self._values(batch)
+            times = self._expression.evaluate(batch)
         except OperatorError as problem:
             if self._refuses:
                 place = row + (problem.place or 0)
@@ -82,30 +78,14 @@ class ComputedTime:
                     "take them as a stream, on_bad='divert'",
                     place=place,
                 ) from None
-            bad = np.zeros(len(block), np.bool_)
-            bad[list(self._refused(batch, 0, len(block)))] = True
-            times = self._of_some(batch, ~bad)
-        return block.append_column(pa.field(self._name, self._type), times)
+            times = self._of_good(batch)
+        column = column_to_arrow(times, self._type)
+        return block.append_column(pa.field(self._name, self._type), column)
 
-    def _values(self, batch: Batch) -> pa.Array:
-        return column_to_arrow(self._expression.evaluate(batch), self._type)
-
-    def _refused(self, batch: Batch, start: int, stop: int) -> Iterator[int]:
-        """Yield the places of rows without a value, found by halves."""
-        try:
-            self._expression.evaluate(batch.slice(start, stop))
-        except OperatorError:
-            if stop - start == 1:
-                yield start
-                return
-            middle = (start + stop) // 2
-            yield from self._refused(batch, start, middle)
-            yield from self._refused(batch, middle, stop)
-
-    def _of_some(self, batch: Batch, good: BoolArray) -> pa.Array:
-        """Return the values of some rows, and null for the others."""
-        rows = good.nonzero()[0]
-        values = self._values(batch.take(rows))
-        places = np.zeros(len(good), np.int64)
-        places[rows] = np.arange(len(rows))
-        return arrow_functions().take(values, pa.array(places, mask=~good))
+    def _of_good(self, batch: Batch) -> Column:
+        """Return the values, null where a row has none."""
+        evaluate, rows = self._expression.evaluate, len(batch)
+        good = np.ones(rows, np.bool_)
+        good[refused_rows(lambda a, b: evaluate(batch.slice(a, b)), rows, OperatorError)] = False
+        places = good.nonzero()[0]
+        return spread(evaluate(batch.take(places)), good, places)

@@ -18,7 +18,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from slackwater.runtime.expressions.expressions import Expr
 from slackwater.runtime.expressions.row_tests import FEW_ROWS, RowTests, is_alike, still_passing
 from slackwater.runtime.model import EARLIEST_NS, LATEST_NS, Batch, Columns, Int64Array
 from slackwater.runtime.model.arrow_functions import arrow_functions
@@ -238,7 +237,7 @@ def few_reader(
         return None
     if type(spec.reorder) not in (OrderedOrRefused, AsTheyCome):
         return None
-    if isinstance(spec.event_time, Expr):
+    if spec.computes_time:
         return None
     more = (spec.speed, spec.writer, spec.promise, spec.clock, spec.ahead_ns)
     if any(setting is not None for setting in more):

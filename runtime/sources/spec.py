@@ -236,9 +236,19 @@ class SourceSpec:
         return schema.field(self.event_time).type
 
     @property
+    def computes_time(self) -> bool:
+        """Whether its event times are an expression, and no column."""
+        return isinstance(self.event_time, Expr)
+
+    @property
+    def diverts_unreadable(self) -> bool:
+        """Whether records that its input cannot read leave by a stream of their own."""
+        return getattr(self.input, "on_bad", None) == "divert"
+
+    @property
     def diverts(self) -> bool:
         """Whether rows that cannot be used leave by a stream of their own."""
-        return "divert" in (self.on_bad, getattr(self.input, "on_bad", None))
+        return self.on_bad == "divert" or self.diverts_unreadable
 
     @cached_property
     def traits(self) -> InputTraits:

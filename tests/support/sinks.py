@@ -48,7 +48,7 @@ def write_all(
 
 
 def seen(path: Path) -> list[int]:
-    """What a reader of *.parquet, *.jsonl and *.csv sees; every file must be whole."""
+    """Return the rows that readers of *.parquet, *.jsonl and *.csv see, all files whole."""
     found: list[int] = []
     parts = sorted(path.glob("*.*")) if path.is_dir() else [path] if path.exists() else []
     for part in parts:

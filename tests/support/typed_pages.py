@@ -65,7 +65,7 @@ def typed(page: Path, folder: Path, *, only: str | None = None) -> list[str]:
 
 
 class Failure(str):
-    """What commands printed that should have ended well."""
+    """Output of commands that should have ended well."""
 
 
 def typed_blocks(

@@ -20,7 +20,7 @@ col = sw.col
 
 @dataclass(frozen=True)
 class Step:
-    """What is done to a column.
+    """Operation on a column, and its SQL.
 
     Attributes:
         make: of two streams, the result.

@@ -17,7 +17,7 @@ from slackwater.runtime.foresight.observed.stretches import Rows
 from slackwater.runtime.foresight.query_graph import FloatArray
 from slackwater.runtime.model import NS_PER_SECOND
 from slackwater.runtime.model.schema import UNIT_NS, inside_schema, is_time
-from slackwater.runtime.sources.computed_time import computed_time_of
+from slackwater.runtime.sources.computed_time import ComputedTime, computed_time_of
 from slackwater.runtime.sources.spec import (
     END_OF_INPUT,
     BadRows,
@@ -108,8 +108,10 @@ class SeenTimes:
 
     def __init__(self, source: SourceSpec) -> None:
         self._name = source.time_column
-        schema = inside_schema(source.input.schema())
-        self._computed = computed_time_of("", source, schema, refuses=False)
+        self._computed: ComputedTime | None = None
+        if source.computes_time:  # else its files would be opened for nothing
+            schema = inside_schema(source.input.schema())
+            self._computed = computed_time_of("", source, schema, refuses=False)
         self._unit_ns = UNIT_NS[source.time_unit or "ns"]
         self._columns: list[pa.Array] = []
 
