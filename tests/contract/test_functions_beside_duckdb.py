@@ -5,14 +5,14 @@ from __future__ import annotations
 import datetime
 from typing import Any
 
-import duckdb
 import numpy as np
 import pyarrow as pa
 import pytest
 
 import slackwater as sw
+from benchmarks.engine.values.drawn_types import drawn
 from slackwater.runtime.errors import OperatorError, TypeMismatch
-from tests.support.tables import drawn, result_of
+from tests.support.tables import result_of, unlike_duckdb
 
 ROWS = 90
 WORDS = ["Straße 12", "  ÉTÉ ", "", "a.b.c", "x-42-y", "Ünï", "12", "2026"]
@@ -130,17 +130,9 @@ def test_each_function_has_duckdbs_value_in_every_row(nulls: float) -> None:
     table = rows(1, nulls=nulls)
     columns = {f"r{number}": one for number, (one, _) in enumerate(FUNCTIONS)}
     found = result(lambda stream: stream.with_columns(columns), table)
-    wrong = {}
-    with duckdb.connect() as database:
-        database.execute("SET TimeZone = 'Europe/Berlin'")
-        database.register("rows", table)
-        for number, (one, sql) in enumerate(FUNCTIONS):
-            expected = database.execute(f"SELECT {sql} FROM rows ORDER BY ts").fetchall()  # noqa: S608
-            theirs = [plain(row[0]) for row in expected]
-            ours = [plain(value) for value in found[f"r{number}"].to_pylist()]
-            pairs = [pair for pair in zip(ours, theirs, strict=True) if pair[0] != pair[1]]
-            if pairs:
-                wrong[f"{one}, {sql}"] = pairs[0]
+    wrong = unlike_duckdb(
+        table, found, FUNCTIONS, lambda ours, theirs: bool(plain(ours) == plain(theirs))
+    )
     assert not wrong
 
 

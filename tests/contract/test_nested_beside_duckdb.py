@@ -7,14 +7,14 @@ import math
 from decimal import Decimal
 from typing import Any
 
-import duckdb
 import numpy as np
 import pyarrow as pa
 import pytest
 
 import slackwater as sw
+from benchmarks.engine.values.drawn_types import drawn
 from slackwater.runtime.errors import OperatorError, TypeMismatch
-from tests.support.tables import drawn, result_of
+from tests.support.tables import result_of, unlike_duckdb
 
 ROWS = 80
 col = sw.col
@@ -116,17 +116,7 @@ def test_each_value_is_duckdbs_in_every_row(nulls: float, batch_rows: int) -> No
     table = rows(1, nulls=nulls)
     columns = {f"r{number}": one for number, (one, _) in enumerate(FUNCTIONS)}
     found = result(lambda stream: stream.with_columns(columns), table, batch_rows=batch_rows)
-    wrong = {}
-    with duckdb.connect() as database:
-        database.execute("SET TimeZone = 'Europe/Berlin'")
-        database.register("rows", table)
-        for number, (one, sql) in enumerate(FUNCTIONS):
-            theirs = database.execute(f"SELECT {sql} FROM rows ORDER BY ts").fetchall()  # noqa: S608
-            ours = found[f"r{number}"].to_pylist()
-            pairs = [(mine, row[0]) for mine, row in zip(ours, theirs, strict=True)]
-            different = [pair for pair in pairs if not same(*pair)]
-            if different:
-                wrong[f"{one}, {sql}"] = different[0]
+    wrong = unlike_duckdb(table, found, FUNCTIONS, same)
     assert not wrong
 
 

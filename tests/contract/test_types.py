@@ -14,6 +14,7 @@ import pyarrow as pa
 import pytest
 
 import slackwater as sw
+from benchmarks.engine.values.drawn_types import BERLIN, NESTED, PLAIN, at, drawn
 from slackwater.actors.wire.frames import FrameCodec
 from slackwater.runtime.errors import SlackwaterError
 from slackwater.runtime.model import Message
@@ -27,58 +28,12 @@ from slackwater.runtime.model.schema import (
 )
 from slackwater.runtime.model.state import restore, save
 from slackwater.runtime.operators.ground.keys import KeyIndex
-from tests.support.tables import drawn, result_of
+from tests.support.tables import result_of
 
 ROWS = 60
-BERLIN = "Europe/Berlin"
 col = sw.col
 
 
-def at(hour: int, micro: int = 0) -> datetime.datetime:
-    return datetime.datetime(2026, 3, 29, hour, 30, 0, micro, tzinfo=datetime.UTC)
-
-
-def day(number: int) -> datetime.date:
-    return datetime.date(9998, 1, number)  # beyond what nanoseconds hold
-
-
-PLAIN: dict[str, tuple[pa.DataType, list[Any]]] = {
-    "u8": (pa.uint8(), [0, 7, 255]),
-    "i16": (pa.int16(), [-300, 0, 300]),
-    "u64": (pa.uint64(), [0, 5, 2**64 - 1]),
-    "f32": (pa.float32(), [-0.5, 1.25, 3.0]),
-    "f64": (pa.float64(), [-0.5, 1.25, 3.0]),
-    "bool": (pa.bool_(), [True, False]),
-    "decimal": (pa.decimal128(10, 2), [Decimal("-1.50"), Decimal("0.01"), Decimal("7.00")]),
-    "wide": (pa.decimal128(38, 10), [Decimal("1.5"), Decimal(10) ** 20]),
-    "widest": (pa.decimal256(60, 5), [Decimal("1.5"), Decimal(10) ** 50]),
-    "date32": (pa.date32(), [day(1), day(2), day(3)]),
-    "date64": (pa.date64(), [day(1), day(2), day(3)]),
-    "time32": (pa.time32("s"), [datetime.time(1), datetime.time(2)]),
-    "time64": (pa.time64("us"), [datetime.time(1, 2, 3, 4), datetime.time(2)]),
-    "s": (pa.timestamp("s"), list(map(at, (1, 2, 3)))),
-    "ms": (pa.timestamp("ms", BERLIN), [at(1, 1_000), at(2)]),
-    "us": (pa.timestamp("us", BERLIN), [at(1, 1), at(2)]),
-    "far": (pa.timestamp("us", "UTC"), [datetime.datetime(9999, 12, 31, tzinfo=datetime.UTC)]),
-    "ns": (pa.timestamp("ns", "UTC"), [at(1), at(2)]),
-    "lasting": (pa.duration("ms"), [datetime.timedelta(seconds=1), datetime.timedelta(0)]),
-    "bytes": (pa.binary(), [b"", b"a", b"\xff\x00"]),
-    "large": (pa.large_binary(), [b"", b"a"]),
-    "fixed": (pa.binary(2), [b"ab", b"cd"]),
-    "text": (pa.string(), ["", "a", "ü"]),
-    "long": (pa.large_string(), ["", "a", "ü"]),
-    "named": (pa.dictionary(pa.int32(), pa.string()), ["x", "y"]),
-}
-NESTED: dict[str, tuple[pa.DataType, list[Any]]] = {
-    "list": (pa.list_(pa.int32()), [[], [1, None], [2, 3]]),
-    "listed": (pa.large_list(pa.string()), [[], ["a"]]),
-    "pair": (pa.list_(pa.float32(), 2), [[1.0, 2.0], [3.0, 4.0]]),
-    "struct": (
-        pa.struct([("a", pa.int8()), ("b", pa.list_(pa.timestamp("us", BERLIN)))]),
-        [{"a": 1, "b": [at(1)]}, {"a": None, "b": None}],
-    ),
-    "map": (pa.map_(pa.string(), pa.decimal128(5, 1)), [[], [("k", Decimal("1.5"))]]),
-}
 TYPES = {**PLAIN, **NESTED}
 
 

@@ -18,8 +18,9 @@ import pyarrow as pa
 import pytest
 
 import slackwater as sw
+from benchmarks.engine.values.drawn_types import drawn
 from slackwater.runtime.model.schema import inside_schema
-from tests.support.tables import drawn, result_of
+from tests.support.tables import result_of
 
 ROWS = 240
 NAN = float("nan")

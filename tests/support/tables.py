@@ -2,21 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
+import duckdb
 import pyarrow as pa
 
 import slackwater as sw
-
-
-def drawn(
-    rng: np.random.Generator, values: list[Any], kind: pa.DataType, *, rows: int, nulls: float
-) -> pa.Array:
-    """Return rows of these values, of which a share is null."""
-    chosen = [values[n] for n in rng.integers(0, len(values), rows)]
-    return pa.array([None if rng.random() < nulls else one for one in chosen], kind)
 
 
 def result_of(make: Callable[..., sw.Stream], *tables: pa.Table, batch_rows: int) -> pa.Table:
@@ -31,3 +23,31 @@ def result_of(make: Callable[..., sw.Stream], *tables: pa.Table, batch_rows: int
         job = nodes.submit(flow)
         assert job.wait().ledger.is_balanced
         return job.result("out")
+
+
+def unlike_duckdb(
+    table: pa.Table,
+    found: pa.Table,
+    functions: Sequence[tuple[sw.Expr, str]],
+    same: Callable[[Any, Any], bool],
+) -> dict[str, tuple[Any, Any]]:
+    """Return {function: first pair (ours, DuckDB's) that differs}.
+
+    Args:
+        table: rows with a time `ts`.
+        found: columns `r0`, `r1`, … of the functions over them, by `ts`.
+        functions: (expression, its SQL over a table `rows`) of each.
+        same: whether two values are the same.
+    """
+    wrong = {}
+    with duckdb.connect() as database:
+        database.execute("SET TimeZone = 'Europe/Berlin'")
+        database.register("rows", table)
+        for number, (one, sql) in enumerate(functions):
+            theirs = database.execute(f"SELECT {sql} FROM rows ORDER BY ts").fetchall()  # noqa: S608
+            ours = found[f"r{number}"].to_pylist()
+            pairs = [(mine, row[0]) for mine, row in zip(ours, theirs, strict=True)]
+            different = [pair for pair in pairs if not same(*pair)]
+            if different:
+                wrong[f"{one}, {sql}"] = different[0]
+    return wrong
