@@ -7,6 +7,7 @@
 | `result_types.py` | result types of operations |
 | `compute.py`, `kernels.py`, `compared.py`, `whole.py` | computation of operations |
 | `text_methods.py`, `time_methods.py` | methods of text and of times |
+| `functions.py`, `fit.py` | a user's function on each value; its results as a column |
 | `decimals.py`, `times.py` | operands that are decimals, or times of another unit |
 | `row_tests.py` | a predicate tested row by row, for a row or two |
 | `nearest.py` | the name nearest to a wrong one, for errors |

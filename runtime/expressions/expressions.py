@@ -10,7 +10,7 @@ their limits, `result_types.py` the types of results.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from decimal import Decimal
 from typing import Any, NoReturn
 
@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from slackwater.runtime.errors import FlowError, TypeMismatch
 from slackwater.runtime.expressions.compute import computation
+from slackwater.runtime.expressions.functions import MAP_ELEMENTS, OfFunction
 from slackwater.runtime.expressions.kernels import MAY_WARN
 from slackwater.runtime.expressions.literals import Value, Writable, quoted, read_literal
 from slackwater.runtime.expressions.nearest import no_column
@@ -28,6 +29,7 @@ from slackwater.runtime.expressions.result_types import (
     Operand,
     computed_type,
     result_type,
+    type_declared,
     type_named,
     type_read,
 )
@@ -48,6 +50,8 @@ class Expr(WithLists, ABC):
     """Value of a literal; None for other expressions."""
     may_warn = False
     """Whether NumPy could warn about the expression, or a part of it."""
+    runs_users_code = False
+    """Whether it, or a part of it, calls a user's function."""
 
     @abstractmethod
     def columns(self) -> frozenset[str]:
@@ -234,6 +238,25 @@ class Expr(WithLists, ABC):
         """Return the expression as another type, null where a value does not fit; see `cast`."""
         type_named(to)
         return Operation("try_cast", self, option=OfType(to), shown=quoted(to))
+
+    def map_elements(self, function: Callable[[Any], Any], returns: str | pa.DataType) -> Expr:
+        """Return what a Python function makes of each value: slow, in with_columns and filter.
+
+        A null stays null, without a call. Times are given as whole nanoseconds. The function may
+        be called more than once for a value.
+
+        Args:
+            function: of one value, which returns one, or None; must pickle.
+            returns: type of the results, such as "float64".
+
+        Raises:
+            TypeMismatch: `function` cannot be called, or `returns` is no type.
+        """
+        if not callable(function):
+            raise TypeMismatch(f"{self}.map_elements({function!r}) takes a function of one value")
+        option = OfFunction(function, type_declared(MAP_ELEMENTS, returns))
+        shown = f"{getattr(function, '__name__', repr(function))}, {quoted(str(returns))}"
+        return Operation(MAP_ELEMENTS, self, option=option, shown=shown)
 
     def floor(self) -> Expr:
         """Return the largest whole number ≤ the expression; a float stays a float."""
@@ -453,6 +476,9 @@ class Operation(Expr):
         self.option, self.unit = option, unit
         self._shown = shown
         self.may_warn = op in MAY_WARN or any(each.may_warn for each in self.operands)
+        self.runs_users_code = op == MAP_ELEMENTS or any(
+            each.runs_users_code for each in self.operands
+        )
         self._compute = computation(op, self.operands, option)
 
     def __reduce__(self) -> tuple[Any, ...]:

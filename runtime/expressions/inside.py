@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 import pyarrow as pa
 
@@ -13,6 +14,7 @@ from slackwater.runtime.expressions.expressions import (
     Literal,
     Operation,
 )
+from slackwater.runtime.expressions.functions import OfFunction
 from slackwater.runtime.expressions.nested_methods import NESTED
 from slackwater.runtime.expressions.result_types import FLOATS
 from slackwater.runtime.expressions.text_methods import TEXT
@@ -53,6 +55,12 @@ def parts(expression: Expr) -> Iterator[Expr]:
     if isinstance(expression, Operation):
         for each in expression.operands:
             yield from parts(each)
+
+
+def functions_of(expression: Expr) -> tuple[Callable[..., Any], ...]:
+    """Return the users' functions that an expression calls, in order."""
+    options = [part.option for part in parts(expression) if isinstance(part, Operation)]
+    return tuple(option.function for option in options if isinstance(option, OfFunction))
 
 
 def reads_event_time(expression: Expr) -> bool:

@@ -33,6 +33,7 @@ from slackwater.runtime.expressions.decimals import (
     beside_arrow,
     is_float,
 )
+from slackwater.runtime.expressions.functions import MAP_ELEMENTS, of_function
 from slackwater.runtime.expressions.literals import Value
 from slackwater.runtime.expressions.nested_methods import NESTED
 from slackwater.runtime.expressions.nulls import both, chosen, over_values
@@ -66,9 +67,10 @@ def kernel_for(op: str, option: Any = None) -> Kernel:
         return over_values(Membership([operand.value for operand in option]))
     if op in ("cast", "try_cast"):
         arrow_functions()  # loaded now, not in the first row's latency: Arrow casts with them
-    if op in _OF_NULLS:
-        return _OF_NULLS[op]
-    return over_values(KERNELS[op] if option is None else partial(KERNELS[op], option))
+    of_nulls = op in _OF_NULLS
+    kernel = _OF_NULLS[op] if of_nulls else KERNELS[op]
+    bound = kernel if option is None else partial(kernel, option)
+    return bound if of_nulls else over_values(bound)
 
 
 COMPARISONS = {
@@ -248,5 +250,6 @@ _OF_NULLS: dict[str, Kernel] = {
     "is_null": _is_null,
     "hash": hashed,
     "fill_null": _fill_null,
+    MAP_ELEMENTS: of_function,
 }
 """Kernels that take columns with their nulls."""

@@ -15,6 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 from slackwater.runtime.errors import SchemaError, TypeMismatch
+from slackwater.runtime.expressions.functions import MAP_ELEMENTS, OfFunction
 from slackwater.runtime.expressions.literals import Value
 from slackwater.runtime.expressions.nearest import nearest
 from slackwater.runtime.expressions.nested_methods import NESTED
@@ -88,6 +89,20 @@ def type_named(name: str) -> pa.DataType:
             way_out = "say how wide: 'int32' or 'int64'"
         raise TypeMismatch(f"there is no type {name!r}; {way_out}; there are: {', '.join(TYPES)}")
     return TYPES[name]
+
+
+def type_declared(name: str, kind: str | pa.DataType) -> pa.DataType:
+    """Return the type inside of values that a user's function returns.
+
+    Args:
+        name: of the column, for errors.
+        kind: a type of Arrow, or its name.
+
+    Raises:
+        TypeMismatch, SchemaError: there is no such type, or it does not travel.
+    """
+    known = arrow_type(kind) if isinstance(kind, str) and kind not in TYPES else kind
+    return inside_type(name, known) if isinstance(known, pa.DataType) else type_named(kind)
 
 
 def type_read(field: pa.Field, *, step: str) -> pa.DataType:
@@ -470,6 +485,10 @@ def _listed(operands: Sequence[Operand]) -> str:
     return " and ".join(str(operand.type) for operand in operands)
 
 
+def _declared(_op: str, _operands: Sequence[Operand], option: OfFunction) -> pa.DataType:
+    return option.returns
+
+
 _RULES: dict[str, _Rule] = {
     **dict.fromkeys(TEXT, _of_text),
     **dict.fromkeys(TIMES, _of_time),
@@ -493,4 +512,5 @@ _RULES: dict[str, _Rule] = {
     "cast": _cast,
     "try_cast": _cast,
     "where": _where,
+    MAP_ELEMENTS: _declared,
 }

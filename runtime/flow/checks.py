@@ -7,8 +7,9 @@ from typing import Any
 import pyarrow as pa
 
 from slackwater.runtime.errors import SchemaError, SettingError, TypeMismatch
+from slackwater.runtime.expressions.expressions import Expr
 from slackwater.runtime.model.schema import inside_schema
-from slackwater.runtime.operators.ground.checks import expression, unique_columns
+from slackwater.runtime.operators.ground.checks import expression, no_function, unique_columns
 from slackwater.runtime.sinks.named_writer import called_by_name as called_of_output
 from slackwater.runtime.sources.columns import check_source_columns
 from slackwater.runtime.sources.named_reader import called_by_name
@@ -38,8 +39,11 @@ def source_schema(step: str, spec: SourceSpec) -> pa.Schema:
         raise SettingError(
             f"source {step!r}: time_unit={spec.time_unit!r} must be 'ns', 'us', 'ms' or 's'"
         )
+    if isinstance(spec.event_time, Expr):
+        no_function(spec.event_time, step=step, what="event_time=")
     if spec.promise is not None:
         promise = expression(spec.promise, step=step, what="promise")
+        no_function(promise, step=step, what="promise")
         kind = promise.as_operand(schema, step=step).type
         if not (pa.types.is_timestamp(kind) or kind == pa.int64()):
             raise TypeMismatch(

@@ -2,7 +2,7 @@
 
 A function counts by its code, its defaults and what it closes over, not by its name, its file or
 its line; an object by its attributes and its methods. What a function calls by a global name counts
-by that name only.
+by that name only. An expression counts by its text, and so by its functions' names, too.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ import numpy as np
 import pyarrow as pa
 
 from slackwater.runtime.expressions.expressions import Expr
+from slackwater.runtime.expressions.inside import functions_of
 from slackwater.runtime.model import ByDeadline, Release, ReleaseRule
 from slackwater.runtime.plan.step import Step
 from slackwater.runtime.sources.spec import SourceSpec
@@ -81,7 +82,7 @@ class _Writer:
         if isinstance(value, (Enum, *_PLAIN)):
             return repr(value)
         if isinstance(value, Expr):
-            return f"<{value}>"
+            return f"<{value}>" + "".join(map(self.text, functions_of(value)))
         if isinstance(value, pa.DataType):
             return str(value)
         if id(value) in self._seen:

@@ -16,7 +16,7 @@ class FilterStep(ChoosingStep):
 
     @cached_property
     def traits(self) -> StepTraits:  # noqa: D102 - see Step
-        return each_row("filter")
+        return each_row("filter", runs_users_code=self.predicate.runs_users_code)
 
     def reads(self, position: int, there: frozenset[str], needed: frozenset[str]) -> Set[str]:  # noqa: D102 - see Step
         del position, there

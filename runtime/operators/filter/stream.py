@@ -25,7 +25,7 @@ class Filtering(AnyStream):
                 true nor false.
         """
         name = self.flow.name_for("filter", name)
-        checked = checks.predicate(predicate, self.schema, step=name, what="filter")
+        checked = checks.predicate_of_row(predicate, self.schema, step=name, what="filter")
         return self._add(
             FilterStep(name=name, inputs=self._in, schema=self.schema, predicate=checked)
         )

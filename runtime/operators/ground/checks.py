@@ -20,9 +20,7 @@ from slackwater.runtime.errors import (
 )
 from slackwater.runtime.expressions.expressions import Expr, lit
 from slackwater.runtime.expressions.nearest import no_column
-from slackwater.runtime.expressions.result_types import TYPES, family, type_named, type_read
-from slackwater.runtime.model.schema import inside_type
-from slackwater.runtime.model.type_names import arrow_type
+from slackwater.runtime.expressions.result_types import family, type_declared, type_read
 from slackwater.runtime.plan.traits import Share
 
 MOST_REPLICAS = 1024
@@ -44,7 +42,7 @@ def expression(value: Any, *, step: str, what: str) -> Expr:
         raise TypeMismatch(
             f"step {step!r}: {what} takes an expression such as col('speed') < 8, not the "
             f"function {getattr(value, '__name__', value)!r}; for functions there are "
-            "map_batches and map_rows"
+            "map_elements, map_batches and map_rows"
         )
     try:
         return lit(value)
@@ -53,6 +51,31 @@ def expression(value: Any, *, step: str, what: str) -> Expr:
 
 
 def predicate(value: Any, schema: pa.Schema, *, step: str, what: str) -> Expr:
+    """Return an expression that is true or false for each row, and calls no function.
+
+    Raises:
+        TypeMismatch: it is something else.
+        ColumnError: it reads a column that is not there.
+    """
+    checked = predicate_of_row(value, schema, step=step, what=what)
+    no_function(checked, step=step, what=what)
+    return checked
+
+
+def no_function(checked: Expr, *, step: str, what: str) -> None:
+    """Check that an expression does not call `map_elements`.
+
+    Raises:
+        FlowError: it does.
+    """
+    if checked.runs_users_code:
+        raise FlowError(
+            f"{step!r}: {what} {checked} calls a function, and only with_columns and filter can; "
+            "make it a column in a step before: .with_columns(name=...)"
+        )
+
+
+def predicate_of_row(value: Any, schema: pa.Schema, *, step: str, what: str) -> Expr:
     """Return an expression that is true or false for each row.
 
     Raises:
@@ -155,10 +178,7 @@ def declared_schema(columns: Declared, *, step: str) -> pa.Schema:
     fields = []
     for name, kind in columns.items():
         try:
-            known = arrow_type(kind) if isinstance(kind, str) and kind not in TYPES else kind
-            inside = (
-                inside_type(name, known) if isinstance(known, pa.DataType) else type_named(kind)
-            )
+            inside = type_declared(name, kind)
         except (TypeMismatch, SchemaError) as problem:
             raise TypeMismatch(f"step {step!r}: schema of {name!r}: {problem}") from None
         fields.append((name, inside))

@@ -2,38 +2,22 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from slackwater.runtime.errors import OperatorError, SchemaError
+from slackwater.runtime.errors import OperatorError
+from slackwater.runtime.expressions.fit import NOT_FITTING, as_column, described
 from slackwater.runtime.expressions.result_types import TYPES
-from slackwater.runtime.expressions.times import in_unit
 from slackwater.runtime.model import Batch, Column
-from slackwater.runtime.model.nullable import Nullable, without_mask
-from slackwater.runtime.model.schema import (
-    column_from_arrow,
-    is_sound,
-    is_text,
-    is_time,
-    number_dtype,
-    numbers_from_arrow,
-    read_type,
-    time_unit,
-)
+from slackwater.runtime.model.schema import is_sound
 from slackwater.runtime.operators.ground.user_code import row_of
 
 
 def fitted(
     values: Any, to: pa.DataType, *, name: str, step: str, rows: Batch | None = None
 ) -> Column:
-    """Return values (an array, an Arrow array or a sequence) as an inside column.
-
-    Numbers change type where no value changes: int64 to int8 if all fit, 2.0 to 2. Nulls are
-    None, NaT, or masked. Times are whole nanoseconds, or datetimes.
+    """Return values (an array, an Arrow array or a sequence) as an inside column; see `as_column`.
 
     Args:
         values: one value for each row.
@@ -46,68 +30,13 @@ def fitted(
         OperatorError: they do not fit; names the step, the column and the row.
     """
     try:
-        if isinstance(values, Nullable):
-            return without_mask(Nullable(_as_numbers(values.values, to), values.valid))
-        if isinstance(values, np.ma.MaskedArray):
-            return _of_masked(values, to, name=name, step=step)
-        if isinstance(values, pa.ChunkedArray):
-            values = values.combine_chunks()
-        if isinstance(values, pa.Array) and pa.types.is_integer(values.type) and is_time(to):
-            return fitted(numbers_from_arrow(values), to, name=name, step=step, rows=rows)
-        if isinstance(values, np.ndarray) and values.dtype.kind in "mM":
-            return _as_times(values, to)
-        if isinstance(values, np.ndarray) and values.dtype.kind in "biuf":
-            if not pa.types.is_decimal(to) or values.dtype.kind in "bf":
-                return _as_numbers(values, to)
-            _refuse_shape(values)
-            values = pa.array(values)
-        if not isinstance(values, pa.Array):
-            values = _as_arrow(list(values), to)
-        return column_from_arrow(name, values, to, who=f"step {step!r}")
-    except _ERRORS as problem:
+        return as_column(values, to, name=name, who=f"step {step!r}")
+    except NOT_FITTING as problem:
         wanted = next((known for known, kind in TYPES.items() if kind == to), to)
         raise OperatorError(
             f"step {step!r}: column {name!r} should be {wanted}, but its function returned "
-            f"{_described(values)}: {problem}{_first_of(values, to, rows)}"
+            f"{described(values)}: {problem}{_first_of(values, to, rows)}"
         ) from problem
-
-
-_ERRORS = (pa.ArrowException, SchemaError, TypeError, ValueError, OverflowError)
-
-
-def _as_arrow(values: list[Any], to: pa.DataType) -> pa.Array:
-    """Return Python's values as Arrow, without its silent cuts (1.9 to 1, 1e40 to infinity)."""
-    if pa.types.is_integer(to) or is_time(to):
-        for place, value in enumerate(values):
-            if isinstance(value, float | np.floating):
-                if not float(value).is_integer():
-                    raise ValueError(f"{value} is no whole number; round it first")
-                values[place] = int(value)
-    if is_time(to):
-        values = [_time_of(value, to) for value in values]
-    array = pa.array(values, from_pandas=False, type=read_type(to))
-    if to == pa.float32():
-        _refuse_infinite(np.array(values, np.float64), array.to_numpy(zero_copy_only=False))
-    return array
-
-
-def _time_of(value: Any, to: pa.DataType) -> Any:
-    """Return a time as Arrow takes it without a cut: whole nanoseconds become whole units."""
-    if isinstance(value, int | np.integer):
-        return in_unit(np.array([value], np.int64), time_unit(to)).item()
-    if isinstance(value, np.datetime64 | np.timedelta64):
-        return None if np.isnat(value) else _as_times(np.array([value]), to).tolist()[0]
-    if isinstance(value, datetime) and pa.types.is_date(to):
-        raise ValueError(f"{value} is a time, and a date has none; write .date()")
-    part_us = getattr(value, "microseconds" if isinstance(value, timedelta) else "microsecond", 0)
-    if part_us % {"s": 1_000_000, "ms": 1_000}.get(time_unit(to), 1):
-        raise ValueError(f"{value} is no whole {time_unit(to)}; round it first")
-    return value
-
-
-def _refuse_infinite(values: npt.NDArray[Any], made: npt.NDArray[Any]) -> None:
-    if (np.isinf(made) & np.isfinite(values)).any():
-        raise ValueError("some values are too large for float32; make it float64")
 
 
 def _first_of(values: Any, to: pa.DataType, rows: Batch | None) -> str:
@@ -122,75 +51,3 @@ def _first_of(values: Any, to: pa.DataType, rows: Batch | None) -> str:
             first = "text that cannot be shown" if is_damaged else values[place]
             return f"\nfirst {first}, of the {row_of(rows, place)}"
     return ""
-
-
-def _as_numbers(values: npt.NDArray[Any], to: pa.DataType) -> npt.NDArray[Any]:
-    if is_text(to):
-        raise ValueError("turn the numbers into text first, such as [str(x) for x in …]")
-    _refuse_shape(values)
-    dtype = number_dtype(to)
-    if dtype is None:
-        raise ValueError(f"numbers are no {to}; return Python's values for such a column")
-    if is_time(to):
-        unit_dtype, dtype = dtype, np.dtype(np.int64)
-        whole = in_unit(_changed(values, dtype), time_unit(to))
-        return _changed(whole, unit_dtype)
-    return _changed(values, dtype)
-
-
-def _changed(values: npt.NDArray[Any], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
-    """Return numbers as another type, if no value changes."""
-    if values.dtype == dtype:
-        return values
-    if dtype.kind == "b":
-        raise ValueError("compare to get true and false: values != 0")
-    with np.errstate(invalid="ignore", over="ignore"):
-        changed = values.astype(dtype)
-        if dtype.kind != "f" and not np.array_equal(changed, values):
-            raise ValueError("some values would change; round or clip them first")
-        if values.dtype.kind in "iu" and not np.array_equal(changed.astype(values.dtype), values):
-            raise ValueError(f"some whole numbers have no {dtype} of their own; round them first")
-        if dtype == np.float32 and values.dtype.kind == "f":
-            _refuse_infinite(values, changed)
-    return changed
-
-
-def _refuse_shape(values: npt.NDArray[Any]) -> None:
-    if values.ndim != 1:
-        raise ValueError(f"one value a row is needed, not an array of shape {values.shape}")
-
-
-def _of_masked(values: Any, to: pa.DataType, *, name: str, step: str) -> Column:
-    """Return a masked array of NumPy as a column: what is masked is null."""
-    _refuse_shape(values)
-    if values.dtype.kind in "biuf":
-        valid = ~np.ma.getmaskarray(values)
-        numbers = _as_numbers(np.where(valid, values.data, values.dtype.type(0)), to)
-        return without_mask(Nullable(numbers, valid))
-    if values.dtype.kind in "mM":
-        return _as_times(values.filled("NaT"), to)
-    return column_from_arrow(name, _as_arrow(values.tolist(), to), to, who=f"step {step!r}")
-
-
-def _as_times(values: npt.NDArray[Any], to: pa.DataType) -> Column:
-    _refuse_shape(values)
-    is_length = values.dtype.kind == "m"
-    fits = pa.types.is_duration(to) if is_length else pa.types.is_timestamp(to)
-    if not (fits or (pa.types.is_date(to) and not is_length)):
-        raise ValueError("times are not numbers; take nanoseconds: values.astype('int64')")
-    valid, unit = ~np.isnat(values), time_unit(to)
-    times = values.astype(f"{'timedelta64' if is_length else 'datetime64'}[{unit}]")
-    if not np.array_equal(times.astype(values.dtype)[valid], values[valid]):
-        if unit == "ns":
-            raise ValueError("some times do not fit 64 bits of nanoseconds, 1677 to 2262")
-        raise ValueError(f"some times are no whole {unit}; round them first")
-    numbers = times.view(np.int64).astype(number_dtype(to))
-    return without_mask(Nullable(np.where(valid, numbers, numbers.dtype.type(0)), valid))
-
-
-def _described(values: Any) -> str:
-    if isinstance(values, list):
-        kinds = sorted({type(value).__name__ for value in values})
-        return f"values of {' and '.join(kinds)}"
-    kind = values.dtype if isinstance(values, np.ndarray) else getattr(values, "type", None)
-    return type(values).__name__ + (f" of {kind}" if kind is not None else "")

@@ -19,7 +19,8 @@ class WithColumnsStep(EachRowStep):
 
     @cached_property
     def traits(self) -> StepTraits:  # noqa: D102 - see Step
-        return each_row("with_columns")
+        calls = any(each.runs_users_code for each in self.columns.values())
+        return each_row("with_columns", runs_users_code=calls)
 
     def reads(self, position: int, there: frozenset[str], needed: frozenset[str]) -> Set[str]:  # noqa: D102 - see Step
         del position, there
