@@ -18,8 +18,8 @@ import slackwater as sw
 from examples import city_congestion, warsaw_crawl
 from examples.city import POLICIES, City, generate
 from slackwater.cli.follow import follow
-from slackwater.cli.progress import Progress
 from slackwater.report.picture import sparkline
+from slackwater.report.progress import Progress
 from slackwater.report.render import render_report, report_text
 from slackwater.runtime.errors import IngestError
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
@@ -74,7 +75,55 @@ class Running(Protocol):
         ...
 
 
-class Job:
+class ShownJob(ABC):
+    """A job shows itself as its last report: a few lines."""
+
+    @property
+    @abstractmethod
+    def metrics(self) -> JobReport:
+        """Report as last heard."""
+
+    @abstractmethod
+    def _wait(self, timeout: float | None, on_report: OnReport | None) -> JobReport:
+        """Do what `wait` promises."""
+
+    def wait(
+        self,
+        timeout: float | None = None,
+        on_report: OnReport | None = None,
+        *,
+        progress: bool = False,
+    ) -> JobReport:
+        """Wait for the end and return the last report.
+
+        Ctrl-C, or a notebook's interrupt, raises KeyboardInterrupt. A job on Ray goes on, until
+        `stop()` or the end of its cluster; a simulated one stops.
+
+        Args:
+            timeout: seconds; None: no limit. In the simulator it has no use.
+            on_report: called with a fresh report about four times a second; in the simulator once,
+                at the end.
+            progress: whether to show these reports, on the terminal or in the notebook's cell.
+
+        Raises:
+            SlackwaterError: the job failed; LedgerError: it is done, and rows are missing.
+            TimeoutError: the job still runs.
+        """
+        if not progress:
+            return self._wait(timeout, on_report)
+        from slackwater.report.progress import progress_shown  # noqa: PLC0415 (only who looks)
+
+        with progress_shown(also=on_report) as show:
+            return self._wait(timeout, show)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {self.metrics}>"
+
+    def _repr_html_(self) -> str:
+        return self.metrics._repr_html_()
+
+
+class Job(ShownJob):
     """Flow that runs on Ray, attached to this process or detached.
 
     Attributes:
@@ -196,17 +245,7 @@ class Job:
         """Return the present report: stages, channels, sinks, the ledger."""
         return self._running.report()
 
-    def wait(self, timeout: float | None = None, on_report: OnReport | None = None) -> JobReport:
-        """Wait for the end and return the last report.
-
-        Args:
-            timeout: seconds; None: no limit.
-            on_report: called with a fresh report about four times a second.
-
-        Raises:
-            SlackwaterError: the job failed; LedgerError: it is done, and rows are missing.
-            TimeoutError: the job still runs.
-        """
+    def _wait(self, timeout: float | None, on_report: OnReport | None) -> JobReport:
         deadline_s = None if timeout is None else time.monotonic() + timeout
         rest_s = REPORT_EVERY_S
         while not self._running.wait(rest_s):

@@ -10,7 +10,14 @@ import pyarrow as pa
 from slackwater.actors.sinks import SlotSinks, input_prints, sink_runs, slots_with_inputs
 from slackwater.actors.tuning.sample_history import JobHistory
 from slackwater.ctrl_c import ctrl_c_heard
-from slackwater.jobs import Latency, OnReport, check_collects, latency_of, wanted_moves
+from slackwater.jobs import (
+    Latency,
+    OnReport,
+    ShownJob,
+    check_collects,
+    latency_of,
+    wanted_moves,
+)
 from slackwater.runtime.control import Decider, FlowGraph
 from slackwater.runtime.errors import SettingError, SlackwaterError
 from slackwater.runtime.measure import JobReport, Replaced, refuse_imbalance
@@ -28,7 +35,7 @@ if TYPE_CHECKING:
     from slackwater.runtime.foresight.predicted.prediction import Prediction
 
 
-class SimulatedJob:
+class SimulatedJob(ShownJob):
     """A flow that runs in virtual time, when it is waited for."""
 
     def __init__(
@@ -88,15 +95,15 @@ class SimulatedJob:
         """Return the present report."""
         return self._report or self._noted(self._run.report())
 
-    def wait(self, timeout: float | None = None, on_report: OnReport | None = None) -> JobReport:
-        """Run to the end; `timeout` has no use in virtual time.
+    def _wait(self, timeout: float | None, on_report: OnReport | None) -> JobReport:
+        """Run to the end.
 
         Raises:
             SlackwaterError: the job failed; raised at each call.
             KeyboardInterrupt: Ctrl-C came, and the job has been stopped; a second one breaks off
                 work that does not end, and fails the job.
         """
-        del timeout
+        del timeout  # it has no use in virtual time
         if self._report is None:
             with ctrl_c_heard(self._run.asked_stop.interrupt):
                 self._report = self._run_to_end()

@@ -1,4 +1,4 @@
-"""Command line: commands, progress and exit codes.
+"""Command line: commands and exit codes.
 
 | file | content |
 | --- | --- |
@@ -7,6 +7,6 @@
 | `doctor_command.py` | doctor: runs the checks of `slackwater/doctor`, and prints them |
 | `shell.py` | parts of all commands: the app, options, error messages, printing |
 | `userfile.py` | the user's file, and the flow in it |
-| `follow.py`, `progress.py` | a job followed to its end, and its progress |
+| `follow.py` | a job followed to its end |
 | `versions.py` | versions here |
 """

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from slackwater.cli.progress import Progress
 from slackwater.cli.rate_options import AdmissionOption, Rates, Sample, predicted_by
 from slackwater.cli.shell import (
     Address,
@@ -32,6 +31,7 @@ from slackwater.cli.shell import (
     print_report,
 )
 from slackwater.report.latency_table import latency_json, latency_text, render_latency
+from slackwater.report.progress import Progress
 from slackwater.report.render import plain_console, tabulate
 from slackwater.report.sanitize import echo
 from slackwater.runtime.errors import SlackwaterError

@@ -11,9 +11,9 @@ from typing import Annotated
 
 import typer
 
-from slackwater.cli.progress import Progress
 from slackwater.cli.shell import AsJson, console_of, errors_told, print_json
 from slackwater.doctor.findings import Finding, has_problem
+from slackwater.report.progress import Progress
 from slackwater.report.sanitize import echo, sanitized
 
 COLOURS = {"ok": "green", "warning": "yellow", "problem": "red"}

@@ -20,7 +20,6 @@ from slackwater.cli import cluster_commands
 from slackwater.cli.doctor_command import doctor
 from slackwater.cli.follow import Host, follow, starting
 from slackwater.cli.plan_command import plan, provision
-from slackwater.cli.progress import Progress
 from slackwater.cli.rate_options import AdmissionOption, History, Rates, Sample, predicted_by
 from slackwater.cli.shell import (
     Address,
@@ -40,6 +39,7 @@ from slackwater.cli.streams import call_with_streams
 from slackwater.cli.timesync_command import timesync
 from slackwater.cli.versions import versions
 from slackwater.ctrl_c import tell_ctrl_c_apart
+from slackwater.report.progress import Progress
 from slackwater.report.report_file import (
     REPORT_FILE,
     STATUS_FILE,

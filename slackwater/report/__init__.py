@@ -5,5 +5,6 @@
 | `render.py`, `latency_table.py` | tables: the report; the parts of latency |
 | `picture.py`, `deadline_picture.py` | latency over time; a run under a deadline |
 | `report_file.py` | `report.json` and `status.json`, replaced whole and checked when read |
+| `progress.py` | progress of a run: on a terminal, in a notebook, in a log |
 | `sanitize.py` | text from outside, made safe for a terminal |
 """

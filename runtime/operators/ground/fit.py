@@ -1,4 +1,4 @@
-"""Columns of the types that a step promised, made of what a user's function returned."""
+"""Columns of promised types, made of what a user's function returned."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from slackwater.runtime.operators.ground.user_code import row_of
 def fitted(
     values: Any, to: pa.DataType, *, name: str, step: str, rows: Batch | None = None
 ) -> Column:
-    """Return values (an array, an Arrow array or a sequence) as an inside column; see `as_column`.
+    """Make values (an array, an Arrow array or a sequence) an inside column; see `as_column`.
 
     Args:
         values: one value for each row.

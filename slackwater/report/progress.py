@@ -1,10 +1,15 @@
-"""Progress of a run: a live view on a terminal, or lines in a log."""
+"""Progress of a run: live on a terminal and in a notebook; lines in a log."""
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from html import escape
+from io import StringIO
+from typing import Any
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
@@ -24,12 +29,49 @@ _RATE_OVER_S = 1.0  # a rate over less would flicker
 _NAMED = 2
 
 
-class Progress:
-    """Shows successive reports of one job, but draws only some."""
+@contextmanager
+def progress_shown(
+    *, also: Callable[[JobReport], None] | None = None
+) -> Iterator[Callable[[JobReport], None]]:
+    """Give a function that shows reports to whoever runs this process; `also` gets them, too.
 
-    def __init__(self, console: Console, *, now_s: Callable[[], float] = time.monotonic) -> None:
-        """Draw on this console; `now_s` is the clock for redrawing, in seconds."""
-        self._console = console
+    A terminal shows a live view, a notebook one in the cell that runs, a log a line now and then.
+    """
+    progress = Progress(Console(stderr=True, force_jupyter=False), cell=notebook_cell())
+
+    def show(report: JobReport) -> None:
+        progress.update(report)
+        if also is not None:
+            also(report)
+
+    try:
+        yield show
+    finally:
+        progress.close()
+
+
+def notebook_cell() -> Any:
+    """Return a display of the notebook's running cell; None if this is no notebook."""
+    ipython: Any = sys.modules.get("IPython")  # imported by a notebook's kernel, never by us
+    shell = None if ipython is None else ipython.get_ipython()
+    if shell is None or not hasattr(shell, "kernel"):
+        return None
+    return ipython.display.DisplayHandle()
+
+
+class Progress:
+    """Shows successive reports of one job, but draws only some.
+
+    Args:
+        console: draws on it.
+        cell: of a notebook, drawn on in its place.
+        now_s: clock for redrawing, in seconds.
+    """
+
+    def __init__(
+        self, console: Console, *, cell: Any = None, now_s: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._console, self._cell = console, cell
         self._now_s = now_s
         self._live: Live | None = None
         self._drawn_s: float | None = None
@@ -43,25 +85,48 @@ class Progress:
     def update(self, report: JobReport) -> None:
         """Draw a report, unless the last one was drawn a moment ago."""
         now_s = self._now_s()
-        every_s = LIVE_EVERY_S if self._console.is_terminal else LINE_EVERY_S
-        if self._drawn_s is not None and now_s - self._drawn_s < every_s:
+        is_live = self._cell is not None or self._console.is_terminal
+        every_s = LIVE_EVERY_S if is_live else LINE_EVERY_S
+        is_drawn = self._drawn_s is not None
+        if is_drawn and now_s - (self._drawn_s or 0.0) < every_s:
             return
         self._drawn_s = now_s
         if report.elapsed_s - self._mark.elapsed_s >= _RATE_OVER_S:
             self._now, self._mark = _rates_since(self._mark, report)
-        if not self._console.is_terminal:
+        if self._cell is not None:
+            html = _Html(_view(report, self._now))
+            self._cell.update(html) if is_drawn else self._cell.display(html)
+        elif not self._console.is_terminal:
             self._console.print(Text(sanitized(progress_line(report, self._now))), soft_wrap=True)
-            return
-        if self._live is None:
-            self._live = Live(console=self._console, auto_refresh=False, transient=True)
-            self._live.start()
-        self._live.update(_view(report, self._now), refresh=True)
+        else:
+            if self._live is None:
+                self._live = Live(console=self._console, auto_refresh=False, transient=True)
+                self._live.start()
+            self._live.update(_view(report, self._now), refresh=True)
 
     def close(self) -> None:
         """Remove the live view; safe to call twice."""
         if self._live is not None:
             self._live.stop()
             self._live = None
+        if self._cell is not None and self._drawn_s is not None:
+            self._cell.update(_Html(""))
+
+
+class _Html:
+    """A view as a notebook shows it."""
+
+    def __init__(self, view: RenderableType) -> None:
+        console = Console(file=StringIO(), width=120, color_system=None, force_jupyter=False)
+        with console.capture() as text:
+            console.print(view)
+        self._text = text.get().rstrip()
+
+    def __repr__(self) -> str:
+        return self._text
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(self._text)}</pre>"
 
 
 @dataclass(frozen=True)

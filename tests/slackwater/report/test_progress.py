@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from rich.console import Console
 
-from slackwater.cli.progress import Progress
 from slackwater.report.latency_table import latency_json, latency_text
+from slackwater.report.progress import Progress
 from slackwater.report.render import plain_console, report_text
 from slackwater.report.report_file import json_text
 from slackwater.runtime.measure import JobReport, Standstill
