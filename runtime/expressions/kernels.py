@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from decimal import Decimal
 from functools import partial
 from typing import Any
 
@@ -37,7 +36,7 @@ from slackwater.runtime.expressions.functions import MAP_ELEMENTS, of_function
 from slackwater.runtime.expressions.literals import Value
 from slackwater.runtime.expressions.nested_methods import NESTED
 from slackwater.runtime.expressions.nulls import both, chosen, over_values
-from slackwater.runtime.expressions.result_types import DECIMAL_FUNCTIONS, FLOATS
+from slackwater.runtime.expressions.result_types import DECIMAL_FUNCTIONS, FLOATS, literal_of
 from slackwater.runtime.expressions.text_methods import TEXT
 from slackwater.runtime.expressions.time_methods import TIMES
 from slackwater.runtime.expressions.whole import (
@@ -150,8 +149,7 @@ class Membership:
         fitting = []
         for value in self._values:
             with suppress(pa.ArrowInvalid, pa.ArrowTypeError):
-                own = Decimal(value) if pa.types.is_decimal(kind) else value
-                fitting.append(pa.scalar(own, kind).as_py())
+                fitting.append(literal_of(kind, value).as_py())
         return pa.array(fitting, kind)
 
     def _array(self, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
@@ -170,7 +168,8 @@ class Membership:
                     for value in values
                     if not isinstance(value, int) or int(dtype.type(value)) == value
                 ]
-            self._arrays[dtype] = np.array(values, dtype=dtype)
+            with np.errstate(over="ignore"):  # beyond float32 is infinity there
+                self._arrays[dtype] = np.array(values, dtype=dtype)
         return self._arrays[dtype]
 
 

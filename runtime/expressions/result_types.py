@@ -275,11 +275,22 @@ def _of_decimals(op: str, operands: Sequence[Operand]) -> pa.DataType:
     function = getattr(arrow_functions(), DECIMAL_FUNCTIONS[op])
     try:
         return function(*[pa.array([], side) for side in sides]).type
-    except pa.ArrowInvalid as problem:
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as problem:
         raise TypeMismatch(
             f"{types[0]} {op} {types[1]} has no decimal that holds each result ({problem}); "
             "cast one of them to 'float64', or to a decimal of fewer digits"
         ) from None
+
+
+def literal_of(kind: pa.DataType, value: Any) -> pa.Scalar:
+    """Return a literal as a type has it.
+
+    Raises:
+        ArrowInvalid, ArrowTypeError: the type does not have it.
+    """
+    if pa.types.is_decimal(kind):  # pa.scalar(value, kind) makes 1E-42 of decimal128(15, 3) 0
+        return pa.scalar(Decimal(value)).cast(kind)
+    return pa.scalar(value, kind)
 
 
 def decimal_of(kind: pa.DataType, value: Value | None = None) -> pa.DataType:
@@ -474,7 +485,7 @@ def _check_same_decimals(does: str, left: Operand, joint: str, right: Operand) -
     literal, column = (left, right) if left.is_literal else (right, left)
     try:
         if literal.is_literal:
-            pa.scalar(literal.value, column.type)
+            literal_of(column.type, literal.value)
             return
     except pa.ArrowInvalid:
         pass

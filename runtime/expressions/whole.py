@@ -7,6 +7,7 @@ is 2**64 away.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -18,6 +19,9 @@ from slackwater.runtime.model import Column
 
 Kernel = Callable[..., Column]
 _FAR = 2.0**62
+_FIRST_WITHOUT_FRACTION = 2.0**52
+_EXACT_POWER = 22
+"""Powers of ten up to this one are floats without an error."""
 _LIMITS = {"i": (-(2**63), 2**63 - 1), "u": (0, 2**64 - 1)}  # {kind of the result: its ends}
 _SHORT = frozenset(map(np.dtype, ("int8", "int16", "int32", "uint8", "uint16")))
 _AT_CORNERS: dict[str, Callable[[int, int], int]] = {
@@ -119,7 +123,7 @@ def rounded(digits: int, values: npt.NDArray[Any]) -> Column:
     """Return values rounded to `digits`, halves to even; whole numbers exactly."""
     values = widened(values)
     if values.dtype.kind not in "iu":
-        return np.round(values, digits)
+        return _rounded_floats(digits, values)
     if digits >= 0:
         return values
     exact = [round(value, digits) for value in values.tolist()]
@@ -130,6 +134,30 @@ def rounded(digits: int, values: npt.NDArray[Any]) -> Column:
                 f"{values[place]} rounded is {value}, which does not fit {values.dtype}", place
             )
     return np.array(exact, values.dtype)
+
+
+def _rounded_floats(digits: int, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return floats rounded to `digits`; one without such digits stays as it is."""
+    floats = values.astype(np.float64)
+    if abs(digits) > _EXACT_POWER:
+        rounded = np.array([_rounded_float(value, digits) for value in floats.tolist()])
+    else:
+        power = 10.0 ** abs(digits)
+        with np.errstate(over="ignore", invalid="ignore"):  # those are not finite, and stay
+            scaled = floats * power if digits >= 0 else floats / power
+            whole = np.rint(scaled)
+            rounded = whole / power if digits >= 0 else whole * power
+        has_fraction = np.abs(scaled) < _FIRST_WITHOUT_FRACTION
+        rounded = np.where(has_fraction, rounded, floats)
+    with np.errstate(over="ignore"):  # beyond float32 is infinity there
+        return rounded.astype(values.dtype)
+
+
+def _rounded_float(value: float, digits: int) -> float:
+    try:
+        return round(value, digits)
+    except OverflowError:
+        return math.copysign(math.inf, value)
 
 
 def refused(problem: str, place: int) -> OperatorError:

@@ -73,14 +73,16 @@ def inside_type(name: str, outside: pa.DataType) -> pa.DataType:
     """Return the type that a column of this outside type has in a schema.
 
     Raises:
-        SchemaError: a type we do not carry: nothing but nulls, unions, intervals, extensions.
+        SchemaError: a type we do not carry: nothing but nulls, unions, intervals, views of lists,
+            extensions.
     """
     if pa.types.is_integer(outside) or outside in (pa.float32(), pa.float64(), pa.bool_()):
         return outside
     if is_time(outside) or is_nested(outside) or is_binary(outside):
         return outside
     if pa.types.is_decimal(outside):
-        return outside
+        is_wide = pa.types.is_decimal128(outside) or pa.types.is_decimal256(outside)
+        return outside if is_wide else pa.decimal128(outside.precision, outside.scale)
     if pa.types.is_float16(outside):
         return pa.float32()
     if pa.types.is_dictionary(outside):

@@ -33,7 +33,7 @@ _NAMED = 2
 def progress_shown(
     *, also: Callable[[JobReport], None] | None = None
 ) -> Iterator[Callable[[JobReport], None]]:
-    """Give a function that shows reports to whoever runs this process; `also` gets them, too.
+    """Give a function that shows reports to whoever runs this process, and to `also`.
 
     A terminal shows a live view, a notebook one in the cell that runs, a log a line now and then.
     """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pyarrow as pa
@@ -113,3 +114,28 @@ def test_what_is_no_operator_is_refused_where_it_is_written() -> None:
     counts = stream.aggregate(by="bus", window=sw.tumbling("1m"), n=sw.count(), late="correct")
     with pytest.raises(FlowError, match="whose windows leave again"):
         counts.dedupe("bus", within="1s")
+
+
+class Counts:
+    """Counts a key's rows."""
+
+    def __init__(self) -> None:
+        self.rows = 0
+
+    def on_rows(self, key: float, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        self.rows += len(rows)
+        return [{"x": key, "n": self.rows}]
+
+
+def counts(flow: sw.Stream) -> sw.Stream:
+    return flow.key_by("x").process(Counts(), {"x": "float64", "n": "int64"}, within="1m")
+
+
+def test_nan_is_one_key_of_an_operator_of_ones_own_after_a_restart_too() -> None:
+    data = pa.table({"ts": [1, 2, 3, 4], "x": [math.nan, 0.0, math.nan, -0.0]})
+    flow = sw.Dataflow("nan")
+    source = flow.source("s", sw.table(data), event_time="ts", time_unit="s")
+    counts(source).sink("out", sw.collect_sink())
+    job, _ = run(flow)
+    assert job.result("out")["n"].to_pylist() == [1, 1, 2, 2]
+    verify_operator(counts, data, tries=5)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
+from decimal import Decimal
 from typing import Any
 
 import duckdb
@@ -78,6 +79,33 @@ def test_each_type_comes_in_by_a_frame_and_leaves_as_it_came(nulls: float) -> No
 def test_a_pandas_frame_is_read_by_its_columns_with_null_for_nan() -> None:
     frame = pandas.DataFrame({"ts": [1, 2], "x": [1.5, np.nan]}, index=[7, 8])
     assert result_of(frame).to_pylist() == [{"ts": 1, "x": 1.5}, {"ts": 2, "x": None}]
+
+
+LESSER = {
+    "decimal32": (pa.decimal32(5, 2), pa.decimal128(5, 2), [Decimal("1.50"), None]),
+    "decimal64": (pa.decimal64(12, 2), pa.decimal128(12, 2), [Decimal("1.50"), None]),
+    "float16": (pa.float16(), pa.float32(), [1.5, None]),
+    "numbers": (pa.dictionary(pa.int8(), pa.int64()), pa.int64(), [7, None]),
+    "words": (
+        pa.dictionary(pa.int8(), pa.string()),
+        pa.dictionary(pa.int32(), pa.string()),
+        ["a", None],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LESSER)
+def test_a_lesser_form_of_a_type_leaves_as_the_usual_one_and_is_a_key(name: str) -> None:
+    came_as, leaves_as, values = LESSER[name]
+    data = pa.table({"ts": [1, 2], "x": pa.array(values, came_as)})
+    assert result_of(data)["x"].type == leaves_as
+    flow = sw.Dataflow("keys")
+    source = flow.source("s", sw.table(data), event_time="ts", time_unit="s")
+    source.aggregate(by="x", window=sw.tumbling("1m"), n=sw.count()).sink("o", sw.collect_sink())
+    with sw.Simulation() as nodes:
+        job = nodes.submit(flow)
+        job.wait()
+        assert job.result("o")["x"].to_pylist() == values
 
 
 VIEWS = {

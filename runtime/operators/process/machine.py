@@ -23,7 +23,7 @@ from slackwater.runtime.operators.ground.contract import PlainOperator, Result
 from slackwater.runtime.operators.ground.fit import fitted
 from slackwater.runtime.operators.ground.late_rows import Missed
 from slackwater.runtime.operators.ground.user_code import given, rows_of
-from slackwater.runtime.operators.process.objects import Keyed, KeyedRows, Objects
+from slackwater.runtime.operators.process.objects import Keyed, KeyedRows, Objects, one_nan
 from slackwater.runtime.operators.process.step import ProcessStep
 
 
@@ -123,7 +123,7 @@ class ProcessMachine(PlainOperator):
         names, stimuli = self._step.keys, batch.stimulus_time_ns.tolist()
         for place, row in enumerate(rows):
             key = row[names[0]] if len(names) == 1 else tuple([row[name] for name in names])
-            places.setdefault(key, []).append(place)
+            places.setdefault(one_nan(key), []).append(place)
         for key, own in places.items():
             one = self._objects.of(key, time_ns)
             one.stimulus_ns = max([one.stimulus_ns, *[stimuli[place] for place in own]])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +18,13 @@ from slackwater.runtime.operators.ground.user_code import (
     sample_of,
 )
 from slackwater.runtime.operators.process.step import ProcessStep
+
+
+def one_nan(key: Any) -> Any:
+    """Return a key whose NaNs are one object, so that a dict finds it again."""
+    if isinstance(key, tuple):
+        return tuple([one_nan(part) for part in key])
+    return math.nan if key != key else key  # noqa: PLR0124 - only NaN differs from itself
 
 
 class KeyedRows(list[dict[str, Any]]):
@@ -190,4 +198,5 @@ class Objects:
             operator = copy.copy(self._step.operator)
             operator.__dict__ = copy.deepcopy(from_plain(own["state"]))
             known = {name: own[name] for name in own if name != "state"}
-            self.by_key[own["key"]] = Keyed(operator=operator, **known)
+            known["key"] = one_nan(own["key"])
+            self.by_key[known["key"]] = Keyed(operator=operator, **known)

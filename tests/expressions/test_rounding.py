@@ -1,0 +1,58 @@
+"""Rounding of floats: as Python rounds each, or off by what a product of floats is off."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from slackwater.runtime.expressions.whole import rounded
+
+FLOATS = st.floats(allow_nan=True, allow_infinity=True)
+
+
+def one(value: float, digits: int, dtype: npt.DTypeLike = np.float64) -> float:
+    return float(np.asarray(rounded(digits, np.array([value], dtype)))[0])
+
+
+@pytest.mark.parametrize(
+    ("value", "digits", "right"),
+    [
+        (2.5, 0, 2.0),
+        (3.5, 0, 4.0),
+        (1e307, 2, 1e307),
+        (123456789012345.678, 10, 123456789012345.678),
+        (0.1, 309, 0.1),
+        (5.5, -309, 0.0),
+        (1.7e308, -308, math.inf),
+        (-1250.0, -2, -1200.0),
+        (-math.inf, 2, -math.inf),
+        (math.nan, 2, math.nan),
+    ],
+)
+def test_a_float_is_rounded_or_stays(value: float, digits: int, right: float) -> None:
+    np.testing.assert_equal(one(value, digits), right)
+
+
+def test_float32_is_rounded_in_float64() -> None:
+    assert one(3e38, 1, np.float32) == np.float32(3e38)
+    assert one(1.25, 40, np.float32) == 1.25
+    assert one(2.675, 2, np.float32) == np.float32(2.67)  # 2.67499995 is its value
+
+
+@given(FLOATS, st.integers(-330, 330))
+def test_rounding_is_off_by_a_unit_at_most_from_the_exact_result(value: float, digits: int) -> None:
+    got = one(value, digits)
+    try:
+        exact = round(value, digits)
+    except OverflowError:
+        exact = math.copysign(math.inf, value)
+    if abs(digits) > 22 or not math.isfinite(value):
+        np.testing.assert_equal(got, exact)
+    else:  # a value near a half may fall on either side
+        assert abs(got - exact) <= 10.0**-digits * (1 + 1e-9) + math.ulp(exact)
+        assert abs(got - value) <= 0.5 * 10.0**-digits + 2 * math.ulp(value)
