@@ -92,6 +92,8 @@ class TextMethods(Generic[_E]):
     def replace(self, pattern: str, value: str, *, literal: bool = False) -> _E:
         r"""Return the text with each match replaced; `\1` in `value` is the first group."""
         _check_text("replace", value)
+        if literal and pattern == "":  # Arrow would look for it forever
+            raise TypeMismatch("str.replace('') has nothing to replace; write a text of 1 or more")
         return self._matching("replace", pattern, value, literal=literal)
 
     def extract(self, pattern: str, group: int = 1) -> _E:

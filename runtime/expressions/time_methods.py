@@ -30,6 +30,7 @@ _E = TypeVar("_E", bound="WithTimes")
 
 _MOST_S = (2**63 - 1) // 10**9 - 1
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_HOUR_NS = 3_600 * 10**9
 _UNITS = {
     "ns": "nanosecond",
     "us": "microsecond",
@@ -43,7 +44,14 @@ _UNITS = {
     "q": "quarter",
     "y": "year",
 }
-_WITHIN_DAYS = frozenset(("nanosecond", "microsecond", "millisecond", "second", "minute", "hour"))
+_OF_A_DAY_NS = {
+    "nanosecond": 1,
+    "microsecond": 10**3,
+    "millisecond": 10**6,
+    "second": 10**9,
+    "minute": 60 * 10**9,
+    "hour": _HOUR_NS,
+}
 _CODES = re.compile("%f|%.|[^%]+|%")
 _EVERY = re.compile(r"([1-9]\d{0,8})(ns|us|ms|s|mo|m|h|d|w|q|y)")
 
@@ -173,7 +181,10 @@ def _times(option: OfType, values: Any) -> pa.Array:
 
 def _part(function: str) -> Kernel:
     def compute(option: OfType, values: Any) -> Column:
-        part = getattr(arrow_functions(), function)(_times(option, values))
+        of_arrow, times = arrow_functions(), _times(option, values)
+        if getattr(times.type, "tz", None):  # Arrow's second leaves out those of an offset
+            times = of_arrow.local_timestamp(times)
+        part = getattr(of_arrow, function)(times)
         return values_of(part.cast(pa.int64()))
 
     return compute
@@ -192,13 +203,17 @@ def _truncate(option: OfType, values: Any) -> Column:
     begin = of_arrow.floor_temporal(local, multiple=multiple, unit=unit)
     if zone is None:
         return values_of(begin.view(pa.int64()))
-    if unit in _WITHIN_DAYS:  # an hour that a zone has twice is told apart by its own offset
-        passed = values_of(local.view(pa.int64())) - values_of(begin.view(pa.int64()))
-        return values - passed
-    begin = of_arrow.assume_timezone(
-        begin, timezone=zone, ambiguous="earliest", nonexistent="earliest"
+    # A begin that a zone has twice is its first, and one that it leaves out the next time it has.
+    begins = of_arrow.assume_timezone(
+        begin, timezone=zone, ambiguous="earliest", nonexistent="latest"
     )
-    return values_of(begin.view(pa.int64()))
+    if multiple * _OF_A_DAY_NS.get(unit, _HOUR_NS + 1) > _HOUR_NS:
+        return values_of(begins.view(pa.int64()))
+    # An hour that a zone has twice is two: each begins by its own offset.
+    passed = values_of(local.view(pa.int64())) - values_of(begin.view(pa.int64()))
+    own = pa.array(values - passed).view(times.type)
+    is_begin = of_arrow.equal(of_arrow.local_timestamp(own), begin)
+    return values_of(of_arrow.if_else(is_begin, own, begins).view(pa.int64()))
 
 
 def _format(option: OfType, values: Any) -> Column:

@@ -1,4 +1,4 @@
-"""Progress of a run: live on a terminal and in a notebook; lines in a log."""
+"""Progress of a run: live on a terminal and in a notebook, or lines."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ def test_filter_keeps_the_columns_and_takes_only_what_is_true_or_false() -> None
         ColumnError, lambda: buses.filter(sw.col("sped") < 8)
     )
     function: Any = len  # the mistake that is meant
-    assert "for functions there are map_batches and map_rows" in message(
+    assert "for functions there are map_elements, map_batches and map_rows" in message(
         TypeMismatch, lambda: buses.filter(function)
     )
 
@@ -72,13 +72,27 @@ def test_select_keeps_and_renames_in_the_order_written() -> None:
     _, buses, _ = flow_with_streams()
     made = buses.select("speed", "ts", bus_line="line")
     assert made.columns == ("speed", "ts", "bus_line")
-    assert step_of(made).columns == {"speed": "speed", "ts": "ts", "bus_line": "line"}
+    kept = {new: str(each) for new, each in step_of(made).columns.items()}
+    assert kept == {"speed": 'col("speed")', "ts": 'col("ts")', "bus_line": 'col("line")'}
     said = message(ColumnError, lambda: buses.select("speeds"))
     assert "step 'select-2': there is no column 'speeds'; the nearest is 'speed'" in said
     with pytest.raises(DuplicateName, match="two columns are named 'speed'"):
         buses.select("speed", speed="area")
     with pytest.raises(FlowError, match="no column would be left"):
         buses.select()
+    with pytest.raises(TypeMismatch, match=r"has no name; give it one, such as select\(x=col"):
+        buses.select(sw.col("speed") * 3.6)
+    with pytest.raises(TypeMismatch, match=r"\['speed'\] is no column; write select\('a', 'b'\)"):
+        buses.select(["speed"])  # type: ignore[arg-type]
+
+
+def test_select_takes_expressions_as_polars_does() -> None:
+    _, buses, _ = flow_with_streams()
+    made = buses.select(
+        sw.col("line"), kmh=sw.col("speed") * 3.6, street=sw.lit("mill"), speed="area"
+    )
+    assert [*types(made)] == ["line", "kmh", "street", "speed"]
+    assert types(made)["kmh"] == pa.float64()
 
 
 def test_drop_keeps_the_rest() -> None:

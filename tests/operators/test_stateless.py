@@ -84,7 +84,7 @@ def test_assign_computes_each_column_from_the_row_as_it_came_in() -> None:
 
 
 def test_select_keeps_columns_under_their_new_names() -> None:
-    step = SelectStep(**named("pick", route=pa.string()), columns={"route": "line"})
+    step = SelectStep(**named("pick", route=pa.string()), columns={"route": col("line")})
     assert list(make_stateless(step).apply(buses()).columns) == ["route"]
 
 

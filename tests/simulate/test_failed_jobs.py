@@ -166,7 +166,7 @@ def test_an_error_of_the_data_shows_few_of_our_frames() -> None:
     rows.sink("out", sw.collect_sink())
     with sw.Simulation() as nodes, pytest.raises(OrderError) as raised:
         nodes.submit(flow).wait()
-    assert [frame.name for frame in raised.traceback][1:] == ["wait", "_run_to_end"]
+    assert [frame.name for frame in raised.traceback][1:] == ["wait", "_wait", "_run_to_end"]
 
 
 def test_a_null_event_time_is_an_error_that_names_source_and_row() -> None:

@@ -18,7 +18,7 @@ from slackwater.runtime.errors import (
     SettingError,
     TypeMismatch,
 )
-from slackwater.runtime.expressions.expressions import Expr, lit
+from slackwater.runtime.expressions.expressions import ColumnRef, Expr, lit
 from slackwater.runtime.expressions.nearest import no_column
 from slackwater.runtime.expressions.result_types import family, type_declared, type_read
 from slackwater.runtime.plan.traits import Share
@@ -100,7 +100,8 @@ def column_type(schema: pa.Schema, column: str, *, step: str) -> pa.DataType:
         TypeMismatch: it is no text.
     """
     if not isinstance(column, str):
-        raise TypeMismatch(f"step {step!r}: {column!r} is not a column's name; write it as text")
+        way_out = f"write {column.name!r}" if isinstance(column, ColumnRef) else "write it as text"
+        raise TypeMismatch(f"step {step!r}: {column!r} is not a column's name; {way_out}")
     if column not in schema.names:
         raise no_column(column, schema.names, step=step)
     return type_read(schema.field(column), step=step)
