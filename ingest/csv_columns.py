@@ -170,9 +170,16 @@ def parsed(
             raise BadText(
                 wrong_length(wrong[0]),
                 line=line_of_record(piece, wrong[0].number - 1, dialect.form),
-                way_out="correct the record; a value with a comma needs quotes around it",
+                way_out=_wrong_length_way_out(names, dialect.sep),
             ) from None
         raise _misread(problem, piece, names, dialect) from None
+
+
+def _wrong_length_way_out(names: list[str], sep: str) -> str:
+    others = [other for other in ";\t|," if other != sep and other in names[0]]
+    if len(names) == 1 and others:
+        return f"its header has {others[0]!r}, so it may need sep={others[0]!r}"
+    return f"correct the record; a value with {sep!r} needs quotes around it"
 
 
 def wrong_length(row: arrow_csv.InvalidRow) -> str:

@@ -21,12 +21,14 @@ from slackwater.runtime.errors import IngestError, SettingError
 from slackwater.runtime.local_path import NoLocalPath, local_path
 from slackwater.runtime.model.diverted import OnBad
 from slackwater.runtime.model.type_names import arrow_type
+from slackwater.runtime.nearest import known_options
 
 Path = str | os.PathLike[str]
 Types = Mapping[str, pa.DataType | str]
 """{column: Arrow type, or its name such as "float64"}."""
 
 
+@known_options
 def parquet(
     path: Path,
     *,
@@ -59,6 +61,7 @@ def parquet(
     )
 
 
+@known_options
 def jsonl(
     path: Path,
     *,
@@ -94,6 +97,7 @@ def jsonl(
     )
 
 
+@known_options
 def csv(  # noqa: PLR0913 - an option each
     path: Path,
     *,

@@ -21,9 +21,9 @@ from slackwater.ingest.hive import (
 from slackwater.ingest.paths import files_of, no_files, overlap, print_of
 from slackwater.ingest.record_walk import KEPT_BYTES, Bad, BadText
 from slackwater.runtime.errors import IngestError, SchemaError, SettingError, way_out
-from slackwater.runtime.expressions.nearest import listed, nearest
 from slackwater.runtime.model.meeting_types import meeting_type
 from slackwater.runtime.model.schema import is_read
+from slackwater.runtime.nearest import listed, nearest
 from slackwater.runtime.sources.spec import END_OF_INPUT, BadRows, EndOfInput
 
 

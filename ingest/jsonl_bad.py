@@ -126,7 +126,7 @@ def _is_text(fields: dict[str, Any]) -> bool:
     return True
 
 
-_DECODER = json.JSONDecoder(parse_float=WrittenFloat, strict=False)
+_DECODER = json.JSONDecoder(parse_float=WrittenFloat)
 _INFINITE = "Inf"
 """A number for Arrow, not for Python."""
 

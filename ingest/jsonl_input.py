@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
@@ -18,7 +18,7 @@ from slackwater.ingest.dialect import Form
 from slackwater.ingest.inputs import Good, Part
 from slackwater.ingest.jsonl_bad import WrittenFloat, objects_kept, reasons_of
 from slackwater.ingest.numerals import Misfit, cast_text, inexact_as, is_same
-from slackwater.ingest.records import BadText, Piece, pieces
+from slackwater.ingest.records import BadText, Piece, piece_of, pieces
 from slackwater.ingest.salvage import by_halves
 from slackwater.ingest.text_input import RE_ENCODE, SAY_TIME, SAY_TYPE, TextInput, suffixes_of
 from slackwater.ingest.times import guessed_time, is_time
@@ -49,16 +49,15 @@ class JsonLinesInput(TextInput):
         try:
             _refuse_bytes(first, self.columns, self.encoding)
             shown = _guess(first, said_types)
+            names = _names_of(first) if said_types else shown.names
         except BadText:
             if self.on_bad == "error":
                 raise
-            first = objects_kept(list(_lines(first)), pa.schema(self.types))
+            first = _readable(first, said_types)
             if not first.data:
                 return None
-            shown = _guess(first, said_types)
-        if not said_types:
-            return shown
-        return pa.schema([shown.field(name) for name in _names_of(first)])
+            shown, names = _guess(first, said_types), _names_of(first)
+        return pa.schema([shown.field(name) for name in names])
 
     def _said(self, whole: pa.Schema, path: str) -> pa.Schema:
         said = dict(self.types)
@@ -192,7 +191,30 @@ def _values(piece: Piece, table: pa.Table, field: pa.Field) -> pa.Array:
     return times
 
 
-_NEW_FIELD = "say which fields to read: columns=[…], or rewrite the first file to have it"
+def _readable(piece: Piece, said: Mapping[str, pa.DataType]) -> Piece:
+    """Return the records that can be read, each judged alone."""
+    kept = objects_kept(list(_lines(piece)), pa.schema(list(said.items())))
+    known = _times_as_text(pa.schema(list(said.items())))
+    try:
+        _parse(kept.data, known, "infer")
+    except pa.ArrowInvalid as problem:
+        if _CHANGED.search(str(problem)) is None:  # a record that Python reads, and Arrow does not
+            return piece_of([one for one in _lines(kept) if _is_read_by_arrow(one[1], known)])
+    return kept
+
+
+def _is_read_by_arrow(text: bytes, known: pa.Schema) -> bool:
+    try:
+        _parse(text, known, "infer")
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
+_NEW_FIELD = (
+    "leave it out: columns=[…] of the others; or read it: columns=[…] of all, and its type, "
+    "types={'field': 'int64'}"
+)
 
 
 def _guess(first: Piece, said: dict[str, pa.DataType]) -> pa.Schema:
@@ -322,9 +344,16 @@ def _read(piece: Piece, known: pa.Schema, behavior: str, *, explains: bool = Tru
 
 
 def _misread(problem: pa.ArrowInvalid, line: int, text: bytes, known: pa.Schema) -> BadText:
-    if "unexpected field" in str(problem):
-        more = set(_names_of(Piece(text, line))) - set(known.names)
+    if twice := _TWICE.search(str(problem)):
+        return BadText(f"field {twice[1]!r} is there twice", line=line, way_out="keep one of them")
+    more = set(_names_of(Piece(text, line))) - set(known.names)
+    if "unexpected field" in str(problem) and more:
         return BadText(f"field {min(more)!r} is new", line=line, way_out=_NEW_FIELD)
+    try:
+        _parse(text, pa.schema([]), "ignore")
+    except pa.ArrowInvalid as of_line:  # no column's fault
+        way_out = "correct it: each line is one JSON object"
+        return BadText(_reason_of(of_line), line=line, way_out=way_out)
     for field in known:
         try:
             _parse(text, pa.schema([field]), "ignore")
@@ -345,6 +374,9 @@ def _reason_of(problem: pa.ArrowInvalid) -> str:
 
 
 _CHANGED = re.compile(r"Column\(/?(.*)\) changed from (\w+) to (\w+) in row (\d+)")
+
+
+_TWICE = re.compile(r"Column\(/?(.*)\) was specified twice")
 
 
 def _of_several(problem: pa.ArrowInvalid, piece: Piece) -> BadText:
@@ -414,6 +446,12 @@ def _objects(piece: Piece) -> Iterator[tuple[int, dict[str, Any]]]:
                 fields, at = _DECODER.raw_decode(written, at)
             except ValueError:
                 break
+            except RecursionError:
+                raise BadText(
+                    "lists or objects stand in each other too deep",
+                    line=line,
+                    way_out="write it flatter",
+                ) from None
             if isinstance(fields, dict):
                 yield line, fields
             at += len(written[at:]) - len(written[at:].lstrip(" \t,"))

@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 
 from slackwater.runtime.errors import IngestError
-from slackwater.runtime.expressions.nearest import listed, nearest
+from slackwater.runtime.nearest import listed, nearest
 
 _ENDS = 4_096
 """Bytes of a file's start and end that the digest reads: a second for ten thousand files."""

@@ -23,13 +23,14 @@ from slackwater.ingest.session import SparkOnRay, current
 from slackwater.ingest.spark_failure import user_cause
 from slackwater.ingest.spark_process import within
 from slackwater.runtime.errors import IngestError, SchemaError
-from slackwater.runtime.expressions.nearest import listed, nearest
 from slackwater.runtime.model.times import NS_PER_SECOND, Duration, duration_ns
+from slackwater.runtime.nearest import known_options, listed, nearest
 
 FETCHES_PER_EXECUTOR = 2
 """Partitions in flight from an executor: one in preparation, one on its way."""
 
 
+@known_options
 def spark(
     frame: DataFrame,
     *,

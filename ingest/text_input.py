@@ -26,7 +26,8 @@ SAY_TYPE = (
 
 SAY_TIME = (
     "say a type that all have, such as types={{{name!r}: 'timestamp[ns]'}}, "
-    "'timestamp[ns, tz=UTC]' where all have a zone, or 'string'"
+    "'timestamp[ns, tz=UTC]' where all have a zone; or read text, types={{{name!r}: 'string'}}, "
+    "and parse it: sw.col({name!r}).str.to_time('%d.%m.%Y %H:%M:%S', zone='UTC')"
 )
 """The same hint for times."""
 

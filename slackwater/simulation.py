@@ -9,6 +9,7 @@ from slackwater.flow_host import FlowHost
 from slackwater.runtime.errors import SettingError
 from slackwater.runtime.flow.dataflow import Dataflow
 from slackwater.runtime.foresight.chosen.admission import check_admission
+from slackwater.runtime.nearest import known_options
 from slackwater.runtime.plan.slots import slots_of_nodes
 from slackwater.runtime.simulate import CostModel, Fault, LinkModel
 from slackwater.simulated_job import SimulatedJob
@@ -39,6 +40,7 @@ class Simulation(FlowHost):
         SettingError: no slot, or more than 1,000.
     """
 
+    @known_options
     def __init__(
         self,
         nodes: int = 3,

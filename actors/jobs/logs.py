@@ -19,7 +19,7 @@ from slackwater.actors.jobs.records import JobRecord, Worker
 from slackwater.actors.nodes.gateway import on_node
 from slackwater.actors.nodes.placement import dead_nodes
 from slackwater.runtime.errors import ClusterError, FlowError
-from slackwater.runtime.expressions.nearest import listed, nearest
+from slackwater.runtime.nearest import listed, nearest
 
 __all__ = ["COORDINATOR", "TUNER", "LogPart", "read_logs"]
 

@@ -14,9 +14,9 @@ from typing import Any, Protocol
 
 from slackwater.actors.nodes.time_limits import ASK_S, within
 from slackwater.runtime.errors import ClusterError
-from slackwater.runtime.expressions.nearest import listed, nearest
 from slackwater.runtime.measure.checked import checked
 from slackwater.runtime.measure.report import JobReport
+from slackwater.runtime.nearest import listed, nearest
 
 __all__ = [
     "ENDED",

@@ -13,8 +13,8 @@ import numpy as np
 import pyarrow as pa
 
 from slackwater.actors.sinks.file_settings import CsvFormat
-from slackwater.actors.sinks.json_text import as_json, infinite_values, plain
 from slackwater.runtime.model.arrow_functions import arrow_functions
+from slackwater.runtime.model.json_text import as_json, infinite_values, plain
 from slackwater.runtime.model.schema import is_binary, is_nested, is_text
 
 __all__ = ["CsvText", "text_of"]

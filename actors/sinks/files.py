@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from slackwater.actors.sinks.csv_text import CsvText
 from slackwater.actors.sinks.file_settings import FileSettings
-from slackwater.actors.sinks.json_text import JsonText
+from slackwater.actors.sinks.jsonl_text import JsonText
 from slackwater.actors.sinks.lock import Lock, here_as
 from slackwater.actors.sinks.output_path import OutputPath, make_folder
 from slackwater.actors.sinks.parts import LinesPart, ParquetPart, PartFile

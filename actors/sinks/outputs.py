@@ -16,6 +16,7 @@ from slackwater.runtime.errors import SettingError, TypeMismatch
 from slackwater.runtime.local_path import NoLocalPath, local_path
 from slackwater.runtime.model import Duration, duration_ns, format_ns
 from slackwater.runtime.model.arrow_functions import arrow_functions
+from slackwater.runtime.nearest import known_options
 from slackwater.runtime.sinks import CommitTraits, OutputContext, SinkTraits
 
 if TYPE_CHECKING:
@@ -155,6 +156,7 @@ class PrintOutput(OurOutput):
         return PrintSink(context.sink, schema, limit=self.limit, show=context.show)
 
 
+@known_options
 def parquet_sink(
     path: str | os.PathLike[str],
     *,
@@ -181,6 +183,7 @@ def parquet_sink(
     return _files("parquet", path, overwrite=overwrite, resume=resume, every=every, rows=rows)
 
 
+@known_options
 def jsonl_sink(
     path: str | os.PathLike[str],
     *,
@@ -205,6 +208,7 @@ def jsonl_sink(
     return _files("jsonl", path, overwrite=overwrite, resume=resume, every=every, rows=rows)
 
 
+@known_options
 def csv_sink(
     path: str | os.PathLike[str],
     *,
@@ -249,6 +253,7 @@ def csv_sink(
     return _files("csv", path, overwrite=overwrite, resume=resume, every=every, rows=rows, csv=form)
 
 
+@known_options
 def callback_sink(
     function: Callable[[pa.RecordBatch], None], *, at_end: Callable[[], None] | None = None
 ) -> CallbackOutput:
@@ -272,6 +277,7 @@ def callback_sink(
     return CallbackOutput(function, at_end)
 
 
+@known_options
 def print_sink(limit: int = 20) -> PrintOutput:
     """Return an output that prints its first rows on stdout of the process that submits.
 

@@ -22,7 +22,6 @@ from slackwater.runtime.expressions.compute import computation
 from slackwater.runtime.expressions.functions import MAP_ELEMENTS, OfFunction
 from slackwater.runtime.expressions.kernels import MAY_WARN
 from slackwater.runtime.expressions.literals import Value, Writable, quoted, read_literal
-from slackwater.runtime.expressions.nearest import no_column
 from slackwater.runtime.expressions.nested_methods import WithLists, element
 from slackwater.runtime.expressions.notation import ATOM, UNARY, binding, written
 from slackwater.runtime.expressions.result_types import (
@@ -37,6 +36,7 @@ from slackwater.runtime.expressions.time_methods import OfType
 from slackwater.runtime.expressions.times import in_nanoseconds
 from slackwater.runtime.model import Batch, Column, Duration, duration_ns
 from slackwater.runtime.model.schema import coarse_unit
+from slackwater.runtime.nearest import no_column
 
 
 class Expr(WithLists, ABC):

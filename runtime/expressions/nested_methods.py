@@ -18,7 +18,6 @@ import pyarrow as pa
 
 from slackwater.runtime.errors import TypeMismatch
 from slackwater.runtime.expressions.literals import Writable, quoted, read_literal
-from slackwater.runtime.expressions.nearest import nearest
 from slackwater.runtime.expressions.text_methods import WithText
 from slackwater.runtime.expressions.whole import Kernel, refused
 from slackwater.runtime.model import BoolArray, Column, Int64Array
@@ -32,6 +31,7 @@ from slackwater.runtime.model.schema import (
     is_text,
     is_time,
 )
+from slackwater.runtime.nearest import nearest
 
 __all__ = ["NESTED", "ListMethods", "NestedFunction", "WithLists", "lists_of"]
 

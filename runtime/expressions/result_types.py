@@ -17,7 +17,6 @@ import pyarrow as pa
 from slackwater.runtime.errors import SchemaError, TypeMismatch
 from slackwater.runtime.expressions.functions import MAP_ELEMENTS, OfFunction
 from slackwater.runtime.expressions.literals import Value
-from slackwater.runtime.expressions.nearest import nearest
 from slackwater.runtime.expressions.nested_methods import NESTED
 from slackwater.runtime.expressions.text_methods import TEXT
 from slackwater.runtime.expressions.time_methods import TIMES, OfType
@@ -35,6 +34,7 @@ from slackwater.runtime.model.schema import (
     read_type,
 )
 from slackwater.runtime.model.type_names import arrow_type
+from slackwater.runtime.nearest import nearest
 
 TYPES = {  # name in user code: type inside
     "bool": pa.bool_(),
@@ -190,6 +190,9 @@ def _check_comparable(op: str, left: Operand, right: Operand) -> None:
         raise TypeMismatch(f"compares {left.type} with {right.type}; compare what is in it")
     if len(families) == 2:
         way_out = "cast one of them, such as .cast('string')"
+        if families == {"text", "number"}:
+            number = right if family(right.type) == "number" else left
+            way_out = f"cast the text, .cast('{number.type}'), or write the number as text"
         if "timestamp" in families:
             way_out = "compare a timestamp with a datetime or with another timestamp"
         raise TypeMismatch(f"compares {left.type} with {right.type}; {way_out}")

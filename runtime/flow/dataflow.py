@@ -19,11 +19,11 @@ from typing import Any, Literal, TypedDict, Unpack
 
 from slackwater.runtime.errors import FlowError, SchemaError, SettingError, TypeMismatch
 from slackwater.runtime.expressions.expressions import ColumnRef, Expr
-from slackwater.runtime.expressions.nearest import nearest
 from slackwater.runtime.flow import checks
 from slackwater.runtime.flow.stream import Stream
 from slackwater.runtime.model import BY_DEADLINE, READY_ONLY, Duration, duration_ns, format_ns
 from slackwater.runtime.model.diverted import OnBad
+from slackwater.runtime.nearest import known_options, nearest_option
 from slackwater.runtime.operators import FlowMethods
 from slackwater.runtime.operators.ground.keep import checked_keep
 from slackwater.runtime.order.policies import OrderWord
@@ -75,6 +75,7 @@ class Dataflow(FlowMethods):
         SettingError: slack or deadline is no duration, or keep none of the two.
     """
 
+    @known_options
     def __init__(
         self,
         name: str,
@@ -196,7 +197,7 @@ def _spec(name: str, source: Input, options: dict[str, Any]) -> SourceSpec:
     if not callable(getattr(source, "schema", None)):
         raise TypeMismatch(f"source {name!r}: {source!r} is no input; write parquet('...'), say")
     if unknown:
-        near = nearest(unknown[0], SourceOptions.__annotations__)
+        near = nearest_option(unknown[0], SourceOptions.__annotations__)
         raise FlowError(
             f"source {name!r}: there is no option {unknown[0]!r}; the nearest is {near!r}"
         )

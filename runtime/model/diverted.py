@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
@@ -16,7 +15,6 @@ __all__ = [
     "DivertedRow",
     "OnBad",
     "columns_of_diverted",
-    "row_as_text",
 ]
 
 DIVERTED_SCHEMA = pa.schema(
@@ -58,11 +56,6 @@ class DivertedRow(NamedTuple):
         place = "" if self.file is None else f"{self.file}: "
         place += "" if self.line is None else f"line {self.line}: "
         return f"{place}{self.error}: {self.row[:_SHOWN]}"
-
-
-def row_as_text(row: object) -> str:
-    """Return a row's plain values as JSON; what JSON has no type for as text."""
-    return json.dumps(row, default=str, ensure_ascii=False)
 
 
 def columns_of_diverted(step: str, rows: Sequence[DivertedRow]) -> dict[str, pa.Array]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from slackwater.runtime.expressions.nearest import listed
+from slackwater.runtime.nearest import listed
 from slackwater.runtime.plan.plan import Plan, Stage
 
 __all__ = ["placement_lines"]

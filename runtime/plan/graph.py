@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from slackwater.runtime.errors import CycleError, DuplicateName, FlowError, SettingError
-from slackwater.runtime.expressions.nearest import listed, nearest
 from slackwater.runtime.expressions.result_types import type_read
 from slackwater.runtime.model import LONGEST_NS, READY_ONLY, Release, ReleaseRule
+from slackwater.runtime.nearest import listed, nearest
 from slackwater.runtime.plan.flow_fingerprints import check_sinks
 from slackwater.runtime.plan.step import Step
 from slackwater.runtime.plan.steps import DivertedStep, LateStep, SideStep, SinkStep, SourceStep

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol, TypeVar
 
 from slackwater.runtime.errors import OperatorError, SettingError
-from slackwater.runtime.expressions.nearest import listed
 from slackwater.runtime.model import START_NS
 from slackwater.runtime.model.whose_code import let_ctrl_c_pass, raised, where_raised
+from slackwater.runtime.nearest import listed
 
 
 class StageView(NamedTuple):

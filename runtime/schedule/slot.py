@@ -13,12 +13,12 @@ from typing import Any, Protocol
 from slackwater.runtime.config import Limits
 from slackwater.runtime.control.commands import Command, Move, SetRelease, Shed, Warn, refusal
 from slackwater.runtime.errors import SettingError
-from slackwater.runtime.expressions.nearest import listed
 from slackwater.runtime.measure.report import ChannelReport, StageReport
 from slackwater.runtime.measure.samples import StageSample
 from slackwater.runtime.model import END_NS, NS_PER_SECOND, READY_ONLY, Message
 from slackwater.runtime.model.plain import from_plain, to_plain
 from slackwater.runtime.model.state import restore, save
+from slackwater.runtime.nearest import listed
 from slackwater.runtime.plan.plan import Channel, Stage
 from slackwater.runtime.plan.slot_plan import SlotPlan
 from slackwater.runtime.schedule.actions import Action, Egress, Grant, Rest, Send, Slice

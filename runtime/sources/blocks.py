@@ -21,7 +21,8 @@ import pyarrow as pa
 
 from slackwater.runtime.errors import IngestError, OrderError
 from slackwater.runtime.model import START_NS, Batch, Columns, Int64Array
-from slackwater.runtime.model.diverted import MOST_TOLD, DivertedRow, row_as_text
+from slackwater.runtime.model.diverted import MOST_TOLD, DivertedRow
+from slackwater.runtime.model.json_text import rows_as_json
 from slackwater.runtime.model.schema import is_sound, is_time, time_unit
 from slackwater.runtime.model.state import Fields
 from slackwater.runtime.order.newest import running_max
@@ -333,8 +334,7 @@ class BlockReader:
             for name, column in zip(arrow.schema.names, arrow.columns, strict=True)
             if is_sound(column) and (self._computed is None or name != self._spec.time_column)
         }
-        rows = pa.table(columns).to_pylist() if columns else [{}] * len(bad)
-        texts = [row_as_text(row) for row in rows]
+        texts = rows_as_json(pa.record_batch(columns)) if columns else ["{}"] * len(bad)
         return [DivertedRow(bad_time_text(self._times), text, file) for text in texts]
 
     def _read(self, arrow: pa.RecordBatch, now_ns: int) -> Rows:

@@ -10,7 +10,6 @@ import pyarrow as pa
 
 from slackwater.runtime.errors import SchemaError
 from slackwater.runtime.expressions.expressions import Expr
-from slackwater.runtime.expressions.nearest import listed, nearest
 from slackwater.runtime.model import (
     EARLIEST_NS,
     END_NS,
@@ -28,6 +27,7 @@ from slackwater.runtime.model.schema import (
     column_from_arrow,
     is_text,
 )
+from slackwater.runtime.nearest import listed, nearest
 from slackwater.runtime.sources.spec import SourceSpec
 
 TimeUnit = Literal["ns", "us", "ms", "s"]
@@ -285,11 +285,17 @@ def _check_time(source: str, field: pa.Field, role: str) -> None:
     kind = field.type
     if pa.types.is_timestamp(kind) or pa.types.is_date(kind) or pa.types.is_integer(kind):
         return
+    name = field.name
     way_out = (
-        f"give it the type of one: types={{{field.name!r}: 'timestamp[ns, tz=UTC]'}} (sw.csv, "
-        "sw.jsonl; without tz=UTC if it has no zone), or cast it before reading (Spark: "
-        "to_timestamp)"
+        f"give it the type of one: types={{{name!r}: 'timestamp[ns, tz=UTC]'}} (sw.csv, sw.jsonl; "
+        "without tz=UTC if it has no zone), or cast it before reading (Spark: to_timestamp)"
     )
+    if is_text(kind) and role == "event_time":
+        way_out = (
+            f"say its format: event_time=sw.col({name!r}).str.to_time('%d.%m.%Y %H:%M:%S', "
+            "zone='UTC'), with the codes of strptime; or its type, if it is ISO 8601: "
+            f"types={{{name!r}: 'timestamp[ns, tz=UTC]'}} (without tz=UTC if it has no zone)"
+        )
     if pa.types.is_floating(field.type):
         way_out = (
             "a float cannot hold nanoseconds since 1970, so rows would change places; make it "

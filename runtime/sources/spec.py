@@ -174,7 +174,8 @@ class SourceSpec:
     max_rows: int = 65_536
 
     def __post_init__(self) -> None:
-        if self.speed is not None and not 0 < self.speed < float("inf"):
+        is_number = isinstance(self.speed, int | float) and not isinstance(self.speed, bool)
+        if self.speed is not None and not (is_number and 0 < self.speed < float("inf")):
             raise SettingError(
                 f"speed={self.speed!r} must be a positive number (60 replays an hour in a "
                 "minute), or None for as fast as possible"

@@ -13,8 +13,8 @@ from types import ModuleType
 from typing import Any, NamedTuple, Protocol, TypeGuard, runtime_checkable
 
 from slackwater.runtime.errors import FlowError, SlackwaterError
-from slackwater.runtime.expressions.nearest import listed, nearest
 from slackwater.runtime.model.whose_code import let_ctrl_c_pass
+from slackwater.runtime.nearest import listed, nearest
 
 
 @runtime_checkable

@@ -196,7 +196,7 @@ def test_null_arrival_and_null_writer_are_refused() -> None:
     [
         ({"event_time": "tt"}, "column 'tt' is not there; the nearest is 't'"),
         ({"event_time": "f"}, "type double, .*a float cannot hold"),
-        ({"event_time": "w"}, "type string, .*to_timestamp"),
+        ({"event_time": "w"}, "type string, .*to_time"),
         ({"arrival": "f"}, "arrival column 'f'"),
         ({"arrival": "nope"}, "arrival column 'nope' is not there"),
         ({"writer": "f"}, "writer column 'f' has type double"),

@@ -6,6 +6,7 @@ from typing import Self
 
 from slackwater.runtime.errors import FlowError
 from slackwater.runtime.model import Duration, duration_ns
+from slackwater.runtime.nearest import known_options
 from slackwater.runtime.operators.dedupe.machine import DedupeMachine
 from slackwater.runtime.operators.dedupe.step import DedupeStep
 from slackwater.runtime.operators.ground import checks
@@ -19,6 +20,7 @@ class Deduping(AnyStream):
 
     _entry = Entry(DedupeStep, DedupeMachine)
 
+    @known_options
     def dedupe(
         self,
         on: Names,

@@ -19,8 +19,8 @@ from slackwater.runtime.errors import (
     TypeMismatch,
 )
 from slackwater.runtime.expressions.expressions import ColumnRef, Expr, lit
-from slackwater.runtime.expressions.nearest import no_column
 from slackwater.runtime.expressions.result_types import family, type_declared, type_read
+from slackwater.runtime.nearest import no_column
 from slackwater.runtime.plan.traits import Share
 
 MOST_REPLICAS = 1024

@@ -19,7 +19,6 @@ import numpy as np
 import pyarrow as pa
 
 from slackwater.runtime.errors import ColumnError, OperatorError, SettingError, TypeMismatch
-from slackwater.runtime.expressions.nearest import listed, nearest
 from slackwater.runtime.model import (
     Batch,
     Duration,
@@ -29,6 +28,7 @@ from slackwater.runtime.model import (
 )
 from slackwater.runtime.model.nullable import Nullable, without_mask
 from slackwater.runtime.model.schema import UNIT_NS
+from slackwater.runtime.nearest import listed, nearest
 from slackwater.runtime.operators.ground.checks import column_type, is_whole
 from slackwater.runtime.operators.ground.user_code import row_of
 

@@ -7,7 +7,8 @@ from typing import get_args
 
 from slackwater.runtime.errors import OperatorError, SettingError
 from slackwater.runtime.model import Batch, concat_batches
-from slackwater.runtime.model.diverted import DivertedRow, OnBad, row_as_text
+from slackwater.runtime.model.diverted import DivertedRow, OnBad
+from slackwater.runtime.model.json_text import values_as_json
 from slackwater.runtime.operators.ground.user_code import rows_of
 
 __all__ = ["FailedRows", "checked_on_error", "failed_rows"]
@@ -72,4 +73,4 @@ class FailedRows:
         error = str(problem).partition("\n")[0]
         if cause is not None and not isinstance(cause, OperatorError):
             error = f"{type(cause).__name__}: {cause}"
-        self._rows.append(DivertedRow(error, row_as_text(rows_of(row)[0])))
+        self._rows.append(DivertedRow(error, values_as_json(rows_of(row)[0])))

@@ -12,6 +12,7 @@ from typing import Any, Self
 import pyarrow as pa
 
 from slackwater.runtime.errors import FlowError, TypeMismatch
+from slackwater.runtime.expressions.expressions import Expr
 from slackwater.runtime.operators.ground.flow_builder import FlowBuilder
 from slackwater.runtime.plan.step import Step
 from slackwater.runtime.plan.traits import Role
@@ -83,9 +84,11 @@ def check_own(flow: FlowBuilder, stream: Any, *, step: str) -> None:
         )
 
 
-def names_of(given: Names) -> tuple[str, ...]:
-    """Return column names as a tuple, also for a single name."""
-    return (given,) if isinstance(given, str) else tuple(given)
+def names_of(given: Names | None) -> tuple[str, ...]:
+    """Return column names as a tuple, also for a single name; None: no names."""
+    if given is None:
+        return ()
+    return (given,) if isinstance(given, str | Expr) else tuple(given)
 
 
 def refuse_revised(flow: FlowBuilder, *inputs: str, step: str) -> None:

@@ -7,6 +7,7 @@ from typing import Self
 from slackwater.runtime.errors import FlowError
 from slackwater.runtime.expressions.expressions import Expr
 from slackwater.runtime.model import Duration, duration_ns
+from slackwater.runtime.nearest import known_options
 from slackwater.runtime.operators.ground import checks
 from slackwater.runtime.operators.ground.contract import Entry
 from slackwater.runtime.operators.ground.drift import DriftGiven, checked_drift
@@ -29,6 +30,7 @@ class Joining(AnyStream):
 
     _entry = Entry(JoinStep, join_machine)
 
+    @known_options
     def join(  # noqa: PLR0913 - each option is one word of what a join means
         self,
         other: Self,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Self
 
 from slackwater.runtime.model.diverted import OnBad
+from slackwater.runtime.nearest import known_options
 from slackwater.runtime.operators.ground import checks
 from slackwater.runtime.operators.ground.contract import Entry
 from slackwater.runtime.operators.ground.failed_rows import checked_on_error
@@ -19,6 +20,7 @@ class MappingBatches(AnyStream):
 
     _entry = Entry(MapBatchesStep, MapBatchesMachine)
 
+    @known_options
     def map_batches(
         self,
         function: BatchFunction,

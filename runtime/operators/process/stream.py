@@ -6,6 +6,7 @@ from typing import Any, Self
 
 from slackwater.runtime.errors import FlowError, TypeMismatch
 from slackwater.runtime.model import Duration, duration_ns
+from slackwater.runtime.nearest import known_options
 from slackwater.runtime.operators.ground import checks
 from slackwater.runtime.operators.ground.contract import Entry
 from slackwater.runtime.operators.ground.streams import AnyStream, Names, names_of, refuse_revised
@@ -20,6 +21,7 @@ class Processing(AnyStream):
 
     _entry = Entry(ProcessStep, ProcessMachine)
 
+    @known_options
     def process(
         self,
         operator: Any,

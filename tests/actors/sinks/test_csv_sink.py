@@ -18,8 +18,8 @@ import slackwater as sw
 from slackwater.actors.sinks import open_sink
 from slackwater.actors.sinks.csv_text import CsvText
 from slackwater.actors.sinks.file_settings import PLAIN_CSV, CsvFormat
-from slackwater.actors.sinks.json_text import as_json, plain
 from slackwater.runtime.errors import SettingError, SinkError
+from slackwater.runtime.model.json_text import as_json, plain
 from slackwater.runtime.model.schema import is_text
 from tests.contract.test_types import NESTED, PLAIN, TYPES
 from tests.contract.test_types import rows as rows_of_types

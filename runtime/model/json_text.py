@@ -1,10 +1,10 @@
-"""Write rows as JSON lines, and values without a JSON type as text."""
+"""Rows as JSON, and values without a JSON type as text."""
 
 from __future__ import annotations
 
 import base64
 import json
-from decimal import Decimal
+import math
 from typing import Any
 
 import numpy as np
@@ -13,14 +13,14 @@ import pyarrow as pa
 from slackwater.runtime.model.arrow_functions import arrow_functions
 from slackwater.runtime.model.schema import is_nested
 
-__all__ = ["JsonText", "as_json", "infinite_values", "plain"]
+__all__ = ["as_json", "infinite_values", "plain", "rows_as_json", "values_as_json"]
 
 
 def _untyped(value: Any) -> str:
     """Return bytes, a decimal or a date, for which JSON has no type, as text."""
     if isinstance(value, bytes):
         return base64.b64encode(value).decode()
-    return str(value) if isinstance(value, Decimal) else str(value.isoformat())
+    return str(value.isoformat()) if hasattr(value, "isoformat") else str(value)
 
 
 # Shared: `json.dumps` makes one for each row.
@@ -28,18 +28,24 @@ as_json = json.JSONEncoder(ensure_ascii=False, default=_untyped).encode
 """Return a value of a `plain` column as JSON."""
 
 
-class JsonText:
-    """Rows as JSON objects, a line each; times are ISO 8601, NaN and ±inf null."""
+def rows_as_json(rows: pa.RecordBatch) -> list[str]:
+    """Return rows as JSON objects; times are ISO 8601, NaN and ±inf null."""
+    columns = [plain(column) for column in rows.columns]
+    records = pa.record_batch(columns, names=rows.schema.names).to_pylist()
+    return [as_json(record) for record in records]
 
-    header = b""
 
-    def lines(self, rows: pa.RecordBatch) -> bytes:  # noqa: D102
-        columns = [plain(column) for column in rows.columns]
-        records = pa.record_batch(columns, names=rows.schema.names).to_pylist()
-        return "".join(f"{as_json(record)}\n" for record in records).encode()
+def values_as_json(values: Any) -> str:
+    """Return Python's values as JSON: of dicts and lists too; NaN and ±inf are null."""
+    return as_json(_finite(values))
 
-    def lost_infinite(self, rows: pa.RecordBatch) -> int:  # noqa: D102
-        return sum(map(infinite_values, rows.columns))
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _finite(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(one) for one in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def plain(column: pa.Array) -> pa.Array:
@@ -51,6 +57,8 @@ def plain(column: pa.Array) -> pa.Array:
         return arrow_functions().replace_substring(column.cast(pa.string()), " ", "T")
     if pa.types.is_floating(kind):
         of_arrow = arrow_functions()
+        if pa.types.is_float16(kind):
+            column = column.cast(pa.float32())
         return of_arrow.if_else(of_arrow.is_finite(column), column, None)
     if pa.types.is_duration(kind):
         return column.cast(pa.duration("ns")).cast(pa.int64())

@@ -1,0 +1,81 @@
+"""Options that a function does not have, and values of another kind, are refused in words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import slackwater as sw
+from slackwater.runtime.errors import IngestError, SchemaError, SettingError, TypeMismatch
+
+GERMAN = "shop;when;amount\na;01.03.2026 12:00:00;1,5\nb;02.03.2026 12:00:00;2,5\n"
+
+
+def rows(**options: Any) -> sw.Stream:
+    data = sw.table({"t": [1], "x": ["a"], "y": [2]})
+    return sw.Dataflow("x").source("s", data, event_time="t", time_unit="s", **options)
+
+
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        (lambda **o: sw.csv("a.csv", **o), {"delimiter": "sep", "sepp": "sep", "dtypes": "types"}),
+        (lambda **o: sw.jsonl("a.jsonl", **o), {"encodin": "encoding"}),
+        (lambda **o: sw.parquet("a.parquet", **o), {"usecols": "columns"}),
+        (lambda **o: sw.table({}, **o), {"batch_row": "batch_rows"}),
+        (lambda **o: sw.parquet_sink("out", **o), {"overwirte": "overwrite"}),
+        (lambda **o: sw.csv_sink("out", **o), {"separator": "sep"}),
+        (lambda **o: sw.Dataflow("x", **o), {"slck": "slack", "allowed_lateness": "slack"}),
+        (sw.Simulation, {"node": "nodes"}),
+        (lambda **o: rows().join(rows(), on="x", within="1s", **o), {"keeps": "keep"}),
+        (rows, {"event_tiem": "event_time"}),
+    ],
+)
+def test_an_option_that_is_not_there_is_refused_with_the_nearest(
+    call: Callable[..., Any], says: dict[str, str]
+) -> None:
+    for wrong, right in says.items():
+        with pytest.raises(
+            sw.SlackwaterError, match=f"no option '{wrong}'; the nearest is '{right}'"
+        ):
+            call(**{wrong: 1})
+
+
+def test_a_csv_file_of_another_separator_says_so(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text(GERMAN)
+    with pytest.raises(IngestError, match="its header has ';', so it may need sep=';'"):
+        sw.Dataflow("x").source("s", sw.csv(tmp_path / "a.csv"), event_time="when")
+
+
+def test_times_of_another_format_are_read_as_the_error_says(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text(GERMAN)
+    flow = sw.Dataflow("x")
+    file = sw.csv(tmp_path / "a.csv", sep=";", decimal=",")
+    with pytest.raises(SchemaError, match=r"say its format: event_time=") as raised:
+        flow.source("s", file, event_time="when")
+    said = str(raised.value).partition("event_time=")[2].partition(", with the codes")[0]
+    time = eval(said, {"sw": sw})  # noqa: S307 - typed in, as a user would
+    flow.source("s", file, event_time=time).sink("out", sw.collect_sink())
+    with sw.Simulation() as nodes:
+        job = nodes.submit(flow)
+        job.wait()
+        assert job.result("out")["amount"].to_pylist() == [1.5, 2.5]
+
+
+def test_values_of_another_kind_are_refused_in_words() -> None:
+    with pytest.raises(SettingError, match="speed='fast' must be a positive number"):
+        rows(speed="fast")
+    with pytest.raises(TypeMismatch, match=r"cast the text, \.cast\('int64'\), or write"):
+        rows().filter(sw.col("x") > 1)
+    with pytest.raises(TypeMismatch, match=r"is not a column's name; write 'x'"):
+        rows().key_by(sw.col("x"))  # type: ignore[arg-type]
+    with pytest.raises(TypeMismatch, match=r"is not a column's name; write 'x'"):
+        rows().aggregate(by=sw.col("x"), window=sw.tumbling("1s"), n=sw.count())  # type: ignore[arg-type]
+
+
+def test_by_none_is_all_rows_together() -> None:
+    made = rows().aggregate(by=None, window=sw.tumbling("1s"), n=sw.count())  # type: ignore[arg-type]
+    assert made.columns == ("window_start", "window_end", "n")
