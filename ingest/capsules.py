@@ -10,6 +10,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from slackwater.runtime.errors import SchemaError
+from slackwater.runtime.model.schema import with_parts
 
 __all__ = ["ArrowArray", "ArrowStream", "arrow_table", "without_views"]
 
@@ -55,11 +56,7 @@ def arrow_table(data: Any) -> pa.Table:
 
 def without_views(schema: pa.Schema) -> pa.Schema:
     """Return a schema with plain types for views, in lists and structs too."""
-    return pa.schema([_field(one) for one in schema], schema.metadata)
-
-
-def _field(field: pa.Field) -> pa.Field:
-    return field.with_type(_type(field.type))
+    return pa.schema([one.with_type(_type(one.type)) for one in schema], schema.metadata)
 
 
 def _type(kind: pa.DataType) -> pa.DataType:
@@ -68,17 +65,4 @@ def _type(kind: pa.DataType) -> pa.DataType:
         return plain
     if pa.types.is_dictionary(kind):
         return pa.dictionary(kind.index_type, _type(kind.value_type), kind.ordered)
-    if pa.types.is_struct(kind):
-        return pa.struct([_field(one) for one in kind])
-    if pa.types.is_map(kind):
-        return pa.map_(_field(kind.key_field), _field(kind.item_field), kind.keys_sorted)
-    return _list_type(kind)
-
-
-def _list_type(kind: pa.DataType) -> pa.DataType:
-    """Return the type of a list; others, as views of lists, stay as they are."""
-    if pa.types.is_fixed_size_list(kind):
-        return pa.list_(_field(kind.value_field), kind.list_size)
-    if pa.types.is_large_list(kind):
-        return pa.large_list(_field(kind.value_field))
-    return pa.list_(_field(kind.value_field)) if pa.types.is_list(kind) else kind
+    return with_parts(kind, _type)

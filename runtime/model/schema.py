@@ -16,6 +16,7 @@ A float16 becomes float32 when it is read, and a dictionary of other values thes
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -69,6 +70,30 @@ def is_binary(kind: pa.DataType) -> bool:
     )
 
 
+def with_parts(kind: pa.DataType, change: Callable[[pa.DataType], pa.DataType]) -> pa.DataType:
+    """Return a list, struct or map whose parts have changed types; other types unchanged."""
+
+    def part(field: pa.Field) -> pa.Field:
+        return field.with_type(change(field.type))
+
+    if pa.types.is_struct(kind):
+        return pa.struct([part(one) for one in kind])
+    if pa.types.is_map(kind):
+        return pa.map_(part(kind.key_field), part(kind.item_field), kind.keys_sorted)
+    if pa.types.is_fixed_size_list(kind):
+        return pa.list_(part(kind.value_field), kind.list_size)
+    if pa.types.is_large_list(kind):
+        return pa.large_list(part(kind.value_field))
+    return pa.list_(part(kind.value_field)) if pa.types.is_list(kind) else kind
+
+
+def _without_dictionaries(kind: pa.DataType) -> pa.DataType:
+    """Return a part's type as our frames carry it: they have no dictionaries of parts."""
+    if pa.types.is_dictionary(kind):
+        return _without_dictionaries(kind.value_type)
+    return with_parts(kind, _without_dictionaries)
+
+
 def inside_type(name: str, outside: pa.DataType) -> pa.DataType:
     """Return the type that a column of this outside type has in a schema.
 
@@ -76,10 +101,11 @@ def inside_type(name: str, outside: pa.DataType) -> pa.DataType:
         SchemaError: a type we do not carry: nothing but nulls, unions, intervals, views of lists,
             extensions.
     """
-    if pa.types.is_integer(outside) or outside in (pa.float32(), pa.float64(), pa.bool_()):
+    is_number = pa.types.is_integer(outside) or outside in (pa.float32(), pa.float64(), pa.bool_())
+    if is_number or is_time(outside) or is_binary(outside):
         return outside
-    if is_time(outside) or is_nested(outside) or is_binary(outside):
-        return outside
+    if is_nested(outside):
+        return with_parts(outside, _without_dictionaries)
     if pa.types.is_decimal(outside):
         is_wide = pa.types.is_decimal128(outside) or pa.types.is_decimal256(outside)
         return outside if is_wide else pa.decimal128(outside.precision, outside.scale)

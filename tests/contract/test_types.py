@@ -129,6 +129,28 @@ def test_a_nested_column_is_refused_where_it_is_computed_on(name: str) -> None:
     assert None not in found[name].to_pylist()
 
 
+WORDS = pa.DictionaryArray.from_arrays([0, 1, None], ["a", "b"])
+DICTIONARIES = {
+    "struct": pa.StructArray.from_arrays([WORDS], ["q"]),
+    "list": pa.ListArray.from_arrays([0, 1, 2, 3], WORDS),
+    "map": pa.MapArray.from_arrays([0, 1, 2, 3], pa.array(["x", "y", "z"]), WORDS),
+    "structs": pa.ListArray.from_arrays([0, 1, 2, 3], pa.StructArray.from_arrays([WORDS], ["q"])),
+}
+
+
+@pytest.mark.parametrize("name", DICTIONARIES)
+def test_dictionaries_within_a_column_pass_the_wire_as_their_values(name: str) -> None:
+    came = DICTIONARIES[name]
+    (kind,) = inside_schema(pa.schema([("x", came.type)])).types
+    assert "dictionary" not in str(kind)
+    batch = batch_of(range(3), {"x": column_from_arrow("x", came, kind, who="test")})
+    schema = pa.schema([("x", kind)])
+    sender, receiver = (FrameCodec(schema, columns=["x"], with_writers=False) for _ in range(2))
+    back = receiver.decode(sender.encode(Message(batch, 0, 0), sent_at_ns=0))[0].batch
+    assert back is not None
+    assert column_to_arrow(back.columns["x"], kind).to_pylist() == came.to_pylist()
+
+
 @pytest.mark.parametrize("nulls", [0.0, 0.3, 1.0])
 def test_each_type_passes_the_wire_and_a_snapshot(nulls: float) -> None:
     table = rows(6, nulls=nulls)
