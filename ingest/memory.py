@@ -43,11 +43,10 @@ def table(
         raise SchemaError(
             f"table: {problem}; every column needs as many values as the others, of one type"
         ) from problem
-    parts = rows.to_batches(max_chunksize=batch_rows)
     schema = without_views(rows.schema)
     if schema != rows.schema:
-        parts = [part.cast(schema) for part in parts]
-    return BlocksInput(tuple(parts), schema)
+        rows = rows.cast(schema)  # whole: Arrow casts no slice of lists of nulls
+    return BlocksInput(tuple(rows.to_batches(max_chunksize=batch_rows)), schema)
 
 
 def _columns(data: Any) -> dict[str, Any]:

@@ -19,7 +19,7 @@ _ELSEWHERE = {
     **dict.fromkeys(("quotechar", "quote_char"), "quote"),
     **dict.fromkeys(("na_values", "null_values", "nullstr"), "nulls"),
     **dict.fromkeys(("dtype", "dtypes", "schema_overrides", "column_types"), "types"),
-    **dict.fromkeys(("usecols", "select"), "columns"),
+    "usecols": "columns",
     **dict.fromkeys(("comment_prefix", "comment_char"), "comment"),
     **dict.fromkeys(("allowed_lateness", "grace", "watermark", "wait"), "slack"),
     **dict.fromkeys(("ignore_errors", "on_bad_lines"), "on_bad"),

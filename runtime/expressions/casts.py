@@ -19,8 +19,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from slackwater.runtime.expressions.decimals import floats_of
 from slackwater.runtime.expressions.nulls import refused_rows, spread
-from slackwater.runtime.expressions.result_types import type_named
+from slackwater.runtime.expressions.result_types import decimal_of, type_named
 from slackwater.runtime.expressions.time_methods import OfType
 from slackwater.runtime.expressions.whole import refused
 from slackwater.runtime.model import Column
@@ -123,10 +124,16 @@ def _of_numbers(values: Any, target: pa.DataType) -> Column:
             return values.astype(dtype, copy=False)
         if values.dtype.kind == "f":
             values = np.trunc(values)
-    return _of_arrow(pa.array(values), target)
+    is_counted = pa.types.is_decimal(target) and values.dtype.kind == "b"
+    whole = pa.array(values.astype(np.int8) if is_counted else values)
+    if pa.types.is_decimal(target) and pa.types.is_integer(whole.type):
+        whole = whole.cast(decimal_of(whole.type))  # Arrow asks for a decimal of all digits
+    return _of_arrow(whole, target)
 
 
 def _of_arrow(values: pa.Array, target: pa.DataType) -> Column:
+    if pa.types.is_decimal(values.type) and pa.types.is_floating(target):
+        return floats_of(values).astype(target.to_pandas_dtype())
     if pa.types.is_decimal(values.type) and pa.types.is_integer(target):  # cut, as floats are
         values = arrow_functions().trunc(values)
     if is_text(target) and is_binary(values.type):

@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from slackwater.runtime.errors import SchemaError, SettingError, TypeMismatch
+from slackwater.runtime.errors import FlowError, SchemaError, SettingError, TypeMismatch
 from slackwater.runtime.expressions.expressions import Expr
 from slackwater.runtime.model.schema import inside_schema
 from slackwater.runtime.operators.ground.checks import expression, no_function, unique_columns
@@ -41,6 +41,11 @@ def source_schema(step: str, spec: SourceSpec) -> pa.Schema:
         )
     if isinstance(spec.event_time, Expr):
         no_function(spec.event_time, step=step, what="event_time=")
+        if not spec.event_time.columns():
+            raise FlowError(
+                f"source {step!r}: event_time={spec.event_time} names no column of the input; "
+                f"there are: {', '.join(schema.names)}"
+            )
     if spec.promise is not None:
         promise = expression(spec.promise, step=step, what="promise")
         no_function(promise, step=step, what="promise")

@@ -28,10 +28,19 @@ def meeting_type(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:  #
     if pa.types.is_timestamp(one) and pa.types.is_timestamp(other):
         if (one.tz is None) != (other.tz is None):
             return None
-        return pa.timestamp(max(one.unit, other.unit, key=_UNITS.index), one.tz)
+        return pa.timestamp(_finer(one, other), one.tz)
+    if pa.types.is_duration(one) and pa.types.is_duration(other):
+        return pa.duration(_finer(one, other))
+    if pa.types.is_time(one) and pa.types.is_time(other):
+        unit = _finer(one, other)
+        return pa.time32(unit) if unit in ("s", "ms") else pa.time64(unit)
     if pa.types.is_decimal(one) and pa.types.is_decimal(other):
         return _decimal(one, other)
     return None
+
+
+def _finer(one: pa.DataType, other: pa.DataType) -> str:
+    return max(str(one.unit), str(other.unit), key=_UNITS.index)
 
 
 def _plain(kind: pa.DataType) -> pa.DataType:
@@ -56,4 +65,7 @@ def _whole(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
 def _decimal(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
     scale = max(one.scale, other.scale)
     digits = max(one.precision - one.scale, other.precision - other.scale) + scale
-    return pa.decimal256(digits, scale) if digits <= 76 else None
+    is_wide = digits > 38 or any(pa.types.is_decimal256(kind) for kind in (one, other))
+    if is_wide:
+        return pa.decimal256(digits, scale) if digits <= 76 else None
+    return pa.decimal128(digits, scale)

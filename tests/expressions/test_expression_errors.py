@@ -30,7 +30,7 @@ def test_a_missing_column_is_named_with_the_step_the_nearest_and_all_there_are()
 def test_a_mismatch_names_the_step_the_expression_and_the_types() -> None:
     assert type_error(col("line") < 8) == (
         "step 'slow': col(\"line\") < 8: compares string with int64; "
-        "cast one of them, such as .cast('string')"
+        "cast the text, .cast('int64'), or write the number as text"
     )
 
 

@@ -9,7 +9,13 @@ from typing import Any
 import pytest
 
 import slackwater as sw
-from slackwater.runtime.errors import IngestError, SchemaError, SettingError, TypeMismatch
+from slackwater.runtime.errors import (
+    FlowError,
+    IngestError,
+    SchemaError,
+    SettingError,
+    TypeMismatch,
+)
 
 GERMAN = "shop;when;amount\na;01.03.2026 12:00:00;1,5\nb;02.03.2026 12:00:00;2,5\n"
 
@@ -74,6 +80,13 @@ def test_values_of_another_kind_are_refused_in_words() -> None:
         rows().key_by(sw.col("x"))  # type: ignore[arg-type]
     with pytest.raises(TypeMismatch, match=r"is not a column's name; write 'x'"):
         rows().aggregate(by=sw.col("x"), window=sw.tumbling("1s"), n=sw.count())  # type: ignore[arg-type]
+
+
+def test_an_event_time_of_no_column_is_refused() -> None:
+    data = sw.table({"t": [1]})
+    for time in (sw.event_time(), sw.lit(5)):
+        with pytest.raises(FlowError, match="names no column of the input; there are: t"):
+            sw.Dataflow("x").source("s", data, event_time=time)
 
 
 def test_by_none_is_all_rows_together() -> None:

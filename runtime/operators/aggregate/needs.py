@@ -108,7 +108,7 @@ def finished(
         there = rows - states[needs[-1]]
     result: Any = there if aggregate.kind == "count" else states[needs[0]]
     if aggregate.kind == "mean":
-        result = mean_of(result, there) / 10.0**aggregate.scale
+        result = mean_of(result, there, scale=aggregate.scale)
     elif aggregate.kind == "quantile":
         assert aggregate.level is not None
         there = states[needs[0]].counts

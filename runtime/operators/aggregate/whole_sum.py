@@ -155,20 +155,31 @@ class SumOfMean:
         return FoldAccumulator(np.add, dtype, 0, self._of_batch)
 
 
-def mean_of(sums: npt.NDArray[Any] | Halves, counts: Int64Array) -> npt.NDArray[np.float64]:
-    """Return the mean of each result: of whole numbers the float nearest to it."""
+def mean_of(
+    sums: npt.NDArray[Any] | Halves, counts: Int64Array, *, scale: int = 0
+) -> npt.NDArray[np.float64]:
+    """Return the mean of each result: of whole numbers the float nearest to it.
+
+    Args:
+        sums: shape (results,).
+        counts: shape (results,).
+        scale: of decimals, whose last digits were summed; else 0.
+    """
     if not isinstance(sums, Halves):
         return _quotients(sums, counts)
     high, low = sums.high + (sums.low >> _HALF), sums.low & _LOW
     about = high * float(1 << _HALF) + low  # exact, if less than 2**53
-    means = _quotients(about, counts)
-    for place in np.flatnonzero(np.abs(about) >= _EXACT).tolist():
-        total = (high.item(place) << _HALF) + low.item(place)  # Python's sum is exact
-        means[place] = total / counts.item(place)
+    divisors = counts * 10.0**scale
+    means = _quotients(about, divisors)
+    is_exact = (np.abs(about) < _EXACT) & (divisors < _EXACT) & (scale >= 0)
+    up, down = 10 ** max(-scale, 0), 10 ** max(scale, 0)
+    for place in (~is_exact & (counts > 0)).nonzero()[0].tolist():
+        total = (high.item(place) << _HALF) + low.item(place)  # Python's quotient is exact
+        means[place] = total * up / (counts.item(place) * down)
     return means
 
 
-def _quotients(sums: npt.NDArray[Any], counts: Int64Array) -> npt.NDArray[np.float64]:
+def _quotients(sums: npt.NDArray[Any], counts: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
     with np.errstate(invalid="ignore"):  # nothing has no mean
         means: npt.NDArray[np.float64] = sums / counts
     return means

@@ -1,0 +1,82 @@
+"""A decimal as a float is the float nearest to it; a whole number is a decimal where it fits."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import slackwater as sw
+from slackwater.runtime.errors import OperatorError
+from slackwater.runtime.expressions.decimals import floats_of
+from slackwater.runtime.operators.aggregate.whole_sum import Halves, mean_of
+
+KINDS = [
+    pa.decimal128(7, 2),
+    pa.decimal128(19, 4),
+    pa.decimal128(38, 30),
+    pa.decimal128(9, -3),
+    pa.decimal256(60, 5),
+]
+
+
+@st.composite
+def decimals(draw: st.DrawFn) -> pa.Array:
+    kind = draw(st.sampled_from(KINDS))
+    most = 10**kind.precision - 1
+    whole = draw(st.lists(st.none() | st.integers(-most, most) | st.integers(-999, 999)))
+    values = [
+        None
+        if one is None
+        else Decimal((int(one < 0), Decimal(one).as_tuple().digits, -kind.scale))
+        for one in whole
+    ]
+    return pa.array(values, kind)
+
+
+@given(decimals(), st.integers(0, 3))
+def test_a_float_of_a_decimal_is_the_nearest(values: pa.Array, start: int) -> None:
+    part = values.slice(start)
+    expected = [0.0 if one is None else float(one) for one in part.to_pylist()]
+    assert floats_of(part).tolist() == expected
+
+
+@given(
+    st.lists(st.tuples(st.integers(-(2**62), 2**62), st.integers(1, 10**6)), min_size=1),
+    st.integers(-5, 30),
+)
+def test_a_mean_of_decimals_is_the_nearest_float(sums: list[tuple[int, int]], scale: int) -> None:
+    whole = np.array([one for one, _ in sums])
+    halves = Halves(whole >> 32, whole & 0xFFFFFFFF)
+    counts = np.array([count for _, count in sums])
+    expected = [float(Fraction(one, count) / Fraction(10) ** scale) for one, count in sums]
+    assert mean_of(halves, counts, scale=scale).tolist() == expected
+
+
+def cast_of(values: pa.Array, expression: sw.Expr) -> list[object]:
+    flow = sw.Dataflow("casts")
+    rows = pa.table({"t": np.arange(len(values)), "i": values})
+    source = flow.source("s", sw.table(rows), event_time="t", time_unit="s")
+    source.select(x=expression).sink("out", sw.collect_sink())
+    with sw.Simulation() as nodes:
+        job = nodes.submit(flow)
+        job.wait()
+        return list(job.result("out")["x"].to_pylist())
+
+
+@pytest.mark.parametrize("kind", [pa.int8(), pa.int64(), pa.uint64()], ids=str)
+def test_a_whole_number_becomes_a_decimal_where_it_fits(kind: pa.DataType) -> None:
+    values = pa.array([0, 5, 123, None], kind)
+    right = [Decimal("0.00"), Decimal("5.00"), None, None]
+    assert cast_of(values, sw.col("i").try_cast("decimal128(4, 2)")) == right
+    with pytest.raises(OperatorError, match=r"cast\('decimal128\(4, 2\)'\) of 123"):
+        cast_of(values, sw.col("i").cast("decimal128(4, 2)"))
+
+
+def test_true_is_the_decimal_one() -> None:
+    assert cast_of(pa.array([True, False]), sw.col("i").cast("decimal128(3, 1)")) == [1, 0]
