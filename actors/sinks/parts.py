@@ -103,7 +103,24 @@ class ParquetPart:
             self._writer = pq.ParquetWriter(self._path, self._schema, compression="zstd")
         # In one piece: the ends of pages must not show the ends of batches.
         if len(table):
-            self._writer.write_table(table.combine_chunks(), row_group_size=GROUP_ROWS)
+            group = _with_own_dictionaries(table.combine_chunks())
+            self._writer.write_table(group, row_group_size=GROUP_ROWS)
+
+
+def _with_own_dictionaries(group: pa.Table) -> pa.Table:
+    """Return rows whose dictionaries have their values alone, in their order.
+
+    Those of the batches that they came in differ from run to run.
+    """
+    for place, field in enumerate(group.schema):
+        if pa.types.is_dictionary(field.type):
+            values = group.column(place).cast(field.type.value_type).combine_chunks()
+            own = values.dictionary_encode()
+            column = pa.DictionaryArray.from_arrays(
+                own.indices, own.dictionary, ordered=field.type.ordered
+            )
+            group = group.set_column(place, field, column)
+    return group
 
 
 class LinesPart:

@@ -45,13 +45,11 @@ from slackwater.report.report_file import (
     STATUS_FILE,
     find_file,
     load_report,
-    replace_file,
 )
+from slackwater.report.run_folders import RUNS, new_run_folder
 from slackwater.report.sanitize import echo
-from slackwater.runtime.errors import SettingError
 from slackwater.runtime.measure import JobReport, imbalances
 
-RUNS = Path("out")
 STALE_S = 15.0
 """Silence after which a status gets a note: a running job writes it every second."""
 STARTS_S = 180.0
@@ -121,7 +119,7 @@ def run(  # noqa: PLR0913 - options, each by name
         raise typer.BadParameter("--address goes with none of --nodes, --cores and --simulate")
     with errors_told(as_json=as_json):
         loaded, module = load(flow)
-        folder = out if out is not None else _new_folder(loaded.name)
+        folder = out if out is not None else new_run_folder(loaded.name)
         show = Progress(console_of(sys.stderr))
         talk = not (quiet or as_json)
         try:
@@ -310,25 +308,6 @@ def _judge(last: JobReport, folder: Path) -> None:
             f"the ledger of flow {last.flow!r} does not balance: {'; '.join(problems)}. "
             f"Do not trust these results; this is a bug of ours, please send {folder}/report.json"
         )
-
-
-def _new_folder(flow: str) -> Path:
-    """Return a folder that no run has used, ignored by git: out/<flow>-<local time>."""
-    safe = "".join(letter if letter.isalnum() or letter in "-_." else "_" for letter in flow)
-    name = f"{safe}-{time.strftime('%Y%m%d-%H%M%S')}"
-    for number in range(1, 1_000):
-        folder = RUNS / (name if number == 1 else f"{name}-{number}")
-        try:
-            folder.mkdir(mode=0o700, parents=True)
-            replace_file(folder / ".gitignore", b"*\n")  # reports hold names, hosts and errors
-        except FileExistsError:
-            continue
-        except OSError as problem:
-            raise SettingError(
-                f"{folder} cannot be made: {problem.strerror}; choose a place with --out"
-            ) from problem
-        return folder
-    raise SettingError(f"{RUNS} has too many runs of this second; choose a folder with --out")
 
 
 def _nothing(_: object) -> None:

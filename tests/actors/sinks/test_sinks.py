@@ -82,6 +82,21 @@ def test_parts_and_row_groups_end_by_rows_alone_so_that_two_runs_write_the_same_
         assert part.read_bytes() == (tmp_path / "at once" / part.name).read_bytes()
 
 
+def test_categories_are_the_same_bytes_however_their_batches_were_encoded(tmp_path: Path) -> None:
+    words = pa.array([["a", None, "", "b"][n % 4] for n in range(30)]).dictionary_encode()
+    schema = pa.schema([("x", words.type)])
+    for name, batch in (("threes", 3), ("sevens", 7), ("at once", 30)):
+        sink = open_sink("out", parquet_sink(tmp_path / name, rows=10), schema)
+        for first in range(0, 30, batch):
+            own = words.slice(first, batch).cast(pa.string()).dictionary_encode()
+            sink.write(pa.record_batch([own], schema=schema))
+        sink.close()
+    assert pq.read_table(tmp_path / "threes")["x"].to_pylist() == words.to_pylist()
+    for part in shown(tmp_path / "threes"):
+        for other in ("sevens", "at once"):
+            assert part.read_bytes() == (tmp_path / other / part.name).read_bytes()
+
+
 def test_no_results_are_a_file_too(tmp_path: Path) -> None:
     files = [jsonl_sink(tmp_path / "out.jsonl"), csv_sink(tmp_path / "out.csv")]
     for spec in (parquet_sink(tmp_path / "out"), *files):

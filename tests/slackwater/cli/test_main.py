@@ -259,14 +259,3 @@ def test_ctrl_c_counts_also_where_a_shell_has_it_ignored(monkeypatch: pytest.Mon
             main.main()
     finally:
         signal.signal(signal.SIGINT, before)
-
-
-def test_git_ignores_the_folder_of_a_run_and_nothing_else(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    folder = main._new_folder("city")
-    ignored = folder / ".gitignore"
-    assert ignored.read_text() == "*\n"
-    assert (folder.stat().st_mode & 0o777, ignored.stat().st_mode & 0o777) == (0o700, 0o600)
-    assert not Path("out/.gitignore").exists()  # sinks of users may write beside it
