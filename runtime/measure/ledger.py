@@ -216,12 +216,14 @@ class _Tally:
 
     def come_out(self, stage: StageReport, *, arrived: int, is_mixed: bool) -> None:
         out = arrived if is_mixed else stage.counts.at(*AT_STAGE)
-        for outcome in (*at_stages(LedgerPlace.LEFT_OUT, LedgerPlace.HERE), SHED):
+        for outcome in (*at_stages(LedgerPlace.LEFT_OUT, LedgerPlace.HERE), SHED, FAILED):
             rows = stage.counts[outcome]
             rows = min(rows, out) if is_mixed else rows
             self.counts[outcome] += rows
             out -= rows
         self.counts[OUT] += out
+        for outcome in at_stages(LedgerPlace.BESIDE):
+            self.counts[outcome] += stage.counts[outcome]
         for outcome in reversed(at_stages(LedgerPlace.WENT_ON)):
             rows = min(stage.counts[outcome], out)
             if outcome.note:

@@ -8,6 +8,7 @@ from typing import Literal, NamedTuple
 import pyarrow as pa
 
 from slackwater.runtime.model.batch import Column
+from slackwater.runtime.model.schema import column_of_arrow
 
 __all__ = [
     "DIVERTED_SCHEMA",
@@ -58,8 +59,8 @@ class DivertedRow(NamedTuple):
         return f"{place}{self.error}: {self.row[:_SHOWN]}"
 
 
-def columns_of_diverted(step: str, rows: Sequence[DivertedRow]) -> dict[str, pa.Array]:
-    """Return the columns of diverted rows, as Arrow arrays of DIVERTED_SCHEMA."""
+def columns_of_diverted(step: str, rows: Sequence[DivertedRow]) -> dict[str, Column]:
+    """Return the columns of diverted rows, of DIVERTED_SCHEMA."""
     values = {
         "step": [step] * len(rows),
         "error": [one.error for one in rows],
@@ -67,7 +68,7 @@ def columns_of_diverted(step: str, rows: Sequence[DivertedRow]) -> dict[str, pa.
         "file": [one.file for one in rows],
         "line": [one.line for one in rows],
     }
-    columns: dict[str, Column] = {
-        name: pa.array(values[name], DIVERTED_SCHEMA.field(name).type) for name in values
+    return {
+        name: column_of_arrow(pa.array(values[name], DIVERTED_SCHEMA.field(name).type))
+        for name in values
     }
-    return columns

@@ -116,6 +116,7 @@ class StageOperator:
         self.counts = StepReport(step.name, step.traits.kind, [0 for _ in self._ports])
         traits = step.traits
         self.passes_on, self._uses_clock = traits.passes_on, traits.uses_clock
+        self._diverts = traits.diverts
         self._told = (START_NS, 0, START_NS)  # watermark, its stimulus, frontier: of the last read
         self.due_ns: int | None = None
         """When it has something to do by the clock; None: at no time that is known."""
@@ -150,6 +151,10 @@ class StageOperator:
         left = 0 if result.rows is None else len(result.rows.event_time_ns)
         self.counts.rows_out += left
         return result, rows - left - result.late_dropped if self.passes_on else 0
+
+    def failed(self, result: Result, *, step: str) -> Failed:
+        """Return rows that the user's code could not use, of a step that is no replica."""
+        return Failed(step, self._diverts, list(result.failed))
 
     def nothing_new(self) -> GateRead:
         """Return a read without rows, as far as the last one."""

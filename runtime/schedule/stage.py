@@ -300,6 +300,9 @@ class StageMachine:
             if self._sampler is not None and result.waited_ns:
                 self._sampler.waited(result.waited_ns)
             self.report.counts[FILTERED] += kept
+            if result.failed:
+                failed = operator_at.failed(result, step=self.stage.origin)
+                self._count_failed(failed, is_input=True)
             if self._late is not None:
                 has_late = self._late.take(result.late, promise_ns=self._promise_ns)
             promise_ns = result.promise_ns

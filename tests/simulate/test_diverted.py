@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import math
 from collections.abc import Callable, Iterator
 from typing import Any, ClassVar
 
@@ -312,3 +314,87 @@ def test_a_value_that_does_not_fit_the_schema_is_diverted_too() -> None:
 
 def test_diverted_rows_have_the_columns_that_the_page_names() -> None:
     assert DIVERTED_SCHEMA.names == ["step", "error", "row", "file", "line"]
+
+
+# -- custom operators --------------------------------------------------------------------
+
+
+class Sums:
+    """Counts a key's rows; raises for 3 after it has counted them, and does not fit for 4 and 5."""
+
+    def __init__(self) -> None:
+        self.rows, self.seen = 0, list[int]()
+
+    def on_rows(self, key: str, given: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        self.rows += len(given)
+        self.seen.append(self.rows)
+        value = given[0].pop("v")
+        if value == 3:
+            self.due_ns = 0
+            raise ValueError("three")
+        if value == 5:
+            return [{"k": key}]
+        return [{"k": key, "n": "x" if value == 4 else self.rows}]
+
+
+def summed(flow: sw.Dataflow, on_error: Any, replicas: int) -> None:
+    values = pa.table({"t": range(1, 8), "k": [*"abababb"], "v": [1, 2, 3, 4, 5, 6, math.nan]})
+    source = flow.source("s", sw.table(values), event_time="t", time_unit="s")
+    made = source.process(
+        Sums,
+        {"k": "string", "n": "int64"},
+        by="k",
+        within="1m",
+        on_error=on_error,
+        replicas=replicas,
+        name="sums",
+    )
+    made.merge().sink("out", sw.collect_sink())
+    if on_error == "divert":
+        made.diverted().sink("bad", sw.collect_sink())
+
+
+@pytest.mark.parametrize("replicas", [1, 2])
+@pytest.mark.parametrize("on_error", ["skip", "divert"])
+def test_rows_for_which_a_custom_operator_raises_leave_its_state_as_it_was(
+    on_error: str, replicas: int
+) -> None:
+    report, found = run(lambda flow: summed(flow, on_error, replicas))
+    assert [(row["k"], row["n"]) for row in found["out"]] == [
+        ("a", 1),
+        ("b", 1),
+        ("b", 2),
+        ("b", 3),
+    ]
+    counts = report.ledger.counts.of_job()
+    assert (counts["out"], counts["failed"]) == ((4, 3) if on_error == "skip" else (7, 0))
+    if on_error == "skip":
+        return
+    assert counts["diverted"] == 3
+    assert {row["step"] for row in found["bad"]} == {"sums"}
+    said = {json.loads(row["row"])["v"]: row["error"] for row in found["bad"]}
+    assert said[3] == "ValueError: three"
+    assert "tried to convert to int64" in said[4]
+    assert said[5].startswith("what its function returned lacks n")
+
+
+def test_what_a_timer_raises_ends_the_job() -> None:
+    class Late:
+        def on_rows(self, _key: str, rows: Any) -> None:
+            self.due_ns = rows.event_time_ns + 1
+
+        def on_time(self, _key: str, _t: int) -> None:
+            raise ValueError("timer")
+
+    def make(flow: sw.Dataflow) -> None:
+        source = flow.source("s", sw.table({"t": [1]}), event_time="t", time_unit="s")
+        made = source.process(Late, {"n": "int64"}, by="t", within="1m", on_error="skip")
+        made.sink("out", sw.collect_sink())
+
+    with pytest.raises(OperatorError, match="timer"):
+        run(make)
+
+
+def test_on_error_of_a_custom_operator_is_one_of_three_words() -> None:
+    with pytest.raises(SettingError, match="on_error='ignore' must be 'error'"):
+        run(lambda flow: summed(flow, "ignore", 1))

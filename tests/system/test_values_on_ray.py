@@ -31,6 +31,16 @@ def inverse(row: dict[str, Any]) -> dict[str, Any]:
     return {"n": row["n"], "line": row["line"], "inverse": 1 / (row["n"] % 50)}
 
 
+class Limited:
+    """Raises for every seventh row of a line."""
+
+    def on_rows(self, _key: str, given: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        for row in given:
+            if row["n"] % 7 == 0:
+                raise ValueError(row["n"])
+        return [{"n": row["n"]} for row in given]
+
+
 def flow() -> sw.Dataflow:
     flow = sw.Dataflow("values")
     when = col("ts").str.to_time("%d.%m.%Y %H:%M:%S", zone="Europe/Berlin")
@@ -43,6 +53,11 @@ def flow() -> sw.Dataflow:
     mapped.aggregate(n=sw.count(), by="line", window=sw.tumbling("10m")).sink(
         "lines", sw.collect_sink()
     )
+    limited = parts.process(
+        Limited, {"n": "int64"}, by="line", within="10m", on_error="divert", replicas=2
+    )
+    limited.merge().sink("limited", sw.collect_sink())
+    limited.diverted().sink("beyond", sw.collect_sink())
     exploded = parts.select("n", "readings").explode("readings")
     exploded.aggregate(n=sw.count("readings"), window=sw.tumbling("10m")).sink(
         "elements", sw.collect_sink()
@@ -61,8 +76,9 @@ def test_a_flow_of_parts_and_diverted_rows_gives_what_it_gives_simulated(
     assert report.ledger.is_balanced
     counts = report.ledger.counts.of_job()
     assert counts == expected.ledger.counts.of_job()
-    assert counts["diverted"] == 1 + ROWS // 50
-    for sink in ("unusable", "failed", "lines", "elements"):
+    beyond = len(job.result("beyond"))
+    assert counts["diverted"] == 1 + ROWS // 50 + beyond
+    for sink in ("unusable", "failed", "lines", "elements", "limited", "beyond"):
         found, same = job.result(sink), simulated.result(sink)
         assert found.schema == same.schema
         assert sorted(map(str, found.to_pylist())) == sorted(map(str, same.to_pylist()))

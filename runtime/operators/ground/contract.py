@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, Protocol
 
 from slackwater.runtime.expressions.row_tests import RowTests
 from slackwater.runtime.model import Batch, GateRead
+from slackwater.runtime.model.diverted import DivertedRow
 from slackwater.runtime.model.state import Fields
 from slackwater.runtime.operators.ground.failed_rows import FailedRows
 from slackwater.runtime.operators.ground.late_rows import LateRows
@@ -42,6 +43,7 @@ class Result(NamedTuple):
         due_ns: when the operator has work by the clock; None if no such time is known. It is called
             then, if not before, with a read without rows. Nothing is due after the end. Only an
             operator whose traits have `uses_clock` gives a time.
+        failed: rows that a user's code could not use, where the job goes on.
     """
 
     rows: Batch | None
@@ -52,6 +54,7 @@ class Result(NamedTuple):
     passed_over: int | None = None
     waited_ns: int = 0
     due_ns: int | None = None
+    failed: Sequence[DivertedRow] = ()
 
 
 class Operator(Protocol):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import get_args
+import re
+from collections.abc import Callable, Sequence
+from typing import Any, get_args
 
 from slackwater.runtime.errors import OperatorError, SettingError
 from slackwater.runtime.model import Batch, concat_batches
@@ -12,6 +13,9 @@ from slackwater.runtime.model.json_text import values_as_json
 from slackwater.runtime.operators.ground.user_code import rows_of
 
 __all__ = ["FailedRows", "checked_on_error", "failed_rows"]
+
+
+_STEP = re.compile("^step '[^']*': ")  # a diverted row has it in a column
 
 
 def checked_on_error(on_error: str, *, step: str) -> None:
@@ -51,6 +55,14 @@ class FailedRows:
         rows, self._rows = self._rows, []
         return rows
 
+    def add(self, rows: Sequence[dict[str, Any]], problem: OperatorError) -> None:
+        """Keep rows for which a user's code raised, or gave what does not fit."""
+        cause = problem.__cause__
+        error = _STEP.sub("", str(problem).partition("\n")[0])
+        if cause is not None and not isinstance(cause, OperatorError):
+            error = f"{type(cause).__name__}: {cause}"
+        self._rows += [DivertedRow(error, values_as_json(row)) for row in rows]
+
     def applied(self, work: Callable[[Batch], Batch], batch: Batch) -> Batch:
         """Return what `work` makes of a batch, without the rows for which it raises.
 
@@ -60,17 +72,10 @@ class FailedRows:
             return work(batch)
         except OperatorError as problem:
             if len(batch) == 1:
-                self._keep(batch, problem)
+                self.add(rows_of(batch), problem)
                 return batch.slice(0, 0)
         middle = len(batch) // 2
         halves = batch.slice(0, middle), batch.slice(middle, len(batch))
         done = [self.applied(work, half) for half in halves]
         worked = [one for one, half in zip(done, halves, strict=True) if len(one)]
         return concat_batches(worked) if worked else batch.slice(0, 0)
-
-    def _keep(self, row: Batch, problem: OperatorError) -> None:
-        cause = problem.__cause__
-        error = str(problem).partition("\n")[0]
-        if cause is not None and not isinstance(cause, OperatorError):
-            error = f"{type(cause).__name__}: {cause}"
-        self._rows.append(DivertedRow(error, values_as_json(rows_of(row)[0])))

@@ -11,15 +11,18 @@ cuts of reads cannot show.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
 from heapq import heappop, heappush
 from typing import Any
 
 import numpy as np
 
+from slackwater.runtime.errors import OperatorError
 from slackwater.runtime.model import END_NS, START_NS, Batch, Columns, GateRead, concat_batches
 from slackwater.runtime.model.state import Fields
 from slackwater.runtime.operators.ground.contract import PlainOperator, Result
+from slackwater.runtime.operators.ground.failed_rows import failed_rows
 from slackwater.runtime.operators.ground.fit import fitted
 from slackwater.runtime.operators.ground.late_rows import Missed
 from slackwater.runtime.operators.ground.user_code import given, rows_of
@@ -45,6 +48,7 @@ class ProcessMachine(PlainOperator):
         self._done_ns = START_NS  # rows that happened before this have gone to their objects
         self._tidied = 0
         self._missed = Missed(keeps=self._step.keeps_late)
+        self._failed = failed_rows(step.on_error)
         self.timers = 0
 
     def work(self, released: GateRead, now_ns: int) -> Result:  # noqa: D102 - see Operator
@@ -62,7 +66,8 @@ class ProcessMachine(PlainOperator):
                 objects.forget_before(until_ns)
                 self._tidied = len(objects.by_key)
         # What follows is as new as a row, or a time, to come.
-        return Result(rows, released.frontier_ns, *self._missed.take())
+        failed = self._failed.take() if self._failed is not None else ()
+        return Result(rows, released.frontier_ns, *self._missed.take(), failed=failed)
 
     def counts(self) -> dict[str, Any]:  # noqa: D102 - see Operator
         return {"timers": self.timers}
@@ -128,8 +133,24 @@ class ProcessMachine(PlainOperator):
             one = self._objects.of(key, time_ns)
             one.stimulus_ns = max([one.stimulus_ns, *[stimuli[place] for place in own]])
             given = KeyedRows([rows[place] for place in own], time_ns)
-            made.add(one, time_ns, self._objects.take_rows(one, given, batch))
+            self._give(one, given, batch, made)
             self._note_due(one)
+
+    def _give(self, one: Keyed, rows: KeyedRows, batch: Batch, made: _Made) -> None:
+        """Give an object its rows; `on_error` restores one that raises."""
+        if self._failed is None:
+            made.add(one, rows.event_time_ns, self._objects.take_rows(one, rows, batch))
+            return
+        before = self._objects.saved(one)
+        sent = copy.deepcopy(rows)  # the object may change them
+        try:
+            returned = self._objects.take_rows(one, rows, batch)
+            _columns_of(returned, self._step)  # whether they fit
+        except OperatorError as problem:
+            self._objects.put_back(one, before)
+            self._failed.add(sent, problem)
+        else:
+            made.add(one, rows.event_time_ns, returned)
 
     def _call_in_time(self, before_ns: int, made: _Made) -> None:
         """Call the objects that are due before that, in order."""
@@ -175,10 +196,14 @@ class _Made:
         """Return the rows as a batch; None if there are none."""
         if not self._rows:
             return None
-        columns: Columns = {
-            field.name: fitted(
-                [row[field.name] for row in self._rows], field.type, name=field.name, step=step.name
-            )
-            for field in step.schema
-        }
+        columns = _columns_of(self._rows, step)
         return Batch(np.array(self._times), np.array(self._stimuli), columns)
+
+
+def _columns_of(rows: list[Mapping[str, Any]], step: ProcessStep) -> Columns:
+    return {
+        field.name: fitted(
+            [row[field.name] for row in rows], field.type, name=field.name, step=step.name
+        )
+        for field in step.schema
+    }

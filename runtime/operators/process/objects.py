@@ -101,6 +101,15 @@ class Objects:
         returned = called(one.operator.on_rows, one.key, rows, step=self._step.name, batch=batch)
         return self._checked(one, returned, rows.event_time_ns, "on_rows", sample_of(batch))
 
+    def saved(self, one: Keyed) -> tuple[Any, ...]:
+        """Return what `put_back` needs, before a call that may raise."""
+        return copy.deepcopy(vars(one.operator)), one.last_row_ns, one.stimulus_ns, one.due_ns
+
+    def put_back(self, one: Keyed, saved: tuple[Any, ...]) -> None:
+        """Make an object as it was when it was saved."""
+        attributes, one.last_row_ns, one.stimulus_ns, one.due_ns = saved
+        one.operator.__dict__ = attributes
+
     def call_in_time(self, one: Keyed, time_ns: int) -> list[Mapping[str, Any]]:
         """Call an object at the event time of its `due_ns`; return its rows."""
         one.due_ns = one.operator.due_ns = None

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from slackwater.runtime.model import Release, format_ns
+from slackwater.runtime.model.diverted import OnBad
 from slackwater.runtime.operators.ground.keep import replicas_text
 from slackwater.runtime.operators.ground.user_code import Units
 from slackwater.runtime.plan.step import GatedStep, Step
@@ -24,6 +25,8 @@ class ProcessStep(GatedStep):
     within_ns: int
     """How long an object is kept after the last row of its key."""
     release: Release
+    on_error: OnBad = "error"
+    """Fate of rows for which `on_rows` raises."""
     units: Units = ()
     """Columns that it is given in nanoseconds, with the units in which they are kept."""
     replicas: int = 1
@@ -45,6 +48,7 @@ class ProcessStep(GatedStep):
             misses="their turn",
             sharing=Sharing(self.replicas, "keys"),
             replica=self.replica,
+            diverts=self.on_error == "divert",
         )
 
     def reads(self, position: int, there: frozenset[str], needed: frozenset[str]) -> Set[str]:  # noqa: D102
@@ -57,6 +61,8 @@ class ProcessStep(GatedStep):
         yield f"by       {', '.join(self.keys)}"
         yield f"calls    {type(self.operator).__qualname__}, for each key"
         yield f"keeps    a key until {format_ns(self.within_ns)} after its last row"
+        if self.on_error != "error":
+            yield f"errors   rows for which it raises: {self.on_error}"
         yield f"gate     {self.release.text}"
         if self.replicas > 1:
             yield replicas_text(self.traits.sharing)

@@ -6,9 +6,11 @@ from typing import Any, Self
 
 from slackwater.runtime.errors import FlowError, TypeMismatch
 from slackwater.runtime.model import Duration, duration_ns
+from slackwater.runtime.model.diverted import OnBad
 from slackwater.runtime.nearest import known_options
 from slackwater.runtime.operators.ground import checks
 from slackwater.runtime.operators.ground.contract import Entry
+from slackwater.runtime.operators.ground.failed_rows import checked_on_error
 from slackwater.runtime.operators.ground.streams import AnyStream, Names, names_of, refuse_revised
 from slackwater.runtime.operators.ground.user_code import units_of
 from slackwater.runtime.operators.process.machine import ProcessMachine
@@ -29,6 +31,7 @@ class Processing(AnyStream):
         *,
         within: Duration,
         by: Names = (),
+        on_error: OnBad = "error",
         slack: Slack = AS_FLOW,
         replicas: int = 1,
         name: str | None = None,
@@ -54,6 +57,10 @@ class Processing(AnyStream):
             within: how long an object is kept, in event time, after the last row of its key, and
                 how much later than that `due_ns` may be. A row further away begins with a new one.
             by: the key columns.
+            on_error: "error": what `on_rows` raises, or returns that does not fit `schema`, ends
+                the job; "skip": the rows of that call are omitted, counted and reported, and the
+                object is as it was before; "divert": the same, and they leave by `.diverted()`.
+                What `on_time` raises always ends the job.
             slack: how long its gate waits; AS_FLOW: as the flow says.
             replicas: the number of replicas, each with the rows of its keys; see `join`.
             name: the name of the step.
@@ -61,13 +68,14 @@ class Processing(AnyStream):
         Raises:
             TypeMismatch: it has no `on_rows`, or its state is not in attributes.
             FlowError: the input has windows that are corrected.
-            SettingError: `within` is no length of time.
+            SettingError: `within` is no length of time, or `on_error` none of the three words.
         """
         name = self.flow.name_for("process", name)
         keys = names_of(by)
         if not keys:
             raise FlowError(f"step {name!r}: process has no key; name one, such as by='id'")
         checks.key_types(self.schema, keys, step=name)
+        checked_on_error(on_error, step=name)
         if isinstance(operator, type):
             try:
                 operator = operator()
@@ -90,6 +98,7 @@ class Processing(AnyStream):
                 schema=checks.declared_schema(schema, step=name),
                 keys=keys,
                 operator=operator,
+                on_error=on_error,
                 units=units_of(self.schema),
                 within_ns=duration_ns(within, what=f"step {name!r}: within", positive=True),
                 release=self.flow.release_of(slack, step=name),
