@@ -194,6 +194,9 @@ class Expr(WithLists, ABC):
     def __abs__(self) -> Expr:
         return Operation("abs", self)
 
+    def __round__(self, digits: int = 0) -> Expr:
+        return self.round(digits)
+
     def operation(self, op: str, *, option: Any = None, shown: str = "") -> Expr:
         """Return an operation over the expression alone."""
         return Operation(op, self, option=option, shown=shown)
@@ -202,6 +205,8 @@ class Expr(WithLists, ABC):
         """Return whether the expression equals one of the values."""
         if isinstance(values, str):
             raise TypeMismatch(f"is_in({values!r}) takes a list of values: is_in([{values!r}])")
+        if isinstance(values, Expr):
+            raise TypeMismatch(f"is_in({values}) takes values; of a list column: .list.contains(x)")
         literals = [_literal(value) for value in values]
         shown = f"[{', '.join(map(str, literals))}]"
         operands = tuple(Operand(each.type, each.value) for each in literals)

@@ -6,6 +6,8 @@ or masked. Times are whole nanoseconds, or datetimes.
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -19,6 +21,7 @@ from slackwater.runtime.model import Column
 from slackwater.runtime.model.nullable import Nullable, without_mask
 from slackwater.runtime.model.schema import (
     column_from_arrow,
+    is_nested,
     is_text,
     is_time,
     number_dtype,
@@ -51,9 +54,13 @@ def as_column(values: Any, to: pa.DataType, *, name: str, who: str) -> Column:
         return _of_masked(values, to, name=name, who=who)
     if isinstance(values, pa.ChunkedArray):
         values = values.combine_chunks()
-    if isinstance(values, pa.Array) and pa.types.is_integer(values.type) and is_time(to):
-        values = numbers_from_arrow(values)
-        return as_column(values, to, name=name, who=who)
+    if isinstance(values, pa.Array) and values.type != to:
+        if number_dtype(values.type) is not None and not is_time(values.type) and number_dtype(to):
+            return as_column(numbers_from_arrow(values), to, name=name, who=who)
+        if is_nested(to):
+            values = values.to_pylist()
+        elif pa.types.is_timestamp(values.type) and pa.types.is_date(to):
+            _refuse_times_of_day(values, to)
     if isinstance(values, np.ndarray) and values.dtype.kind in "mM":
         return _as_times(values, to)
     if isinstance(values, np.ndarray) and values.dtype.kind in "biuf":
@@ -77,6 +84,9 @@ def described(values: Any) -> str:
 
 def _as_arrow(values: list[Any], to: pa.DataType) -> pa.Array:
     """Return Python's values as Arrow, without its silent cuts (1.9 to 1, 1e40 to infinity)."""
+    values = [None if _is_unset(value) else value for value in values]
+    if is_nested(to):
+        _check_parts(values, to)
     if pa.types.is_integer(to) or is_time(to):
         for place, value in enumerate(values):
             if isinstance(value, float | np.floating):
@@ -89,6 +99,47 @@ def _as_arrow(values: list[Any], to: pa.DataType) -> pa.Array:
     if to == pa.float32():
         _refuse_infinite(np.array(values, np.float64), array.to_numpy(zero_copy_only=False))
     return array
+
+
+def _is_unset(value: Any) -> bool:
+    """Return whether a value is null in NumPy or pandas; NaN is none."""
+    if value is None or isinstance(value, str | int | float):
+        return False
+    pandas = sys.modules.get("pandas")  # who returns its values has imported it
+    return value is np.ma.masked or (
+        pandas is not None and (value is pandas.NaT or value is pandas.NA)
+    )
+
+
+def _check_parts(values: list[Any], to: pa.DataType) -> None:
+    """Check that parts of lists, structs and maps fit: Arrow would cut them in silence."""
+    there = [value for value in values if value is not None]
+    parts: list[tuple[pa.DataType, list[Any]]] = []
+    if pa.types.is_struct(to):
+        names = {field.name for field in to}
+        dicts = [value for value in there if isinstance(value, Mapping)]
+        for value in dicts:
+            if more := value.keys() - names:
+                raise ValueError(f"{min(map(str, more))!r} is no field of {to}")
+        parts = [(field.type, [value.get(field.name) for value in dicts]) for field in to]
+    elif pa.types.is_map(to):
+        pairs = [list(one.items() if isinstance(one, Mapping) else one) for one in there]
+        flat = [pair for each in pairs for pair in each]
+        parts = [
+            (to.key_type, [key for key, _ in flat]),
+            (to.item_type, [item for _, item in flat]),
+        ]
+    else:
+        parts = [(to.value_type, [part for value in there for part in value])]
+    for kind, own in parts:
+        # A whole number is a time in the unit of its type here: parts are Python's values.
+        is_counted = is_time(kind)
+        _as_arrow([one for one in own if not (is_counted and isinstance(one, int))], kind)
+
+
+def _refuse_times_of_day(times: pa.Array, to: pa.DataType) -> None:
+    if times.cast(to).cast(times.type) != times:
+        raise ValueError("some times are no whole days, and a date has no time; floor them first")
 
 
 def _time_of(value: Any, to: pa.DataType) -> Any:

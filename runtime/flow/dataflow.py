@@ -47,7 +47,7 @@ class SourceOptions(TypedDict, total=False):
     arrival: str | None
     speed: float | None
     writer: str | None
-    promise: Expr | None
+    promise: Expr | str | None
     out_of_order: OrderWord | Reorder
     disorder: Duration
     idle: Duration | None
@@ -207,6 +207,8 @@ def _spec(name: str, source: Input, options: dict[str, Any]) -> SourceSpec:
             f"source {name!r} needs event_time=, the column of event times, or an expression; "
             f"there are: {columns}"
         )
+    if isinstance(options.get("promise"), str):
+        options["promise"] = ColumnRef(options["promise"])
     if isinstance(options["event_time"], ColumnRef):
         options["event_time"] = options["event_time"].name
     disorder_ns = duration_ns(options.pop("disorder", 0), what=f"source {name!r}: disorder")

@@ -38,6 +38,8 @@ class Stream(StreamMethods):
         """
         if not keys:
             raise FlowError(f"key_by on {self.name!r} needs a column, such as key_by('area')")
+        if any(isinstance(key, list | tuple) for key in keys):
+            raise TypeMismatch(f"key_by on {self.name!r} takes names: key_by('area', 'line')")
         key_types(self.schema, keys, step=self.name)
         return KeyedStream(self, keys)
 

@@ -153,7 +153,7 @@ class StageOperator:
         return result, rows - left - result.late_dropped if self.passes_on else 0
 
     def failed(self, result: Result, *, step: str) -> Failed:
-        """Return rows that the user's code could not use, of a step that is no replica."""
+        """Return the rows that the user's code of a step could not use."""
         return Failed(step, self._diverts, list(result.failed))
 
     def nothing_new(self) -> GateRead:

@@ -92,3 +92,26 @@ def test_an_event_time_of_no_column_is_refused() -> None:
 def test_by_none_is_all_rows_together() -> None:
     made = rows().aggregate(by=None, window=sw.tumbling("1s"), n=sw.count())  # type: ignore[arg-type]
     assert made.columns == ("window_start", "window_end", "n")
+
+
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        (lambda: rows().key_by(["x"]), r"key_by on 's' takes names"),
+        (lambda: rows().with_columns([1]), "is no dict of columns"),
+        (lambda: rows().with_columns({5: 1}), "5 is no name of a column"),
+        (lambda: rows().rename({"x": 5}), "5 is no name of a column"),
+        (lambda: rows().filter(sw.col("x").is_in(sw.col("y"))), "of a list column: .list.contains"),
+        (lambda: sw.sliding("1d", "1ns"), "puts each event in 86,400,000,000,000 windows"),
+    ],
+)
+def test_an_argument_of_another_kind_is_refused_where_it_is_written(
+    call: Callable[[], Any], says: str
+) -> None:
+    with pytest.raises(sw.SlackwaterError, match=says):
+        call()
+
+
+def test_a_promise_may_be_a_columns_name_and_round_takes_an_expression() -> None:
+    assert "promise" in rows(promise="y").flow.explain()
+    assert str(round(sw.col("y"), 1)) == str(sw.col("y").round(1))

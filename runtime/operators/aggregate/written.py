@@ -20,14 +20,18 @@ def tumbling(size: Duration) -> Window:
     return Window(size_ns, size_ns)
 
 
+_MOST_WINDOWS = 100_000
+"""Windows that an event may be in: each leaves a row."""
+
+
 def sliding(size: Duration, slide: Duration) -> Window:
     """Return windows of `size`, one starting every `slide`.
 
     Each event is in size / slide windows.
 
     Raises:
-        SettingError: not lengths of time more than zero, or slide > size, which would leave
-            events between the windows.
+        SettingError: not lengths of time more than zero; slide > size, which would leave events
+            between the windows; or more than 100,000 windows for each event.
     """
     size_ns = duration_ns(size, what="sliding size", positive=True)
     slide_ns = duration_ns(slide, what="slide", positive=True)
@@ -35,6 +39,11 @@ def sliding(size: Duration, slide: Duration) -> Window:
         raise SettingError(
             f"slide={slide!r} must not be more than size={size!r}, or events between the "
             "windows would be lost; filter them out first if that is meant"
+        )
+    if size_ns > _MOST_WINDOWS * slide_ns:
+        raise SettingError(
+            f"sliding({size!r}, {slide!r}) puts each event in {size_ns // slide_ns:,} windows; "
+            f"{_MOST_WINDOWS:,} is the most: make slide= longer"
         )
     return Window(size_ns, slide_ns)
 

@@ -217,8 +217,15 @@ def together(
 
     Raises:
         DuplicateName: one is in both.
+        TypeMismatch: they are no dict, or a name is no text.
     """
+    if first is not None and not isinstance(first, Mapping):
+        raise TypeMismatch(
+            f"step {step!r}: {first!r} is no dict of columns; write new='…', or {{'new name': …}}"
+        )
     columns = dict(first or {})
+    if wrong := [name for name in columns if not isinstance(name, str)]:
+        raise TypeMismatch(f"step {step!r}: {wrong[0]!r} is no name of a column; write it as text")
     for name, value in named.items():
         if name in columns:
             raise DuplicateName(f"step {step!r}: column {name!r} is given twice; give it once")

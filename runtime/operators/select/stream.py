@@ -48,6 +48,8 @@ class Selecting(AnyStream):
                 each.items() if isinstance(each, Mapping) else [(_own_name(each, name), each)]
             )
         ]
+        if wrong := [new for new, _ in pairs if not isinstance(new, str)]:
+            raise TypeMismatch(f"step {name!r}: {wrong[0]!r} is no name of a column")
         checks.unique_columns(
             [new for new, _ in pairs], step=name, way_out="keep it once, or rename one"
         )
