@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from slackwater.ingest.inputs import FileInput, Good
 from slackwater.ingest.record_walk import BadText
+from slackwater.runtime.model.exact_casts import cast_exactly
 from slackwater.runtime.model.schema import travels
 
 __all__ = ["ParquetInput"]
@@ -57,10 +58,8 @@ def _cast(block: pa.RecordBatch, field: pa.Field, *, row: int) -> pa.Array:
     if at < 0 or not travels(field.type):  # the file lacks it, or no step reads it
         return pa.nulls(len(block), field.type)
     column = block.column(at)
-    if column.type == field.type:
-        return column
     try:
-        return column.cast(field.type)
+        return cast_exactly(column, field.type)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as problem:
         raise BadText(
             f"column {field.name!r} ({column.type}) does not fit {field.type} in rows {row} to "

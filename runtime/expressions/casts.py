@@ -19,13 +19,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from slackwater.runtime.expressions.decimals import floats_of
 from slackwater.runtime.expressions.nulls import refused_rows, spread
 from slackwater.runtime.expressions.result_types import decimal_of, type_named
 from slackwater.runtime.expressions.time_methods import OfType
 from slackwater.runtime.expressions.whole import refused
 from slackwater.runtime.model import Column
 from slackwater.runtime.model.arrow_functions import arrow_functions
+from slackwater.runtime.model.exact_casts import floats_of
 from slackwater.runtime.model.schema import (
     TIME_UNIT_NS,
     column_of_arrow,

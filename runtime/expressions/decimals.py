@@ -14,19 +14,17 @@ import pyarrow as pa
 
 from slackwater.runtime.expressions.result_types import decimal_of
 from slackwater.runtime.expressions.whole import refused
+from slackwater.runtime.model.exact_casts import floats_of, last_digits
 from slackwater.runtime.model.nullable import bitmap_of
 
 OF_ARROW = (pa.Array, str, bytes, Decimal)
 """Classes of operands that Arrow computes: columns and literals."""
-_EXACT, _EXACT_POWER = 2**53, 22
-"""Whole numbers and powers of ten up to these are floats without an error."""
 __all__ = [
     "OF_ARROW",
     "as_decimal",
     "as_float",
     "beside_arrow",
     "decimals_of",
-    "floats_of",
     "is_float",
     "whole_of",
 ]
@@ -44,20 +42,6 @@ def as_float(operand: Any) -> Any:
     if isinstance(operand, pa.Array):
         return floats_of(operand)
     return float(operand) if isinstance(operand, Decimal) else operand
-
-
-def floats_of(decimals: pa.Array) -> npt.NDArray[np.float64]:
-    """Return the floats nearest to decimals, 0 for null: Arrow's may be others."""
-    if not len(decimals):
-        return np.empty(0, np.float64)
-    there = decimals.fill_null(pa.scalar(Decimal(0)).cast(decimals.type))
-    (low, fits), scale = _last_digits(there), decimals.type.scale
-    is_exact = fits & (low > -_EXACT) & (low < _EXACT) & (0 <= scale <= _EXACT_POWER)
-    power = 10.0 ** min(max(scale, 0), _EXACT_POWER)
-    floats: npt.NDArray[np.float64] = low / power  # one rounding, of exact numbers
-    rest = np.flatnonzero(~is_exact)
-    floats[rest] = [float(value) for value in there.take(pa.array(rest)).to_pylist()]
-    return floats
 
 
 def as_decimal(operand: Any) -> Any:
@@ -92,7 +76,7 @@ def whole_of(decimals: pa.Array, name: str) -> npt.NDArray[np.int64]:
     Raises:
         OperatorError: one does not fit 64 bits; with its place.
     """
-    low, fits = _last_digits(decimals)
+    low, fits = last_digits(decimals)
     if not fits.all():
         place = int(fits.argmin())
         raise refused(
@@ -101,17 +85,6 @@ def whole_of(decimals: pa.Array, name: str) -> npt.NDArray[np.int64]:
             place,
         )
     return low
-
-
-def _last_digits(decimals: pa.Array) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
-    """Return decimals without nulls as whole numbers, and which of them fit 64 bits."""
-    words = decimals.type.bit_width // 64
-    _, memory = decimals.buffers()
-    parts = np.frombuffer(memory, np.int64, words * len(decimals), 8 * words * decimals.offset)
-    parts = parts.reshape(-1, words)
-    low = parts[:, 0]
-    fits: npt.NDArray[np.bool_] = (parts[:, 1:] == (low >> 63)[:, np.newaxis]).all(axis=1)
-    return low, fits
 
 
 def decimals_of(

@@ -59,8 +59,6 @@ def as_column(values: Any, to: pa.DataType, *, name: str, who: str) -> Column:
             return as_column(numbers_from_arrow(values), to, name=name, who=who)
         if is_nested(to):
             values = values.to_pylist()
-        elif pa.types.is_timestamp(values.type) and pa.types.is_date(to):
-            _refuse_times_of_day(values, to)
     if isinstance(values, np.ndarray) and values.dtype.kind in "mM":
         return _as_times(values, to)
     if isinstance(values, np.ndarray) and values.dtype.kind in "biuf":
@@ -135,11 +133,6 @@ def _check_parts(values: list[Any], to: pa.DataType) -> None:
         # A whole number is a time in the unit of its type here: parts are Python's values.
         is_counted = is_time(kind)
         _as_arrow([one for one in own if not (is_counted and isinstance(one, int))], kind)
-
-
-def _refuse_times_of_day(times: pa.Array, to: pa.DataType) -> None:
-    if times.cast(to).cast(times.type) != times:
-        raise ValueError("some times are no whole days, and a date has no time; floor them first")
 
 
 def _time_of(value: Any, to: pa.DataType) -> Any:

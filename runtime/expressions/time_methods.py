@@ -53,6 +53,7 @@ _OF_A_DAY_NS = {
     "hour": _HOUR_NS,
 }
 _CODES = re.compile("%f|%.|[^%]+|%")
+_FORMATTED = "aAbBcCdDeFgGhHIjmMnprRStTuUVwWxXyYzZf%"
 _EVERY = re.compile(r"([1-9]\d{0,8})(ns|us|ms|s|mo|m|h|d|w|q|y)")
 
 
@@ -157,7 +158,14 @@ class TimeMethods(Generic[_E]):
 
     def format(self, form: str) -> _E:
         """Return the time as text, by the codes of `strftime`: "%d.%m.%Y %H:%M"."""
-        return self._made("format", time_format("dt.format", form), shown=repr(form))
+        form = time_format("dt.format", form)
+        for code in _CODES.findall(form):
+            if code[0] == "%" and code[1:] not in _FORMATTED:
+                raise TypeMismatch(
+                    f"dt.format({form!r}): there is no code {code!r}; there are: "
+                    f"{' '.join(f'%{one}' for one in _FORMATTED)}"
+                )
+        return self._made("format", form, shown=repr(form))
 
     def _made(self, name: str, argument: Any = None, *, shown: str = "") -> _E:
         made: _E = self._of.operation(f"dt.{name}", option=OfType(argument), shown=shown)

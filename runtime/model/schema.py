@@ -25,6 +25,7 @@ import pyarrow as pa
 
 from slackwater.runtime.errors import SchemaError
 from slackwater.runtime.model.batch import Batch, Column
+from slackwater.runtime.model.exact_casts import cast_exactly
 from slackwater.runtime.model.made_ahead import FEW_ROWS, RowsMadeAhead
 from slackwater.runtime.model.nullable import Nullable, Numbers, valid_bits
 from slackwater.runtime.model.times import NS_PER_SECOND
@@ -249,7 +250,7 @@ def column_from_arrow(name: str, values: pa.Array, inside: pa.DataType, *, who: 
         raise SchemaError(f"{who}: column {name!r} has type {values.type}, and {inside} was said")
     target = read_type(inside)
     try:
-        cast = values if values.type == target else values.cast(target)
+        cast = cast_exactly(values, target)
     except pa.ArrowInvalid as problem:
         raise SchemaError(f"{who}: column {name!r} does not fit {inside}: {problem}") from problem
     return column_of_arrow(cast)

@@ -80,3 +80,9 @@ def values(expression: sw.Expr, column: pa.Array) -> list[Any]:
         job = nodes.submit(flow)
         job.wait()
         return job.result("out")["x"].to_pylist()
+
+
+def test_a_format_has_the_codes_of_strftime_alone() -> None:
+    for form in ("%s", "%-d %H", "%q"):
+        with pytest.raises(TypeMismatch, match="there is no code '%"):
+            sw.col("t").dt.format(form)

@@ -154,7 +154,8 @@ def _aggregate_type(name: str, aggregate: Aggregate, schema: pa.Schema, step: st
     if aggregate.kind in ("min", "max") or (aggregate.kind == "sum" and pa.types.is_duration(kind)):
         return kind
     if aggregate.kind == "sum" and pa.types.is_decimal(kind):
-        return pa.decimal128(38, kind.scale)
+        is_wide = pa.types.is_decimal256(kind)
+        return pa.decimal256(76, kind.scale) if is_wide else pa.decimal128(38, kind.scale)
     return pa.int64() if aggregate.kind == "sum" and is_whole(kind) else pa.float64()
 
 

@@ -1,0 +1,74 @@
+"""Casts of Arrow that change no value in silence."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from slackwater.runtime.model.arrow_functions import arrow_functions
+
+__all__ = ["cast_exactly", "floats_of", "last_digits"]
+
+_EXACT, _EXACT_POWER = 2**53, 22
+"""Whole numbers and powers of ten up to these are floats without an error."""
+
+
+def cast_exactly(values: pa.Array, to: pa.DataType) -> pa.Array:
+    """Return values as another type, if no value changes; floats are rounded to narrower ones.
+
+    Arrow takes 2 for true, 1e40 for an infinite float32, and noon for a date.
+
+    Raises:
+        ArrowInvalid, ArrowNotImplementedError: a value would change, or there is no such cast.
+    """
+    of, types = values.type, pa.types
+    if of == to:
+        return values
+    if types.is_decimal(of) and types.is_floating(to):
+        mask = values.is_null().to_numpy(zero_copy_only=False)
+        return pa.array(floats_of(values), mask=mask).cast(to)
+    if types.is_integer(of) and types.is_decimal(to):  # Arrow asks for a decimal of all digits
+        values = values.cast(pa.decimal128(20, 0))
+    made, of_arrow = values.cast(to), arrow_functions()
+    if types.is_boolean(to) and (types.is_integer(of) or types.is_floating(of)):
+        if of_arrow.not_equal(made.cast(pa.int8()).cast(of), values).true_count:
+            raise pa.ArrowInvalid("numbers other than 0 and 1 are neither true nor false")
+    elif types.is_timestamp(of) and types.is_date(to):
+        if of_arrow.not_equal(made.cast(of), values).true_count:
+            raise pa.ArrowInvalid("some times are no whole days, and a date has no time")
+    elif types.is_floating(of) and types.is_floating(to):
+        if of_arrow.and_(of_arrow.is_inf(made), of_arrow.is_finite(values)).true_count:
+            raise pa.ArrowInvalid(f"some values are too large for {to}")
+    elif types.is_floating(to) and (types.is_string(of) or types.is_large_string(of)):
+        is_said = of_arrow.match_substring(values, "inf", ignore_case=True)
+        if of_arrow.and_not(of_arrow.is_inf(made), is_said).true_count:
+            raise pa.ArrowInvalid(f"some values are too large for {to}")
+    return made
+
+
+def floats_of(decimals: pa.Array) -> npt.NDArray[np.float64]:
+    """Return the floats nearest to decimals, 0 for null: Arrow's may be others."""
+    if not len(decimals):
+        return np.empty(0, np.float64)
+    there = decimals.fill_null(pa.scalar(Decimal(0)).cast(decimals.type))
+    (low, fits), scale = last_digits(there), decimals.type.scale
+    is_exact = fits & (low > -_EXACT) & (low < _EXACT) & (0 <= scale <= _EXACT_POWER)
+    power = 10.0 ** min(max(scale, 0), _EXACT_POWER)
+    floats: npt.NDArray[np.float64] = low / power  # one rounding, of exact numbers
+    rest = np.flatnonzero(~is_exact)
+    floats[rest] = [float(value) for value in there.take(pa.array(rest)).to_pylist()]
+    return floats
+
+
+def last_digits(decimals: pa.Array) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
+    """Return decimals without nulls as whole numbers, and which of them fit 64 bits."""
+    words = decimals.type.bit_width // 64
+    _, memory = decimals.buffers()
+    parts = np.frombuffer(memory, np.int64, words * len(decimals), 8 * words * decimals.offset)
+    parts = parts.reshape(-1, words)
+    low = parts[:, 0]
+    fits: npt.NDArray[np.bool_] = (parts[:, 1:] == (low >> 63)[:, np.newaxis]).all(axis=1)
+    return low, fits
