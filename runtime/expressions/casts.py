@@ -25,7 +25,7 @@ from slackwater.runtime.expressions.time_methods import OfType
 from slackwater.runtime.expressions.whole import refused
 from slackwater.runtime.model import Column
 from slackwater.runtime.model.arrow_functions import arrow_functions
-from slackwater.runtime.model.exact_casts import floats_of
+from slackwater.runtime.model.exact_casts import counted, floats_of
 from slackwater.runtime.model.schema import (
     TIME_UNIT_NS,
     column_of_arrow,
@@ -107,7 +107,7 @@ def _as_type(option: OfType, values: Any) -> Column:
     if option.kind is not None and is_time(option.kind):
         return _of_times(option.kind, values, target)
     if is_time(target) and isinstance(values, np.ndarray):  # whole numbers of its unit
-        return values.astype(kept_type(target).to_pandas_dtype(), copy=False)
+        return counted(values, target)
     if is_time(target):
         return _time_in_text(values, target)
     if isinstance(values, np.ndarray):

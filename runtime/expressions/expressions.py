@@ -245,7 +245,7 @@ class Expr(WithLists, ABC):
         return Operation("try_cast", self, option=OfType(to), shown=quoted(to))
 
     def map_elements(self, function: Callable[[Any], Any], returns: str | pa.DataType) -> Expr:
-        """Return what a Python function makes of each value: slow, in with_columns and filter.
+        """Return what a Python function makes of each value: slow, where rows are alone.
 
         A null stays null, without a call. Times are given as whole nanoseconds. The function may
         be called more than once for a value.

@@ -18,6 +18,7 @@ import pyarrow as pa
 from slackwater.runtime.errors import SchemaError
 from slackwater.runtime.expressions.times import in_unit
 from slackwater.runtime.model import Column
+from slackwater.runtime.model.exact_casts import counted
 from slackwater.runtime.model.nullable import Nullable, without_mask
 from slackwater.runtime.model.schema import (
     column_from_arrow,
@@ -138,7 +139,7 @@ def _check_parts(values: list[Any], to: pa.DataType) -> None:
 def _time_of(value: Any, to: pa.DataType) -> Any:
     """Return a time as Arrow takes it without a cut: whole nanoseconds become whole units."""
     if isinstance(value, int | np.integer):
-        return in_unit(np.array([value], np.int64), time_unit(to)).item()
+        return counted(in_unit(np.array([value], np.int64), time_unit(to)), to).item()
     if isinstance(value, np.datetime64 | np.timedelta64):
         return None if np.isnat(value) else _as_times(np.array([value]), to).tolist()[0]
     if isinstance(value, datetime) and pa.types.is_date(to):
@@ -162,9 +163,7 @@ def _as_numbers(values: npt.NDArray[Any], to: pa.DataType) -> npt.NDArray[Any]:
     if dtype is None:
         raise ValueError(f"numbers are no {to}; return Python's values for such a column")
     if is_time(to):
-        unit_dtype, dtype = dtype, np.dtype(np.int64)
-        whole = in_unit(_changed(values, dtype), time_unit(to))
-        return _changed(whole, unit_dtype)
+        return counted(in_unit(_changed(values, np.dtype(np.int64)), time_unit(to)), to)
     return _changed(values, dtype)
 
 

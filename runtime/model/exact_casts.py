@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -10,8 +11,9 @@ import pyarrow as pa
 
 from slackwater.runtime.model.arrow_functions import arrow_functions
 
-__all__ = ["cast_exactly", "floats_of", "last_digits"]
+__all__ = ["cast_exactly", "counted", "floats_of", "last_digits"]
 
+_PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 _EXACT, _EXACT_POWER = 2**53, 22
 """Whole numbers and powers of ten up to these are floats without an error."""
 
@@ -47,6 +49,21 @@ def cast_exactly(values: pa.Array, to: pa.DataType) -> pa.Array:
         if of_arrow.and_not(of_arrow.is_inf(made), is_said).true_count:
             raise pa.ArrowInvalid(f"some values are too large for {to}")
     return made
+
+
+def counted(numbers: npt.NDArray[Any], kind: pa.DataType) -> npt.NDArray[Any]:
+    """Return whole numbers as times of a type, in its unit, as its memory has them.
+
+    Raises:
+        ArrowInvalid: one is outside the type; a time of day ends with its day.
+    """
+    bits = kind.bit_width
+    least, most = -(2 ** (bits - 1)), 2 ** (bits - 1) - 1
+    if pa.types.is_time(kind):
+        least, most = 0, 86_400 * _PER_SECOND[kind.unit] - 1
+    if (numbers < least).any() or (numbers > most).any():
+        raise pa.ArrowInvalid(f"not from {least} to {most}, as a {kind} is")
+    return numbers.astype(np.int32 if bits == 32 else np.int64, copy=False)
 
 
 def floats_of(decimals: pa.Array) -> npt.NDArray[np.float64]:

@@ -107,9 +107,10 @@ def follow(
     seen = _Seen(out, show, now_s)
     try:
         last = job.wait(on_report=seen)
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as interrupt:
         job.stop()
         _keep(_last_of(job, seen, state="stopped", error="interrupted"), out, draws=draws)
+        interrupt.add_note(f"(what had been done until then is in {out / REPORT_FILE})")
         raise
     except SlackwaterError as problem:
         try:

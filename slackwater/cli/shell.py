@@ -72,8 +72,9 @@ def errors_told(*, as_json: bool) -> Iterator[None]:
         if as_json and not isinstance(problem, Told):
             print_json({"error": {"kind": type(problem).__name__, "message": message}})
         raise typer.Exit(1) from None
-    except KeyboardInterrupt:
-        typer.echo("slackwater: interrupted", err=True)
+    except KeyboardInterrupt as interrupt:
+        notes = getattr(interrupt, "__notes__", [])
+        echo("\n".join(["slackwater: interrupted", *notes]), err=True)
         raise typer.Exit(130) from None
     finally:
         _stdout.reset(own)

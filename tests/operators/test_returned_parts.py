@@ -49,6 +49,7 @@ def test_a_part_that_its_type_would_change_is_refused(value: Any, kind: pa.DataT
     ("values", "kind"),
     [
         (pa.array([1e40]), pa.float32()),
+        (pa.array([25 * 3_600 * 10**9]), pa.time64("ns")),
         (pa.array([2]), pa.bool_()),
         (pa.array([FRACTION]), pa.date32()),
         (pa.array([[1e40]]), pa.list_(pa.float32())),
@@ -58,6 +59,12 @@ def test_a_part_that_its_type_would_change_is_refused(value: Any, kind: pa.DataT
 def test_an_arrow_array_changes_no_value(values: pa.Array, kind: pa.DataType) -> None:
     with pytest.raises(NOT_FITTING):
         made(values, kind)
+
+
+def test_a_time_of_day_ends_with_its_day() -> None:
+    for values in ([86_400 * 10**9], np.array([-1])):
+        with pytest.raises(NOT_FITTING):
+            made(values, pa.time64("ns"))
 
 
 def test_parts_that_fit_are_taken_as_they_are() -> None:

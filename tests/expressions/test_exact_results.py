@@ -1,4 +1,4 @@
-"""A decimal as a float is the float nearest to it; a whole number is a decimal where it fits."""
+"""Casts and means are exact: the nearest float, a decimal or time that fits, or refused."""
 
 from __future__ import annotations
 
@@ -80,3 +80,23 @@ def test_a_whole_number_becomes_a_decimal_where_it_fits(kind: pa.DataType) -> No
 
 def test_true_is_the_decimal_one() -> None:
     assert cast_of(pa.array([True, False]), sw.col("i").cast("decimal128(3, 1)")) == [1, 0]
+
+
+DAY_S = 86_400
+
+
+@pytest.mark.parametrize(
+    ("value", "kind", "to"),
+    [
+        (2**32, pa.int64(), "date32[day]"),
+        (1_704_067_200_000, pa.int64(), "date"),
+        (2**63, pa.uint64(), "timestamp[ns]"),
+        (DAY_S, pa.int64(), "time32[s]"),
+        (-1, pa.int64(), "time64[ns]"),
+    ],
+)
+def test_a_whole_number_outside_a_time_is_refused(value: int, kind: pa.DataType, to: str) -> None:
+    values = pa.array([value, 1], kind)
+    assert cast_of(values, sw.col("i").try_cast(to).is_null()) == [True, False]
+    with pytest.raises(OperatorError, match=f"of {value}"):
+        cast_of(values, sw.col("i").cast(to))
