@@ -19,7 +19,7 @@ _EXACT, _EXACT_POWER = 2**53, 22
 
 
 def cast_exactly(values: pa.Array, to: pa.DataType) -> pa.Array:
-    """Return values as another type, if no value changes; floats are rounded to narrower ones.
+    """Cast values if none changes; floats are rounded to narrower ones.
 
     Arrow takes 2 for true, 1e40 for an infinite float32, and noon for a date.
 
@@ -52,7 +52,7 @@ def cast_exactly(values: pa.Array, to: pa.DataType) -> pa.Array:
 
 
 def counted(numbers: npt.NDArray[Any], kind: pa.DataType) -> npt.NDArray[Any]:
-    """Return whole numbers as times of a type, in its unit, as its memory has them.
+    """Return whole numbers in a time's unit as its memory has them.
 
     Raises:
         ArrowInvalid: one is outside the type; a time of day ends with its day.

@@ -4,6 +4,7 @@
 rows of one type ──▶ operator in the simulator, in blocks of 1 to 97 rows ──▶ the same as DuckDB's?
                  ──▶ parquet, JSON lines, CSV, read back by their own readers
                  ──▶ a frame, a snapshot and back
+                 ──▶ a slot, and a new slot that is given the log of the first
 ```
 """
 
@@ -13,6 +14,7 @@ import json
 import tempfile
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,11 +28,17 @@ from benchmarks.engine.values.drawn_types import NESTED, TYPES, drawn_rows
 from benchmarks.engine.values.steps import STEPS, Step
 from benchmarks.frame import Claim, Options, Result, check, counted
 from slackwater.actors.wire.frames import FrameCodec
+from slackwater.runtime.config import Limits
 from slackwater.runtime.errors import SlackwaterError
 from slackwater.runtime.model import Message
 from slackwater.runtime.model.batch import batch_of
 from slackwater.runtime.model.plain import from_plain, to_plain
 from slackwater.runtime.model.schema import ArrowRows, column_from_arrow, inside_schema
+from slackwater.runtime.placement.place import place
+from slackwater.runtime.plan.plan import plan_stages
+from slackwater.runtime.plan.slot_plan import slot_plan
+from slackwater.runtime.schedule import LoggedSlot, Slot, make_slot, replay, replaying
+from slackwater.runtime.schedule.actions import Egress, Slice
 
 ROWS = 97
 TURNS, QUICK_TURNS = 2, 1
@@ -62,7 +70,7 @@ def run(options: Options) -> Result:
                 wrong[what] += 1
                 where = f"{what}, {name}, {nulls:.0%} null, seed {options.seed}"
                 result.notes.append(f"{where}: {outcome}")
-    for what in [*STEPS, "parquet", "jsonl", "csv", "frame", "snapshot"]:
+    for what in [*STEPS, "parquet", "jsonl", "csv", "frame", "snapshot", "replay"]:
         result.rows.append([what, compared[what], refused[what], wrong[what]])
     result.figures["compared"] = sum(compared.values())
     result.claims.append(Claim("differences from DuckDB", sum(wrong.values()), "<=", 0))
@@ -78,6 +86,7 @@ def outcomes(name: str, one: pa.Table, other: pa.Table, block: int) -> Iterator[
             yield what, of_refusal(step, one, other)
     yield from of_sinks(name, one)
     yield from of_copies(one)
+    yield "replay", of_replay(one, block)
 
 
 def made(step: Step, one: pa.Table, other: pa.Table, block: int) -> pa.Table:
@@ -204,3 +213,35 @@ def of_copies(rows: pa.Table) -> Iterator[tuple[str, str]]:
         back = pa.Table.from_batches([ArrowRows(schema).of(copy)]).cast(rows.schema)
         is_same = in_order(back) == in_order(rows) and back.schema.types == rows.schema.types
         yield what, "" if is_same else "other values or types"
+
+
+def of_replay(rows: pa.Table, block: int) -> str:
+    """Return how rows differ that leave a slot, and one that replays its log; "": they do not."""
+    flow = sw.Dataflow("replay")
+    stream = flow.source("in", sw.table(rows, batch_rows=block), event_time="ts")
+    stream.merge().sink("out", sw.collect_sink())
+    plan = place(flow.name, plan_stages(flow.graph), ["slot"])
+    slot = make_slot(replace(slot_plan(plan, "slot"), limits=Limits(log=10**6)), start_ns=0)
+    assert isinstance(slot, LoggedSlot), "a log was asked for"
+    done: list[Slice | None] = []
+    while not slot.is_finished:
+        done.append(slot.step(len(done)))
+        if done[-1] is not None:
+            slot.charge(done[-1], 10)
+    log = slot.log()
+    replayed = replay(Slot("slot", replaying(plan.stages, log), start_ns=0), log)
+    first, again = (in_order(_left(slices, rows.schema)) for slices in (done, replayed))
+    return "" if first == again == in_order(rows) else "other rows"
+
+
+def _left(slices: list[Slice | None], schema: pa.Schema) -> pa.Table:
+    """Return the rows that slices gave to the sink."""
+    to_arrow = ArrowRows(inside_schema(schema))
+    batches = [
+        to_arrow.of(action.batch)
+        for one in slices
+        if one is not None
+        for action in one.actions
+        if isinstance(action, Egress) and action.batch is not None
+    ]
+    return pa.Table.from_batches(batches, inside_schema(schema))
