@@ -10,7 +10,6 @@
 | `functions.py`, `fit.py` | a user's function on each value; its results as a column |
 | `decimals.py`, `times.py` | operands that are decimals, or times of another unit |
 | `row_tests.py` | a predicate tested row by row, for a row or two |
-| `nearest.py` | the name nearest to a wrong one, for errors |
 """
 
 from slackwater.runtime.expressions.expressions import (

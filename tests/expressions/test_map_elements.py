@@ -104,11 +104,11 @@ def test_only_with_columns_and_filter_take_a_function() -> None:
     flow = sw.Dataflow("refused")
     rows = stream(flow)
     odd = sw.col("n").map_elements(lambda n: n % 2 == 1, "bool")
-    with pytest.raises(FlowError, match="only with_columns and filter can"):
+    with pytest.raises(FlowError, match="only with_columns, select and filter can"):
         rows.join(rows, on="word", within="1s", where=odd)
     for time in ("event_time", "promise"):
         asked = {"event_time": "t", time: sw.col("t").map_elements(int, "timestamp")}
-        with pytest.raises(FlowError, match="only with_columns and filter can"):
+        with pytest.raises(FlowError, match="only with_columns, select and filter can"):
             sw.Dataflow("refused").source("rows", sw.table(ROWS), **asked)  # type: ignore[arg-type]
 
 
