@@ -193,8 +193,8 @@ def _values(piece: Piece, table: pa.Table, field: pa.Field) -> pa.Array:
 
 def _readable(piece: Piece, said: Mapping[str, pa.DataType]) -> Piece:
     """Return the records that can be read, each judged alone."""
-    kept = objects_kept(list(_lines(piece)), pa.schema(list(said.items())))
-    known = _times_as_text(pa.schema(list(said.items())))
+    types = pa.schema(list(said.items()))
+    kept, known = objects_kept(list(_lines(piece)), types), _times_as_text(types)
     try:
         _parse(kept.data, known, "infer")
     except pa.ArrowInvalid as problem:
@@ -343,6 +343,9 @@ def _read(piece: Piece, known: pa.Schema, behavior: str, *, explains: bool = Tru
     raise _of_several(reason, piece) from None
 
 
+_ONE_OBJECT = "correct it: each line is one JSON object"
+
+
 def _misread(problem: pa.ArrowInvalid, line: int, text: bytes, known: pa.Schema) -> BadText:
     if twice := _TWICE.search(str(problem)):
         return BadText(f"field {twice[1]!r} is there twice", line=line, way_out="keep one of them")
@@ -352,8 +355,7 @@ def _misread(problem: pa.ArrowInvalid, line: int, text: bytes, known: pa.Schema)
     try:
         _parse(text, pa.schema([]), "ignore")
     except pa.ArrowInvalid as of_line:  # no column's fault
-        way_out = "correct it: each line is one JSON object"
-        return BadText(_reason_of(of_line), line=line, way_out=way_out)
+        return BadText(_reason_of(of_line), line=line, way_out=_ONE_OBJECT)
     for field in known:
         try:
             _parse(text, pa.schema([field]), "ignore")
@@ -365,8 +367,7 @@ def _misread(problem: pa.ArrowInvalid, line: int, text: bytes, known: pa.Schema)
                 line=line,
                 way_out=SAY_TYPE.format(name=field.name),
             )
-    way_out = "correct it: each line is one JSON object"
-    return BadText(_reason_of(problem), line=line, way_out=way_out)
+    return BadText(_reason_of(problem), line=line, way_out=_ONE_OBJECT)
 
 
 def _reason_of(problem: pa.ArrowInvalid) -> str:

@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 
 from slackwater.actors.kernel.plain_files import private
 from slackwater.actors.sinks.output_path import sync
+from slackwater.runtime.model.schema import column_to_arrow
 from slackwater.runtime.sinks.rolling import GROUP_ROWS
 
 __all__ = ["LinesPart", "LinesText", "ParquetPart", "PartFile"]
@@ -114,11 +115,8 @@ def _with_own_dictionaries(group: pa.Table) -> pa.Table:
     """
     for place, field in enumerate(group.schema):
         if pa.types.is_dictionary(field.type):
-            values = group.column(place).cast(field.type.value_type).combine_chunks()
-            own = values.dictionary_encode()
-            column = pa.DictionaryArray.from_arrays(
-                own.indices, own.dictionary, ordered=field.type.ordered
-            )
+            encoded = group.column(place).combine_chunks()
+            column = column_to_arrow(encoded, field.type)
             group = group.set_column(place, field, column)
     return group
 

@@ -20,15 +20,16 @@ import numpy as np
 import pyarrow as pa
 
 from slackwater.runtime.expressions.nulls import refused_rows, spread
-from slackwater.runtime.expressions.result_types import decimal_of, type_named
+from slackwater.runtime.expressions.result_types import type_named
 from slackwater.runtime.expressions.time_methods import OfType
 from slackwater.runtime.expressions.whole import refused
 from slackwater.runtime.model import Column
 from slackwater.runtime.model.arrow_functions import arrow_functions
-from slackwater.runtime.model.exact_casts import counted, floats_of
+from slackwater.runtime.model.exact_casts import cast_of_decimals
 from slackwater.runtime.model.schema import (
     TIME_UNIT_NS,
     column_of_arrow,
+    counted,
     is_binary,
     is_text,
     is_time,
@@ -125,20 +126,15 @@ def _of_numbers(values: Any, target: pa.DataType) -> Column:
         if values.dtype.kind == "f":
             values = np.trunc(values)
     is_counted = pa.types.is_decimal(target) and values.dtype.kind == "b"
-    whole = pa.array(values.astype(np.int8) if is_counted else values)
-    if pa.types.is_decimal(target) and pa.types.is_integer(whole.type):
-        whole = whole.cast(decimal_of(whole.type))  # Arrow asks for a decimal of all digits
-    return _of_arrow(whole, target)
+    return _of_arrow(pa.array(values.astype(np.int8) if is_counted else values), target)
 
 
 def _of_arrow(values: pa.Array, target: pa.DataType) -> Column:
-    if pa.types.is_decimal(values.type) and pa.types.is_floating(target):
-        return floats_of(values).astype(target.to_pandas_dtype())
     if pa.types.is_decimal(values.type) and pa.types.is_integer(target):  # cut, as floats are
         values = arrow_functions().trunc(values)
     if is_text(target) and is_binary(values.type):
         values = values.cast(pa.binary())  # of fixed size, or large
-    return column_of_arrow(values.cast(target))
+    return column_of_arrow(cast_of_decimals(values, target))
 
 
 def _time_in_text(text: pa.Array, target: pa.DataType) -> Column:

@@ -18,10 +18,10 @@ import pyarrow as pa
 from slackwater.runtime.errors import SchemaError
 from slackwater.runtime.expressions.times import in_unit
 from slackwater.runtime.model import Column
-from slackwater.runtime.model.exact_casts import counted
 from slackwater.runtime.model.nullable import Nullable, without_mask
 from slackwater.runtime.model.schema import (
     column_from_arrow,
+    counted,
     is_nested,
     is_text,
     is_time,

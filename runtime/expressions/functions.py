@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from slackwater.runtime.errors import OperatorError
 from slackwater.runtime.expressions.fit import NOT_FITTING, as_column, described
+from slackwater.runtime.expressions.whole import refused
 from slackwater.runtime.model import Column
 from slackwater.runtime.model.whose_code import let_ctrl_c_pass, raised
 
@@ -52,7 +53,7 @@ def of_function(option: OfFunction, values: Column) -> Column:
         try:
             _fitted([result], option.returns)
         except NOT_FITTING as problem:
-            raise _at(place, _unfit([result], option, problem)) from problem
+            raise refused(_unfit([result], option, problem), place) from problem
     raise OperatorError(_unfit(results, option, wrong)) from wrong
 
 
@@ -65,7 +66,7 @@ def _result(function: Callable[[Any], Any], value: Any, place: int) -> Any:
             type(problem), problem, problem.__traceback__ and problem.__traceback__.tb_next
         )
         words = f"its function {raised(problem)}\n{''.join(lines).rstrip()}"
-        raise _at(place, words) from problem
+        raise refused(words, place) from problem
 
 
 def _fitted(results: list[Any], to: pa.DataType) -> Column:
@@ -76,9 +77,3 @@ def _unfit(results: list[Any], option: OfFunction, problem: BaseException) -> st
     return (
         f"its function returned {described(results)}, and {option.returns} was declared: {problem}"
     )
-
-
-def _at(place: int, words: str) -> OperatorError:
-    error = OperatorError(words)
-    error.place = place
-    return error

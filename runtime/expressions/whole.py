@@ -16,12 +16,11 @@ import numpy.typing as npt
 
 from slackwater.runtime.errors import OperatorError
 from slackwater.runtime.model import Column
+from slackwater.runtime.model.exact_casts import EXACT_POWER
 
 Kernel = Callable[..., Column]
 _FAR = 2.0**62
 _FIRST_WITHOUT_FRACTION = 2.0**52
-_EXACT_POWER = 22
-"""Powers of ten up to this one are floats without an error."""
 _LIMITS = {"i": (-(2**63), 2**63 - 1), "u": (0, 2**64 - 1)}  # {kind of the result: its ends}
 _SHORT = frozenset(map(np.dtype, ("int8", "int16", "int32", "uint8", "uint16")))
 _AT_CORNERS: dict[str, Callable[[int, int], int]] = {
@@ -139,7 +138,7 @@ def rounded(digits: int, values: npt.NDArray[Any]) -> Column:
 def _rounded_floats(digits: int, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Return floats rounded to `digits`; one without such digits stays as it is."""
     floats = values.astype(np.float64)
-    if abs(digits) > _EXACT_POWER:
+    if abs(digits) > EXACT_POWER:
         rounded = np.array([_rounded_float(value, digits) for value in floats.tolist()])
     else:
         power = 10.0 ** abs(digits)

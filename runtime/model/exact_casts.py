@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from decimal import Decimal
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -11,11 +10,12 @@ import pyarrow as pa
 
 from slackwater.runtime.model.arrow_functions import arrow_functions
 
-__all__ = ["cast_exactly", "counted", "floats_of", "last_digits"]
+__all__ = ["EXACT_POWER", "cast_exactly", "cast_of_decimals", "floats_of", "last_digits"]
 
-_PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
-_EXACT, _EXACT_POWER = 2**53, 22
-"""Whole numbers and powers of ten up to these are floats without an error."""
+EXACT_POWER = 22
+"""Powers of ten up to this one are floats without an error."""
+_EXACT = 2**53
+"""Whole numbers up to here are floats without an error."""
 
 
 def cast_exactly(values: pa.Array, to: pa.DataType) -> pa.Array:
@@ -29,12 +29,7 @@ def cast_exactly(values: pa.Array, to: pa.DataType) -> pa.Array:
     of, types = values.type, pa.types
     if of == to:
         return values
-    if types.is_decimal(of) and types.is_floating(to):
-        mask = values.is_null().to_numpy(zero_copy_only=False)
-        return pa.array(floats_of(values), mask=mask).cast(to)
-    if types.is_integer(of) and types.is_decimal(to):  # Arrow asks for a decimal of all digits
-        values = values.cast(pa.decimal128(20, 0))
-    made, of_arrow = values.cast(to), arrow_functions()
+    made, of_arrow = cast_of_decimals(values, to), arrow_functions()
     if types.is_boolean(to) and (types.is_integer(of) or types.is_floating(of)):
         if of_arrow.not_equal(made.cast(pa.int8()).cast(of), values).true_count:
             raise pa.ArrowInvalid("numbers other than 0 and 1 are neither true nor false")
@@ -51,19 +46,19 @@ def cast_exactly(values: pa.Array, to: pa.DataType) -> pa.Array:
     return made
 
 
-def counted(numbers: npt.NDArray[Any], kind: pa.DataType) -> npt.NDArray[Any]:
-    """Return whole numbers in a time's unit as its memory has them.
+def cast_of_decimals(values: pa.Array, to: pa.DataType) -> pa.Array:
+    """Cast by Arrow, but decimals to the nearest floats, and whole numbers to any decimal.
 
     Raises:
-        ArrowInvalid: one is outside the type; a time of day ends with its day.
+        ArrowInvalid, ArrowNotImplementedError: a value does not fit, or there is no such cast.
     """
-    bits = kind.bit_width
-    least, most = -(2 ** (bits - 1)), 2 ** (bits - 1) - 1
-    if pa.types.is_time(kind):
-        least, most = 0, 86_400 * _PER_SECOND[kind.unit] - 1
-    if (numbers < least).any() or (numbers > most).any():
-        raise pa.ArrowInvalid(f"not from {least} to {most}, as a {kind} is")
-    return numbers.astype(np.int32 if bits == 32 else np.int64, copy=False)
+    of, types = values.type, pa.types
+    if types.is_decimal(of) and types.is_floating(to):
+        mask = values.is_null().to_numpy(zero_copy_only=False)
+        return pa.array(floats_of(values), mask=mask).cast(to)
+    if types.is_integer(of) and types.is_decimal(to):  # Arrow asks for a decimal of all digits
+        values = values.cast(pa.decimal128(20, 0))
+    return values.cast(to)
 
 
 def floats_of(decimals: pa.Array) -> npt.NDArray[np.float64]:
@@ -72,8 +67,8 @@ def floats_of(decimals: pa.Array) -> npt.NDArray[np.float64]:
         return np.empty(0, np.float64)
     there = decimals.fill_null(pa.scalar(Decimal(0)).cast(decimals.type))
     (low, fits), scale = last_digits(there), decimals.type.scale
-    is_exact = fits & (low > -_EXACT) & (low < _EXACT) & (0 <= scale <= _EXACT_POWER)
-    power = 10.0 ** min(max(scale, 0), _EXACT_POWER)
+    is_exact = fits & (low > -_EXACT) & (low < _EXACT) & (0 <= scale <= EXACT_POWER)
+    power = 10.0 ** min(max(scale, 0), EXACT_POWER)
     floats: npt.NDArray[np.float64] = low / power  # one rounding, of exact numbers
     rest = np.flatnonzero(~is_exact)
     floats[rest] = [float(value) for value in there.take(pa.array(rest)).to_pylist()]

@@ -10,7 +10,8 @@ A schema has the types as they came; a column is kept by its type:
 | string, large_string, dictionary of text | Arrow string array |
 | decimal, binary, list, struct, map | Arrow array of the type |
 
-A float16 becomes float32 when it is read, and a dictionary of other values these values.
+When they are read, float16 becomes float32, decimal32 and decimal64 decimal128, and dictionaries of
+other values, or within lists, structs and maps, these values.
 """
 
 from __future__ import annotations
@@ -180,6 +181,21 @@ def number_dtype(kind: pa.DataType) -> np.dtype[Any] | None:
         dtype: np.dtype[Any] = np.dtype(kept.to_pandas_dtype())
         return dtype
     return None
+
+
+def counted(numbers: npt.NDArray[Any], kind: pa.DataType) -> npt.NDArray[Any]:
+    """Return whole numbers in a time's unit as its memory has them.
+
+    Raises:
+        ArrowInvalid: one is outside the type; a time of day ends with its day.
+    """
+    bits = kind.bit_width
+    least, most = -(2 ** (bits - 1)), 2 ** (bits - 1) - 1
+    if pa.types.is_time(kind):
+        least, most = 0, TIME_UNIT_NS["D"] // TIME_UNIT_NS[kind.unit] - 1
+    if (numbers < least).any() or (numbers > most).any():
+        raise pa.ArrowInvalid(f"not from {least} to {most}, as a {kind} is")
+    return numbers.astype(np.int32 if bits == 32 else np.int64, copy=False)
 
 
 GUESSED = b"guessed"

@@ -15,6 +15,7 @@ import slackwater as sw
 from slackwater.runtime.errors import OperatorError
 from slackwater.runtime.expressions.decimals import floats_of
 from slackwater.runtime.operators.aggregate.whole_sum import Halves, mean_of
+from tests.support.tables import computed
 
 KINDS = [
     pa.decimal128(7, 2),
@@ -58,28 +59,17 @@ def test_a_mean_of_decimals_is_the_nearest_float(sums: list[tuple[int, int]], sc
     assert mean_of(halves, counts, scale=scale).tolist() == expected
 
 
-def cast_of(values: pa.Array, expression: sw.Expr) -> list[object]:
-    flow = sw.Dataflow("casts")
-    rows = pa.table({"t": np.arange(len(values)), "i": values})
-    source = flow.source("s", sw.table(rows), event_time="t", time_unit="s")
-    source.select(x=expression).sink("out", sw.collect_sink())
-    with sw.Simulation() as nodes:
-        job = nodes.submit(flow)
-        job.wait()
-        return list(job.result("out")["x"].to_pylist())
-
-
 @pytest.mark.parametrize("kind", [pa.int8(), pa.int64(), pa.uint64()], ids=str)
 def test_a_whole_number_becomes_a_decimal_where_it_fits(kind: pa.DataType) -> None:
     values = pa.array([0, 5, 123, None], kind)
     right = [Decimal("0.00"), Decimal("5.00"), None, None]
-    assert cast_of(values, sw.col("i").try_cast("decimal128(4, 2)")) == right
+    assert computed(sw.col("i").try_cast("decimal128(4, 2)"), i=values) == right
     with pytest.raises(OperatorError, match=r"cast\('decimal128\(4, 2\)'\) of 123"):
-        cast_of(values, sw.col("i").cast("decimal128(4, 2)"))
+        computed(sw.col("i").cast("decimal128(4, 2)"), i=values)
 
 
 def test_true_is_the_decimal_one() -> None:
-    assert cast_of(pa.array([True, False]), sw.col("i").cast("decimal128(3, 1)")) == [1, 0]
+    assert computed(sw.col("i").cast("decimal128(3, 1)"), i=pa.array([True, False])) == [1, 0]
 
 
 DAY_S = 86_400
@@ -97,6 +87,6 @@ DAY_S = 86_400
 )
 def test_a_whole_number_outside_a_time_is_refused(value: int, kind: pa.DataType, to: str) -> None:
     values = pa.array([value, 1], kind)
-    assert cast_of(values, sw.col("i").try_cast(to).is_null()) == [True, False]
+    assert computed(sw.col("i").try_cast(to).is_null(), i=values) == [True, False]
     with pytest.raises(OperatorError, match=f"of {value}"):
-        cast_of(values, sw.col("i").cast(to))
+        computed(sw.col("i").cast(to), i=values)

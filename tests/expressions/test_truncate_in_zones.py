@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import Any
 from zoneinfo import ZoneInfo
 
-import numpy as np
 import pyarrow as pa
 import pytest
 
 import slackwater as sw
 from slackwater.runtime.errors import TypeMismatch
+from tests.support.tables import computed
 
 HOUR = timedelta(hours=1)
 CHANGES = [  # (zone, day of a change): begins of days left out and twice, half hours, hours
@@ -53,7 +52,7 @@ def test_a_begin_is_when_the_clock_showed_it(name: str, day: datetime, length: s
     zone = ZoneInfo(name)
     times = [day + timedelta(minutes=7 * n) for n in range(-100, 400)]
     column = pa.array(times, pa.timestamp("us", name))
-    made = values(sw.col("t").dt.truncate(length), column)
+    made = computed(sw.col("t").dt.truncate(length), t=column)
     expected = [truncated(time, zone, LENGTHS[length]) for time in times]
     assert [one.astimezone(UTC) for one in made] == expected
     assert all(begin <= time for begin, time in zip(expected, times, strict=True))
@@ -63,23 +62,12 @@ def test_a_second_has_the_seconds_of_an_old_offset() -> None:
     column = pa.array(
         [datetime(1850, 6, 1, 10, 20, 30, tzinfo=UTC)], pa.timestamp("s", "Europe/Berlin")
     )
-    assert values(sw.col("t").dt.second(), column) == [58]
+    assert computed(sw.col("t").dt.second(), t=column) == [58]
 
 
 def test_an_empty_text_is_never_looked_for() -> None:
     with pytest.raises(TypeMismatch, match="has nothing to replace"):
         sw.col("t").str.replace("", "-", literal=True)
-
-
-def values(expression: sw.Expr, column: pa.Array) -> list[Any]:
-    flow = sw.Dataflow("truncate")
-    rows = pa.table({"n": np.arange(len(column)), "t": column})
-    source = flow.source("s", sw.table(rows), event_time="n", time_unit="s")
-    source.select(x=expression).sink("out", sw.collect_sink())
-    with sw.Simulation() as nodes:
-        job = nodes.submit(flow)
-        job.wait()
-        return job.result("out")["x"].to_pylist()
 
 
 def test_a_format_has_the_codes_of_strftime_alone() -> None:

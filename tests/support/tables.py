@@ -25,6 +25,14 @@ def result_of(make: Callable[..., sw.Stream], *tables: pa.Table, batch_rows: int
         return job.result("out")
 
 
+def computed(expression: sw.Expr, **columns: pa.Array) -> list[Any]:
+    """Return the values of an expression over rows of these columns, in the simulator."""
+    (rows,) = {len(column) for column in columns.values()}
+    table = pa.table({"ts": pa.array(range(rows), pa.timestamp("s")), **columns})
+    made = result_of(lambda stream: stream.select(x=expression), table, batch_rows=rows)
+    return list(made["x"].to_pylist())
+
+
 def unlike_duckdb(
     table: pa.Table,
     found: pa.Table,

@@ -38,5 +38,7 @@ class ComputedColumns:
         made = {}
         for name, expression, leaves_as in self._columns:
             values = evaluated(expression, batch, step=self._step, column=name)
-            made[name] = fitted(values, leaves_as, name=name, step=self._step)
+            if not isinstance(values, pa.Array) or values.type != leaves_as:
+                values = fitted(values, leaves_as, name=name, step=self._step)
+            made[name] = values  # of its type, it is our own: to look at all text is no use
         return made
