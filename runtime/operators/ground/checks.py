@@ -70,8 +70,8 @@ def no_function(checked: Expr, *, step: str, what: str) -> None:
     """
     if checked.runs_users_code:
         raise FlowError(
-            f"{step!r}: {what} {checked} calls a function, and only with_columns, select and filter "
-            "can; make it a column in a step before: .with_columns(name=...)"
+            f"{step!r}: {what} {checked} calls a function, and only with_columns, select and "
+            "filter can; make it a column in a step before: .with_columns(name=...)"
         )
 
 
