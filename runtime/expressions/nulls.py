@@ -74,7 +74,7 @@ def _nulled(values: Column, valid: BoolArray, *, is_new: bool) -> Column:
     if isinstance(values, pa.Array):
         return arrow_functions().if_else(pa.array(valid), values, None)
     if isinstance(values, Nullable):  # try_cast makes nulls of its own
-        return Nullable(values.values, values.valid & valid)
+        return _nulled(values.values, values.valid & valid, is_new=False)
     if values.dtype.kind == "b":
         return Nullable(values & valid, valid)
     if not is_new or values.base is not None:
@@ -149,7 +149,10 @@ def spread(values: Column, valid: BoolArray, rows: Int64Array) -> Column:
 
 def is_false(mask: Numbers) -> BoolArray:
     """Return the rows where a true/false column is false: neither true nor null."""
-    return ~mask.values & mask.valid if isinstance(mask, Nullable) else np.logical_not(mask)
+    if isinstance(mask, Nullable):
+        rows: BoolArray = np.greater(mask.valid, mask.values)
+        return rows
+    return np.logical_not(mask)
 
 
 def not_true(mask: Numbers) -> Numbers:

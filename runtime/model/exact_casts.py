@@ -10,7 +10,14 @@ import pyarrow as pa
 
 from slackwater.runtime.model.arrow_functions import arrow_functions
 
-__all__ = ["EXACT_POWER", "cast_exactly", "cast_of_decimals", "floats_of", "last_digits"]
+__all__ = [
+    "EXACT_POWER",
+    "cast_exactly",
+    "cast_of_decimals",
+    "floats_of",
+    "last_digits",
+    "zero_for_null",
+]
 
 EXACT_POWER = 22
 """Powers of ten up to this one are floats without an error."""
@@ -65,7 +72,7 @@ def floats_of(decimals: pa.Array) -> npt.NDArray[np.float64]:
     """Return the floats nearest to decimals, 0 for null: Arrow's may be others."""
     if not len(decimals):
         return np.empty(0, np.float64)
-    there = decimals.fill_null(pa.scalar(Decimal(0)).cast(decimals.type))
+    there = zero_for_null(decimals)
     (low, fits), scale = last_digits(there), decimals.type.scale
     is_exact = fits & (low > -_EXACT) & (low < _EXACT) & (0 <= scale <= EXACT_POWER)
     power = 10.0 ** min(max(scale, 0), EXACT_POWER)
@@ -73,6 +80,11 @@ def floats_of(decimals: pa.Array) -> npt.NDArray[np.float64]:
     rest = np.flatnonzero(~is_exact)
     floats[rest] = [float(value) for value in there.take(pa.array(rest)).to_pylist()]
     return floats
+
+
+def zero_for_null(decimals: pa.Array) -> pa.Array:
+    """Return decimals, 0 for null."""
+    return decimals.fill_null(pa.scalar(Decimal(0)).cast(decimals.type))
 
 
 def last_digits(decimals: pa.Array) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:

@@ -25,6 +25,7 @@ __all__ = [
     "Numbers",
     "as_dtype",
     "bitmap_of",
+    "in_own_memory",
     "is_true",
     "nulled",
     "numbers_of",
@@ -40,7 +41,7 @@ class Nullable:
     """A column with nulls, shape (rows,). Treat it as frozen.
 
     Attributes:
-        values: shape (rows,); 0 or False where a row is null.
+        values: shape (rows,); 0 or False where a row is null, so a row that is true is not null.
         valid: shape (rows,): which rows have a value.
     """
 
@@ -90,12 +91,10 @@ class Nullable:
 
     def to_arrow(self, kind: pa.DataType) -> pa.Array:
         """Return the column as an Arrow array of this type."""
-        values = self.values
-        if values.dtype.kind == "b" or not values.flags.contiguous:
-            return pa.array(values, mask=~self.valid).cast(kind)
-        own = pa.from_numpy_dtype(values.dtype)
-        buffers = [bitmap_of(self.valid), pa.py_buffer(values)]
-        array = pa.Array.from_buffers(own, len(values), buffers)
+        own = pa.from_numpy_dtype(self.dtype)
+        array = None if self.dtype.kind == "b" else in_own_memory(self, own)
+        if array is None:
+            array = pa.array(self.values, mask=~self.valid)
         return array if own == kind else array.cast(kind)
 
 
@@ -134,6 +133,18 @@ def valid_of(column: Any) -> BoolArray | None:
     return None
 
 
+def in_own_memory(column: Numbers, kind: pa.DataType) -> pa.Array | None:
+    """Return a column as an Arrow array without a copy of its values; None: it has gaps.
+
+    `kind` has values as wide as the column's, and is not boolean.
+    """
+    own, valid = (column.values, column.valid) if isinstance(column, Nullable) else (column, None)
+    if not own.flags.contiguous:
+        return None
+    buffers = [None if valid is None else bitmap_of(valid), pa.py_buffer(own)]
+    return pa.Array.from_buffers(kind, len(own), buffers)
+
+
 def bitmap_of(valid: BoolArray) -> pa.Buffer:
     """Return Arrow's bitmap of which values are not null."""
     return pa.py_buffer(np.packbits(valid, bitorder="little"))
@@ -152,7 +163,7 @@ def valid_bits(array: pa.Array) -> BoolArray:
 
 def is_true(mask: Numbers) -> BoolArray:
     """Return the rows where a true/false column is true: neither false nor null."""
-    return mask.values & mask.valid if isinstance(mask, Nullable) else mask
+    return mask.values if isinstance(mask, Nullable) else mask
 
 
 def without_mask(column: Any) -> Any:

@@ -28,7 +28,7 @@ from slackwater.runtime.errors import SchemaError
 from slackwater.runtime.model.batch import Batch, Column
 from slackwater.runtime.model.exact_casts import cast_exactly
 from slackwater.runtime.model.made_ahead import FEW_ROWS, RowsMadeAhead
-from slackwater.runtime.model.nullable import Nullable, Numbers, valid_bits
+from slackwater.runtime.model.nullable import Nullable, Numbers, in_own_memory, valid_bits
 from slackwater.runtime.model.times import NS_PER_SECOND
 
 UNIT_NS = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": NS_PER_SECOND}
@@ -354,13 +354,12 @@ class ArrowRows:
                 return found
         arrays = []
         for name, inside, dtype in self._fields:
-            values = batch.columns[name]
-            if isinstance(values, np.ndarray) and values.dtype == dtype and values.flags.contiguous:
+            column = batch.columns[name]
+            array = None
+            if dtype is not None and column.dtype == dtype:
                 # A fifth of what pa.array takes, which counts when there is one row.
-                values = pa.Array.from_buffers(inside, rows, [None, pa.py_buffer(values)])
-            else:
-                values = column_to_arrow(values, inside)
-            arrays.append(values)
+                array = in_own_memory(column, inside)
+            arrays.append(column_to_arrow(column, inside) if array is None else array)
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
 

@@ -219,16 +219,16 @@ class WindowMatcher(KeyMatcher):
 
     def _has_all(self) -> bool:
         """Return whether no open window waits for a match, or for a forbidding event."""
-        if self._is_varied:
+        if self._waits:
             return False
         full, newest = self._full, self.windows.newest()
         if full is not None and newest <= full:
             return True
-        if not self._given_up:
+        if not (self._given_up or self._is_varied):
             return False
         first = self.windows.oldest() if full is None else max(self.windows.oldest(), full + 1)
         # The newest first: if any window waits it is one of these.
-        return all(self._is_given_up(key) for key in range(newest, first - 1, -1))
+        return all(self._is_full(key) for key in range(newest, first - 1, -1))
 
     def _is_given_up(self, key: int) -> bool:
         since = self._given_up.get(key)

@@ -19,7 +19,9 @@ import pytest
 
 import slackwater as sw
 from benchmarks.engine.values.drawn_types import drawn
-from slackwater.runtime.model.schema import inside_schema
+from slackwater.runtime.model import Batch
+from slackwater.runtime.model.nullable import Nullable
+from slackwater.runtime.model.schema import column_from_arrow, inside_schema
 from tests.support.tables import result_of
 
 ROWS = 240
@@ -179,6 +181,21 @@ def test_each_expression_has_duckdbs_value_in_every_row(nulls: float) -> None:
         if pairs:
             wrong[f"{one}, {text}"] = pairs[0]
     assert not wrong
+
+
+def test_each_expression_has_zero_where_it_is_null() -> None:
+    """So sums and filters need not ask which rows are null."""
+    table = rows(1, nulls=0.3)
+    schema = inside_schema(table.schema, source="rows")
+    columns = {
+        name: column_from_arrow(name, table[name].combine_chunks(), schema.field(name).type, who="")
+        for name in table.column_names
+    }
+    batch = Batch(np.arange(ROWS), np.zeros(ROWS, np.int64), columns)
+    made = [one.bound(schema).evaluate(batch) for one, _ in EXPRESSIONS]
+    with_nulls = [one for one in made if isinstance(one, Nullable)]
+    assert len(with_nulls) > 50
+    assert not any(one.values[~one.valid].any() for one in with_nulls)
 
 
 @pytest.mark.parametrize("nulls", [0.0, 0.3, 1.0])

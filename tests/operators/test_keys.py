@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from slackwater.runtime.model import Column
-from slackwater.runtime.model.nullable import Nullable
+from slackwater.runtime.model.nullable import Nullable, valid_of
 from slackwater.runtime.model.state import restore, save
 from slackwater.runtime.operators.ground import codes as codes_page
 from slackwater.runtime.operators.ground.codes import IntCodes
@@ -98,16 +98,21 @@ def test_several_columns_are_one_key(rows: Any) -> None:
 
 
 @pytest.mark.parametrize("span", [1, 16, 1 << 20])
-@given(values=st.lists(st.lists(st.integers(-40, 40), max_size=20), min_size=2))
-def test_table_and_dictionary_give_the_same_codes(span: int, values: list[list[int]]) -> None:
-    known: dict[int, int] = {}
+@given(values=st.lists(st.lists(st.none() | st.integers(-40, 40), max_size=20), min_size=2))
+def test_table_and_dictionary_give_the_same_codes(
+    span: int, values: list[list[int | None]]
+) -> None:
+    known: dict[int | None, int] = {}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(codes_page, "_TABLE_SPAN", span)
         index = IntCodes()
         for batch in values:
-            found = index.codes(np.array(batch, np.int64))
+            column = column_of(batch, "int64")
+            whole = column.values if isinstance(column, Nullable) else column
+            found = index.codes(whole, valid_of(column))
             assert found.tolist() == [known.setdefault(value, len(known)) for value in batch]
-            assert index.values.tolist() == list(known)
+            assert index.values.tolist() == [value or 0 for value in known]
+            assert index.null == known.get(None)
 
 
 def test_codes_stay_as_they_are_when_the_right_column_gets_many_keys() -> None:

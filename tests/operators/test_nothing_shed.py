@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import slackwater as sw
@@ -219,6 +219,17 @@ def work_of(step: Any, rows: Any, cuts: set[int], drops: Any) -> int:
     return machine.counts()["comparisons"]
 
 
+@example(  # the last row comes when all windows have both their matches
+    first=Sequence((Place((0,)),)),
+    rows=[
+        dict(time=0, key=0, v=0, id=at, **{"is": {"a"} if at > 6 else set()}) for at in range(10)
+    ],
+    cuts={9},
+    scope=TimeWindows(size_ns=6, slide_ns=2),
+    selection="first",
+    consumes=True,
+    most=2,
+)
 @given(
     first=sequences(has_end=False),
     rows=streams(),

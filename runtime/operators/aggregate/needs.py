@@ -10,8 +10,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from slackwater.runtime.expressions.decimals import as_float, decimals_of, whole_of
-from slackwater.runtime.expressions.nulls import errors_among
 from slackwater.runtime.model import Batch, Column, Int64Array
+from slackwater.runtime.model.exact_casts import zero_for_null
 from slackwater.runtime.model.nullable import Nullable, nulled, valid_of
 from slackwater.runtime.model.schema import number_dtype
 from slackwater.runtime.operators.aggregate.accumulators import (
@@ -35,23 +35,27 @@ class Need(NamedTuple):
     def accumulator(self) -> Accumulator:
         """Return a fresh accumulator of this state."""
         dtype = np.dtype(self.dtype)
-        values = _values_of(self.column, as_floats=self.kind == "values")
         if self.kind == "nulls":
             return FoldAccumulator(np.add, dtype, 0, _nulls_of(self.column))
         if self.kind == "values":
-            return ValueAccumulator(values)
+            return ValueAccumulator(_values_there(self.column))
         if self.kind == "mean":
-            return SumOfMean(values)
-        if self.kind == "sum":
-            whole = WholeSum(self.column, values)
-            return whole if dtype.kind == "i" else FoldAccumulator(np.add, dtype, 0, values)
-        limits: Any = np.iinfo(dtype) if dtype.kind in "iu" else None
-        if self.kind == "max":
-            lowest = -np.inf if limits is None else limits.min
-            return FoldAccumulator(np.maximum, dtype, lowest, values)
-        # NaN is the greatest float: the least only where there is no other.
-        least, highest = (np.fmin, np.nan) if limits is None else (np.minimum, limits.max)
-        return FoldAccumulator(least, dtype, highest, values)
+            return SumOfMean(_values_or(0, self.column, dtype))
+        if self.kind == "sum" and dtype.kind == "i":
+            return WholeSum(self.column, _values_or(0, self.column, dtype))
+        ufunc, identity = _fold_of(self.kind, dtype)
+        return FoldAccumulator(ufunc, dtype, identity, _values_or(identity, self.column, dtype))
+
+
+def _fold_of(kind: str, dtype: np.dtype[Any]) -> tuple[np.ufunc, Any]:
+    """Return the function of a sum, minimum or maximum, and the number that changes nothing."""
+    if kind == "sum":
+        return np.add, 0
+    limits: Any = np.iinfo(dtype) if dtype.kind in "iu" else None
+    if kind == "max":
+        return np.maximum, -np.inf if limits is None else limits.min
+    # NaN is the greatest float: the least only where there is no other.
+    return (np.fmin, np.nan) if limits is None else (np.minimum, limits.max)
 
 
 def accumulators_of(step: AggregateStep) -> dict[Need, Accumulator]:
@@ -124,23 +128,37 @@ def finished(
         return nulled(result.astype(dtype, copy=False), there > 0)
 
 
-def _values_of(column: str, *, as_floats: bool) -> Values:
-    """Return a function that gives the values of a column that are not null.
+def _values_or(identity: Any, column: str, dtype: np.dtype[Any]) -> Values:
+    """Return a function that gives the values of a column, `identity` for a null.
 
-    Those of a decimal are floats, or whole numbers of its last digit.
+    So no row has to be left out, which would take longer. Those of a decimal are whole numbers
+    of its last digit.
     """
 
     def values(batch: Batch, cells: Int64Array) -> tuple[Int64Array, Any]:
-        numbers = batch.columns[column]
+        numbers, valid = batch.columns[column], valid_of(batch.columns[column])
         if isinstance(numbers, pa.Array):
-            rows = numbers.is_valid().to_numpy(zero_copy_only=False).nonzero()[0]
-            with errors_among(rows):
-                there = numbers.drop_null()
-                return cells.take(rows), as_float(there) if as_floats else whole_of(there, column)
-        if isinstance(numbers, Nullable):
-            rows = numbers.valid.nonzero()[0]
-            return cells.take(rows), numbers.values.take(rows)
+            numbers = whole_of(zero_for_null(numbers), column)
+        elif isinstance(numbers, Nullable):
+            numbers = numbers.values
+        if valid is not None and identity != 0:
+            numbers = numbers.astype(dtype)
+            numbers[~valid] = identity
         return cells, numbers
+
+    return values
+
+
+def _values_there(column: str) -> Values:
+    """Return a function that gives the values of a column that are not null, as floats."""
+
+    def values(batch: Batch, cells: Int64Array) -> tuple[Int64Array, Any]:
+        numbers, valid = batch.columns[column], valid_of(batch.columns[column])
+        if isinstance(numbers, pa.Array):
+            numbers = as_float(numbers)
+        elif isinstance(numbers, Nullable):
+            numbers = numbers.values
+        return (cells, numbers) if valid is None else (cells[valid], numbers[valid])
 
     return values
 

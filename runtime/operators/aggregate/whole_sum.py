@@ -14,10 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from slackwater.runtime.expressions.nulls import errors_among
 from slackwater.runtime.expressions.whole import ends_of, refused
 from slackwater.runtime.model import Batch, Int64Array
-from slackwater.runtime.model.nullable import valid_of
 from slackwater.runtime.model.state import Fields
 from slackwater.runtime.operators.aggregate.accumulators import FoldAccumulator, Pairs, Values
 
@@ -43,12 +41,6 @@ class WholeSum(FoldAccumulator):
 
     def add(self, batch: Batch, cells: Int64Array, size: int) -> None:  # noqa: D102 - see Accumulator
         cells, values = self._of_batch(batch, cells)
-        if (valid := valid_of(batch.columns[self._column])) is None:
-            return self._add(cells, values, size)
-        with errors_among(valid.nonzero()[0]):
-            return self._add(cells, values, size)
-
-    def _add(self, cells: Int64Array, values: npt.NDArray[Any], size: int) -> None:
         if not len(values):
             return self.fold(cells, values, size)
         least, most = ends_of(values)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from slackwater.runtime.model import Int64Array
+from slackwater.runtime.model import BoolArray, Int64Array
 from slackwater.runtime.model.state import Fields
 from slackwater.runtime.operators.ground.arrays import GrowableArray
 
@@ -61,14 +61,19 @@ class HashCodes:
 
 
 class IntCodes:
-    """Codes for int64 values."""
+    """Codes for int64 values, and one for null once a row is null.
 
-    STATE = Fields("_values")
+    Attributes:
+        null: the code of null; None: no row was null.
+    """
+
+    STATE = Fields("_values", "null")
 
     def __init__(self) -> None:
         self._clear()
 
     def _clear(self) -> None:
+        self.null: int | None = None
         self._values = GrowableArray(np.int64)
         self._base = 0
         # {value − base: code, −1 for none}; both ends stay −1, for what is out of range.
@@ -80,23 +85,47 @@ class IntCodes:
 
     @property
     def values(self) -> Int64Array:
-        """The value of each code."""
+        """The value of each code, 0 for null's."""
         return self._values.values
 
-    def codes(self, values: Int64Array) -> Int64Array:
-        """Return the code of each value, shape (rows,); values not seen yet get new codes."""
+    def codes(self, values: Int64Array, valid: BoolArray | None = None) -> Int64Array:
+        """Return the code of each row, shape (rows,); values not seen yet get new codes.
+
+        Args:
+            values: shape (rows,).
+            valid: shape (rows,): which rows have a value; None: all have one.
+        """
         if not len(values):
             return np.empty(0, dtype=np.int64)
         if self._hash is not None:
-            return self._hash_codes(self._hash, values)
+            return self._hash_codes(self._hash, values, valid)
+        if valid is not None:
+            return self._codes_or_null(values, valid)
         codes = self._look_up(values)
         if np.minimum.reduce(codes) >= 0:
             return codes
         if not self._covers(values):
             self._cover(values[codes < 0])
         if self._hash is not None:
-            return self._hash_codes(self._hash, values)
+            return self._hash_codes(self._hash, values, None)
         return self._codes_in(self._table, values - self._base, self._base)
+
+    def _codes_or_null(self, values: Int64Array, valid: BoolArray) -> Int64Array:
+        nulls = (~valid).nonzero()[0]
+        if not len(nulls):
+            return self.codes(values)
+        if self.null is None:
+            self.codes(values[: nulls.item(0)])  # those before the first null
+            if self._hash is not None:
+                return self._hash_codes(self._hash, values, valid)
+            self.null = len(self)
+            self._values.append(np.zeros(1, np.int64))
+        codes = self._look_up(values)
+        codes[nulls] = self.null
+        if np.minimum.reduce(codes) < 0:
+            rows = valid.nonzero()[0]
+            codes[rows] = self.codes(values.take(rows))
+        return codes
 
     def codes_from(self, first: int, offsets: Int64Array, *, span: int) -> Int64Array:
         """Return the codes of the values first + offset, as `codes` does, shape (rows,).
@@ -167,17 +196,17 @@ class IntCodes:
         """
         moved = np.full(len(self), -1, dtype=np.int64)
         moved[codes] = np.arange(len(codes))
-        self.replace(self.values[codes])
+        self.replace(self.values[codes], None if self.null is None else codes != self.null)
         return moved
 
-    def replace(self, values: Int64Array) -> None:
-        """Start over with these distinct values, coded in their order."""
+    def replace(self, values: Int64Array, valid: BoolArray | None = None) -> None:
+        """Start over with these distinct values, coded in their order; at most one is null."""
         values = values.copy()
         self._clear()
-        self.codes(values)
+        self.codes(values, valid)
 
     def after_restore(self) -> None:  # noqa: D102
-        self.replace(self.values)
+        self.keep(np.arange(len(self)))
 
     def _enter(self, table: Int64Array, places: Int64Array, base: int) -> int:
         """Give codes to the distinct values among these places, without codes so far.
@@ -196,16 +225,23 @@ class IntCodes:
         self._values.append(first + base)
         return len(first)
 
-    def _hash_codes(self, hashed: HashCodes, values: Int64Array) -> Int64Array:
+    def _hash_codes(
+        self, hashed: HashCodes, values: Int64Array, valid: BoolArray | None
+    ) -> Int64Array:
         size = len(hashed)
-        codes = hashed.codes(pa.array(values))
-        if len(hashed) > size:
-            self._values.append(np.array(hashed.values[size:], dtype=np.int64))
+        codes = hashed.codes(pa.array(values, mask=None if valid is None else ~valid))
+        new = hashed.values[size:]
+        if None in new:
+            self.null = size + new.index(None)
+        self._values.append(np.array([value or 0 for value in new], dtype=np.int64))
         return codes
 
     def _cover(self, values: Int64Array) -> None:
         """Extend the table to these values, with room to grow; or give it up."""
-        known = self.values
+        codes = np.arange(len(self))
+        if self.null is not None:
+            codes = np.delete(codes, self.null)
+        known = self.values.take(codes)
         low, high = int(values.min()), int(values.max())
         is_downward = False
         if len(known):
@@ -214,10 +250,13 @@ class IntCodes:
         span = high - low + 1
         lowest = -(2**63) + 1  # the lowest value needs a place before its own
         if span > max(_TABLE_SPAN, 4 * (len(known) + len(values))) or low < lowest:
-            self._hash = HashCodes(known.tolist())
+            listed = self.values.tolist()
+            if self.null is not None:
+                listed[self.null] = None
+            self._hash = HashCodes(listed)
             self._table = np.full(2, -1, dtype=np.int64)
             return
         size = 1 << (span - 1).bit_length()
         self._base = (max(high + 1 - size, lowest) if is_downward else low) - 1
         self._table = np.full(size + 2, -1, dtype=np.int64)
-        self._table[known - self._base] = np.arange(len(known))
+        self._table[known - self._base] = codes

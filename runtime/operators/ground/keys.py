@@ -125,12 +125,9 @@ def _part_of(columns: int) -> _Part:
 class _OneColumn:
     """Codes of one column; its first rows tell the type."""
 
-    STATE = Fields(
-        "_dtype", "_like", "_numbers", "_null", "_others", elements={"_others": "_new_others"}
-    )
+    STATE = Fields("_dtype", "_like", "_numbers", "_others", elements={"_others": "_new_others"})
 
     def __init__(self) -> None:
-        self._null: int | None = None  # code of null, once one has come: those after it move up
         self._dtype: str | None = None  # of the column, in letters; None: Arrow's, or not known yet
         self._like = pa.array([], pa.string())  # no values, of the column's type if it is Arrow's
         self._numbers = IntCodes()
@@ -141,9 +138,7 @@ class _OneColumn:
         return HashCodes()
 
     def __len__(self) -> int:
-        if self._others is not None:
-            return len(self._others)
-        return len(self._numbers) + (self._null is not None)
+        return len(self._numbers if self._others is None else self._others)
 
     def codes(self, columns: Sequence[Column]) -> Int64Array:
         (column,) = columns
@@ -153,30 +148,16 @@ class _OneColumn:
             return self._others.codes(column)
         if column.dtype.str != self._dtype:
             self._dtype = _wider(self._dtype, column.dtype).str
-        values = column.values if isinstance(column, Nullable) else column
+        values, valid = (
+            column if isinstance(column, np.ndarray) else column.values,
+            valid_of(column),
+        )
         if self._others is None and values.dtype == np.uint64 and (values >> 63).any():
             known = self.columns(np.arange(len(self)))[0].tolist()
-            self._others, self._null = HashCodes(known), None
+            self._others = HashCodes(known)
         if self._others is not None:
-            mask = ~column.valid if isinstance(column, Nullable) else None
-            return self._others.codes(pa.array(values, mask=mask))
-        if isinstance(column, Nullable):
-            return self._nullable(column)
-        return self._moved_up(self._numbers.codes(_as_int64(column)))
-
-    def _nullable(self, column: Nullable) -> Int64Array:
-        """Return the codes of a column with nulls, as if null were one more number."""
-        before, rows = len(self._numbers), column.valid.nonzero()[0]
-        own = self._numbers.codes(_as_int64(column.values.take(rows)))
-        if self._null is None and len(rows) < len(column):
-            first = own[: int(column.valid.argmin())]  # of rows before the first null
-            self._null = max(before, int(first.max(initial=-1)) + 1)
-        codes = np.full(len(column), -1 if self._null is None else self._null, dtype=np.int64)
-        codes[rows] = self._moved_up(own)
-        return codes
-
-    def _moved_up(self, codes: Int64Array) -> Int64Array:
-        return codes if self._null is None else codes + (codes >= self._null)
+            return self._others.codes(pa.array(values, mask=None if valid is None else ~valid))
+        return self._numbers.codes(_as_int64(values), valid)
 
     def columns(self, codes: Int64Array) -> list[Column]:
         if self._others is not None:
@@ -186,33 +167,17 @@ class _OneColumn:
             known = np.array([value is not None for value in values], np.bool_)
             numbers = np.array([0 if value is None else value for value in values], self._dtype)
             return [without_mask(Nullable(numbers, known))]
-        if self._null is None:
-            return [self._numbers_of(codes)]
-        valid = codes != self._null
-        numbers = np.zeros(len(codes), self._dtype or np.int64)
-        numbers[valid] = self._numbers_of((codes - (codes > self._null))[valid])
-        return [without_mask(Nullable(numbers, valid))]
-
-    def _numbers_of(self, codes: Int64Array) -> npt.NDArray[Any]:
         dtype, numbers = np.dtype(self._dtype or np.int64), self._numbers.values.take(codes)
-        return (numbers.view(np.float64) if dtype.kind == "f" else numbers).astype(dtype)
+        numbers = (numbers.view(np.float64) if dtype.kind == "f" else numbers).astype(dtype)
+        null = self._numbers.null
+        return [numbers if null is None else without_mask(Nullable(numbers, codes != null))]
 
     def keep(self, codes: Int64Array) -> Int64Array:
-        if self._others is None and self._null is None:
-            return self._numbers.keep(codes)
         if self._others is None:
-            return self._keep_null(codes, self._null or 0)
+            return self._numbers.keep(codes)
         moved = np.full(len(self), -1, dtype=np.int64)
         moved[codes] = np.arange(len(codes))
         self._others = HashCodes([self._others.values[code] for code in codes.tolist()])
-        return moved
-
-    def _keep_null(self, codes: Int64Array, null: int) -> Int64Array:
-        own = codes[codes != null]
-        moved = np.full(len(self), -1, dtype=np.int64)
-        moved[codes] = np.arange(len(codes))
-        self._numbers.keep(own - (own > null))
-        self._null = int(codes.searchsorted(null)) if len(own) < len(codes) else None
         return moved
 
 
