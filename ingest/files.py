@@ -17,18 +17,18 @@ from slackwater.ingest.dialect import Dialect, checked_encoding
 from slackwater.ingest.inputs import Differing
 from slackwater.ingest.jsonl_input import JsonLinesInput
 from slackwater.ingest.parquet_input import ParquetInput
+from slackwater.runtime.calls import checked_call
 from slackwater.runtime.errors import IngestError, SettingError
 from slackwater.runtime.local_path import NoLocalPath, local_path
 from slackwater.runtime.model.diverted import OnBad
 from slackwater.runtime.model.type_names import arrow_type
-from slackwater.runtime.nearest import known_options
 
 Path = str | os.PathLike[str]
 Types = Mapping[str, pa.DataType | str]
 """{column: Arrow type, or its name such as "float64"}."""
 
 
-@known_options
+@checked_call
 def parquet(
     path: Path,
     *,
@@ -61,7 +61,7 @@ def parquet(
     )
 
 
-@known_options
+@checked_call
 def jsonl(
     path: Path,
     *,
@@ -92,12 +92,12 @@ def jsonl(
     return JsonLinesInput(
         types=_typed(types),
         encoding=checked_encoding(encoding),
-        on_bad=_checked_on_bad(on_bad),
+        on_bad=on_bad,
         **_common("jsonl", path, columns, batch_rows, schema, hive),
     )
 
 
-@known_options
+@checked_call
 def csv(  # noqa: PLR0913 - an option each
     path: Path,
     *,
@@ -143,7 +143,7 @@ def csv(  # noqa: PLR0913 - an option each
         SettingError: as for `parquet`; or an option is out of its range.
         IngestError: as for `parquet`.
     """
-    names = header if isinstance(header, bool) else tuple(_listed("header", header))
+    names = header if isinstance(header, bool) else tuple(header)
     dialect = Dialect(
         encoding=checked_encoding(encoding),
         sep=sep,
@@ -151,32 +151,15 @@ def csv(  # noqa: PLR0913 - an option each
         header=names,
         comment=comment,
         decimal=decimal,
-        nulls=None if nulls is None else tuple(_listed("nulls", nulls)),
+        nulls=None if nulls is None else tuple(nulls),
         newlines_in_values=newlines_in_values,
     )
     return CsvInput(
         types=_typed(types),
         dialect=dialect,
-        on_bad=_checked_on_bad(on_bad),
+        on_bad=on_bad,
         **_common("csv", path, columns, batch_rows, schema, hive),
     )
-
-
-def _listed(option: str, given: Sequence[str]) -> list[str]:
-    is_list = isinstance(given, list | tuple) and all(isinstance(each, str) for each in given)
-    if not is_list:
-        hint = f"[{given!r}]" if isinstance(given, str) else "['a', 'b']"
-        raise SettingError(f"{option}={given!r} must be a list of texts; write {option}={hint}")
-    return list(given)
-
-
-def _checked_on_bad(on_bad: OnBad) -> OnBad:
-    if on_bad not in ("error", "skip", "divert"):
-        raise SettingError(
-            f"on_bad={on_bad!r} must be 'error' (a record that cannot be read ends the job), "
-            "'skip' (it is left out, and reported) or 'divert' (it is reported with its text)"
-        )
-    return on_bad
 
 
 def _common(
@@ -187,15 +170,6 @@ def _common(
     schema: Differing,
     hive: bool | None,
 ) -> dict[str, Any]:
-    if isinstance(columns, str):
-        raise SettingError(f"columns={columns!r} must be a list of names, such as [{columns!r}]")
-    if schema not in ("error", "first", "union"):
-        raise SettingError(
-            f"schema={schema!r} must be 'error' (all files need the first one's columns), 'first' "
-            "(other columns are ignored, missing ones null) or 'union' (the columns of all files)"
-        )
-    if hive not in (True, False, None):
-        raise SettingError(f"hive={hive!r} must be True, False, or None (if all files have them)")
     return {
         "pattern": _local(kind, path),
         "folder": os.getcwd(),

@@ -23,7 +23,7 @@ from slackwater.ingest.record_walk import KEPT_BYTES, Bad, BadText
 from slackwater.runtime.errors import IngestError, SchemaError, SettingError, way_out
 from slackwater.runtime.model.meeting_types import meeting_type
 from slackwater.runtime.model.schema import is_read
-from slackwater.runtime.nearest import listed, nearest
+from slackwater.runtime.nearest import choices, listed
 from slackwater.runtime.sources.spec import END_OF_INPUT, BadRows, EndOfInput
 
 
@@ -312,8 +312,7 @@ class FileInput(ABC):
         self, name: str, whole: pa.Schema, path: str, *, option: str = ""
     ) -> SchemaError:
         return SchemaError(
-            f"{self.kind} {path}: {option}there is no column {name!r}; the nearest is "
-            f"{nearest(name, whole.names)!r}; there are: {listed(whole.names)}"
+            f"{self.kind} {path}: {option}there is no column {name!r}; {choices(name, whole.names)}"
         )
 
     def _read(

@@ -11,13 +11,13 @@ import numpy as np
 import pyarrow as pa
 
 from slackwater.ingest.capsules import ArrowArray, ArrowStream, arrow_table, without_views
+from slackwater.runtime.calls import checked_call
 from slackwater.runtime.errors import SchemaError, SettingError
 from slackwater.runtime.model.arrow_functions import arrow_functions
-from slackwater.runtime.nearest import known_options
 from slackwater.runtime.sources.spec import END_OF_INPUT, EndOfInput
 
 
-@known_options
+@checked_call
 def table(
     data: Mapping[str, Any] | ArrowStream | ArrowArray, *, batch_rows: int = 65_536
 ) -> BlocksInput:

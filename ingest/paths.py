@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 
 from slackwater.runtime.errors import IngestError
-from slackwater.runtime.nearest import listed, nearest
+from slackwater.runtime.nearest import choices
 
 _ENDS = 4_096
 """Bytes of a file's start and end that the digest reads: a second for ten thousand files."""
@@ -53,8 +53,7 @@ def no_files(what: str, pattern: str, *, folder: str, suffixes: tuple[str, ...])
     else:
         rule = f"{existing} has nothing like {missing!r}"
     if names:
-        meant = nearest(missing or suffixes[0], names)
-        rule += f"; the nearest there is {meant!r}, of: {listed(names)}"
+        rule += f"; {choices(missing or suffixes[0], names)}"
     return IngestError(
         f"{what}: no file matches {pattern!r} on this node: {rule}; files must be where the "
         "source runs: use a path that every node has"

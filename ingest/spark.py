@@ -22,15 +22,16 @@ from slackwater.ingest.frame_input import FrameInput
 from slackwater.ingest.session import SparkOnRay, current
 from slackwater.ingest.spark_failure import user_cause
 from slackwater.ingest.spark_process import within
+from slackwater.runtime.calls import checked_call
 from slackwater.runtime.errors import IngestError, SchemaError
 from slackwater.runtime.model.times import NS_PER_SECOND, Duration, duration_ns
-from slackwater.runtime.nearest import known_options, listed, nearest
+from slackwater.runtime.nearest import choices
 
 FETCHES_PER_EXECUTOR = 2
 """Partitions in flight from an executor: one in preparation, one on its way."""
 
 
-@known_options
+@checked_call
 def spark(
     frame: DataFrame,
     *,
@@ -112,8 +113,7 @@ def order_columns(
     for column in by:
         if not {column.casefold(), column.split(".")[0].casefold()} & known:
             raise SchemaError(
-                f"{who}: order_by={column!r} is no column; the nearest is "
-                f"{nearest(column, schema.names)!r}; there are: {listed(schema.names)}"
+                f"{who}: order_by={column!r} is no column; {choices(column, schema.names)}"
             )
     return by
 

@@ -9,10 +9,12 @@ from numbers import Integral, Real
 from types import NoneType
 from typing import Any
 
+from slackwater.runtime.calls import checked_fields
 from slackwater.runtime.errors import SettingError
 from slackwater.runtime.pluggable import Pluggable
 
 
+@checked_fields
 @dataclass(frozen=True, kw_only=True)
 class Limits:
     """Limits of memory and of slices, and settings of the scheduler.
@@ -82,8 +84,6 @@ class Limits:
     like the operators of [mace]."""
 
     def __post_init__(self) -> None:
-        if not isinstance(self.fuse, bool):
-            raise SettingError(f"fuse={self.fuse!r} is a {type(self.fuse).__name__}; write a bool")
         if self.order is not None and not callable(getattr(self.order, "first", None)):
             raise SettingError(
                 f"order={self.order!r} is a {type(self.order).__name__} without first(stages, "
@@ -93,10 +93,6 @@ class Limits:
             if field.name in ("order", "fuse"):
                 continue
             value, least = getattr(self, field.name), 0 if field.name == "log" else 1
-            if isinstance(value, bool) or not isinstance(value, Integral):
-                raise SettingError(
-                    f"{field.name}={value!r} is a {type(value).__name__}; write a whole number"
-                )
             if value < least:
                 raise SettingError(f"{field.name}={value} must be at least {least}")
         if self.max_slice_rows < self.min_slice_rows != type(self).min_slice_rows:
@@ -120,6 +116,7 @@ PREDICTOR = Pluggable(
 )
 
 
+@checked_fields
 @dataclass(frozen=True, kw_only=True)
 class Tuning:
     """Settings of how the slacks of a flow with a deadline are set.

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from slackwater.flow_host import FlowHost
 from slackwater.jobs import Job
+from slackwater.runtime.calls import checked_call
 from slackwater.runtime.config import Limits, Tuning
 from slackwater.runtime.errors import ClusterError, FlowError
 from slackwater.runtime.flow.dataflow import Dataflow
@@ -51,6 +52,7 @@ class Cluster(FlowHost):
         self._take_over()
 
     @classmethod
+    @checked_call
     def local(cls, nodes: int = 3, *, cores: int = 1, progress: Say | None = None) -> Cluster:
         """Start Ray nodes on this machine: simulated nodes, with one clock and its cores.
 
@@ -70,6 +72,7 @@ class Cluster(FlowHost):
         return cls(RayNodes.local(nodes, cores=cores, progress=progress))
 
     @classmethod
+    @checked_call
     def connect(cls, address: str | None = None, *, progress: Say | None = None) -> Cluster:
         """Join an existing Ray cluster, from a host of it or through a proxy.
 
@@ -146,6 +149,7 @@ class Cluster(FlowHost):
         self.slots = slots_of_nodes({node.name: node.cores for node in self._ray.nodes})
         self._free = self._ray.free
 
+    @checked_call
     def submit(self, flow: Dataflow, *, detach: bool | None = None, **how: Unpack[Planned]) -> Job:
         """Start a flow; return when its slots run.
 

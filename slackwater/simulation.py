@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Unpack
 
 from slackwater.flow_host import FlowHost
+from slackwater.runtime.calls import checked_call
 from slackwater.runtime.errors import SettingError
 from slackwater.runtime.flow.dataflow import Dataflow
 from slackwater.runtime.foresight.chosen.admission import check_admission
-from slackwater.runtime.nearest import known_options
 from slackwater.runtime.plan.slots import slots_of_nodes
 from slackwater.runtime.simulate import CostModel, Fault, LinkModel
 from slackwater.simulated_job import SimulatedJob
@@ -40,7 +40,7 @@ class Simulation(FlowHost):
         SettingError: no slot, or more than 1,000.
     """
 
-    @known_options
+    @checked_call
     def __init__(
         self,
         nodes: int = 3,
@@ -64,6 +64,7 @@ class Simulation(FlowHost):
         self._hop_ns = (link or LinkModel()).least_delay_ns
         self._jobs: list[SimulatedJob] = []
 
+    @checked_call
     def submit(
         self, flow: Dataflow, *, faults: Sequence[Fault] = (), **how: Unpack[Planned]
     ) -> SimulatedJob:

@@ -19,7 +19,7 @@ from slackwater.actors.jobs.records import JobRecord, Worker
 from slackwater.actors.nodes.gateway import on_node
 from slackwater.actors.nodes.placement import dead_nodes
 from slackwater.runtime.errors import ClusterError, FlowError
-from slackwater.runtime.nearest import listed, nearest
+from slackwater.runtime.nearest import choices
 
 __all__ = ["COORDINATOR", "TUNER", "LogPart", "read_logs"]
 
@@ -98,8 +98,7 @@ def read_logs(
 def _wanted(record: JobRecord, stage: str | None) -> dict[str, Worker]:
     if stage is not None and stage not in record.placement:
         raise FlowError(
-            f"job {record.id} has no stage {stage!r}; the nearest is "
-            f"{nearest(stage, record.placement)!r}; there are: {listed(record.placement)}"
+            f"job {record.id} has no stage {stage!r}; {choices(stage, record.placement)}"
         )
     if not record.workers:
         raise ClusterError(

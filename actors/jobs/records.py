@@ -16,7 +16,7 @@ from slackwater.actors.nodes.time_limits import ASK_S, within
 from slackwater.runtime.errors import ClusterError
 from slackwater.runtime.measure.checked import checked
 from slackwater.runtime.measure.report import JobReport
-from slackwater.runtime.nearest import listed, nearest
+from slackwater.runtime.nearest import choices, listed
 
 __all__ = [
     "ENDED",
@@ -244,11 +244,8 @@ def find_record(records: Sequence[JobRecord], wanted: str) -> JobRecord:
             f"there is no job {wanted!r}: this cluster knows no jobs; start one with "
             "`slackwater submit FLOW.py`"
         )
-    near = nearest(wanted, [record.id for record in records])
-    raise ClusterError(
-        f"there is no job {wanted!r} in this cluster; the nearest is {near!r}; there are: "
-        f"{listed(record.id for record in records)}"
-    )
+    way_out = choices(wanted, [record.id for record in records])
+    raise ClusterError(f"there is no job {wanted!r} in this cluster; {way_out}")
 
 
 def json_bytes(plain: Mapping[str, Any]) -> bytes:

@@ -12,11 +12,11 @@ import pyarrow as pa
 from slackwater.actors.sinks.file_settings import PLAIN_CSV, CsvFormat, FileSettings
 from slackwater.actors.sinks.memory import CallbackSink, CollectSink
 from slackwater.actors.sinks.sink import OurOutput
+from slackwater.runtime.calls import checked_call
 from slackwater.runtime.errors import SettingError, TypeMismatch
 from slackwater.runtime.local_path import NoLocalPath, local_path
 from slackwater.runtime.model import Duration, duration_ns, format_ns
 from slackwater.runtime.model.arrow_functions import arrow_functions
-from slackwater.runtime.nearest import known_options
 from slackwater.runtime.sinks import CommitTraits, OutputContext, SinkTraits
 
 if TYPE_CHECKING:
@@ -156,7 +156,7 @@ class PrintOutput(OurOutput):
         return PrintSink(context.sink, schema, limit=self.limit, show=context.show)
 
 
-@known_options
+@checked_call
 def parquet_sink(
     path: str | os.PathLike[str],
     *,
@@ -183,7 +183,7 @@ def parquet_sink(
     return _files("parquet", path, overwrite=overwrite, resume=resume, every=every, rows=rows)
 
 
-@known_options
+@checked_call
 def jsonl_sink(
     path: str | os.PathLike[str],
     *,
@@ -208,7 +208,7 @@ def jsonl_sink(
     return _files("jsonl", path, overwrite=overwrite, resume=resume, every=every, rows=rows)
 
 
-@known_options
+@checked_call
 def csv_sink(
     path: str | os.PathLike[str],
     *,
@@ -253,7 +253,7 @@ def csv_sink(
     return _files("csv", path, overwrite=overwrite, resume=resume, every=every, rows=rows, csv=form)
 
 
-@known_options
+@checked_call
 def callback_sink(
     function: Callable[[pa.RecordBatch], None], *, at_end: Callable[[], None] | None = None
 ) -> CallbackOutput:
@@ -277,7 +277,7 @@ def callback_sink(
     return CallbackOutput(function, at_end)
 
 
-@known_options
+@checked_call
 def print_sink(limit: int = 20) -> PrintOutput:
     """Return an output that prints its first rows on stdout of the process that submits.
 

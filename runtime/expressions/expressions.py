@@ -17,6 +17,7 @@ from typing import Any, NoReturn
 import numpy as np
 import pyarrow as pa
 
+from slackwater.runtime.calls import checked_call
 from slackwater.runtime.errors import FlowError, TypeMismatch
 from slackwater.runtime.expressions.compute import computation
 from slackwater.runtime.expressions.functions import MAP_ELEMENTS, OfFunction
@@ -244,6 +245,7 @@ class Expr(WithLists, ABC):
         type_named(to)
         return Operation("try_cast", self, option=OfType(to), shown=quoted(to))
 
+    @checked_call
     def map_elements(self, function: Callable[[Any], Any], returns: str | pa.DataType) -> Expr:
         """Return what a Python function makes of each value: slow, where rows are alone.
 
@@ -562,6 +564,7 @@ def lit(value: Writable) -> Expr:
     return Literal(literal.value, literal.type, f"lit({literal})")
 
 
+@checked_call
 def duration(value: Duration) -> Expr:
     """Return a duration ("30s", "500ms") as int64 nanoseconds.
 

@@ -31,7 +31,7 @@ from slackwater.runtime.model.schema import (
     is_text,
     is_time,
 )
-from slackwater.runtime.nearest import nearest
+from slackwater.runtime.nearest import choices
 
 __all__ = ["NESTED", "ListMethods", "NestedFunction", "WithLists", "lists_of"]
 
@@ -157,8 +157,7 @@ def _type_inside(op: str, kind: pa.DataType, option: Any) -> pa.DataType:
         if len(places) != 1:
             names = [field.name for field in kind]
             many = f"has {len(places)} fields {key!r}" if places else f"has no field {key!r}"
-            near = f"; the nearest is {nearest(key, names)!r}" if names else ""
-            raise TypeMismatch(f"{kind} {many}{near}")
+            raise TypeMismatch(f"{kind} {many}; {choices(key, names)}")
         return inside_type(key, kind.field(places[0]).type)
     if pa.types.is_map(kind):
         try:

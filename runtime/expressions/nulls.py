@@ -79,7 +79,7 @@ def _nulled(values: Column, valid: BoolArray, *, is_new: bool) -> Column:
         return Nullable(values & valid, valid)
     if not is_new or values.base is not None:
         values = values.copy()
-    values[np.flatnonzero(~valid)] = 0
+    values[(~valid).nonzero()[0]] = 0
     return Nullable(values, valid)
 
 

@@ -34,7 +34,7 @@ from slackwater.runtime.model.schema import (
     read_type,
 )
 from slackwater.runtime.model.type_names import arrow_type
-from slackwater.runtime.nearest import nearest
+from slackwater.runtime.nearest import choices, listed
 
 TYPES = {  # name in user code: type inside
     "bool": pa.bool_(),
@@ -84,10 +84,10 @@ def type_named(name: str) -> pa.DataType:
         known = arrow_type(name)
         if known is not None and (pa.types.is_decimal(known) or is_time(known)):
             return known
-        way_out = f"the nearest is {nearest(name, TYPES)!r}"
+        way_out = choices(name, TYPES)
         if name in _UNCLEAR:
-            way_out = "say how wide: 'int32' or 'int64'"
-        raise TypeMismatch(f"there is no type {name!r}; {way_out}; there are: {', '.join(TYPES)}")
+            way_out = f"say how wide: 'int32' or 'int64'; there are: {listed(TYPES)}"
+        raise TypeMismatch(f"there is no type {name!r}; {way_out}")
     return TYPES[name]
 
 

@@ -15,17 +15,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 from copy import copy
 from html import escape
-from typing import Any, Literal, TypedDict, Unpack
+from typing import Any, Literal, TypedDict, Unpack, get_type_hints
 
+from slackwater.runtime.calls import checked_call, must_be, short
 from slackwater.runtime.errors import FlowError, SchemaError, SettingError, TypeMismatch
 from slackwater.runtime.expressions.expressions import ColumnRef, Expr
 from slackwater.runtime.flow import checks
 from slackwater.runtime.flow.stream import Stream
 from slackwater.runtime.model import BY_DEADLINE, READY_ONLY, Duration, duration_ns, format_ns
 from slackwater.runtime.model.diverted import OnBad
-from slackwater.runtime.nearest import known_options, nearest_option
+from slackwater.runtime.nearest import option_choices
 from slackwater.runtime.operators import FlowMethods
-from slackwater.runtime.operators.ground.keep import checked_keep
 from slackwater.runtime.order.policies import OrderWord
 from slackwater.runtime.order.reorder import Reorder
 from slackwater.runtime.plan.flow_fingerprints import why_results_vary
@@ -75,7 +75,7 @@ class Dataflow(FlowMethods):
         SettingError: slack or deadline is no duration, or keep none of the two.
     """
 
-    @known_options
+    @checked_call
     def __init__(
         self,
         name: str,
@@ -93,8 +93,9 @@ class Dataflow(FlowMethods):
         own = rule_of(slack, who=f"dataflow {name!r}")
         is_tuned = own == READY_ONLY and self.deadline_ns is not None
         self.release = BY_DEADLINE if is_tuned else own
-        self.keep = checked_keep(keep, who=f"dataflow {name!r}")
+        self.keep = keep
 
+    @checked_call
     def source(
         self, name: str, source: SourceSpec | Input, **options: Unpack[SourceOptions]
     ) -> Stream:
@@ -197,10 +198,12 @@ def _spec(name: str, source: Input, options: dict[str, Any]) -> SourceSpec:
     if not callable(getattr(source, "schema", None)):
         raise TypeMismatch(f"source {name!r}: {source!r} is no input; write parquet('...'), say")
     if unknown:
-        near = nearest_option(unknown[0], SourceOptions.__annotations__)
-        raise FlowError(
-            f"source {name!r}: there is no option {unknown[0]!r}; the nearest is {near!r}"
-        )
+        way_out = option_choices(unknown[0], SourceOptions.__annotations__)
+        raise FlowError(f"source {name!r}: there is no option {unknown[0]!r}; {way_out}")
+    kinds = get_type_hints(SourceOptions)
+    for option, value in options.items():
+        if (rule := must_be(kinds[option], value)) is not None:
+            raise SettingError(f"source {name!r}: {option}={short(value)} must be {rule}")
     if "event_time" not in options:
         columns = ", ".join(source.schema().names)
         raise FlowError(

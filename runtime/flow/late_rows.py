@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 
-from slackwater.runtime.errors import DuplicateName, FlowError, SettingError
+from slackwater.runtime.errors import DuplicateName, FlowError
 from slackwater.runtime.plan.event_time_type import event_time_type
 from slackwater.runtime.plan.step import NO_LATE, GatedStep, Side, Step
 from slackwater.runtime.plan.steps import LateStep
@@ -30,8 +30,6 @@ def late_step(steps: Mapping[str, Step], of: str, *, side: Side | None, name: st
     if not isinstance(gated, GatedStep):
         raise FlowError(NO_LATE.format(who=name, of=of))
     inputs = [steps[source].schema for source in gated.inputs]
-    if side not in (None, "left", "right"):
-        raise SettingError(f"step {name!r}: late({side!r}) must be 'left', 'right' or nothing")
     ports = gated.late_columns(inputs, side=side, who=name)
     fields = _fields(ports, inputs)
     ours = {"late_step": pa.string(), "late_side": pa.string()}

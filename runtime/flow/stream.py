@@ -12,6 +12,7 @@ from html import escape
 from inspect import signature
 from typing import Concatenate, ParamSpec, TypeVar
 
+from slackwater.runtime.calls import checked_call
 from slackwater.runtime.errors import FlowError, TypeMismatch
 from slackwater.runtime.flow import checks, late_rows
 from slackwater.runtime.model.diverted import DIVERTED_SCHEMA
@@ -30,6 +31,7 @@ R = TypeVar("R")
 class Stream(StreamMethods):
     """Stream that leaves one step. May feed any number of steps, even one twice."""
 
+    @checked_call
     def key_by(self, *keys: str) -> KeyedStream:
         """Name the key columns of the next aggregate or join. Adds no step.
 
@@ -51,6 +53,7 @@ class Stream(StreamMethods):
         caption = f"stream {self.name!r} of {self.flow.name!r}"
         return f"<table><caption>{escape(caption)}</caption>{rows}</table>"
 
+    @checked_call
     def late(self, side: Side | None = None, *, name: str | None = None) -> Stream:
         """Return a stream of the rows that came too late to count in full.
 
@@ -73,6 +76,7 @@ class Stream(StreamMethods):
         name = self.flow.name_for("late", name)
         return self._add(late_rows.late_step(self.flow.steps, self.name, side=side, name=name))
 
+    @checked_call
     def diverted(self, *, name: str | None = None) -> Stream:
         """Return a stream of the rows that the step of this stream could not use.
 
@@ -95,6 +99,7 @@ class Stream(StreamMethods):
             )
         return self._add(DivertedStep(name=name, inputs=self._in, schema=DIVERTED_SCHEMA))
 
+    @checked_call
     def sink(self, name: str, output: Output) -> None:
         """Write the rows to an output, one of ours or a custom one (`Output`).
 

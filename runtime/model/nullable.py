@@ -134,7 +134,7 @@ def valid_of(column: Any) -> BoolArray | None:
 
 
 def in_own_memory(column: Numbers, kind: pa.DataType) -> pa.Array | None:
-    """Return a column as an Arrow array without a copy of its values; None: it has gaps.
+    """Return a column as an Arrow array over its memory; None if that has gaps.
 
     `kind` has values as wide as the column's, and is not boolean.
     """

@@ -298,7 +298,7 @@ def numbers_from_arrow(values: pa.Array) -> Numbers:
         return Nullable(values_of(values), valid)
     dtype = np.dtype(values.type.to_pandas_dtype())
     numbers = np.frombuffer(memory, dtype, len(values), values.offset * dtype.itemsize)
-    nulls = np.flatnonzero(~valid)
+    nulls = (~valid).nonzero()[0]
     if numbers.take(nulls).any():  # what lies under a null may be anything
         numbers = numbers.copy()
         numbers[nulls] = 0

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from slackwater.runtime.errors import CycleError, DuplicateName, FlowError, SettingError
 from slackwater.runtime.expressions.result_types import type_read
 from slackwater.runtime.model import LONGEST_NS, READY_ONLY, Release, ReleaseRule
-from slackwater.runtime.nearest import listed, nearest
+from slackwater.runtime.nearest import choices
 from slackwater.runtime.plan.flow_fingerprints import check_sinks
 from slackwater.runtime.plan.step import Step
 from slackwater.runtime.plan.steps import DivertedStep, LateStep, SideStep, SinkStep, SourceStep
@@ -62,8 +62,8 @@ def order_steps(steps: Iterable[Step]) -> dict[str, Step]:
         for name in step.inputs:
             if name not in waiting:
                 raise FlowError(
-                    f"step {step.name!r}: its input {name!r} is no step of this flow; the "
-                    f"nearest is {nearest(name, waiting)!r}; there are: {listed(waiting)}"
+                    f"step {step.name!r}: its input {name!r} is no step of this flow; "
+                    f"{choices(name, waiting)}"
                 )
     ordered: dict[str, Step] = {}
     while waiting:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import TypeAlias
 
+from slackwater.runtime.calls import checked_fields
 from slackwater.runtime.errors import SettingError
 from slackwater.runtime.plan.plan import Plan
 
@@ -28,6 +29,7 @@ class _At:
     """Virtual time since the start of the job."""
 
 
+@checked_fields
 @dataclass(frozen=True, kw_only=True)
 class SlotDies(_At):
     """The process of a slot dies at once."""
@@ -36,6 +38,7 @@ class SlotDies(_At):
     reason: str = "its process was killed"
 
 
+@checked_fields
 @dataclass(frozen=True, kw_only=True)
 class HostFallsSilent(_At):
     """A node falls silent, and the cluster does not report it."""
@@ -43,6 +46,7 @@ class HostFallsSilent(_At):
     node: str
 
 
+@checked_fields
 @dataclass(frozen=True, kw_only=True)
 class SlotRaises(_At):
     """A user's function in a slot raises; `said` is the error's text."""
@@ -51,6 +55,7 @@ class SlotRaises(_At):
     said: str = "its function raised an error"
 
 
+@checked_fields
 @dataclass(frozen=True, kw_only=True)
 class SlotHangs(_At):
     """A user's function in a slot never returns, not even for a stop."""
@@ -58,6 +63,7 @@ class SlotHangs(_At):
     slot: str
 
 
+@checked_fields
 @dataclass(frozen=True, kw_only=True)
 class ClusterGoes(_At):
     """The cluster is gone; living slots do not notice."""
@@ -65,6 +71,7 @@ class ClusterGoes(_At):
     what: str = "the head of the cluster is gone"
 
 
+@checked_fields
 @dataclass(frozen=True, kw_only=True)
 class UserStops(_At):
     """The user stops the job."""

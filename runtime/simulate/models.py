@@ -8,6 +8,7 @@ from typing import TypeVar
 
 import numpy as np
 
+from slackwater.runtime.calls import checked_fields
 from slackwater.runtime.control import Decider
 from slackwater.runtime.errors import SettingError
 from slackwater.runtime.measure.samples import StageSample
@@ -20,6 +21,7 @@ _SAVED = 0.9
 """Share of a row's cost that is saved if the row is passed over."""
 
 
+@checked_fields
 @dataclass(frozen=True, kw_only=True)
 class CostModel:
     """Cost of a slice of work, by slices, rows and comparisons, varied at random.
@@ -174,6 +176,7 @@ class NotedCost(MeasuredCost):
         return took_ns
 
 
+@checked_fields
 @dataclass(frozen=True, kw_only=True)
 class LinkModel:
     """Link between nodes, with delay and capacity; messages of a channel never overtake.

@@ -27,7 +27,7 @@ from slackwater.runtime.model.schema import (
     column_from_arrow,
     is_text,
 )
-from slackwater.runtime.nearest import listed, nearest
+from slackwater.runtime.nearest import choices
 from slackwater.runtime.sources.spec import SourceSpec
 
 TimeUnit = Literal["ns", "us", "ms", "s"]
@@ -120,7 +120,7 @@ def read_columns(source: str, block: pa.RecordBatch, schema: pa.Schema, *, row: 
         if index < 0:
             raise SchemaError(
                 f"{who}: column {field.name!r} is missing; "
-                f"{_choice(field.name, block.schema.names)}; "
+                f"{choices(field.name, block.schema.names)}; "
                 "every block of an input must have the columns of its schema"
             )
         try:
@@ -276,7 +276,7 @@ def _field(source: str, schema: pa.Schema, name: str, *, role: str) -> pa.Field:
     if index < 0:
         raise SchemaError(
             f"source {source!r}: {role} column {name!r} is not there; "
-            f"{_choice(name, schema.names)}; name one of these"
+            f"{choices(name, schema.names)}; name one of these"
         )
     return schema.field(index)
 
@@ -305,9 +305,3 @@ def _check_time(source: str, field: pa.Field, role: str) -> None:
         f"source {source!r}: {role} column {field.name!r} has type {field.type}, and times are "
         f"timestamps or integers; {way_out}"
     )
-
-
-def _choice(name: str, names: list[str]) -> str:
-    if not names:
-        return "there are no columns"
-    return f"the nearest is {nearest(name, names)!r}; there are: {listed(names)}"

@@ -181,12 +181,6 @@ class SourceSpec:
                 "minute), or None for as fast as possible"
             )
         reorder_of(self.out_of_order, self.disorder_ns)
-        if self.on_bad not in ("error", "skip", "divert"):
-            raise SettingError(
-                f"on_bad={self.on_bad!r} must be 'error' (a row without a time that can be ends "
-                "the job), 'skip' (it is omitted, and counted) or 'divert' (it leaves by "
-                ".diverted())"
-            )
         if self.idle_ns is not None and self.idle_ns < 1:
             raise SettingError(f"idle_ns={self.idle_ns} must be more than zero, or None for never")
         if self.ahead_ns is not None and self.ahead_ns < 0:

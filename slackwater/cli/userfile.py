@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Protocol, TypeGuard, runtime_checkable
 
 from slackwater.runtime.errors import FlowError, SlackwaterError
 from slackwater.runtime.model.whose_code import let_ctrl_c_pass
-from slackwater.runtime.nearest import listed, nearest
+from slackwater.runtime.nearest import choices, listed
 
 
 @runtime_checkable
@@ -104,9 +104,7 @@ def _named(module: ModuleType, name: str, flows: Mapping[str, Flow], path: Path)
     if value is None and not flows and not builds:
         raise FlowError(f"{path} has no {name!r}, and {_NO_FLOW}")
     if value is None:
-        meant = nearest(name, flows or builds)
-        there = f"; there are: {listed(flows)}" if flows else ""
-        raise FlowError(f"{path} has no {name!r}; the nearest is {meant!r}{there}")
+        raise FlowError(f"{path} has no {name!r}; {choices(name, flows or builds)}")
     if not callable(value):
         raise FlowError(
             f"{name!r} in {path} is of type {type(value).__name__}, not a dataflow, nor a function "

@@ -166,7 +166,7 @@ def test_a_hash_is_the_same_for_equal_values_of_two_widths_and_in_each_process()
     ("expression", "text"),
     [
         (col("n")["a"], r"takes a list, a struct or a map, not int64"),
-        (col("s")["b"], "has no field 'b'; the nearest is"),
+        (col("s")["b"], "has no field 'b'; there are: a, day, w"),
         (col("s")[0], "takes the name of a field"),
         (col("l")["a"], "takes an element's place"),
         (col("m")[1], "its keys are string"),

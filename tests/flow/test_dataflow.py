@@ -73,7 +73,7 @@ def test_integer_event_time_keeps_its_type_as_a_column() -> None:
         ({"writer": "vehicle"}, SchemaError, "writer column 'vehicle' is not there"),
         ({"promise": sw.col("tss")}, SchemaError, "column 'tss' is not there; the nearest is 'ts'"),
         ({"promise": sw.col("area")}, TypeMismatch, 'promise col("area") has type int32'),
-        ({"time_unit": "m"}, SettingError, "time_unit='m' must be 'ns', 'us', 'ms' or 's'"),
+        ({"time_unit": "m"}, SettingError, "time_unit='m' must be 'ns' or 'us' or 'ms' or 's'"),
         ({"speed": 0}, SettingError, "source 'a': speed=0 must be a positive number"),
         ({"out_of_order": "sort"}, SettingError, "source 'a': out_of_order='sort' needs disorder"),
         ({"idle": "0s"}, SettingError, "source 'a': idle='0s' must be more than zero"),

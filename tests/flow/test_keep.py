@@ -46,9 +46,9 @@ def test_behind_a_source_that_promises_nothing_the_promise_must_be_written() -> 
 
 
 def test_keep_is_one_of_two_words() -> None:
-    with pytest.raises(SettingError, match=r"step 'jams': keep='always' must be 'promise'"):
+    with pytest.raises(SettingError, match=r"keep='always' must be 'promise'"):
         joined(keep="always")
-    with pytest.raises(SettingError, match=r"dataflow 'f': keep=True must be 'promise'"):
+    with pytest.raises(SettingError, match=r"keep=True must be 'promise'"):
         joined(of_flow=True)
 
 

@@ -44,7 +44,7 @@ def test_late_rows_of_a_join_have_its_keys_or_the_columns_of_a_side() -> None:
         (
             lambda buses, loops: buses.join(loops, on="area", within="1s").late("both"),
             SettingError,
-            "late('both') must be 'left', 'right' or nothing",
+            "side='both' must be 'left' or 'right' or None",
         ),
         (
             lambda buses, _: counted(buses.with_columns(late_by_ns=1)).late(),

@@ -292,7 +292,7 @@ def test_windows_and_quantiles_are_checked_where_they_are_written() -> None:
     with pytest.raises(SettingError, match="slide='2s' must not be more than size='1s'"):
         sw.sliding("1s", "2s")
     for level in (0, 1, 95, float("nan"), True):
-        with pytest.raises(SettingError, match="level must lie between 0 and 1"):
+        with pytest.raises(SettingError, match=r"level.* must (lie between|be a number)"):
             sw.quantile("flow", level)
     with pytest.raises(TypeMismatch, match=r"takes a column's name; give the expression a name"):
         sw.mean(sw.col("flow") * 2)  # type: ignore[arg-type]

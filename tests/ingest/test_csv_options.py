@@ -120,8 +120,11 @@ def test_an_unclosed_quote_costs_its_line_where_lines_are_records(tmp_path: Path
         ({"comment": '"#'}, "begins like a value"),
         ({"header": []}, r"header=\[\] must name each column"),
         ({"header": ["a", "a"]}, "has the name 'a' twice"),
-        ({"header": "a"}, "header='a' must be a list of texts"),
-        ({"nulls": "NA"}, r"nulls='NA' must be a list of texts; write nulls=\['NA'\]"),
+        (
+            {"header": "a"},
+            r"header='a' must be True or False or a list of texts; write",
+        ),
+        ({"nulls": "NA"}, r"nulls='NA' must be a list of texts or None; write nulls=\['NA'\]"),
         ({"encoding": "latin7x"}, "encoding='latin7x' is no text encoding"),
         ({"encoding": "hex"}, "encoding='hex' is no text encoding"),
         ({"newlines_in_values": 1}, "newlines_in_values=1 must be True"),
@@ -160,7 +163,7 @@ def packed(text: bytes, suffix: str) -> bytes:
 
 def test_a_header_that_is_said_must_have_the_chosen_columns(tmp_path: Path) -> None:
     path = written(tmp_path / "a.csv", "1,x\n")
-    with pytest.raises(SchemaError, match="there is no column 'c'; the nearest is"):
+    with pytest.raises(SchemaError, match="there is no column 'c'; there are: a, b"):
         ingest.csv(path, header=["a", "b"], columns=["c"]).schema()
 
 

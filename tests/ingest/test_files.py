@@ -130,7 +130,7 @@ def test_an_input_pickles_and_still_knows_where_it_started(
 def test_no_match_names_what_is_there_instead(kind: str, tmp_path: Path) -> None:
     write(tmp_path / f"loops.{kind}", {"t": [1]})
     with pytest.raises(
-        IngestError, match=rf"has nothing like 'lops.{kind}'; the nearest there is 'loops.{kind}'"
+        IngestError, match=rf"has nothing like 'lops.{kind}'; the nearest is 'loops.{kind}'"
     ):
         input_of(kind, tmp_path / f"lops.{kind}").schema()
     with pytest.raises(IngestError, match="nothing like 'nowhere'"):
@@ -155,7 +155,7 @@ def test_a_missing_column_names_the_nearest(tmp_path: Path) -> None:
         write(tmp_path / f"a.{kind}", {"speed": [1]})
         with pytest.raises(SchemaError, match=r"no column 'sped'; the nearest is 'speed'"):
             input_of(kind, tmp_path, columns=["sped"]).schema()
-        with pytest.raises(SettingError, match="must be a list of names"):
+        with pytest.raises(SettingError, match="must be a list of texts"):
             input_of(kind, tmp_path, columns="speed")
         with pytest.raises(SettingError, match="reads nothing"):
             input_of(kind, tmp_path, columns=[])

@@ -72,5 +72,5 @@ def test_ties_are_in_one_order_whether_steps_are_fused_or_not(replicas: int) -> 
 
 def test_it_travels_with_the_limits_and_is_a_bool() -> None:
     assert not pickle.loads(pickle.dumps(sw.Limits(fuse=False))).fuse  # noqa: S301 our own
-    with pytest.raises(SettingError, match="fuse=0 is a int"):
+    with pytest.raises(SettingError, match="fuse=0 must be True or False"):
         sw.Limits(fuse=0)  # type: ignore[arg-type]

@@ -91,7 +91,7 @@ def test_explain_says_how_replicas_share() -> None:
 
 @pytest.mark.parametrize("replicas", [0, -1, 1.5, True, "2"])
 def test_replicas_are_a_whole_number(replicas: Any) -> None:
-    with pytest.raises(SettingError, match=r"'pairs': replicas=.* must be a whole number"):
+    with pytest.raises(SettingError, match=r"replicas=.* must be a whole number"):
         joined(replicas=replicas)
 
 

@@ -48,7 +48,7 @@ class Need(NamedTuple):
 
 
 def _fold_of(kind: str, dtype: np.dtype[Any]) -> tuple[np.ufunc, Any]:
-    """Return the function of a sum, minimum or maximum, and the number that changes nothing."""
+    """Return the function of a fold, and its identity."""
     if kind == "sum":
         return np.add, 0
     limits: Any = np.iinfo(dtype) if dtype.kind in "iu" else None
@@ -150,7 +150,7 @@ def _values_or(identity: Any, column: str, dtype: np.dtype[Any]) -> Values:
 
 
 def _values_there(column: str) -> Values:
-    """Return a function that gives the values of a column that are not null, as floats."""
+    """Return a function that gives a column's values as floats, without nulls."""
 
     def values(batch: Batch, cells: Int64Array) -> tuple[Int64Array, Any]:
         numbers, valid = batch.columns[column], valid_of(batch.columns[column])

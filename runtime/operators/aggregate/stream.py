@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
 
+from slackwater.runtime.calls import checked_call
 from slackwater.runtime.closing.policy import Closing
 from slackwater.runtime.errors import TypeMismatch
 from slackwater.runtime.model import Release, ReleaseRule, format_ns
@@ -42,6 +43,7 @@ class Aggregating(AnyStream):
 
     _entry = Entry(AggregateStep, aggregate_machine)
 
+    @checked_call
     def aggregate(  # noqa: PLR0913 - each option is one word of what an aggregate means
         self,
         /,

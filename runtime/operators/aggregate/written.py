@@ -5,11 +5,13 @@ areas.aggregate(window=sliding("10s", "2s"), n=count(), worst=quantile("delay", 
 
 from __future__ import annotations
 
+from slackwater.runtime.calls import checked_call
 from slackwater.runtime.errors import SettingError, TypeMismatch
 from slackwater.runtime.model import Duration, duration_ns
 from slackwater.runtime.operators.aggregate.step import Aggregate, AggregateName, Window
 
 
+@checked_call
 def tumbling(size: Duration) -> Window:
     """Return windows side by side: each event is in one window.
 
@@ -24,6 +26,7 @@ _MOST_WINDOWS = 100_000
 """Windows that an event may be in: each leaves a row."""
 
 
+@checked_call
 def sliding(size: Duration, slide: Duration) -> Window:
     """Return windows of `size`, one starting every `slide`.
 
@@ -48,31 +51,37 @@ def sliding(size: Duration, slide: Duration) -> Window:
     return Window(size_ns, slide_ns)
 
 
+@checked_call
 def count(column: str | None = None) -> Aggregate:
     """Return the number of rows, or of a column's values that are not null. int64."""
     return Aggregate("count") if column is None else _of("count", column)
 
 
+@checked_call
 def sum(column: str) -> Aggregate:  # noqa: A001 - read as sw.sum("flow"), as in every data library
     """Return the sum of a column: int64 for integers, float64 for floats."""
     return _of("sum", column)
 
 
+@checked_call
 def mean(column: str) -> Aggregate:
     """Return the mean of a column, float64."""
     return _of("mean", column)
 
 
+@checked_call
 def min(column: str) -> Aggregate:  # noqa: A001 - read as sw.min("speed")
     """Return the least value of a column, of its own type."""
     return _of("min", column)
 
 
+@checked_call
 def max(column: str) -> Aggregate:  # noqa: A001 - read as sw.max("speed")
     """Return the greatest value of a column, of its own type."""
     return _of("max", column)
 
 
+@checked_call
 def quantile(column: str, level: float) -> Aggregate:
     """Return the value below which a share `level` of the rows lies, float64.
 

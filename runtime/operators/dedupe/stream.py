@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Self
 
+from slackwater.runtime.calls import checked_call
 from slackwater.runtime.errors import FlowError
 from slackwater.runtime.model import Duration, duration_ns
-from slackwater.runtime.nearest import known_options
 from slackwater.runtime.operators.dedupe.machine import DedupeMachine
 from slackwater.runtime.operators.dedupe.step import DedupeStep
 from slackwater.runtime.operators.ground import checks
@@ -20,7 +20,7 @@ class Deduping(AnyStream):
 
     _entry = Entry(DedupeStep, DedupeMachine)
 
-    @known_options
+    @checked_call
     def dedupe(
         self,
         on: Names,

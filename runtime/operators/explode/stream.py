@@ -6,6 +6,7 @@ from typing import Self
 
 import pyarrow as pa
 
+from slackwater.runtime.calls import checked_call
 from slackwater.runtime.errors import TypeMismatch
 from slackwater.runtime.model.schema import inside_type, is_list
 from slackwater.runtime.operators.explode.machine import ExplodeMachine
@@ -20,6 +21,7 @@ class Exploding(AnyStream):
 
     _entry = Entry(ExplodeStep, ExplodeMachine)
 
+    @checked_call
     def explode(self, column: str, *, name: str | None = None) -> Self:
         """Make a row of each element of a list; the other columns are repeated.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Self
 
+from slackwater.runtime.calls import checked_call
 from slackwater.runtime.expressions.expressions import Expr
 from slackwater.runtime.operators.filter.machine import FilterMachine
 from slackwater.runtime.operators.filter.step import FilterStep
@@ -17,6 +18,7 @@ class Filtering(AnyStream):
 
     _entry = Entry(FilterStep, FilterMachine)
 
+    @checked_call
     def filter(self, predicate: Expr | bool, *, name: str | None = None) -> Self:
         """Keep the rows where the predicate is true.
 

@@ -7,6 +7,7 @@ from typing import Self
 
 import pyarrow as pa
 
+from slackwater.runtime.calls import checked_call
 from slackwater.runtime.expressions.expressions import Expr
 from slackwater.runtime.model import Duration, duration_ns
 from slackwater.runtime.operators.followed_by.machine import FollowedByMachine
@@ -28,6 +29,7 @@ class FollowedBy(AnyStream):
 
     _entry = Entry(FollowedByStep, FollowedByMachine)
 
+    @checked_call
     def followed_by(
         self,
         *,

@@ -28,7 +28,7 @@ from slackwater.runtime.model import (
 )
 from slackwater.runtime.model.nullable import Nullable, without_mask
 from slackwater.runtime.model.schema import UNIT_NS
-from slackwater.runtime.nearest import listed, nearest
+from slackwater.runtime.nearest import choices
 from slackwater.runtime.operators.ground.checks import column_type, is_whole
 from slackwater.runtime.operators.ground.user_code import row_of
 
@@ -187,8 +187,7 @@ def _column(name: Any, schemas: Sequence[pa.Schema], *, step: str) -> str:
         if isinstance(name, str) and name not in schema.names:
             raise ColumnError(
                 f"step {step!r}: drift={name!r} is neither a length such as '5ms' nor a column "
-                f"that its rows have; the nearest is {nearest(name, schema.names)!r}; there are: "
-                f"{listed(schema.names)}"
+                f"that its rows have; {choices(name, schema.names)}"
             )
         kind = column_type(schema, name, step=step)
         if not is_whole(kind):

@@ -4,31 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from typing import Any, get_args
+from typing import Any
 
-from slackwater.runtime.errors import OperatorError, SettingError
+from slackwater.runtime.errors import OperatorError
 from slackwater.runtime.model import Batch, concat_batches
 from slackwater.runtime.model.diverted import DivertedRow, OnBad
 from slackwater.runtime.model.json_text import values_as_json
 from slackwater.runtime.operators.ground.user_code import rows_of
 
-__all__ = ["FailedRows", "checked_on_error", "failed_rows"]
+__all__ = ["FailedRows", "failed_rows"]
 
 
 _STEP = re.compile("^step '[^']*': ")  # a diverted row has it in a column
-
-
-def checked_on_error(on_error: str, *, step: str) -> None:
-    """Check the setting.
-
-    Raises:
-        SettingError: it is none of the three words.
-    """
-    if on_error not in get_args(OnBad):
-        raise SettingError(
-            f"step {step!r}: on_error={on_error!r} must be 'error' (the job ends), 'skip' (such a "
-            "row is omitted, and counted) or 'divert' (it leaves by .diverted())"
-        )
 
 
 def failed_rows(on_error: OnBad) -> FailedRows | None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from slackwater.runtime.errors import DuplicateName, FlowError
 from slackwater.runtime.model import READY_ONLY, Release
-from slackwater.runtime.operators.ground.keep import checked_keep, default_keep
+from slackwater.runtime.operators.ground.keep import default_keep
 from slackwater.runtime.plan.flow_fingerprints import check_sinks
 from slackwater.runtime.plan.graph import order_steps
 from slackwater.runtime.plan.slack import AsFlow, Slack, rule_of
@@ -80,14 +80,9 @@ class FlowBuilder:
         """
         return self.release if isinstance(slack, AsFlow) else rule_of(slack, who=f"step {step!r}")
 
-    def keep_of(self, keep: Any, *, inputs: Sequence[str], step: str) -> Keep:
-        """Return `keep` of a join of these inputs.
-
-        Raises:
-            SettingError: neither "promise" nor "slack".
-        """
-        written = checked_keep(keep, who=f"step {step!r}") or self.keep
-        return written or default_keep({one.name: one for one in self._steps}, inputs)
+    def keep_of(self, keep: Keep | None, *, inputs: Sequence[str]) -> Keep:
+        """Return `keep` of a join of these inputs."""
+        return keep or self.keep or default_keep({one.name: one for one in self._steps}, inputs)
 
 
 def _checked_name(name: Any, what: str) -> str:

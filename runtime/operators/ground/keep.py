@@ -3,33 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
-from slackwater.runtime.errors import SettingError
 from slackwater.runtime.plan.step import Step
 from slackwater.runtime.plan.steps import SourceStep
 from slackwater.runtime.plan.traits import Keep, Share, Sharing
 
-_KEEPS: tuple[Keep, ...] = ("promise", "slack")
 _SHARES: dict[Share, str] = {
     "keys": "each reads the rows of its keys",
     "all": "each reads all rows and stores its share",
 }
-
-
-def checked_keep(keep: Any, *, who: str) -> Keep | None:
-    """Return `keep` as it was written; None if it was not.
-
-    Raises:
-        SettingError: neither "promise" nor "slack".
-    """
-    if keep is None or keep in _KEEPS:
-        checked: Keep | None = keep
-        return checked
-    raise SettingError(
-        f"{who}: keep={keep!r} must be 'promise' (rows stay until no partner of theirs can "
-        "follow) or 'slack' (until what was released is further past them than within=)"
-    )
 
 
 def default_keep(steps: Mapping[str, Step], inputs: Sequence[str]) -> Keep:

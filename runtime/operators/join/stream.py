@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Self
 
+from slackwater.runtime.calls import checked_call
 from slackwater.runtime.errors import FlowError
 from slackwater.runtime.expressions.expressions import Expr
 from slackwater.runtime.model import Duration, duration_ns
-from slackwater.runtime.nearest import known_options
 from slackwater.runtime.operators.ground import checks
 from slackwater.runtime.operators.ground.contract import Entry
 from slackwater.runtime.operators.ground.drift import DriftGiven, checked_drift
@@ -30,7 +30,7 @@ class Joining(AnyStream):
 
     _entry = Entry(JoinStep, join_machine)
 
-    @known_options
+    @checked_call
     def join(  # noqa: PLR0913 - each option is one word of what a join means
         self,
         other: Self,
@@ -106,7 +106,7 @@ class Joining(AnyStream):
                 drift=allowed,
                 right_names=right_names,
                 release=self.flow.release_of(slack, step=name),
-                keep=self.flow.keep_of(keep, inputs=inputs, step=name),
+                keep=self.flow.keep_of(keep, inputs=inputs),
                 replicas=replicas,
                 share=share,
             )

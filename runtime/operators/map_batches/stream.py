@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Self
 
+from slackwater.runtime.calls import checked_call
 from slackwater.runtime.model.diverted import OnBad
-from slackwater.runtime.nearest import known_options
 from slackwater.runtime.operators.ground import checks
 from slackwater.runtime.operators.ground.contract import Entry
-from slackwater.runtime.operators.ground.failed_rows import checked_on_error
 from slackwater.runtime.operators.ground.streams import AnyStream
 from slackwater.runtime.operators.ground.user_code import units_of
 from slackwater.runtime.operators.map_batches.machine import MapBatchesMachine
@@ -20,7 +19,7 @@ class MappingBatches(AnyStream):
 
     _entry = Entry(MapBatchesStep, MapBatchesMachine)
 
-    @known_options
+    @checked_call
     def map_batches(
         self,
         function: BatchFunction,
@@ -44,7 +43,6 @@ class MappingBatches(AnyStream):
         """
         name = self.flow.name_for("map", name)
         checks.function(function, step=name)
-        checked_on_error(on_error, step=name)
         declared = checks.declared_schema(schema, step=name)
         return self._add(
             MapBatchesStep(

@@ -7,6 +7,7 @@ from typing import Self, TypeVar
 
 import pyarrow as pa
 
+from slackwater.runtime.calls import checked_call
 from slackwater.runtime.errors import FlowError, TypeMismatch
 from slackwater.runtime.model import Duration
 from slackwater.runtime.operators.ground.contract import Entry
@@ -38,10 +39,12 @@ class Merging(AnyStream):
 
     _entry = Entry(MergeStep, MergeMachine)
 
+    @checked_call
     def merge(self, *others: Self, slack: Slack = AS_FLOW, name: str | None = None) -> Self:
         """Put the rows of several streams into one, in event-time order; see Dataflow.merge."""
         return _merged(self.flow, (self, *others), slack=slack, name=name)
 
+    @checked_call
     def k_slack_chain(self, *slacks: Duration) -> tuple[Self, ...]:
         """Return this stream in order within each slack.
 

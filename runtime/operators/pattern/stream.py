@@ -8,6 +8,7 @@ from typing import Literal, Self
 
 import pyarrow as pa
 
+from slackwater.runtime.calls import checked_call
 from slackwater.runtime.errors import FlowError, SettingError
 from slackwater.runtime.model import Duration
 from slackwater.runtime.operators.ground import checks
@@ -51,6 +52,7 @@ class Patterning(AnyStream):
 
     _entry = Entry(PatternStep, pattern_machine)
 
+    @checked_call
     def pattern(  # noqa: PLR0913 - each option is one word of what a pattern means
         self,
         pattern: Part,

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Any, Self
 
+from slackwater.runtime.calls import checked_call
 from slackwater.runtime.errors import FlowError, TypeMismatch
 from slackwater.runtime.model import Duration, duration_ns
 from slackwater.runtime.model.diverted import OnBad
-from slackwater.runtime.nearest import known_options
 from slackwater.runtime.operators.ground import checks
 from slackwater.runtime.operators.ground.contract import Entry
-from slackwater.runtime.operators.ground.failed_rows import checked_on_error
 from slackwater.runtime.operators.ground.streams import AnyStream, Names, names_of, refuse_revised
 from slackwater.runtime.operators.ground.user_code import units_of
 from slackwater.runtime.operators.process.machine import ProcessMachine
@@ -23,7 +22,7 @@ class Processing(AnyStream):
 
     _entry = Entry(ProcessStep, ProcessMachine)
 
-    @known_options
+    @checked_call
     def process(
         self,
         operator: Any,
@@ -75,7 +74,6 @@ class Processing(AnyStream):
         if not keys:
             raise FlowError(f"step {name!r}: process has no key; name one, such as by='id'")
         checks.key_types(self.schema, keys, step=name)
-        checked_on_error(on_error, step=name)
         if isinstance(operator, type):
             try:
                 operator = operator()

@@ -7,6 +7,7 @@ from typing import Any, Self
 
 import pyarrow as pa
 
+from slackwater.runtime.calls import checked_call
 from slackwater.runtime.errors import FlowError, TypeMismatch
 from slackwater.runtime.expressions.expressions import ColumnRef, Expr, col
 from slackwater.runtime.expressions.literals import Writable
@@ -22,6 +23,7 @@ class Selecting(AnyStream):
 
     _entry = Entry(SelectStep, SelectMachine)
 
+    @checked_call
     def select(
         self,
         *keep: str | Expr | Mapping[str, str | Expr | Writable],
@@ -67,6 +69,7 @@ class Selecting(AnyStream):
         bound = {new: each.bound(self.schema) for new, each in columns.items()}
         return self._add(SelectStep(name=name, inputs=self._in, schema=schema, columns=bound))
 
+    @checked_call
     def drop(self, *columns: str, name: str | None = None) -> Self:
         """Keep all columns but these.
 
@@ -78,6 +81,7 @@ class Selecting(AnyStream):
             checks.column_type(self.schema, column, step=name)
         return self.select(*[kept for kept in self.columns if kept not in columns], name=name)
 
+    @checked_call
     def rename(self, names: Mapping[str, str], *, name: str | None = None) -> Self:
         """Give columns other names, in their places; the others keep theirs.
 

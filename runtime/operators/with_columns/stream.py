@@ -7,6 +7,7 @@ from typing import Self
 
 import pyarrow as pa
 
+from slackwater.runtime.calls import checked_call
 from slackwater.runtime.errors import FlowError
 from slackwater.runtime.expressions.expressions import Expr
 from slackwater.runtime.expressions.literals import Writable
@@ -22,6 +23,7 @@ class WithColumns(AnyStream):
 
     _entry = Entry(WithColumnsStep, WithColumnsMachine)
 
+    @checked_call
     def with_columns(
         self,
         columns: Mapping[str, Expr | Writable] | None = None,

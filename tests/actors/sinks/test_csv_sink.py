@@ -209,7 +209,6 @@ def test_infinite_values_in_lists_are_null_and_counted_but_outside_they_stay(
         ({"sep": "§"}, "one ASCII character"),
         ({"nulls": "a,b"}, "nulls='a,b' must be text without separator"),
         ({"sep": ";", "nulls": "a;b"}, "nulls='a;b' must be text without separator"),
-        ({"nulls": None}, "nulls=None must be text"),
     ],
 )
 def test_a_form_that_no_reader_could_follow_is_refused(options: dict[str, Any], said: str) -> None:

@@ -1,0 +1,163 @@
+"""Calls that do not fit a function are refused at their line.
+
+```
+csv("a.csv", seperator=";")    there is no such option     the nearest one, and all there are
+csv("a.csv", batch_rows="a")   a value of another kind     what it must be
+dedupe("k")                    an option is missing        all options, as they are written
+```
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial, wraps
+from inspect import Parameter, Signature, signature
+from numbers import Integral, Real
+from reprlib import Repr
+from types import NoneType, UnionType
+from typing import Any, Literal, ParamSpec, TypeVar, Union, get_args, get_origin
+
+import numpy as np
+
+from slackwater.runtime.errors import SettingError
+from slackwater.runtime.nearest import option_choices
+
+__all__ = ["checked_call", "checked_fields", "must_be", "short"]
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+_C = TypeVar("_C", bound=type)
+
+_OWN = ("self", "cls")
+_NAMES = ("name", "column", "by", "on", "left_on", "right_on")
+"""Names of steps and of key columns are checked where the flow knows the others."""
+_NAMED = (Parameter.KEYWORD_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
+_REPR = Repr()
+_REPR.maxstring = _REPR.maxother = 60
+_KINDS: dict[Any, tuple[tuple[type, ...], str]] = {
+    bool: ((bool, np.bool_), "True or False"),
+    int: ((Integral,), "a whole number"),
+    float: ((Real,), "a number"),
+    str: ((str,), "text"),
+    bytes: ((bytes,), "bytes"),
+    NoneType: ((NoneType,), "None"),
+    os.PathLike: ((os.PathLike,), "a path"),
+    Mapping: ((Mapping,), "a dict"),
+    Sequence: ((Iterable,), "a list"),
+}
+"""{annotation: classes of its values, their name}; other annotations are not checked."""
+
+
+def checked_call(function: Callable[_P, _R]) -> Callable[_P, _R]:
+    """Refuse calls that do not fit a function.
+
+    The function that is returned raises SettingError for such a call: an option is not there or
+    missing, or a value is not of its annotation. Classes of ours are not checked here.
+    """
+    call = signature(function)
+    every = call.parameters.values()
+    named = [one.name for one in every if one.kind in _NAMED and one.name not in _OWN]
+    takes_any = any(one.kind is Parameter.VAR_KEYWORD for one in every)
+    who = function.__qualname__.removesuffix(".__init__").rpartition(".")[2]
+    kinds: dict[str, Any] = {}  # {argument: annotation}, once there was a call
+
+    @wraps(function)
+    def checked(*args: _P.args, **options: _P.kwargs) -> _R:
+        for option in options:
+            if option not in named and not takes_any:
+                way_out = option_choices(option, named)
+                raise SettingError(f"{who}() has no option {option!r}; {way_out}")
+        try:
+            bound = call.bind(*args, **options).arguments
+        except TypeError as problem:
+            raise SettingError(f"{who}(): {problem}; it is {who}({_shown(call)})") from None
+        if not kinds:
+            checked_here = {*named} - {*_NAMES}
+            kinds.update((name, _kind(call.parameters[name], function)) for name in checked_here)
+        for name, value in bound.items():
+            if name in kinds and (rule := must_be(kinds[name], value)) is not None:
+                hint = f"; write {name}=[{value!r}]" if _is_listable(value, rule) else ""
+                raise SettingError(f"{who}(): {name}={short(value)} must be {rule}{hint}")
+        return function(*args, **options)
+
+    return checked
+
+
+def checked_fields(cls: _C) -> _C:
+    """Check the arguments of a class, as `checked_call` does; for dataclasses."""
+    made: Any = cls
+    made.__init__.__qualname__ = f"{cls.__qualname__}.__init__"
+    made.__init__ = checked_call(made.__init__)
+    return cls
+
+
+def must_be(kind: Any, value: object) -> str | None:
+    """Return what a value must be, in words; None if it fits."""
+    rules = list(_rules(kind))
+    if any(rule is None or rule[0](value) for rule in rules):
+        return None
+    return " or ".join(rule[1] for rule in rules if rule is not None)
+
+
+def short(value: object) -> str:
+    """Return a value as Python writes it, cut in its middle if it is long."""
+    return _REPR.repr(value).replace("\n", " ")
+
+
+_Rule = tuple[Callable[[object], bool], str]
+
+
+def _rules(kind: Any) -> Sequence[_Rule | None]:
+    """Return (test, words) of each alternative of an annotation; None: no test."""
+    origin = get_origin(kind)
+    if origin in (Union, UnionType):
+        return [rule for each in get_args(kind) for rule in _rules(each)]
+    if origin is Literal:
+        return [(partial(_is_one, get_args(kind)), " or ".join(map(repr, get_args(kind))))]
+    if (origin or kind) not in _KINDS:
+        return [None]
+    classes, words = _KINDS[origin or kind]
+    if origin is Sequence:
+        (item,) = get_args(kind)
+        return [(partial(_is_list, item), "a list of texts" if item is str else words)]
+    return [(partial(_is_kind, classes, kind is bool), words)]
+
+
+def _is_listable(value: object, rule: str) -> bool:
+    return isinstance(value, str) and "a list of texts" in rule
+
+
+def _is_one(choices: tuple[Any, ...], value: object) -> bool:
+    return any(isinstance(value, type(one)) and value == one for one in choices)
+
+
+def _is_kind(classes: tuple[type, ...], takes_bool: bool, value: object) -> bool:
+    return isinstance(value, classes) and (takes_bool or not isinstance(value, bool | np.bool_))
+
+
+def _is_list(item: Any, value: object) -> bool:
+    if not isinstance(value, Iterable) or isinstance(value, str | bytes | Mapping):
+        return False
+    return not isinstance(value, Sequence) or all(must_be(item, one) is None for one in value)
+
+
+def _kind(parameter: Parameter, function: Callable[..., Any]) -> Any:
+    """Return an annotation; Any if it is imported for type checkers alone."""
+    kind = parameter.annotation
+    if not isinstance(kind, str):
+        return Any if kind is Parameter.empty else kind
+    try:
+        return eval(kind, function.__globals__)  # noqa: S307 - our own annotation
+    except NameError:
+        return Any
+
+
+def _shown(call: Signature) -> str:
+    """Return the arguments of a function without their types."""
+    plain = [
+        one.replace(annotation=Parameter.empty)
+        for name, one in call.parameters.items()
+        if name not in _OWN
+    ]
+    return str(Signature(plain))[1:-1]
