@@ -22,13 +22,13 @@ from slackwater.runtime.operators.aggregate.accumulators import (
     quantile,
 )
 from slackwater.runtime.operators.aggregate.step import Aggregate, AggregateStep
-from slackwater.runtime.operators.aggregate.whole_sum import SumOfMean, WholeSum, mean_of
+from slackwater.runtime.operators.aggregate.whole_sum import SumAccumulator, mean_of, sum_of
 
 
 class Need(NamedTuple):
     """A need is a state that one or more aggregates are computed from."""
 
-    kind: str  # sum, mean, min, max, values, nulls
+    kind: str  # sum, min, max, values, nulls
     column: str
     dtype: str
 
@@ -39,18 +39,14 @@ class Need(NamedTuple):
             return FoldAccumulator(np.add, dtype, 0, _nulls_of(self.column))
         if self.kind == "values":
             return ValueAccumulator(_values_there(self.column))
-        if self.kind == "mean":
-            return SumOfMean(_values_or(0, self.column, dtype))
-        if self.kind == "sum" and dtype.kind == "i":
-            return WholeSum(self.column, _values_or(0, self.column, dtype))
+        if self.kind == "sum":
+            return SumAccumulator(_values_or(0, self.column, dtype))
         ufunc, identity = _fold_of(self.kind, dtype)
         return FoldAccumulator(ufunc, dtype, identity, _values_or(identity, self.column, dtype))
 
 
 def _fold_of(kind: str, dtype: np.dtype[Any]) -> tuple[np.ufunc, Any]:
-    """Return the function of a fold, and its identity."""
-    if kind == "sum":
-        return np.add, 0
+    """Return the function of a minimum or maximum, and its identity."""
     limits: Any = np.iinfo(dtype) if dtype.kind in "iu" else None
     if kind == "max":
         return np.maximum, -np.inf if limits is None else limits.min
@@ -81,8 +77,8 @@ def needs_of(step: AggregateStep, name: str, aggregate: Aggregate) -> tuple[Need
         return (nulls,)
     if aggregate.kind == "quantile":
         return (Need("values", column, "float64"),)
-    if aggregate.kind == "mean":
-        return Need("mean", column, "float64"), nulls
+    if aggregate.kind in ("sum", "mean"):
+        return Need("sum", column, "float64"), nulls
     if pa.types.is_floating(leaves_as):
         return Need(aggregate.kind, column, "float64"), nulls
     whole = "uint64" if leaves_as == pa.uint64() else "int64"
@@ -111,7 +107,9 @@ def finished(
     if needs and needs[-1].kind == "nulls":
         there = rows - states[needs[-1]]
     result: Any = there if aggregate.kind == "count" else states[needs[0]]
-    if aggregate.kind == "mean":
+    if aggregate.kind == "sum":
+        result = sum_of(result, needs[0].column)
+    elif aggregate.kind == "mean":
         result = mean_of(result, there, scale=aggregate.scale)
     elif aggregate.kind == "quantile":
         assert aggregate.level is not None

@@ -1,10 +1,7 @@
-"""Exact sums of whole numbers in 64 bits, and sums of means.
+"""Sums of whole numbers that no stream fills, and means.
 
-While the absolute values of all that was added sum to less than 2**63, each sum fits, and nothing
-more is checked. Beyond that each sum is compared with one in floats: a sum that has wrapped is
-2**64 away.
-
-A mean fits where its sum does not. So its sum is kept in two halves, which no stream fills.
+A sum may leave 64 bits on its way and return, as rows come in any order and are cut anyhow. So it
+is kept in two halves, and only the sum of a whole window has to fit.
 """
 
 from __future__ import annotations
@@ -19,85 +16,12 @@ from slackwater.runtime.model import Batch, Int64Array
 from slackwater.runtime.model.state import Fields
 from slackwater.runtime.operators.aggregate.accumulators import FoldAccumulator, Pairs, Values
 
-_MOST = 2**63 - 1
-_FAR = 2.0**62
 _HALF = 32
 _LOW = (1 << _HALF) - 1
+_HIGHEST = 2**31 - 1
+"""The high half of the largest int64."""
 _EXACT = 2.0**53
 """Whole numbers up to here are the same as float64."""
-
-
-class WholeSum(FoldAccumulator):
-    """A sum per cell, of a column of whole numbers.
-
-    Raises (add, combined): OperatorError, a sum or a value does not fit int64; its `place` is
-        that of the row, or of the result.
-    """
-
-    def __init__(self, column: str, values: Values) -> None:
-        super().__init__(np.add, np.int64, 0, values)
-        self._column, self._of_batch = column, values
-        self._at_most = 0  # a bound for the sum of the absolute values of all cells
-
-    def add(self, batch: Batch, cells: Int64Array, size: int) -> None:  # noqa: D102 - see Accumulator
-        cells, values = self._of_batch(batch, cells)
-        if not len(values):
-            return self.fold(cells, values, size)
-        least, most = ends_of(values)
-        if most > _MOST:
-            raise self._too_large(int(values.argmax()), f"{most} does not fit int64")
-        more = max(-least, most) * len(values)
-        self._at_most += more
-        if self._at_most > _MOST:
-            self._at_most = self._absolute() + more
-        if self._at_most <= _MOST:
-            return self.fold(cells, values, size)
-        return self._add_slowly(cells, size, values.astype(np.int64))
-
-    def combined(self, pairs: Pairs) -> npt.NDArray[Any]:  # noqa: D102 - see Accumulator
-        results = super().combined(pairs)
-        if self._at_most > _MOST:
-            about = np.zeros(pairs.size)
-            np.add.at(about, pairs.results, self.state.take(pairs.cells).astype(np.float64))
-            fits = np.abs(about - results) < _FAR
-            if not fits.all():
-                place = int(fits.argmin())
-                cells = pairs.cells[pairs.results == place]
-                total = sum(map(int, self.state.take(cells).tolist()))  # Python's sum is exact
-                raise self._too_large(
-                    place, f"that of its {len(cells)} panes is {total}, which does not fit int64"
-                )
-        return results
-
-    def after_restore(self) -> None:  # noqa: D102
-        self._at_most = self._absolute()
-
-    def _absolute(self) -> int:
-        return int(np.abs(self.state.astype(np.float64)).sum() * (1 + 1e-9)) + 1
-
-    def _add_slowly(self, cells: Int64Array, size: int, values: Int64Array) -> None:
-        before = np.zeros(size, dtype=np.int64)
-        before[: len(self.state)] = self.state
-        self.fold(cells, values, size)
-        about = before.astype(np.float64)
-        np.add.at(about, cells, values.astype(np.float64))
-        fits = np.abs(about - self.state) < _FAR
-        if fits.all():
-            return
-        cell = int(fits.argmin())
-        total, place = int(before[cell]), 0
-        for place in np.flatnonzero(cells == cell).tolist():
-            if not -_MOST - 1 <= total + int(values[place]) <= _MOST:
-                break
-            total += int(values[place])
-        raise self._too_large(place, f"{total} + {values[place]} does not fit int64")
-
-    def _too_large(self, place: int, problem: str) -> Exception:
-        return refused(
-            f"sum of column {self._column!r}: {problem}; sum it as floats, "
-            f".with_columns(x=col({self._column!r}).cast('float64'))",
-            place,
-        )
 
 
 class Halves(NamedTuple):
@@ -106,9 +30,17 @@ class Halves(NamedTuple):
     high: Int64Array
     low: Int64Array
 
+    def carried(self) -> Halves:
+        """Return the same numbers with a low half from 0 to 2**32 − 1."""
+        return Halves(self.high + (self.low >> _HALF), self.low & _LOW)
 
-class SumOfMean:
-    """Sums of a mean, per cell: float sums of floats, exact sums of whole numbers."""
+
+Sums = npt.NDArray[Any] | Halves
+"""Shape (results,): floats, or whole numbers."""
+
+
+class SumAccumulator:
+    """A sum per cell: of floats as floats, of whole numbers exactly."""
 
     STATE = Fields("_is_whole", "_folds", elements={"_folds": "_new_fold"})
 
@@ -133,7 +65,7 @@ class SumOfMean:
         high.fold(cells, values >> _HALF, size)
         return low.fold(cells, values & _LOW, size)
 
-    def combined(self, pairs: Pairs) -> npt.NDArray[Any] | Halves:  # noqa: D102 - see Accumulator
+    def combined(self, pairs: Pairs) -> Sums:  # noqa: D102 - see Accumulator
         sums = [fold.combined(pairs) for fold in self._folds]
         return sums[0] if len(sums) == 1 else Halves(*sums)
 
@@ -147,9 +79,29 @@ class SumOfMean:
         return FoldAccumulator(np.add, dtype, 0, self._of_batch)
 
 
-def mean_of(
-    sums: npt.NDArray[Any] | Halves, counts: Int64Array, *, scale: int = 0
-) -> npt.NDArray[np.float64]:
+def sum_of(sums: Sums, column: str) -> npt.NDArray[Any]:
+    """Return the sum of each result: floats, or int64.
+
+    Raises:
+        OperatorError: a sum does not fit int64; its `place` is that of the result.
+    """
+    if not isinstance(sums, Halves):
+        return sums
+    high, low = sums.carried()
+    fits = (high >= -_HIGHEST - 1) & (high <= _HIGHEST)
+    if not fits.all():
+        place = int(fits.argmin())
+        total = (high.item(place) << _HALF) + low.item(place)
+        raise refused(
+            f"sum of column {column!r}: {total} does not fit int64; sum it as floats, "
+            f".with_columns(x=col({column!r}).cast('float64'))",
+            place,
+        )
+    whole: Int64Array = (high << _HALF) + low
+    return whole
+
+
+def mean_of(sums: Sums, counts: Int64Array, *, scale: int = 0) -> npt.NDArray[np.float64]:
     """Return the mean of each result: of whole numbers the float nearest to it.
 
     Args:
@@ -159,7 +111,7 @@ def mean_of(
     """
     if not isinstance(sums, Halves):
         return _quotients(sums, counts)
-    high, low = sums.high + (sums.low >> _HALF), sums.low & _LOW
+    high, low = sums.carried()
     about = high * float(1 << _HALF) + low  # exact, if less than 2**53
     divisors = counts * 10.0**scale
     means = _quotients(about, divisors)
