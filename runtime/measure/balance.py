@@ -93,8 +93,13 @@ class Ledger:
         return f"{least}{self.entered:,} in{copies} = {' + '.join(terms)}{results}"
 
     def __str__(self) -> str:
-        late = f"; {self.late_used:,} {LATE.note}" if self.late_used else ""
-        return self.balance + late
+        beside = (LedgerPlace.WENT_ON, LedgerPlace.BESIDE)
+        notes = [
+            f"{self.counts[outcome]:,} {outcome.note}"
+            for outcome in of_jobs(*beside)
+            if outcome.note and self.counts[outcome]
+        ]
+        return "; ".join([self.balance, *notes])
 
     def to_plain(self) -> dict[str, Any]:
         """Return all fields as plain values, each outcome under its name."""
