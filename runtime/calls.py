@@ -155,9 +155,19 @@ def _kind(parameter: Parameter, function: Callable[..., Any]) -> Any:
 
 def _shown(call: Signature) -> str:
     """Return the arguments of a function without their types."""
-    plain = [
-        one.replace(annotation=Parameter.empty)
-        for name, one in call.parameters.items()
-        if name not in _OWN
-    ]
+    plain = []
+    for name, one in call.parameters.items():
+        default: Any = one.default
+        if default is not Parameter.empty and not isinstance(default, _SHORT):
+            default = _MORE
+        if name not in _OWN:
+            plain.append(one.replace(annotation=Parameter.empty, default=default))
     return str(Signature(plain))[1:-1]
+
+
+class _More:
+    def __repr__(self) -> str:
+        return "…"
+
+
+_MORE, _SHORT = _More(), (NoneType, bool, int, float, str, tuple)

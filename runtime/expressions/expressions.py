@@ -38,10 +38,14 @@ from slackwater.runtime.expressions.times import in_nanoseconds
 from slackwater.runtime.model import Batch, Column, Duration, duration_ns
 from slackwater.runtime.model.schema import coarse_unit
 from slackwater.runtime.nearest import no_column
+from slackwater.runtime.other_names import EXPRESSION_NAMES, SaysOurName
 
 
-class Expr(WithLists, ABC):
+class Expr(WithLists, SaysOurName, ABC):
     """Expression: a value for each row, computed from columns. Immutable; pickles."""
+
+    _called = "an expression"
+    _elsewhere = EXPRESSION_NAMES
 
     __array_ufunc__ = None  # so that np.float64(2) * col("x") calls our __rmul__
     __hash__ = object.__hash__

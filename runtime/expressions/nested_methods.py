@@ -32,6 +32,7 @@ from slackwater.runtime.model.schema import (
     is_time,
 )
 from slackwater.runtime.nearest import choices
+from slackwater.runtime.other_names import LIST_NAMES, SaysOurName
 
 __all__ = ["NESTED", "ListMethods", "NestedFunction", "WithLists", "lists_of"]
 
@@ -47,7 +48,7 @@ class WithLists(WithText):
         return ListMethods(self)
 
 
-class ListMethods(Generic[_E]):
+class ListMethods(SaysOurName, Generic[_E]):
     """Methods of an expression that is a list.
 
     A result is null where the list is.
@@ -55,6 +56,9 @@ class ListMethods(Generic[_E]):
     Args:
         of: the expression.
     """
+
+    _called = ".list of an expression"
+    _elsewhere = LIST_NAMES
 
     def __init__(self, of: _E) -> None:
         self._of = of

@@ -21,6 +21,7 @@ from slackwater.runtime.expressions.time_methods import (
 from slackwater.runtime.model import Column
 from slackwater.runtime.model.arrow_functions import arrow_functions
 from slackwater.runtime.model.schema import values_of
+from slackwater.runtime.other_names import TEXT_NAMES, SaysOurName
 
 __all__ = ["TEXT", "TextMethods", "WithText"]
 
@@ -36,12 +37,15 @@ class WithText(WithTimes):
         return TextMethods(self)
 
 
-class TextMethods(Generic[_E]):
+class TextMethods(SaysOurName, Generic[_E]):
     """Methods of an expression that is text. A result is null where the text is.
 
     Args:
         of: the expression.
     """
+
+    _called = ".str of an expression"
+    _elsewhere = TEXT_NAMES
 
     def __init__(self, of: _E) -> None:
         self._of = of

@@ -15,6 +15,7 @@ from slackwater.runtime.model import Column
 from slackwater.runtime.model.arrow_functions import arrow_functions
 from slackwater.runtime.model.nullable import valid_bits
 from slackwater.runtime.model.schema import nanoseconds_type, values_of
+from slackwater.runtime.other_names import TIME_NAMES, SaysOurName
 
 __all__ = [
     "TIMES",
@@ -94,7 +95,7 @@ class WithTimes:
         raise NotImplementedError
 
 
-class TimeMethods(Generic[_E]):
+class TimeMethods(SaysOurName, Generic[_E]):
     """Methods of timestamps and dates; hour, minute and second of a time of day too.
 
     They count in the column's zone; without one in UTC.
@@ -102,6 +103,9 @@ class TimeMethods(Generic[_E]):
     Args:
         of: the expression.
     """
+
+    _called = ".dt of an expression"
+    _elsewhere = TIME_NAMES
 
     def __init__(self, of: _E) -> None:
         self._of = of

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from inspect import isfunction
 from typing import Any
 
 import pyarrow as pa
 
+from slackwater.runtime.calls import short
 from slackwater.runtime.errors import FlowError, SchemaError, SettingError, TypeMismatch
 from slackwater.runtime.expressions.expressions import Expr
 from slackwater.runtime.model.schema import inside_schema
@@ -76,7 +78,10 @@ def output(given: Any, *, step: str) -> None:
         )
     missing = [name for name in ("describe", "open") if not callable(getattr(given, name, None))]
     if missing:
-        raise TypeMismatch(f"sink {step!r}: {given!r} is no output: it has no {missing[0]}; {rule}")
+        hint = f"; call it: {given.__name__}(…)" if isfunction(given) else f"; {rule}"
+        raise TypeMismatch(
+            f"sink {step!r}: {short(given)} is no output: it has no {missing[0]}{hint}"
+        )
     described = called_of_output(step, given, "describe")
     if not isinstance(described, str):
         raise TypeMismatch(

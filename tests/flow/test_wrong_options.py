@@ -115,3 +115,42 @@ def test_an_argument_of_another_kind_is_refused_where_it_is_written(
 def test_a_promise_may_be_a_columns_name_and_round_takes_an_expression() -> None:
     assert "promise" in rows(promise="y").flow.explain()
     assert str(round(sw.col("y"), 1)) == str(sw.col("y").round(1))
+
+
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        (lambda: rows().where, r"a stream has no 'where'; write \.filter\(condition\)"),  # type: ignore[attr-defined]
+        (lambda: rows().filtr, "a stream has no 'filtr'; the nearest is 'filter'"),  # type: ignore[attr-defined]
+        (lambda: rows().key_by("x").filter, "made last before an operator, has no 'filter'"),  # type: ignore[attr-defined]
+        (lambda: sw.col("x").isin, r"an expression has no 'isin'; write \.is_in"),  # type: ignore[attr-defined]
+        (lambda: sw.col("x").str.to_uppercase, r"write \.upper\(\)"),  # type: ignore[attr-defined]
+        (lambda: sw.col("x").dt.strftime, r"write \.format\("),  # type: ignore[attr-defined]
+        (lambda: sw.col("x").list.len, r"write \.length\(\)"),  # type: ignore[attr-defined]
+    ],
+)
+def test_a_method_of_another_library_is_answered_with_ours(
+    call: Callable[[], Any], says: str
+) -> None:
+    with pytest.raises(AttributeError, match=says):
+        call()
+
+
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        (lambda: rows().join(rows(), on="x"), "missing a required argument: 'within'"),
+        (lambda: rows().filter(sw.col("y") > 1, sw.col("y") < 5), "too many positional arguments"),
+        (lambda: sw.parquet_sink("out", overwrite="no"), "overwrite='no' must be True or False"),
+        (lambda: sw.table({"t": [1]}, batch_rows="10"), "batch_rows='10' must be a whole number"),
+        (lambda: sw.csv("a.csv", columns="a"), r"must be a list of texts or None; write columns="),
+        (lambda: rows().aggregate(window=sw.tumbling("1s"), grace="5s"), "the nearest is 'slack'"),
+        (lambda: rows().aggregate(window=sw.tumbling("1s"), by=3, n=sw.count()), "not a column's"),
+        (lambda: rows().sink("o", sw.collect_sink), r"call it: collect_sink\(…\)"),
+    ],
+)
+def test_a_call_that_does_not_fit_is_refused_at_its_line(
+    call: Callable[[], Any], says: str
+) -> None:
+    with pytest.raises(sw.SlackwaterError, match=says):
+        call()

@@ -7,8 +7,10 @@ from dataclasses import replace
 
 import pyarrow as pa
 
+from slackwater.runtime.calls import short
 from slackwater.runtime.errors import DuplicateName, FlowError, SettingError, TypeMismatch
 from slackwater.runtime.expressions.result_types import family
+from slackwater.runtime.nearest import option_choices
 from slackwater.runtime.operators.aggregate.step import CHANCE, REVISION, Aggregate, Late
 from slackwater.runtime.operators.ground.checks import (
     column_type,
@@ -19,6 +21,7 @@ from slackwater.runtime.operators.ground.checks import (
 from slackwater.runtime.operators.ground.drift import Drift
 
 WINDOW_COLUMNS = ("window_start", "window_end")
+_OPTIONS = ("window", "by", "slack", "late", "close", "drift", "replicas", "name")
 MEAN, LOWEST, HIGHEST = "_mean", "_low", "_high"
 """Suffixes of an aggregate's name, with drift: its mean, least and greatest over three windows."""
 
@@ -45,12 +48,13 @@ def aggregated_schema(
     for name, aggregate in aggregates.items():
         if not isinstance(aggregate, Aggregate):
             raise TypeMismatch(
-                f"step {step!r}: {name}={aggregate} is no aggregate; write count(), sum('x'), "
-                "mean('x'), min('x'), max('x') or quantile('x', 0.95)"
+                f"step {step!r}: {name}={short(aggregate)} is no aggregate, as n=sw.count() is, "
+                f"and no option; {option_choices(name, _OPTIONS)}"
             )
         fields.append((name, _aggregate_type(name, aggregate, schema, step)))
     names = [name for name, _ in fields]
-    unique_columns(names, step=step, way_out="give the aggregate another name")
+    way_out = "give the aggregate, or the key before it (.rename), another name"
+    unique_columns(names, step=step, way_out=way_out)
     return pa.schema(fields)
 
 

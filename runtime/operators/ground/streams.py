@@ -5,23 +5,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
 import pyarrow as pa
 
+from slackwater.runtime.calls import short
 from slackwater.runtime.errors import FlowError, TypeMismatch
-from slackwater.runtime.expressions.expressions import Expr
 from slackwater.runtime.operators.ground.flow_builder import FlowBuilder
+from slackwater.runtime.other_names import STREAM_NAMES, SaysOurName
 from slackwater.runtime.plan.step import Step
 from slackwater.runtime.plan.traits import Role
 
 Names = str | Sequence[str]
 
 
-class AnyStream:
+class AnyStream(SaysOurName):
     """A stream is what leaves one step of a flow."""
+
+    _called = "a stream"
+    _elsewhere = STREAM_NAMES
 
     def __init__(self, flow: FlowBuilder, step: Step) -> None:
         self.flow = flow
@@ -56,8 +60,10 @@ class AnyStream:
 
 
 @dataclass(frozen=True)
-class Keyed:
+class Keyed(SaysOurName):
     """A stream and the columns that tell its rows apart."""
+
+    _called = "a stream with keys, made last before an operator,"
 
     stream: AnyStream
     keys: tuple[str, ...]
@@ -76,7 +82,10 @@ def check_own(flow: FlowBuilder, stream: Any, *, step: str) -> None:
             "key_by, or none; a merge takes none that is keyed"
         )
     if not isinstance(stream, AnyStream):
-        raise TypeMismatch(f"step {step!r}: {stream!r} is no stream")
+        raise TypeMismatch(
+            f"step {step!r}: {short(stream)} is no stream; make one of an input: "
+            "flow.source('name', input, event_time='ts')"
+        )
     if stream.flow is not flow:
         raise FlowError(
             f"step {step!r}: stream {stream.name!r} belongs to dataflow "
@@ -88,7 +97,9 @@ def names_of(given: Names | None) -> tuple[str, ...]:
     """Return column names as a tuple, also for a single name; None: no names."""
     if given is None:
         return ()
-    return (given,) if isinstance(given, str | Expr) else tuple(given)
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        return (given,)
+    return tuple(given)
 
 
 def refuse_revised(flow: FlowBuilder, *inputs: str, step: str) -> None:
