@@ -11,7 +11,7 @@ from slackwater.actors.sinks import print_line
 from slackwater.actors.slot.host import SlotHost
 from slackwater.actors.slot.keep_memory import keep_freed_memory
 from slackwater.actors.slot.last_words import LastWords
-from slackwater.actors.slot.pandas_in_code import mention_pandas
+from slackwater.actors.slot.pandas_in_code import mention_pandas, take_nanoseconds
 from slackwater.actors.slot.report import SlotReport
 from slackwater.actors.slot.user_output import OutputLine, UserOutput, runs_users_code
 from slackwater.actors.slot.without_pandas import leave_out_pandas, load_pandas
@@ -60,7 +60,7 @@ class SlotActor:
         users = [stage for stage in stages if runs_users_code(stage)]
         if self._output is None and users:
             self._output = UserOutput.install()
-        if users and mention_pandas(users):
+        if users and (mention_pandas(users) or take_nanoseconds(users)):
             load_pandas()
         import_arrow_functions(stages)
 

@@ -14,7 +14,10 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 
-__all__ = ["mention_pandas"]
+from slackwater.runtime.plan.plan import Stage
+from slackwater.runtime.plan.steps import SinkStep
+
+__all__ = ["mention_pandas", "take_nanoseconds"]
 
 _NAME = "pandas"
 _INSTALLED = (*(sysconfig.get_path(kind) for kind in ("stdlib", "platstdlib")), "-packages/")
@@ -30,6 +33,15 @@ def mention_pandas(things: Iterable[object]) -> bool:
         things: holders of the code: stages, orders.
     """
     return any(_mentions(path) for path in _own_modules()) or _reach_pandas(things)
+
+
+def take_nanoseconds(stages: Iterable[Stage]) -> bool:
+    """Return whether one of these sinks gets times in nanoseconds.
+
+    Without pandas, `rows.to_pylist()` of such times is an error of Arrow.
+    """
+    sinks = [stage.step for stage in stages if isinstance(stage.step, SinkStep)]
+    return any("[ns" in str(kind) for sink in sinks for kind in sink.schema.types)
 
 
 def _own_modules() -> Iterator[Path]:

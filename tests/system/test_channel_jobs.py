@@ -55,3 +55,19 @@ def test_a_job_that_does_not_even_start(cluster: sw.Cluster) -> None:
     kept.sink("lines", sw.jsonl_sink("/proc/nowhere/out.jsonl"))
     with pytest.raises(SinkError):
         cluster.submit(flow)
+
+
+def show(rows: pa.RecordBatch) -> None:
+    print([str(row["at"]) for row in rows.to_pylist()])  # noqa: T201 - a slot shows what it prints
+
+
+def test_a_callback_reads_nanoseconds_as_in_the_simulator(
+    cluster: sw.Cluster, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """`to_pylist` needs pandas for them, which a slot loads only where it may be wanted."""
+    at = pa.array([1_700_000_000_000_000_001], pa.timestamp("ns"))
+    flow = sw.Dataflow("ns")
+    rows = flow.source("rows", sw.table({"at": at}), event_time="at")
+    rows.sink("out", sw.callback_sink(show))
+    cluster.submit(flow).wait()
+    assert "['2023-11-14 22:13:20.000000001']" in capfd.readouterr().err
