@@ -122,8 +122,7 @@ def _misfits(texts: list[str], place: Place, dialect: Dialect) -> dict[int, str]
     """Return {place of a text: why} of those that are not of a column's type."""
     kind, functions = place.field.type, arrow_functions()
     is_no = f"is no {kind}"
-    is_cast = is_ours(place) or is_time(kind) or pa.types.is_decimal(kind)
-    if not is_cast:
+    if not (is_ours(place) or is_time(kind)):
         return dict.fromkeys(misfits(len(texts), partial(_first_refused, texts, kind)), is_no)
     text = pa.array(texts, pa.string())
     if not pa.types.is_timestamp(kind):  # as Arrow, which trims all others

@@ -15,6 +15,7 @@ from urllib.parse import unquote
 import pyarrow as pa
 
 from slackwater.runtime.errors import IngestError, SchemaError
+from slackwater.runtime.model.exact_casts import cast_of_decimals
 
 __all__ = ["FolderColumns", "folder_columns", "types_of_folders", "value_of_folder"]
 
@@ -71,7 +72,7 @@ def value_of_folder(text: str | None, field: pa.Field, path: str) -> pa.Scalar:
     if text is None:
         return pa.scalar(None, field.type)
     try:
-        return pa.array([text]).cast(field.type)[0]
+        return cast_of_decimals(pa.array([text]), field.type)[0]
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as problem:
         raise SchemaError(
             f"{path}: {text!r} in the folder's name is no {field.type}, the type of column "

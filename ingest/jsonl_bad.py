@@ -19,7 +19,7 @@ from slackwater.ingest.records import Piece, piece_of
 from slackwater.ingest.salvage import shown
 from slackwater.ingest.times import is_time
 
-__all__ = ["WrittenFloat", "objects_kept", "reasons_of"]
+__all__ = ["WrittenFloat", "as_written", "objects_kept", "reasons_of"]
 
 
 class WrittenFloat(float):
@@ -32,6 +32,11 @@ class WrittenFloat(float):
         return number
 
     written: str
+
+
+def as_written(value: Any) -> str:
+    """Return a text, or a number as its file has it."""
+    return value.written if isinstance(value, WrittenFloat) else str(value)
 
 
 class _Unclear(Exception):

@@ -16,7 +16,7 @@ import pyarrow.json as arrow_json
 
 from slackwater.ingest.dialect import Form
 from slackwater.ingest.inputs import Good, Part
-from slackwater.ingest.jsonl_bad import WrittenFloat, objects_kept, reasons_of
+from slackwater.ingest.jsonl_bad import WrittenFloat, as_written, objects_kept, reasons_of
 from slackwater.ingest.numerals import Misfit, cast_text, inexact_as, is_same
 from slackwater.ingest.records import BadText, Piece, piece_of, pieces
 from slackwater.ingest.salvage import by_halves
@@ -117,7 +117,7 @@ class JsonLinesInput(TextInput):
         """
         known = pa.schema([f for f in schema if is_read(f)])
         _refuse_bytes(piece, known.names, self.encoding)
-        table = self._parsed(piece, _times_as_text(known), schema, explains=explains)
+        table = self._parsed(piece, _as_parsed(known), schema, explains=explains)
         for name in self._guessed_floats(schema):
             row = _first_inexact(piece, name, table.column(name))
             if row is not None:
@@ -176,25 +176,30 @@ class JsonLinesInput(TextInput):
 
 
 def _values(piece: Piece, table: pa.Table, field: pa.Field) -> pa.Array:
-    """Return a column of a piece, with times parsed from text."""
-    column = table.column(field.name).combine_chunks()
-    if not is_time(field.type):
+    """Return a column of a piece, with times parsed from text, and decimals of its type."""
+    column, kind = table.column(field.name).combine_chunks(), field.type
+    is_decimal = pa.types.is_decimal(kind)
+    if not (is_decimal or is_time(kind)):
         return column
-    times = cast_text(column, field.type)
-    if isinstance(times, Misfit):
-        line, _ = next(islice(_lines(piece), times.row, None))
+    if is_decimal and _is_long(kind):
+        values = (fields.get(field.name) for _, fields in _objects(piece))
+        column = pa.array([None if one is None else as_written(one) for one in values], pa.string())
+    cast = cast_text(column, kind)
+    if isinstance(cast, Misfit):
+        line, text = next(islice(_lines(piece), cast.row, None))
+        value = next(_objects(Piece(text, line)))[1][field.name]
         raise BadText(
-            f"column {field.name!r}: {column[times.row].as_py()!r} {times.why}",
+            f"column {field.name!r}: {as_written(value)!r} {cast.why}",
             line=line,
-            way_out=SAY_TIME.format(name=field.name),
+            way_out=(SAY_TYPE if is_decimal else SAY_TIME).format(name=field.name),
         )
-    return times
+    return cast
 
 
 def _readable(piece: Piece, said: Mapping[str, pa.DataType]) -> Piece:
     """Return the records that can be read, each judged alone."""
     types = pa.schema(list(said.items()))
-    kept, known = objects_kept(list(_lines(piece)), types), _times_as_text(types)
+    kept, known = objects_kept(list(_lines(piece)), types), _as_parsed(types)
     try:
         _parse(kept.data, known, "infer")
     except pa.ArrowInvalid as problem:
@@ -238,7 +243,7 @@ def _inferred(
     first: Piece, said: dict[str, pa.DataType]
 ) -> tuple[pa.Table, dict[str, pa.DataType]]:
     """Return the columns of one type, and {column: types} of those with several."""
-    known, mixed = _times_as_text(pa.schema(list(said.items()))), dict[str, pa.DataType]()
+    known, mixed = _as_parsed(pa.schema(list(said.items()))), dict[str, pa.DataType]()
     while True:
         left = first if not mixed else _without(first, mixed)
         try:
@@ -273,8 +278,24 @@ def _is_text(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_timestamp(kind))
 
 
-def _times_as_text(schema: pa.Schema) -> pa.Schema:
-    return pa.schema([(f.name, pa.string() if is_time(f.type) else f.type) for f in schema])
+def _as_parsed(schema: pa.Schema) -> pa.Schema:
+    """Return the types that Arrow reads: decimals, which it takes modulo 2**bits, in 256 bits."""
+    return pa.schema([(f.name, _parsed_type(f.type)) for f in schema])
+
+
+def _parsed_type(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_decimal(kind):
+        return pa.decimal256(76 if _is_long(kind) else _MOST_DIGITS, kind.scale)
+    return pa.string() if is_time(kind) else kind
+
+
+def _is_long(kind: pa.DataType) -> bool:
+    """Return whether a decimal's values may not fit 256 bits once Arrow has scaled them."""
+    return bool(max(kind.precision, kind.scale) > _MOST_DIGITS)
+
+
+_MOST_DIGITS = 38
+"""Digits of which twice as many fit 256 bits."""
 
 
 def _exact_type(first: Piece, name: str, column: pa.ChunkedArray) -> pa.DataType:
@@ -362,8 +383,12 @@ def _misread(problem: pa.ArrowInvalid, line: int, text: bytes, known: pa.Schema)
         except pa.ArrowInvalid as of_field:
             if field.name not in _names_of(Piece(text, line)):
                 continue
+            fact = f" is {field.type} so far, and here: {_reason_of(of_field)}"
+            if pa.types.is_decimal(field.type):  # which is read wider than it is said
+                value = next(_objects(Piece(text, line)))[1][field.name]
+                fact = f": {as_written(value)!r} is no decimal of {field.type.precision} digits"
             return BadText(
-                f"column {field.name!r} is {field.type} so far, and here: {_reason_of(of_field)}",
+                f"column {field.name!r}{fact}",
                 line=line,
                 way_out=SAY_TYPE.format(name=field.name),
             )

@@ -15,6 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from slackwater.runtime.model.arrow_functions import arrow_functions
+from slackwater.runtime.model.exact_casts import cast_of_decimals
 
 __all__ = [
     "Misfit",
@@ -101,7 +102,7 @@ def numbers_of(
     """
     trimmed = text
     try:
-        numbers = text.cast(to)
+        numbers = cast_of_decimals(text, to)
         if pa.types.is_floating(to) and _has_nan(numbers):  # some words of which may be null
             trimmed = arrow_functions().utf8_trim_whitespace(text)
     except pa.ArrowInvalid:
@@ -112,7 +113,7 @@ def numbers_of(
     if trimmed is not text:
         is_null = arrow_functions().is_in(trimmed, value_set=pa.array(nulls, pa.string()))
         try:
-            numbers = arrow_functions().if_else(is_null, None, trimmed).cast(to)
+            numbers = cast_of_decimals(arrow_functions().if_else(is_null, None, trimmed), to)
         except pa.ArrowInvalid:
             row = _first_refused(arrow_functions().if_else(is_null, None, trimmed), to)
             return Misfit(row, f"is no {to}")
@@ -138,7 +139,7 @@ def _has_nan(numbers: pa.Array) -> bool:
 def cast_text(text: pa.StringArray, to: pa.DataType) -> pa.Array | Misfit:
     """Return text as Arrow casts it, or its first misfit."""
     try:
-        return text.cast(to)
+        return cast_of_decimals(text, to)
     except pa.ArrowInvalid as problem:
         return Misfit(_first_refused(text, to), f"is no {to}: {_reason(problem)}")
 
@@ -154,7 +155,7 @@ def _first_refused(text: pa.StringArray, to: pa.DataType) -> int:
     while stop - start > 1:
         middle = (start + stop) // 2
         try:
-            text.slice(start, middle - start).cast(to)
+            cast_of_decimals(text.slice(start, middle - start), to)
             start = middle
         except pa.ArrowInvalid:
             stop = middle

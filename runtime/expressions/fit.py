@@ -95,6 +95,8 @@ def _as_arrow(values: list[Any], to: pa.DataType) -> pa.Array:
     if is_time(to):
         values = [_time_of(value, to) for value in values]
     array = pa.array(values, from_pandas=False, type=read_type(to))
+    if pa.types.is_decimal(to) and array.to_pylist() != values:  # Arrow cuts more than 38 digits
+        raise ValueError(f"some values do not fit {to}")
     if to == pa.float32():
         _refuse_infinite(np.array(values, np.float64), array.to_numpy(zero_copy_only=False))
     return array

@@ -21,6 +21,7 @@ from slackwater.runtime.expressions.nested_methods import NESTED
 from slackwater.runtime.expressions.text_methods import TEXT
 from slackwater.runtime.expressions.time_methods import TIMES, OfType
 from slackwater.runtime.model.arrow_functions import arrow_functions
+from slackwater.runtime.model.exact_casts import cast_of_decimals
 from slackwater.runtime.model.schema import (
     GUESSED,
     OF_SOURCE,
@@ -292,7 +293,7 @@ def literal_of(kind: pa.DataType, value: Any) -> pa.Scalar:
         ArrowInvalid, ArrowTypeError: the type does not have it.
     """
     if pa.types.is_decimal(kind):  # pa.scalar(value, kind) makes 1E-42 of decimal128(15, 3) 0
-        return pa.scalar(Decimal(value)).cast(kind)
+        return cast_of_decimals(pa.array([Decimal(value)]), kind)[0]
     return pa.scalar(value, kind)
 
 

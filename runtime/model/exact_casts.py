@@ -23,6 +23,8 @@ EXACT_POWER = 22
 """Powers of ten up to this one are floats without an error."""
 _EXACT = 2**53
 """Whole numbers up to here are floats without an error."""
+_ROUNDED = 1e-6
+"""More than floats of equal decimals differ, relative to their size."""
 
 
 def cast_exactly(values: pa.Array, to: pa.DataType) -> pa.Array:
@@ -54,7 +56,7 @@ def cast_exactly(values: pa.Array, to: pa.DataType) -> pa.Array:
 
 
 def cast_of_decimals(values: pa.Array, to: pa.DataType) -> pa.Array:
-    """Cast by Arrow, but decimals to the nearest floats, and whole numbers to any decimal.
+    """Cast by Arrow, but decimals to the nearest floats, and to decimals only what fits.
 
     Raises:
         ArrowInvalid, ArrowNotImplementedError: a value does not fit, or there is no such cast.
@@ -63,9 +65,25 @@ def cast_of_decimals(values: pa.Array, to: pa.DataType) -> pa.Array:
     if types.is_decimal(of) and types.is_floating(to):
         mask = values.is_null().to_numpy(zero_copy_only=False)
         return pa.array(floats_of(values), mask=mask).cast(to)
-    if types.is_integer(of) and types.is_decimal(to):  # Arrow asks for a decimal of all digits
+    return _as_decimals(values, to) if types.is_decimal(to) else values.cast(to)
+
+
+def _as_decimals(values: pa.Array, to: pa.DataType) -> pa.Array:
+    """Cast to decimals, and refuse those that do not fit: Arrow takes many modulo 2**bits.
+
+    Such a decimal is off by more than half of its value, so floats of both show it.
+    """
+    if pa.types.is_integer(values.type):  # Arrow asks for a decimal of all digits
         values = values.cast(pa.decimal128(20, 0))
-    return values.cast(to)
+    # Arrow scales 32 and 64 bits by few digits only.
+    made = values.cast(to if to.bit_width > 64 else pa.decimal128(38, to.scale)).cast(to)
+    if not pa.types.is_floating(values.type):  # Arrow checks those, and rounds them
+        given, kept = (
+            each.cast(pa.float64()).to_numpy(zero_copy_only=False) for each in (values, made)
+        )
+        if (np.abs(given - kept) > _ROUNDED * np.abs(given)).any():
+            raise pa.ArrowInvalid(f"some values do not fit {to}")
+    return made
 
 
 def floats_of(decimals: pa.Array) -> npt.NDArray[np.float64]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from decimal import Decimal
+from decimal import Context, Decimal
 from fractions import Fraction
 
+import duckdb
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -66,6 +67,28 @@ def test_a_whole_number_becomes_a_decimal_where_it_fits(kind: pa.DataType) -> No
     assert computed(sw.col("i").try_cast("decimal128(4, 2)"), i=values) == right
     with pytest.raises(OperatorError, match=r"cast\('decimal128\(4, 2\)'\) of 123"):
         computed(sw.col("i").cast("decimal128(4, 2)"), i=values)
+
+
+WRAPS = 3402823669209384635
+"""Times 10**20, it is a number of 36 digits modulo 2**128."""
+
+
+@pytest.mark.parametrize("kind", [pa.int64(), pa.string(), pa.decimal128(19, 0)], ids=str)
+def test_what_no_decimal_holds_is_null_as_in_duckdb_or_refused(kind: pa.DataType) -> None:
+    values = pa.array([5, WRAPS, 10**18, None]).cast(kind)
+    with duckdb.connect() as database:
+        database.register("rows", pa.table({"i": values}))
+        asked = database.execute("SELECT try_cast(i AS DECIMAL(38, 20)) FROM rows").fetchall()
+    to = "decimal128(38, 20)"
+    assert computed(sw.col("i").try_cast(to), i=values) == [row[0] for row in asked]
+    with pytest.raises(OperatorError, match=f"cast.* of {WRAPS}:"):
+        computed(sw.col("i").cast(to), i=values)
+
+
+def test_a_number_that_no_decimal_holds_is_in_no_column() -> None:
+    wrapped = WRAPS * 10**20 % 2**128
+    values = pa.array([Decimal(wrapped).scaleb(-20, Context(prec=40))], pa.decimal128(38, 20))
+    assert computed(sw.col("i").is_in([WRAPS]), i=values) == [False]
 
 
 def test_true_is_the_decimal_one() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from pathlib import Path
 
 import pandas
@@ -77,6 +78,32 @@ def test_a_name_that_occurs_twice_is_said_so(tmp_path: Path) -> None:
             with pytest.raises(SchemaError, match="column name 'v' occurs 2 times"):
                 of(tmp_path, columns=columns).schema()  # type: ignore[operator]
         assert rows_of(of(tmp_path, columns=["t"])) == [{"t": 1}]  # type: ignore[operator]
+
+
+WRAPS = 3402823669209384635
+"""Times 10**20, it is a number of 36 digits modulo 2**128."""
+
+
+@pytest.mark.parametrize("digits", [38, 76])
+def test_a_number_is_the_decimal_that_is_said_or_refused(tmp_path: Path, digits: int) -> None:
+    kind = pa.decimal128(38, 20) if digits == 38 else pa.decimal256(76, 58)
+    for number, fits in [("-123456789012345678.25", True), (str(WRAPS), False), ("1e19", False)]:
+        csv_of(tmp_path / "a.csv", f"x\n1\n{number}\n")
+        csv_of(tmp_path / "n.jsonl", f'{{"x": 1}}\n{{"x": {number}}}\n')
+        csv_of(tmp_path / "t.jsonl", f'{{"x": "1"}}\n{{"x": "{number}"}}\n')
+        pq.write_table(pa.table({"x": ["1", number]}), tmp_path / "a.parquet")
+        for of, name, place in [
+            (ingest.csv, "a.csv", f"line 3: column 'x': '{number}' is no"),
+            (ingest.jsonl, "n.jsonl", f"line 2: column 'x': '{number}' is no"),
+            (ingest.jsonl, "t.jsonl", f"line 2: column 'x': '{number}' is no"),
+            (ingest.parquet, "a.parquet", "in rows 0 to 1"),
+        ]:
+            said = of(tmp_path / name, types={"x": kind})  # type: ignore[operator]
+            if fits:
+                assert [row["x"] for row in rows_of(said)] == [Decimal(1), Decimal(number)]
+                continue
+            with pytest.raises(IngestError, match=place):
+                rows_of(said)
 
 
 # Parquet

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import datetime
-from decimal import Decimal
+from decimal import Context, Decimal
 from typing import Any
 
 import pyarrow as pa
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from slackwater.runtime.model.exact_casts import cast_exactly
 
@@ -48,3 +50,67 @@ def test_a_value_that_would_change_is_refused(values: pa.Array, to: pa.DataType)
 )
 def test_a_value_that_fits_is_taken(values: list[Any], to: pa.DataType, right: list[Any]) -> None:
     assert cast_exactly(pa.array(values), to).to_pylist() == right
+
+
+WIDE = Context(prec=400)
+WRAPS = 3402823669209384635
+"""Times 10**20, it is a number of 36 digits modulo 2**128."""
+
+
+@st.composite
+def decimal_types(draw: st.DrawFn) -> pa.DataType:
+    of, most = draw(
+        st.sampled_from(
+            [(pa.decimal32, 9), (pa.decimal64, 18), (pa.decimal128, 38), (pa.decimal256, 76)]
+        )
+    )
+    precision = draw(st.integers(1, most))
+    return of(precision, draw(st.integers(0, precision)))
+
+
+def numbers(digits: int) -> st.SearchStrategy[Decimal]:
+    """Return decimals of up to so many digits, some of which are at their end."""
+    whole = st.integers(1, digits).flatmap(lambda size: st.integers(-(10**size), 10**size))
+    return st.builds(
+        lambda one, scale: Decimal(one).scaleb(-scale, WIDE), whole, st.integers(0, 40)
+    )
+
+
+def has(kind: pa.DataType, value: Decimal) -> bool:
+    last = value.scaleb(kind.scale, WIDE)
+    return last == last.to_integral_value() and abs(last) < 10**kind.precision
+
+
+def cast_as_python_does(values: pa.Array, value: Decimal, to: pa.DataType) -> None:
+    if has(to, value):
+        assert cast_exactly(values, to).to_pylist() == [None, value]
+    else:
+        with pytest.raises(pa.ArrowInvalid):
+            cast_exactly(values, to)
+
+
+@given(numbers(37), decimal_types(), st.booleans())
+@example(Decimal(WRAPS), pa.decimal128(38, 20), False)
+def test_a_text_becomes_its_decimal_or_is_refused(
+    value: Decimal, to: pa.DataType, is_plain: bool
+) -> None:
+    text = format(value, "f") if is_plain else str(value)
+    if sum(map(str.isdigit, text.lstrip("-0."))) <= 38:  # Arrow's most in a text
+        cast_as_python_does(pa.array([None, text]), value, to)
+
+
+@given(st.integers(-(2**63), 2**63 - 1), decimal_types())
+@example(WRAPS, pa.decimal128(38, 20))
+def test_a_whole_number_becomes_its_decimal_or_is_refused(value: int, to: pa.DataType) -> None:
+    cast_as_python_does(pa.array([None, value]), Decimal(value), to)
+
+
+@given(st.data(), decimal_types(), decimal_types())
+@example(None, pa.decimal128(19, 0), pa.decimal128(38, 20))
+def test_a_decimal_becomes_its_equal_or_is_refused(
+    data: st.DataObject | None, of: pa.DataType, to: pa.DataType
+) -> None:
+    most = 10**of.precision - 1
+    last = WRAPS if data is None else data.draw(st.integers(-most, most))
+    value = Decimal(last).scaleb(-of.scale, WIDE)
+    cast_as_python_does(pa.array([None, value], of), value, to)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -37,6 +38,8 @@ def made(values: Any, kind: pa.DataType) -> list[Any]:
         ([FRACTION], pa.list_(pa.date32())),
         ([FRACTION.time()], pa.list_(pa.time32("s"))),
         ([datetime.timedelta(microseconds=5)], pa.list_(pa.duration("s"))),
+        (Decimal(f"1.{'0' * 40}1"), pa.decimal128(38, 20)),
+        ([Decimal(f"1.{'0' * 40}1")], pa.list_(pa.decimal128(38, 20))),
     ],
 )
 def test_a_part_that_its_type_would_change_is_refused(value: Any, kind: pa.DataType) -> None:
@@ -51,6 +54,7 @@ def test_a_part_that_its_type_would_change_is_refused(value: Any, kind: pa.DataT
         (pa.array([1e40]), pa.float32()),
         (pa.array([25 * 3_600 * 10**9]), pa.time64("ns")),
         (pa.array([2]), pa.bool_()),
+        (pa.array([3402823669209384635]), pa.decimal128(38, 20)),
         (pa.array([FRACTION]), pa.date32()),
         (pa.array([[1e40]]), pa.list_(pa.float32())),
         (pa.array([{"a": 1.5}]), pa.struct([("a", pa.int8())])),
