@@ -58,7 +58,8 @@ def reasons_of(
         not_text: returns why a line that is no UTF-8 is bad; None if no column of these is.
     """
     reasons: dict[int, str] = {}
-    times = {field.name: dict[int, str]() for field in known if is_time(field.type)}
+    is_cast = {f.name: is_time(f.type) or pa.types.is_decimal(f.type) for f in known}
+    cast = {name: dict[int, str]() for name in known.names if is_cast[name]}
     for at, (line, text) in enumerate(of_piece):
         why: str | None = None
         try:
@@ -74,12 +75,12 @@ def reasons_of(
         if why is not None:
             reasons[at] = why
             continue
-        for name, of_column in times.items():
+        for name, of_column in cast.items():
             value = fields.get(name) if isinstance(fields, Mapping) else None
             if value is not None:
-                of_column[at] = value
-    for name, of_column in times.items():
-        for at, why in _no_times(of_column, known.field(name)).items():
+                of_column[at] = as_written(value)
+    for name, of_column in cast.items():
+        for at, why in _not_cast(of_column, known.field(name)).items():
             reasons.setdefault(at, why)
     return reasons
 
@@ -181,7 +182,7 @@ def _is_exact(value: float) -> bool:
         return False
 
 
-def _no_times(texts: dict[int, str], field: pa.Field) -> dict[int, str]:
+def _not_cast(texts: dict[int, str], field: pa.Field) -> dict[int, str]:
     places = list(texts)
     return {
         places[at]: f"column {field.name!r}: {shown(texts[places[at]])} is no {field.type}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from decimal import Decimal
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -95,6 +96,26 @@ def test_a_bad_line_of_json_costs_itself_alone(
         sorted_out(ingest.jsonl(path, types=types))
 
 
+@pytest.mark.parametrize("neighbour", ["2", "abc"])
+@pytest.mark.parametrize("kind", ["csv", "jsonl"])
+def test_a_decimal_of_too_many_digits_costs_its_record_alone(
+    tmp_path: Path, kind: str, neighbour: str
+) -> None:
+    values = ["1.5", "99999999", "1e30", "1.234", neighbour, "3"]
+    if kind == "csv":
+        path = written(tmp_path / "a.csv", "x\n" + "\n".join(values))
+    else:
+        quoted = [f'"{one}"' if one == "abc" else one for one in values]
+        path = written(tmp_path / "a.jsonl", "".join(f'{{"x": {one}}}\n' for one in quoted))
+    given = getattr(ingest, kind)(path, types={"x": "decimal128(8, 2)"}, on_bad="divert")
+    good, bad = sorted_out(given)
+    is_bad = {"99999999", "1e30", "1.234", "abc"}
+    assert [row["x"] for row in good] == [Decimal(one) for one in values if one not in is_bad]
+    assert [why for _, why, _ in bad] == [
+        f"column 'x': {one!r} is no decimal128(8, 2)" for one in values if one in is_bad
+    ]
+
+
 @pytest.mark.parametrize("kind", ["csv", "jsonl"])
 def test_bytes_that_are_no_text_cost_their_record_where_they_are_read(
     tmp_path: Path, kind: str
@@ -164,6 +185,7 @@ MANY = 100_000
         ("jsonl", '{{"t": {n},', {"t": "int64"}),
         ("jsonl", '{{"t": "word{n}"}}', {"t": "int64"}),
         ("jsonl", '{{"t": "word{n}"}}', {"t": "timestamp[ns]"}),
+        ("jsonl", '{{"t": {n}}}', {"t": "decimal128(3, 2)"}),
     ],
     ids=str,
 )
