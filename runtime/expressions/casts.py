@@ -19,9 +19,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from slackwater.runtime.errors import OperatorError
 from slackwater.runtime.expressions.nulls import refused_rows, spread
 from slackwater.runtime.expressions.result_types import type_named
-from slackwater.runtime.expressions.time_methods import OfType
+from slackwater.runtime.expressions.time_methods import OfType, clock_of
 from slackwater.runtime.expressions.whole import refused
 from slackwater.runtime.model import Column
 from slackwater.runtime.model.arrow_functions import arrow_functions
@@ -170,13 +171,14 @@ def _of_times(kind: pa.DataType, values: Any, target: pa.DataType) -> Column:
 
 def _local(kind: pa.DataType, values: Any) -> Any:
     """Return times in nanoseconds as the clock of their zone shows them."""
-    if not pa.types.is_timestamp(kind) or kind.tz is None:
-        return values
-    times = pa.array(values, pa.int64()).view(nanoseconds_type(kind))
-    return arrow_functions().local_timestamp(times).view(pa.int64()).to_numpy()
+    try:
+        return clock_of(kind, values)
+    except OperatorError as problem:
+        raise pa.ArrowInvalid(f"in {kind.tz} it is beyond nanoseconds, 1677 to 2262") from problem
 
 
 def _as_text(kind: pa.DataType, values: Any) -> pa.Array:
+    _local(kind, values)  # Arrow's text has the clock of the zone, and wraps around
     times = pa.array(values, pa.int64()).view(nanoseconds_type(kind))
     if pa.types.is_date(kind):
         return times.cast(pa.date32()).cast(pa.string())

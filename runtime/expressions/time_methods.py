@@ -7,9 +7,10 @@ from datetime import UTC, datetime
 from typing import Any, Generic, NamedTuple, Self, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
-from slackwater.runtime.errors import TypeMismatch
+from slackwater.runtime.errors import OperatorError, TypeMismatch
 from slackwater.runtime.expressions.whole import Kernel, refused
 from slackwater.runtime.model import Column
 from slackwater.runtime.model.arrow_functions import arrow_functions
@@ -23,6 +24,7 @@ __all__ = [
     "OfType",
     "TimeMethods",
     "WithTimes",
+    "clock_of",
     "parsed_time",
     "time_format",
 ]
@@ -45,14 +47,19 @@ _UNITS = {
     "q": "quarter",
     "y": "year",
 }
-_OF_A_DAY_NS = {
+_FIXED_NS = {
     "nanosecond": 1,
     "microsecond": 10**3,
     "millisecond": 10**6,
     "second": 10**9,
     "minute": 60 * 10**9,
     "hour": _HOUR_NS,
+    "day": 24 * _HOUR_NS,
+    "week": 7 * 24 * _HOUR_NS,
 }
+_LONGEST = {"month": 120_000, "quarter": 40_000, "year": 10_000}
+"""Longest periods that differ: Arrow's years have 16 bits, and times here 585 of them."""
+_MONDAY_S = -3 * 24 * 3_600
 _CODES = re.compile("%f|%.|[^%]+|%")
 _FORMATTED = "aAbBcCdDeFgGhHIjmMnprRStTuUVwWxXyYzZf%"
 _EVERY = re.compile(r"([1-9]\d{0,8})(ns|us|ms|s|mo|m|h|d|w|q|y)")
@@ -187,45 +194,98 @@ def time_format(method: str, form: object) -> str:
     return form
 
 
-def _times(option: OfType, values: Any) -> pa.Array:
-    return pa.array(values, pa.int64()).view(nanoseconds_type(option.kind or pa.timestamp("ns")))
+def clock_of(kind: pa.DataType, values: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Return times in nanoseconds as the clock of their zone shows them.
+
+    Raises:
+        OperatorError: that is beyond 64 bits; with its place.
+    """
+    if not pa.types.is_timestamp(kind) or kind.tz is None:
+        return values
+    times = pa.array(values, pa.int64()).view(nanoseconds_type(kind))
+    shown: npt.NDArray[np.int64] = values_of(
+        arrow_functions().local_timestamp(times).view(pa.int64())
+    )
+    wraps = (shown > values) != (shown - values > 0)  # the offset is right modulo 2**64
+    if wraps.any():
+        place = int(wraps.argmax())
+        raise refused(f"the clock of {kind.tz} at {_time(values[place])} UTC {_BEYOND}", place)
+    return shown
+
+
+def _time(since_ns: np.int64) -> np.datetime64:
+    return np.datetime64(int(since_ns), "ns")
+
+
+_BEYOND = "is beyond nanoseconds, 1677 to 2262; filter out such rows first"
+
+
+def _shown(option: OfType, values: Any) -> pa.Array:
+    """Return times, without a zone, as the clock of their zone shows them."""
+    kind = nanoseconds_type(option.kind or pa.timestamp("ns"))
+    to = pa.timestamp("ns") if pa.types.is_timestamp(kind) else kind
+    return pa.array(clock_of(kind, values), pa.int64()).view(to)
 
 
 def _part(function: str) -> Kernel:
     def compute(option: OfType, values: Any) -> Column:
-        of_arrow, times = arrow_functions(), _times(option, values)
-        if getattr(times.type, "tz", None):  # Arrow's second leaves out those of an offset
-            times = of_arrow.local_timestamp(times)
-        part = getattr(of_arrow, function)(times)
+        part = getattr(arrow_functions(), function)(_shown(option, values))
         return values_of(part.cast(pa.int64()))
 
     return compute
 
 
 def _weekday(option: OfType, values: Any) -> Column:
-    day = arrow_functions().day_of_week(_times(option, values), count_from_zero=False)
+    day = arrow_functions().day_of_week(_shown(option, values), count_from_zero=False)
     return values_of(day.cast(pa.int64()))
+
+
+def _begins(option: OfType, local: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Return the begin of each time's period, both in nanoseconds by the clock of the zone."""
+    multiple, unit = option.argument
+    tick_ns = 1 if _FIXED_NS.get(unit, 10**9) < 10**9 else 10**9  # begins long ago fit seconds
+    ticks = local // tick_ns
+    if unit in _LONGEST:
+        seconds, multiple = pa.array(ticks).view(pa.timestamp("s")), min(multiple, _LONGEST[unit])
+        floored = arrow_functions().floor_temporal(seconds, multiple=multiple, unit=unit)
+        begins = values_of(floored.view(pa.int64()))
+    else:
+        period, first = multiple * _FIXED_NS[unit] // tick_ns, _MONDAY_S if unit == "week" else 0
+        begins = (ticks - first) // period * period + first
+    if len(local):  # the earliest begin decides: it wraps around first
+        place = int(local.argmin())
+        if begins[place] > ticks[place] or begins[place] < -(2**63 // tick_ns):
+            raise _too_early(option, local, place)
+    return begins * np.int64(tick_ns)
 
 
 def _truncate(option: OfType, values: Any) -> Column:
     multiple, unit = option.argument
-    of_arrow, times = arrow_functions(), _times(option, values)
-    zone = times.type.tz
-    local = times if zone is None else of_arrow.local_timestamp(times)
-    begin = of_arrow.floor_temporal(local, multiple=multiple, unit=unit)
-    if zone is None:
-        return values_of(begin.view(pa.int64()))
+    of_arrow, kind = arrow_functions(), nanoseconds_type(option.kind or pa.timestamp("ns"))
+    local = clock_of(kind, values)
+    begin = _begins(option, local)
+    if kind.tz is None:
+        return begin
     # A begin that a zone has twice is its first, and one that it leaves out the next time it has.
+    local_begin = pa.array(begin).view(pa.timestamp("ns"))
     begins = of_arrow.assume_timezone(
-        begin, timezone=zone, ambiguous="earliest", nonexistent="latest"
+        local_begin, timezone=kind.tz, ambiguous="earliest", nonexistent="latest"
     )
-    if multiple * _OF_A_DAY_NS.get(unit, _HOUR_NS + 1) > _HOUR_NS:
-        return values_of(begins.view(pa.int64()))
-    # An hour that a zone has twice is two: each begins by its own offset.
-    passed = values_of(local.view(pa.int64())) - values_of(begin.view(pa.int64()))
-    own = pa.array(values - passed).view(times.type)
-    is_begin = of_arrow.equal(of_arrow.local_timestamp(own), begin)
-    return values_of(of_arrow.if_else(is_begin, own, begins).view(pa.int64()))
+    if multiple * _FIXED_NS.get(unit, _HOUR_NS + 1) <= _HOUR_NS:
+        # An hour that a zone has twice is two: each begins by its own offset.
+        own = pa.array(values - (local - begin)).view(kind)
+        is_begin = of_arrow.equal(of_arrow.local_timestamp(own), local_begin)
+        begins = of_arrow.if_else(is_begin, own, begins)
+    utc: npt.NDArray[np.int64] = values_of(begins.view(pa.int64()))
+    if (utc > values).any():
+        raise _too_early(option, values, int((utc > values).argmax()))
+    return utc
+
+
+def _too_early(option: OfType, times: npt.NDArray[np.int64], place: int) -> OperatorError:
+    multiple, unit = option.argument
+    which = f"{multiple} {unit}s" if multiple > 1 else unit
+    return refused(f"the begin of the {which} of {_time(times[place])} {_BEYOND}", place)
 
 
 def _format(option: OfType, values: Any) -> Column:
