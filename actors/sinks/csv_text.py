@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from slackwater.actors.sinks.file_settings import CsvFormat
 from slackwater.runtime.model.arrow_functions import arrow_functions
+from slackwater.runtime.model.exact_casts import cast_of_decimals
 from slackwater.runtime.model.json_text import as_json, infinite_values, plain
 from slackwater.runtime.model.schema import is_binary, is_nested, is_text
 
@@ -101,4 +102,4 @@ def text_of(column: pa.Array) -> pa.Array:
         return arrow_functions().replace_substring_regex(
             column.cast(TEXT), r"^(-?[0-9]+)$", r"\1.0"
         )
-    return plain(column).cast(TEXT)
+    return cast_of_decimals(plain(column), TEXT)

@@ -23,6 +23,8 @@ EXACT_POWER = 22
 """Powers of ten up to this one are floats without an error."""
 _EXACT = 2**53
 """Whole numbers up to here are floats without an error."""
+_WITHOUT_EXPONENT = 6
+"""Most digits after the point of decimals that Arrow never writes with an exponent."""
 _ROUNDED = 1e-6
 """More than floats of equal decimals differ, relative to their size."""
 
@@ -56,7 +58,7 @@ def cast_exactly(values: pa.Array, to: pa.DataType) -> pa.Array:
 
 
 def cast_of_decimals(values: pa.Array, to: pa.DataType) -> pa.Array:
-    """Cast by Arrow, but decimals to the nearest floats, and to decimals only what fits.
+    """Cast by Arrow, but to decimals only what fits, and decimals to nearest floats or digits.
 
     Raises:
         ArrowInvalid, ArrowNotImplementedError: a value does not fit, or there is no such cast.
@@ -65,7 +67,19 @@ def cast_of_decimals(values: pa.Array, to: pa.DataType) -> pa.Array:
     if types.is_decimal(of) and types.is_floating(to):
         mask = values.is_null().to_numpy(zero_copy_only=False)
         return pa.array(floats_of(values), mask=mask).cast(to)
+    if types.is_decimal(of) and (types.is_string(to) or types.is_large_string(to)):
+        return _in_digits(values).cast(to)
     return _as_decimals(values, to) if types.is_decimal(to) else values.cast(to)
+
+
+def _in_digits(decimals: pa.Array) -> pa.Array:
+    """Return decimals as text without an exponent, which Arrow gives those below 0.000001."""
+    text, of_arrow = decimals.cast(pa.string()), arrow_functions()
+    if 0 <= decimals.type.scale <= _WITHOUT_EXPONENT:
+        return text
+    has_exponent = of_arrow.match_substring(text, "E")
+    small = [format(value, "f") for value in decimals.filter(has_exponent).to_pylist()]
+    return of_arrow.replace_with_mask(text, has_exponent, pa.array(small, pa.string()))
 
 
 def _as_decimals(values: pa.Array, to: pa.DataType) -> pa.Array:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import math
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,8 @@ def _untyped(value: Any) -> str:
     """Return bytes, a decimal or a date, for which JSON has no type, as text."""
     if isinstance(value, bytes):
         return base64.b64encode(value).decode()
+    if isinstance(value, Decimal):
+        return format(value, "f")  # 0.0000000001, not 1E-10
     return str(value.isoformat()) if hasattr(value, "isoformat") else str(value)
 
 

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 import slackwater as sw
 from slackwater.runtime.errors import OperatorError
 from slackwater.runtime.expressions.decimals import floats_of
+from slackwater.runtime.model.exact_casts import cast_of_decimals
 from slackwater.runtime.operators.aggregate.whole_sum import Halves, mean_of
 from tests.support.tables import computed
 
@@ -83,6 +84,21 @@ def test_what_no_decimal_holds_is_null_as_in_duckdb_or_refused(kind: pa.DataType
     assert computed(sw.col("i").try_cast(to), i=values) == [row[0] for row in asked]
     with pytest.raises(OperatorError, match=f"cast.* of {WRAPS}:"):
         computed(sw.col("i").cast(to), i=values)
+
+
+@given(st.lists(st.none() | st.integers(-(10**18), 10**18) | st.integers(-99, 99)))
+@pytest.mark.parametrize("scale", [0, 6, 7, 18, 30])
+def test_a_decimal_as_text_has_the_digits_that_duckdb_writes(
+    scale: int, last_digits: list[int | None]
+) -> None:
+    values = pa.array(
+        [None if one is None else Decimal(one).scaleb(-scale) for one in last_digits],
+        pa.decimal128(38, scale),
+    )
+    with duckdb.connect() as database:
+        database.register("rows", pa.table({"i": values}))
+        asked = database.execute("SELECT CAST(i AS VARCHAR) FROM rows").fetchall()
+    assert cast_of_decimals(values, pa.string()).to_pylist() == [row[0] for row in asked]
 
 
 def test_a_number_that_no_decimal_holds_is_in_no_column() -> None:
