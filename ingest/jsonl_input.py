@@ -176,7 +176,7 @@ class JsonLinesInput(TextInput):
 
 
 def _values(piece: Piece, table: pa.Table, field: pa.Field) -> pa.Array:
-    """Return a column of a piece, with times parsed from text, and decimals of its type."""
+    """Return a column of a piece, with times and decimals cast to their type."""
     column, kind = table.column(field.name).combine_chunks(), field.type
     is_decimal = pa.types.is_decimal(kind)
     if not (is_decimal or is_time(kind)):
@@ -279,7 +279,7 @@ def _is_text(kind: pa.DataType) -> bool:
 
 
 def _as_parsed(schema: pa.Schema) -> pa.Schema:
-    """Return the types that Arrow reads: decimals, which it takes modulo 2**bits, in 256 bits."""
+    """Return the types for Arrow's reader: decimals, which it wraps, in 256 bits."""
     return pa.schema([(f.name, _parsed_type(f.type)) for f in schema])
 
 

@@ -241,7 +241,7 @@ def _weekday(option: OfType, values: Any) -> Column:
 
 
 def _begins(option: OfType, local: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Return the begin of each time's period, both in nanoseconds by the clock of the zone."""
+    """Return the begins of times' periods, both in nanoseconds on their zone's clock."""
     multiple, unit = option.argument
     tick_ns = 1 if _FIXED_NS.get(unit, 10**9) < 10**9 else 10**9  # begins long ago fit seconds
     ticks = local // tick_ns

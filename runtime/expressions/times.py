@@ -40,9 +40,11 @@ def _scaled(values: npt.NDArray[np.signedinteger], unit: str, name: str) -> npt.
         place = int(((values > most) | (values < -most)).argmax())
         as_unit: Any = unit
         time = np.datetime64(values.item(place), as_unit)
+        # Its type is not known here; no duration counts days.
+        duration = "" if unit == "D" else f", or a duration of {values[place]} {unit}"
         raise refused(
-            f"{name} is {time}, and times are computed in nanoseconds, 1677 to 2262; filter "
-            "out such rows first, or leave the column as it is",
+            f"{name} is {time}{duration}, and times are computed in nanoseconds, 1677 to 2262 "
+            "(292 years); filter out such rows first, or leave the column as it is",
             place,
         )
     return values * np.int64(scale)

@@ -58,7 +58,9 @@ def cast_exactly(values: pa.Array, to: pa.DataType) -> pa.Array:
 
 
 def cast_of_decimals(values: pa.Array, to: pa.DataType) -> pa.Array:
-    """Cast by Arrow, but to decimals only what fits, and decimals to nearest floats or digits.
+    """Cast by Arrow, but decimals to the nearest floats, or to all digits.
+
+    To decimals, only what fits is cast.
 
     Raises:
         ArrowInvalid, ArrowNotImplementedError: a value does not fit, or there is no such cast.

@@ -101,6 +101,12 @@ def test_a_decimal_as_text_has_the_digits_that_duckdb_writes(
     assert cast_of_decimals(values, pa.string()).to_pylist() == [row[0] for row in asked]
 
 
+def test_a_duration_beyond_nanoseconds_is_told_in_its_unit() -> None:
+    waits = pa.array([2**40], pa.duration("s"))
+    with pytest.raises(OperatorError, match=rf"or a duration of {2**40} s, .* \(292 years\)"):
+        computed(sw.col("i") + 1, i=waits)
+
+
 def test_a_number_that_no_decimal_holds_is_in_no_column() -> None:
     wrapped = WRAPS * 10**20 % 2**128
     values = pa.array([Decimal(wrapped).scaleb(-20, Context(prec=40))], pa.decimal128(38, 20))
