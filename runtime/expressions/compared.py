@@ -10,21 +10,36 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
+from slackwater.runtime.expressions.decimals import OF_ARROW, beside_arrow
 from slackwater.runtime.expressions.literals import Value
 from slackwater.runtime.expressions.whole import Kernel, ends_of
-from slackwater.runtime.model import BoolArray
+from slackwater.runtime.model import BoolArray, Column
+from slackwater.runtime.model.arrow_functions import arrow_functions
+from slackwater.runtime.model.schema import values_of
 
-__all__ = ["bound_comparison", "compared_columns"]
+__all__ = ["COMPARISONS", "comparison", "comparison_with"]
 
 _EXACT = 1 << 53
 """Whole numbers up to this one are exact in float64."""
 
-
+COMPARISONS = {
+    "<": "less",
+    "<=": "less_equal",
+    ">": "greater",
+    ">=": "greater_equal",
+    "==": "equal",
+    "!=": "not_equal",
+}
+"""{operation: its name in NumPy and Arrow}"""
+_MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
+"""{comparison: its equivalent with the sides exchanged}"""
 _PLAIN: dict[str, Kernel] = {
     "<": np.less,
     "<=": np.less_equal,
@@ -48,7 +63,7 @@ _OF_FLOATS: dict[str, Kernel] = {
     "!=": lambda left, right: ~(np.equal(left, right) | (np.isnan(left) & np.isnan(right))),
 }
 """Comparisons where both sides may be NaN."""
-_TO_WHOLE: dict[str, Callable[[float], int]] = {
+_TO_WHOLE: dict[str, Callable[[Any], int]] = {
     "<": math.ceil,
     ">=": math.ceil,
     ">": math.floor,
@@ -56,7 +71,46 @@ _TO_WHOLE: dict[str, Callable[[float], int]] = {
 }
 
 
-def bound_comparison(op: str, value: Value, dtype: np.dtype[Any]) -> tuple[Kernel, Any]:
+def comparison_with(op: str, value: Value) -> Kernel:
+    """Return the comparison of a column with one literal.
+
+    The literal is kept in NumPy's type for the comparison: to convert it for every batch costs more
+    than to compare a few rows.
+    """
+    of_arrow = comparison(op)
+    literals: dict[np.dtype[Any], tuple[Kernel, Any]] = {}  # {type of the column: comparison}
+
+    def compare(column: Any) -> Column:
+        if not isinstance(column, np.ndarray) or isinstance(value, OF_ARROW):
+            return of_arrow(column, value)
+        bound = literals.get(column.dtype)
+        if bound is None:
+            bound = literals[column.dtype] = _bound_comparison(op, value, column.dtype)
+        return bound[0](column, bound[1])
+
+    return compare
+
+
+def comparison(op: str) -> Kernel:
+    """Return the comparison of two operands, at least one of them a column, without nulls."""
+
+    def compare(left: Any, right: Any) -> Column:
+        if isinstance(left, OF_ARROW) or isinstance(right, OF_ARROW):
+            left, right = beside_arrow(left, right)
+            if isinstance(left, pa.Array) or isinstance(right, pa.Array):
+                return values_of(getattr(arrow_functions(), COMPARISONS[op])(left, right))
+        if not isinstance(right, np.ndarray):
+            compared, literal = _bound_comparison(op, right, left.dtype)
+            return compared(left, literal)
+        if not isinstance(left, np.ndarray):
+            compared, literal = _bound_comparison(_MIRRORED[op], left, right.dtype)
+            return compared(right, literal)
+        return _compared_columns(op, left, right)
+
+    return compare
+
+
+def _bound_comparison(op: str, value: Value, dtype: np.dtype[Any]) -> tuple[Kernel, Any]:
     """Return the kernel that compares a column with a number, and the number for NumPy.
 
     Args:
@@ -66,19 +120,27 @@ def bound_comparison(op: str, value: Value, dtype: np.dtype[Any]) -> tuple[Kerne
     """
     if isinstance(value, float) and math.isnan(value):
         return _OF_FLOATS[op], np.asarray(value)
-    if dtype.kind in "iu" and isinstance(value, float) and math.isfinite(value):
-        if value.is_integer():
+    if dtype.kind in "iu" and isinstance(value, float | Fraction) and math.isfinite(value):
+        if value == int(value):
             value = int(value)
-        elif op in _TO_WHOLE:  # x > 8.5 is x > 8; a number with a fraction is below 2**53
+        elif op in _TO_WHOLE:  # x > 8.5 is x > 8
             value = _TO_WHOLE[op](value)
+        else:
+            return _never_equal(op), None
     elif dtype.kind == "f" and isinstance(value, int) and not isinstance(value, bool):
         return _with_whole(op, value, dtype)
     return (_WITH_NUMBER if dtype.kind == "f" else _PLAIN)[op], _as_array(value, dtype)
 
 
+def _never_equal(op: str) -> Kernel:
+    """Return == or != with a number that no value of the column equals."""
+    return lambda column, _: np.full(len(column), op == "!=")
+
+
 def _as_array(value: Value, dtype: np.dtype[Any]) -> Any:
     """Return a literal as an array without dimensions, of the type of the comparison."""
     assert not isinstance(value, bytes | Decimal), "Arrow compares those"
+    assert not isinstance(value, Fraction), "times are whole numbers"
     try:
         with np.errstate(over="ignore"):
             return np.asarray(value, np.result_type(dtype, value))
@@ -91,17 +153,15 @@ def _with_whole(op: str, value: int, dtype: np.dtype[Any]) -> tuple[Kernel, Any]
     near = np.asarray(value, dtype)
     if int(near) == value:
         return _WITH_NUMBER[op], near
-    if op == "==":
-        return lambda column, _: np.zeros(len(column), np.bool_), near
-    if op == "!=":
-        return lambda column, _: np.ones(len(column), np.bool_), near
+    if op in ("==", "!="):
+        return _never_equal(op), near
     # No float lies between the whole number and its nearest float.
     if op in ("<", "<="):
         return _WITH_NUMBER["<" if int(near) > value else "<="], near
     return _WITH_NUMBER[">=" if int(near) > value else ">"], near
 
 
-def compared_columns(op: str, left: npt.NDArray[Any], right: npt.NDArray[Any]) -> BoolArray:
+def _compared_columns(op: str, left: npt.NDArray[Any], right: npt.NDArray[Any]) -> BoolArray:
     """Return the comparison of two columns of numbers, shape (rows,)."""
     may_be_nan = _has_nan(left) or _has_nan(right)
     mask: BoolArray = np.asarray((_OF_FLOATS if may_be_nan else _PLAIN)[op](left, right))

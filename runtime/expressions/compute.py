@@ -8,7 +8,8 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from slackwater.runtime.errors import OperatorError
-from slackwater.runtime.expressions.kernels import COMPARISONS, comparison_with, kernel_for
+from slackwater.runtime.expressions.compared import COMPARISONS, comparison_with
+from slackwater.runtime.expressions.kernels import kernel_for
 from slackwater.runtime.expressions.literals import Value
 from slackwater.runtime.expressions.notation import INFIX
 from slackwater.runtime.expressions.nulls import (

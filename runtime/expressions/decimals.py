@@ -12,9 +12,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from slackwater.runtime.expressions.result_types import decimal_of
+from slackwater.runtime.expressions.literals import Value
 from slackwater.runtime.expressions.whole import refused
-from slackwater.runtime.model.exact_casts import floats_of, last_digits
+from slackwater.runtime.model.exact_casts import cast_of_decimals, floats_of, last_digits
 from slackwater.runtime.model.nullable import bitmap_of
 
 OF_ARROW = (pa.Array, str, bytes, Decimal)
@@ -24,10 +24,32 @@ __all__ = [
     "as_decimal",
     "as_float",
     "beside_arrow",
+    "decimal_of",
     "decimals_of",
     "is_float",
+    "literal_of",
     "whole_of",
 ]
+
+
+def literal_of(kind: pa.DataType, value: Any) -> pa.Scalar:
+    """Return a literal as a type has it.
+
+    Raises:
+        ArrowInvalid, ArrowTypeError: the type does not have it.
+    """
+    if pa.types.is_decimal(kind):  # pa.scalar(value, kind) makes 1E-42 of decimal128(15, 3) 0
+        return cast_of_decimals(pa.array([Decimal(value)]), kind)[0]
+    return pa.scalar(value, kind)
+
+
+def decimal_of(kind: pa.DataType, value: Value | None = None) -> pa.DataType:
+    """Return the decimal type that holds a number; a literal's has its digits."""
+    if pa.types.is_decimal(kind):
+        return kind
+    if value is not None:
+        return pa.scalar(Decimal(int(value))).type
+    return pa.decimal128(20 if kind == pa.uint64() else 19, 0)
 
 
 def is_float(operand: Any) -> bool:

@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from slackwater.runtime.calls import checked_call
 from slackwater.runtime.errors import FlowError, TypeMismatch
+from slackwater.runtime.expressions.comparable import Operand, computed_type
 from slackwater.runtime.expressions.compute import computation
 from slackwater.runtime.expressions.functions import MAP_ELEMENTS, OfFunction
 from slackwater.runtime.expressions.kernels import MAY_WARN
@@ -26,8 +27,6 @@ from slackwater.runtime.expressions.literals import Value, Writable, quoted, rea
 from slackwater.runtime.expressions.nested_methods import WithLists, element
 from slackwater.runtime.expressions.notation import ATOM, UNARY, binding, written
 from slackwater.runtime.expressions.result_types import (
-    Operand,
-    computed_type,
     result_type,
     type_declared,
     type_named,

@@ -24,19 +24,18 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from slackwater.runtime.expressions.casts import cast, try_cast
-from slackwater.runtime.expressions.compared import bound_comparison, compared_columns
+from slackwater.runtime.expressions.compared import COMPARISONS, comparison
 from slackwater.runtime.expressions.decimals import (
     OF_ARROW,
     as_decimal,
     as_float,
-    beside_arrow,
     is_float,
+    literal_of,
 )
 from slackwater.runtime.expressions.functions import MAP_ELEMENTS, of_function
-from slackwater.runtime.expressions.literals import Value
 from slackwater.runtime.expressions.nested_methods import NESTED
 from slackwater.runtime.expressions.nulls import both, chosen, over_values
-from slackwater.runtime.expressions.result_types import DECIMAL_FUNCTIONS, FLOATS, literal_of
+from slackwater.runtime.expressions.result_types import DECIMAL_FUNCTIONS, FLOATS
 from slackwater.runtime.expressions.text_methods import TEXT
 from slackwater.runtime.expressions.time_methods import TIMES
 from slackwater.runtime.expressions.whole import (
@@ -70,58 +69,6 @@ def kernel_for(op: str, option: Any = None) -> Kernel:
     kernel = _OF_NULLS[op] if of_nulls else KERNELS[op]
     bound = kernel if option is None else partial(kernel, option)
     return bound if of_nulls else over_values(bound)
-
-
-COMPARISONS = {
-    "<": "less",
-    "<=": "less_equal",
-    ">": "greater",
-    ">=": "greater_equal",
-    "==": "equal",
-    "!=": "not_equal",
-}
-"""{operation: its name in NumPy and Arrow}"""
-
-
-def comparison_with(op: str, value: Value) -> Kernel:
-    """Return the comparison of a column with one literal.
-
-    The literal is kept in NumPy's type for the comparison: to convert it for every batch costs more
-    than to compare a few rows.
-    """
-    of_text = KERNELS[op]
-    literals: dict[np.dtype[Any], tuple[Kernel, Any]] = {}  # {type of the column: comparison}
-
-    def compare(column: Any) -> Column:
-        if not isinstance(column, np.ndarray) or isinstance(value, OF_ARROW):
-            return of_text(column, value)
-        bound = literals.get(column.dtype)
-        if bound is None:
-            bound = literals[column.dtype] = bound_comparison(op, value, column.dtype)
-        return bound[0](column, bound[1])
-
-    return compare
-
-
-_MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
-"""{comparison: its equivalent with the sides exchanged}"""
-
-
-def _comparison(op: str) -> Kernel:
-    def compare(left: Any, right: Any) -> Column:
-        if isinstance(left, OF_ARROW) or isinstance(right, OF_ARROW):
-            left, right = beside_arrow(left, right)
-            if isinstance(left, pa.Array) or isinstance(right, pa.Array):
-                return values_of(getattr(arrow_functions(), COMPARISONS[op])(left, right))
-        if not isinstance(right, np.ndarray):
-            compared, literal = bound_comparison(op, right, left.dtype)
-            return compared(left, literal)
-        if not isinstance(left, np.ndarray):
-            compared, literal = bound_comparison(_MIRRORED[op], left, right.dtype)
-            return compared(right, literal)
-        return compared_columns(op, left, right)
-
-    return compare
 
 
 def _between(values: Any, low: Any, high: Any) -> Column:
@@ -221,7 +168,7 @@ def _of_sign(name: str, kernel: Kernel) -> Kernel:
 
 
 KERNELS: dict[str, Kernel] = {
-    **{op: _comparison(op) for op in COMPARISONS},
+    **{op: comparison(op) for op in COMPARISONS},
     "+": _or_decimals("+", checked("+", np.add)),
     "-": _or_decimals("-", checked("-", np.subtract)),
     "*": _or_decimals("*", checked("*", np.multiply)),

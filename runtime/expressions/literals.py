@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -12,9 +13,10 @@ import pyarrow as pa
 
 from slackwater.runtime.errors import TypeMismatch
 
-Value = bool | int | float | str | bytes | Decimal
+Value = bool | int | float | str | bytes | Decimal | Fraction
+"""Values inside; a fraction is a time in the unit of the column beside it."""
 
-Writable = Value | datetime | date | time | timedelta
+Writable = bool | int | float | str | bytes | Decimal | datetime | date | time | timedelta
 """Numbers, text, bytes, True and False, times and durations."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -17,19 +17,23 @@ import numpy as np
 import pyarrow as pa
 
 from slackwater.runtime.errors import TypeMismatch
+from slackwater.runtime.expressions.comparable import Operand, check_comparable, computed_type
+from slackwater.runtime.expressions.compared import comparison_with
 from slackwater.runtime.expressions.literals import Writable, quoted, read_literal
+from slackwater.runtime.expressions.nulls import over_values
 from slackwater.runtime.expressions.text_methods import WithText
+from slackwater.runtime.expressions.times import literal_in
 from slackwater.runtime.expressions.whole import Kernel, refused
 from slackwater.runtime.model import BoolArray, Column, Int64Array
 from slackwater.runtime.model.arrow_functions import arrow_functions
-from slackwater.runtime.model.nullable import nulled, valid_bits
+from slackwater.runtime.model.nullable import is_true, nulled, valid_bits
 from slackwater.runtime.model.schema import (
     column_of_arrow,
     inside_type,
     is_list,
-    is_nested,
     is_text,
     is_time,
+    time_unit,
 )
 from slackwater.runtime.nearest import choices
 from slackwater.runtime.other_names import LIST_NAMES, SaysOurName
@@ -92,9 +96,11 @@ class ListMethods(SaysOurName, Generic[_E]):
         return self._made("list.slice", option=(start, length), shown=shown)
 
     def contains(self, value: Writable) -> _E:
-        """Return whether one of the elements equals the value."""
-        literal, _, shown = read_literal(value)
-        return self._made("list.contains", option=(literal,), shown=shown)
+        """Return whether one of the elements equals the value, as `==` says."""
+        if isinstance(value, WithText):
+            raise TypeMismatch(f"list.contains takes one value for all rows, not {value!r}")
+        literal, kind, shown = read_literal(value)
+        return self._made("list.contains", option=Operand(kind, literal), shown=shown)
 
     def join(self, by: str) -> _E:
         """Return the elements, which are text, as one text; nulls are omitted."""
@@ -127,13 +133,15 @@ def element(of: _E, key: object) -> _E:
     """Return a part of a nested expression: a field, a value, or an element.
 
     Raises:
-        TypeMismatch: `key` is neither text nor a whole number.
+        TypeMismatch: `key` is no value, such as a column.
     """
-    if not isinstance(key, str) and type(key) is not int:
+    try:
+        literal, kind, shown = read_literal(key)
+    except TypeMismatch:
         raise TypeMismatch(
             f"{of}[{key!r}] takes the name of a field, a key of a map, or an element's place"
-        )
-    made: _E = of.operation("[]", option=(key,), shown=quoted(key))
+        ) from None
+    made: _E = of.operation("[]", option=Operand(kind, literal), shown=shown)
     return made
 
 
@@ -152,8 +160,8 @@ class NestedFunction(NamedTuple):
 # -- types ------------------------------------------------------------------------------
 
 
-def _type_inside(op: str, kind: pa.DataType, option: Any) -> pa.DataType:
-    (key,) = option
+def _type_inside(op: str, kind: pa.DataType, option: Operand) -> pa.DataType:
+    key = option.value
     if pa.types.is_struct(kind):
         if not isinstance(key, str):
             raise TypeMismatch(f"{op} of a struct takes the name of a field, such as ['x']")
@@ -164,16 +172,20 @@ def _type_inside(op: str, kind: pa.DataType, option: Any) -> pa.DataType:
             raise TypeMismatch(f"{kind} {many}; {choices(key, names)}")
         return inside_type(key, kind.field(places[0]).type)
     if pa.types.is_map(kind):
-        try:
-            pa.scalar(key, kind.key_type)
-        except (pa.ArrowInvalid, pa.ArrowTypeError):
-            raise TypeMismatch(f"{kind} has no key {key!r}: its keys are {kind.key_type}") from None
-        return inside_type(str(key), kind.item_type)
+        _check_equal(f"{kind} has no such key", kind.key_type, option)
+        return inside_type("value", kind.item_type)
     if is_list(kind):
-        if not isinstance(key, int):
+        if option.type != pa.int64():
             raise TypeMismatch(f"{op} of a list takes an element's place, such as [0] or [-1]")
         return inside_type("element", kind.value_type)
     raise TypeMismatch(f"[{key!r}] takes a list, a struct or a map, not {kind}")
+
+
+def _check_equal(fact: str, inside: pa.DataType, value: Operand) -> None:
+    try:
+        check_comparable("==", Operand(computed_type(inside)), value)
+    except TypeMismatch as problem:
+        raise TypeMismatch(f"{fact}: {problem}") from None
 
 
 def _elements(op: str, kind: pa.DataType) -> pa.DataType:
@@ -199,14 +211,8 @@ def _type_of_join(op: str, kind: pa.DataType, _option: Any) -> pa.DataType:
     return pa.string()
 
 
-def _type_of_contains(op: str, kind: pa.DataType, option: Any) -> pa.DataType:
-    inside, (value,) = _elements(op, kind), option
-    try:
-        if is_nested(inside) or is_time(inside):
-            raise pa.ArrowInvalid("it is nested, or a time")
-        pa.scalar(value, inside)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as problem:
-        raise TypeMismatch(f"{op}: {kind} has no element {value!r}: {problem}") from None
+def _type_of_contains(op: str, kind: pa.DataType, option: Operand) -> pa.DataType:
+    _check_equal(f"{kind} has no such element", _elements(op, kind), option)
     return pa.bool_()
 
 
@@ -224,14 +230,18 @@ def _type_of_number(op: str, kind: pa.DataType, _option: Any) -> pa.DataType:
 # -- kernels ----------------------------------------------------------------------------
 
 
-def _part(option: Any, column: pa.Array) -> Column:
-    (key,) = option
+def _part(option: Operand, column: pa.Array) -> Column:
+    key: Any = option.value
     if pa.types.is_struct(column.type):
         return column_of_arrow(arrow_functions().struct_field(column, [key]))
-    if pa.types.is_map(column.type):
-        wanted = pa.scalar(key, column.type.key_type)
-        return column_of_arrow(arrow_functions().map_lookup(column, wanted, "first"))
     values, starts, ends = lists_of(column)
+    if pa.types.is_map(column.type):
+        places, rows = _rows_of(starts, ends)
+        equal = np.flatnonzero(_is_equal(key, column.keys.take(pa.array(places))))
+        has_key, first = np.unique(rows[equal], return_index=True)
+        place_of = np.full(len(column), -1)
+        place_of[has_key] = places[equal[first]]
+        return column_of_arrow(values.take(pa.array(place_of, mask=place_of < 0)))
     places = starts + key if key >= 0 else ends + key
     missing = (places < starts) | (places >= ends)
     return column_of_arrow(values.take(pa.array(places, mask=missing)))
@@ -274,16 +284,18 @@ def _rows_of(starts: Int64Array, ends: Int64Array) -> tuple[Int64Array, Int64Arr
     return places, np.repeat(np.arange(len(starts)), sizes)
 
 
-def _contains(option: Any, column: pa.Array) -> Column:
-    (value,) = option
+def _is_equal(value: Any, elements: pa.Array) -> BoolArray:
+    """Return which elements equal a literal, shape (elements,); a null equals nothing."""
+    if is_time(elements.type):
+        value = literal_in(value, time_unit(elements.type))
+    return is_true(over_values(comparison_with("==", value))(column_of_arrow(elements)))
+
+
+def _contains(option: Operand, column: pa.Array) -> Column:
     values, starts, ends = lists_of(column)
     places, lists = _rows_of(starts, ends)
-    if pa.types.is_dictionary(values.type):
-        values = values.dictionary_decode()
-    of_arrow = arrow_functions()
-    same = of_arrow.is_in(values.take(pa.array(places)), pa.array([value], values.type))
     found: BoolArray = np.zeros(len(column), np.bool_)
-    found[lists[np.asarray(same)]] = True
+    found[lists[_is_equal(option.value, values.take(pa.array(places)))]] = True
     return found
 
 

@@ -8,31 +8,24 @@ a literal and another float32; any other mix with floats is float64.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
 
 from slackwater.runtime.errors import SchemaError, TypeMismatch
+from slackwater.runtime.expressions.comparable import Operand, check_comparable, family
+from slackwater.runtime.expressions.decimals import decimal_of, literal_of
 from slackwater.runtime.expressions.functions import MAP_ELEMENTS, OfFunction
-from slackwater.runtime.expressions.literals import Value
 from slackwater.runtime.expressions.nested_methods import NESTED
 from slackwater.runtime.expressions.text_methods import TEXT
 from slackwater.runtime.expressions.time_methods import TIMES, OfType
 from slackwater.runtime.model.arrow_functions import arrow_functions
-from slackwater.runtime.model.exact_casts import cast_of_decimals
 from slackwater.runtime.model.schema import (
     GUESSED,
     OF_SOURCE,
     inside_type,
-    is_binary,
-    is_nested,
     is_read,
-    is_text,
     is_time,
-    nanoseconds_type,
-    read_type,
 )
 from slackwater.runtime.model.type_names import arrow_type
 from slackwater.runtime.nearest import choices, listed
@@ -58,19 +51,6 @@ TYPES = {  # name in user code: type inside
     "double": pa.float64(),
 }
 _UNCLEAR = ("int", "integer", "long")  # 32 bits in some languages, 64 in others: refused
-
-
-@dataclass(frozen=True, slots=True)
-class Operand:
-    """Operand of a type rule: its type, and a literal's value."""
-
-    type: pa.DataType
-    value: Value | None = None
-
-    @property
-    def is_literal(self) -> bool:
-        """Whether it is a literal."""
-        return self.value is not None
 
 
 def type_named(name: str) -> pa.DataType:
@@ -129,33 +109,6 @@ def type_read(field: pa.Field, *, step: str) -> pa.DataType:
     return inside
 
 
-def computed_type(kind: pa.DataType) -> pa.DataType:
-    """Return the type in which operations take a column of a type: times in nanoseconds."""
-    if pa.types.is_duration(kind):
-        return pa.int64()
-    return nanoseconds_type(kind) if is_time(kind) else read_type(kind)
-
-
-def family(of: pa.DataType) -> str:  # noqa: PLR0911 - one for each
-    """Return the family of a type: types of one can be compared with each other.
-
-    "number", "decimal", "bool", "text", "timestamp", "time", "duration", "bytes" or "nested".
-    """
-    if pa.types.is_boolean(of):
-        return "bool"
-    if pa.types.is_timestamp(of) or pa.types.is_date(of):
-        return "timestamp"
-    if pa.types.is_time(of) or pa.types.is_duration(of):
-        return "time" if pa.types.is_time(of) else "duration"
-    if pa.types.is_decimal(of):
-        return "decimal"
-    if is_binary(of):
-        return "bytes"
-    if is_nested(of):
-        return "nested"
-    return "text" if is_text(of) else "number"
-
-
 def result_type(op: str, operands: Sequence[Operand], option: Any = None) -> pa.DataType:
     """Return the type of `op` over the operands.
 
@@ -175,30 +128,12 @@ _Rule = Callable[[str, Sequence[Operand], Any], pa.DataType]
 
 def _compare(op: str, operands: Sequence[Operand], _option: Any) -> pa.DataType:
     for other in operands[1:]:
-        _check_comparable(op, operands[0], other)
+        check_comparable(op, operands[0], other)
     return pa.bool_()
 
 
 def _is_in(op: str, operands: Sequence[Operand], option: Sequence[Operand]) -> pa.DataType:
     return _compare(op, (*operands, *option), None)
-
-
-def _check_comparable(op: str, left: Operand, right: Operand) -> None:
-    families = {family(left.type), family(right.type)}
-    if families == {"number", "decimal"}:
-        return
-    if "nested" in families:
-        raise TypeMismatch(f"compares {left.type} with {right.type}; compare what is in it")
-    if len(families) == 2:
-        way_out = "cast one of them, such as .cast('string')"
-        if families == {"text", "number"}:
-            number = right if family(right.type) == "number" else left
-            way_out = f"cast the text, .cast('{number.type}'), or write the number as text"
-        if "timestamp" in families:
-            way_out = "compare a timestamp with a datetime or with another timestamp"
-        raise TypeMismatch(f"compares {left.type} with {right.type}; {way_out}")
-    if families == {"bool"} and op not in ("==", "!=", "is_in"):
-        raise TypeMismatch(f"{op} does not order true and false; use == or !=")
 
 
 def _logic(op: str, operands: Sequence[Operand], _option: Any) -> pa.DataType:
@@ -284,26 +219,6 @@ def _of_decimals(op: str, operands: Sequence[Operand]) -> pa.DataType:
             f"{types[0]} {op} {types[1]} has no decimal that holds each result ({problem}); "
             "cast one of them to 'float64', or to a decimal of fewer digits"
         ) from None
-
-
-def literal_of(kind: pa.DataType, value: Any) -> pa.Scalar:
-    """Return a literal as a type has it.
-
-    Raises:
-        ArrowInvalid, ArrowTypeError: the type does not have it.
-    """
-    if pa.types.is_decimal(kind):  # pa.scalar(value, kind) makes 1E-42 of decimal128(15, 3) 0
-        return cast_of_decimals(pa.array([Decimal(value)]), kind)[0]
-    return pa.scalar(value, kind)
-
-
-def decimal_of(kind: pa.DataType, value: Value | None = None) -> pa.DataType:
-    """Return the decimal type that holds a number; a literal's has its digits."""
-    if pa.types.is_decimal(kind):
-        return kind
-    if value is not None:
-        return pa.scalar(Decimal(int(value))).type
-    return pa.decimal128(20 if kind == pa.uint64() else 19, 0)
 
 
 def _negate(op: str, operands: Sequence[Operand], _option: Any) -> pa.DataType:

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import math
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from slackwater.runtime.expressions.literals import Value
 from slackwater.runtime.expressions.whole import refused
 from slackwater.runtime.model import Column
 from slackwater.runtime.model.nullable import Nullable
 from slackwater.runtime.model.schema import TIME_UNIT_NS
 
-__all__ = ["in_nanoseconds", "in_unit"]
+__all__ = ["in_nanoseconds", "in_unit", "literal_in"]
 
 
 def in_nanoseconds(column: Column, unit: str, name: str) -> Column:
@@ -29,6 +33,14 @@ def in_nanoseconds(column: Column, unit: str, name: str) -> Column:
     if isinstance(column, Nullable):
         return Nullable(_scaled(column.values, unit, name), column.valid)
     return _scaled(column, unit, name)
+
+
+def literal_in(value: int | float | Decimal, unit: str) -> Value:
+    """Return nanoseconds in another unit, exactly: a fraction where they are no whole number."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return value
+    exact = Fraction(value) / TIME_UNIT_NS[unit]
+    return exact.numerator if exact.denominator == 1 else exact
 
 
 def _scaled(values: npt.NDArray[np.signedinteger], unit: str, name: str) -> npt.NDArray[np.int64]:

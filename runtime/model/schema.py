@@ -10,8 +10,8 @@ A schema has the types as they came; a column is kept by its type:
 | string, large_string, dictionary of text | Arrow string array |
 | decimal, binary, list, struct, map | Arrow array of the type |
 
-When they are read, float16 becomes float32, decimal32 and decimal64 decimal128, and dictionaries of
-other values, or within lists, structs and maps, these values.
+When they are read, at any depth, float16 becomes float32, decimal32 and decimal64 decimal128.
+Dictionaries of other values than text, or within lists, structs and maps, become these values.
 """
 
 from __future__ import annotations
@@ -89,11 +89,13 @@ def with_parts(kind: pa.DataType, change: Callable[[pa.DataType], pa.DataType]) 
     return pa.list_(part(kind.value_field)) if pa.types.is_list(kind) else kind
 
 
-def _without_dictionaries(kind: pa.DataType) -> pa.DataType:
-    """Return a part's type as our frames carry it: they have no dictionaries of parts."""
+def _usual(kind: pa.DataType) -> pa.DataType:
+    """Return the usual form of a lesser one; frames have no dictionaries of parts."""
     if pa.types.is_dictionary(kind):
-        return _without_dictionaries(kind.value_type)
-    return with_parts(kind, _without_dictionaries)
+        return _usual(kind.value_type)
+    if pa.types.is_decimal(kind) and kind.bit_width < 128:
+        return pa.decimal128(kind.precision, kind.scale)
+    return pa.float32() if pa.types.is_float16(kind) else with_parts(kind, _usual)
 
 
 def inside_type(name: str, outside: pa.DataType) -> pa.DataType:
@@ -106,13 +108,8 @@ def inside_type(name: str, outside: pa.DataType) -> pa.DataType:
     is_number = pa.types.is_integer(outside) or outside in (pa.float32(), pa.float64(), pa.bool_())
     if is_number or is_time(outside) or is_binary(outside):
         return outside
-    if is_nested(outside):
-        return with_parts(outside, _without_dictionaries)
-    if pa.types.is_decimal(outside):
-        is_wide = pa.types.is_decimal128(outside) or pa.types.is_decimal256(outside)
-        return outside if is_wide else pa.decimal128(outside.precision, outside.scale)
-    if pa.types.is_float16(outside):
-        return pa.float32()
+    if is_nested(outside) or pa.types.is_decimal(outside) or pa.types.is_float16(outside):
+        return _usual(outside)
     if pa.types.is_dictionary(outside):
         values = inside_type(name, outside.value_type)
         # Text of many blocks may have more distinct values than the indices of one block count.

@@ -120,6 +120,96 @@ def test_each_value_is_duckdbs_in_every_row(nulls: float, batch_rows: int) -> No
     assert not wrong
 
 
+NOON = datetime.datetime(2024, 2, 29, 12, 0, 0, 1)  # noqa: DTZ001 - of columns without a zone
+ELEMENTS = {
+    "ts": pa.array([0], pa.timestamp("us")),
+    "l": pa.array([[5, 0, 2**53 + 1]], pa.list_(pa.int64())),
+    "b": pa.array([[5, None, -1]], pa.list_(pa.int8())),
+    "u": pa.array([[2**64 - 1, 1]], pa.list_(pa.uint64())),
+    "f": pa.array([[0.0, math.nan, 2.0**53]], pa.list_(pa.float64())),
+    "d": pa.array([[Decimal("1.10")]], pa.list_(pa.decimal128(5, 2))),
+    "day": pa.array([[DAYS[1], datetime.date(9999, 12, 31)]], pa.list_(pa.date32())),
+    "t": pa.array([[NOON]], pa.list_(pa.timestamp("us"))),
+}
+"""One row of lists; a small one of each type whose elements are compared."""
+CONTAINED: list[tuple[sw.Expr, str]] = [
+    (col("l").list.contains(5.5), "list_contains(l, 5.5::DOUBLE)"),
+    (col("l").list.contains(-0.5), "list_contains(l, -0.5::DOUBLE)"),
+    (col("l").list.contains(Decimal("5.5")), "list_contains(l, 5.5)"),
+    (col("l").list.contains(Decimal("5.0")), "list_contains(l, 5.0)"),
+    (col("b").list.contains(300), "list_contains(b, 300)"),
+    (col("b").list.contains(5), "list_contains(b, 5)"),
+    (col("u").list.contains(-1), "list_contains(u, -1)"),
+    (col("u").list.contains(2**64 - 1), "list_contains(u, 18446744073709551615)"),
+    (col("f").list.contains(-0.0), "list_contains(f, -0.0::DOUBLE)"),
+    (col("f").list.contains(math.nan), "list_contains(f, 'nan'::DOUBLE)"),
+    (col("f").list.contains(2**53 + 1), "false"),
+    (col("d").list.contains(Decimal("1.1")), "list_contains(d, 1.1)"),
+    (col("d").list.contains(Decimal("1.105")), "list_contains(d, 1.105)"),
+    (col("d").list.contains(1.1), "list_contains(d, 1.1::DOUBLE)"),
+    (col("day").list.contains(DAYS[1]), "list_contains(day, DATE '2024-02-29')"),
+    (col("day").list.contains(DAYS[0]), "list_contains(day, DATE '1969-12-31')"),
+    (
+        col("day").list.contains(datetime.date(9999, 12, 31)),
+        "list_contains(day, DATE '9999-12-31')",
+    ),
+    (col("day").list.contains(NOON), "list_contains(day, TIMESTAMP '2024-02-29 12:00:00.000001')"),
+    (col("t").list.contains(NOON), "list_contains(t, TIMESTAMP '2024-02-29 12:00:00.000001')"),
+    (col("t").list.contains(DAYS[1]), "list_contains(t, TIMESTAMP '2024-02-29')"),
+]
+
+
+def test_an_element_equals_a_value_as_in_duckdb() -> None:
+    table = pa.table(ELEMENTS)
+    columns = {f"r{number}": one for number, (one, _) in enumerate(CONTAINED)}
+    found = result(lambda stream: stream.with_columns(columns), table)
+    assert not unlike_duckdb(table, found, CONTAINED, same)
+
+
+@pytest.mark.parametrize(
+    ("kind", "key", "other"),
+    [
+        (pa.date32(), DAYS[0], DAYS[1]),
+        (pa.timestamp("us"), NOON, DAYS[1]),
+        (pa.binary(), b"k", b"j"),
+        (pa.decimal128(5, 2), Decimal("1.10"), Decimal("1.105")),
+        (pa.decimal32(5, 2), Decimal("1.10"), Decimal("1.105")),
+        (pa.float64(), 0.5, 1),
+        (pa.int16(), 5, 5.5),
+        (pa.bool_(), True, False),
+    ],
+    ids=str,
+)
+def test_a_maps_value_is_that_of_its_first_equal_key(
+    kind: pa.DataType, key: Any, other: Any
+) -> None:
+    maps = pa.array([[(key, 1), (key, 2)], [], None, [(key, 3)]], pa.map_(kind, pa.int64()))
+    table = pa.table({"ts": pa.array(range(4), pa.timestamp("us")), "m": maps})
+    parts = {"own": col("m")[key], "other": col("m")[other]}
+    found = result(lambda stream: stream.with_columns(parts), table)
+    assert found["own"].to_pylist() == [1, None, None, 3]
+    assert found["other"].to_pylist() == [None] * 4
+
+
+@pytest.mark.parametrize(
+    ("kind", "usual", "value"),
+    [
+        (pa.decimal32(5, 2), pa.decimal128(5, 2), Decimal("1.10")),
+        (pa.decimal64(9, 2), pa.decimal128(9, 2), Decimal("1.10")),
+        (pa.float16(), pa.float32(), 1.5),
+    ],
+    ids=str,
+)
+def test_lesser_numbers_inside_a_list_become_the_usual_ones(
+    kind: pa.DataType, usual: pa.DataType, value: Any
+) -> None:
+    lists = pa.array([[value, None]], pa.list_(kind))
+    table = pa.table({"ts": pa.array([1], pa.timestamp("us")), "l": lists})
+    found = result(lambda stream: stream.with_columns(r=col("l").list.contains(value)), table)
+    assert found.schema.field("l").type.value_type == usual
+    assert found.select(["l", "r"]).to_pylist() == [{"l": [value, None], "r": True}]
+
+
 def test_a_part_keeps_the_type_that_it_has_inside() -> None:
     table = rows(2, nulls=0.2)
     made = {"day": col("s")["day"], "a": col("s")["a"], "element": col("big")[0]}
@@ -169,10 +259,12 @@ def test_a_hash_is_the_same_for_equal_values_of_two_widths_and_in_each_process()
         (col("s")["b"], "has no field 'b'; there are: a, day, w"),
         (col("s")[0], "takes the name of a field"),
         (col("l")["a"], "takes an element's place"),
-        (col("m")[1], "its keys are string"),
+        (col("m")[1], "has no such key: compares string with int64"),
         (col("w").list.sum(), "takes a list of numbers"),
         (col("l").list.join(","), "takes a list of text"),
-        (col("l").list.contains("x"), "has no element 'x'"),
+        (col("l").list.contains("x"), "has no such element: compares int64 with string"),
+        (col("l").list.contains(DAYS[0]), "has no such element: compares int64 with timestamp"),
+        (col("l").list.contains(True), "has no such element: compares int64 with bool"),
         (col("n").list.length(), "takes a list, not int64"),
         (col("l").cast("string"), r"col\('a'\)\['b'\]"),
         (col("day").cast("time"), "a date has no time of day"),
@@ -190,8 +282,13 @@ def test_what_has_no_such_part_is_refused_when_the_step_is_made(
 
 @pytest.mark.parametrize("wrong", [1.5, True, None, b"x"])
 def test_a_part_has_a_name_or_a_place(wrong: Any) -> None:
-    with pytest.raises(TypeMismatch, match="takes the name of a field"):
-        col("l")[wrong]
+    with pytest.raises(TypeMismatch, match=r"takes the name of a field|takes an element's place"):
+        result(lambda stream: stream.with_columns(r=col("l")[wrong]), rows(4, nulls=0.0))
+
+
+def test_contains_takes_no_column() -> None:
+    with pytest.raises(TypeMismatch, match="takes one value for all rows"):
+        col("l").list.contains(col("n"))  # type: ignore[arg-type]
 
 
 def test_an_expression_is_not_iterated() -> None:

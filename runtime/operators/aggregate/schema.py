@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from slackwater.runtime.calls import short
 from slackwater.runtime.errors import DuplicateName, FlowError, SettingError, TypeMismatch
-from slackwater.runtime.expressions.result_types import family
+from slackwater.runtime.expressions.comparable import family
 from slackwater.runtime.nearest import option_choices
 from slackwater.runtime.operators.aggregate.step import CHANCE, REVISION, Aggregate, Late
 from slackwater.runtime.operators.ground.checks import (

@@ -18,8 +18,9 @@ from slackwater.runtime.errors import (
     SettingError,
     TypeMismatch,
 )
+from slackwater.runtime.expressions.comparable import family
 from slackwater.runtime.expressions.expressions import ColumnRef, Expr, lit
-from slackwater.runtime.expressions.result_types import family, type_declared, type_read
+from slackwater.runtime.expressions.result_types import type_declared, type_read
 from slackwater.runtime.nearest import no_column
 from slackwater.runtime.plan.traits import Share
 

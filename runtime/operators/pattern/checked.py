@@ -10,9 +10,9 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 import pyarrow as pa
 
 from slackwater.runtime.errors import FlowError, SettingError, TypeMismatch
+from slackwater.runtime.expressions.comparable import family
 from slackwater.runtime.expressions.expressions import Expr
 from slackwater.runtime.expressions.inside import reads_event_time
-from slackwater.runtime.expressions.result_types import family
 from slackwater.runtime.model import Duration, duration_ns
 from slackwater.runtime.operators.ground import checks
 from slackwater.runtime.patterns.language import CountWindow, OpenedBy, whole_events
