@@ -7,6 +7,11 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from slackwater.runtime.errors import TypeMismatch
+from slackwater.runtime.expressions.decimals import (
+    MOST_WIDE_DIGITS,
+    decimal_of,
+    digits_of_both,
+)
 from slackwater.runtime.expressions.literals import Value
 from slackwater.runtime.model.schema import (
     is_binary,
@@ -67,7 +72,8 @@ def check_comparable(op: str, left: Operand, right: Operand) -> None:
         TypeMismatch: their types differ in kind, or have no order; the text does not name the step.
     """
     families = {family(left.type), family(right.type)}
-    if families == {"number", "decimal"}:
+    if "decimal" in families and families <= {"number", "decimal"}:
+        _check_digits(op, left, right)
         return
     if "nested" in families:
         raise TypeMismatch(f"compares {left.type} with {right.type}; compare what is in it")
@@ -81,3 +87,15 @@ def check_comparable(op: str, left: Operand, right: Operand) -> None:
         raise TypeMismatch(f"compares {left.type} with {right.type}; {way_out}")
     if families == {"bool"} and op not in ("==", "!=", "is_in"):
         raise TypeMismatch(f"{op} does not order true and false; use == or !=")
+
+
+def _check_digits(op: str, left: Operand, right: Operand) -> None:
+    """Check that decimals can be compared exactly; `is_in` omits values that do not fit."""
+    if op == "is_in" or any(pa.types.is_floating(each.type) for each in (left, right)):
+        return
+    digits, _ = digits_of_both(*[decimal_of(each.type, each.value) for each in (left, right)])
+    if digits > MOST_WIDE_DIGITS:
+        raise TypeMismatch(
+            f"compares {left.type} with {right.type}, which takes {digits} digits, and a decimal "
+            f"has {MOST_WIDE_DIGITS} at most; cast one to fewer, or to 'float64'"
+        )

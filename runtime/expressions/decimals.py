@@ -14,18 +14,29 @@ import pyarrow as pa
 
 from slackwater.runtime.expressions.literals import Value
 from slackwater.runtime.expressions.whole import refused
+from slackwater.runtime.model.arrow_functions import arrow_functions
 from slackwater.runtime.model.exact_casts import cast_of_decimals, floats_of, last_digits
 from slackwater.runtime.model.nullable import bitmap_of
+from slackwater.runtime.model.schema import values_of
 
 OF_ARROW = (pa.Array, str, bytes, Decimal)
 """Classes of operands that Arrow computes: columns and literals."""
+DECIMAL_FUNCTIONS = {"+": "add", "-": "subtract", "*": "multiply"}
+"""Operations that are exact over decimals: {operation: its name in Arrow}."""
+MOST_DIGITS, MOST_WIDE_DIGITS = 38, 76
+"""Digits of decimal128 and decimal256."""
 __all__ = [
+    "DECIMAL_FUNCTIONS",
+    "MOST_DIGITS",
+    "MOST_WIDE_DIGITS",
     "OF_ARROW",
+    "arithmetic",
     "as_decimal",
     "as_float",
     "beside_arrow",
     "decimal_of",
     "decimals_of",
+    "digits_of_both",
     "is_float",
     "literal_of",
     "whole_of",
@@ -84,8 +95,54 @@ def beside_arrow(left: Any, right: Any) -> tuple[Any, Any]:
     """Return two operands, one of Arrow's, as types that can be compared."""
     if not (_is_decimal(left) or _is_decimal(right)):
         return left, right
-    to = as_float if is_float(left) or is_float(right) else as_decimal
-    return to(left), to(right)
+    if is_float(left) or is_float(right):
+        return as_float(left), as_float(right)
+    left, right = as_decimal(left), as_decimal(right)
+    digits, scale = digits_of_both(left.type, right.type)
+    if digits <= MOST_DIGITS:
+        return left, right
+    kind = pa.decimal256(digits, scale)
+    return left.cast(kind), right.cast(kind)
+
+
+def digits_of_both(one: pa.DataType, other: pa.DataType) -> tuple[int, int]:
+    """Return (precision, scale) of the decimals that hold the values of two types."""
+    scale = max(one.scale, other.scale)
+    return max(one.precision - one.scale, other.precision - other.scale) + scale, scale
+
+
+def arithmetic(op: str, left: Any, right: Any) -> Any:
+    """Return `+`, `-` or `*` of Arrow's decimals, exactly.
+
+    A result has as many digits as it may need, or 38 if that is more.
+
+    Raises:
+        OperatorError: a result has more than 38 digits; with its place.
+        ArrowInvalid: one decimal256 has not enough digits either.
+    """
+    function = getattr(arrow_functions(), DECIMAL_FUNCTIONS[op])
+    try:
+        return function(left, right)
+    except pa.ArrowInvalid:
+        if pa.types.is_decimal256(left.type) or pa.types.is_decimal256(right.type):
+            raise
+    wide = function(_widened(left), _widened(right))
+    kind, of_arrow = pa.decimal128(MOST_DIGITS, wide.type.scale), arrow_functions()
+    most = pa.scalar(Decimal((0, (9,) * MOST_DIGITS, -kind.scale))).cast(wide.type)
+    is_beyond = values_of(of_arrow.greater(of_arrow.abs(wide), most))
+    if is_beyond.any():
+        place = int(is_beyond.argmax())
+        shown = [one[place] if isinstance(one, pa.Array) else one for one in (left, right)]
+        raise refused(
+            f"{shown[0]} {op} {shown[1]} has more than {MOST_DIGITS} digits; cast one to "
+            "'float64', or to a decimal of fewer digits",
+            place,
+        )
+    return wide.cast(kind)
+
+
+def _widened(decimals: Any) -> Any:
+    return decimals.cast(pa.decimal256(decimals.type.precision, decimals.type.scale))
 
 
 def whole_of(decimals: pa.Array, name: str) -> npt.NDArray[np.int64]:

@@ -26,7 +26,9 @@ import pyarrow as pa
 from slackwater.runtime.expressions.casts import cast, try_cast
 from slackwater.runtime.expressions.compared import COMPARISONS, comparison
 from slackwater.runtime.expressions.decimals import (
+    DECIMAL_FUNCTIONS,
     OF_ARROW,
+    arithmetic,
     as_decimal,
     as_float,
     is_float,
@@ -35,7 +37,7 @@ from slackwater.runtime.expressions.decimals import (
 from slackwater.runtime.expressions.functions import MAP_ELEMENTS, of_function
 from slackwater.runtime.expressions.nested_methods import NESTED
 from slackwater.runtime.expressions.nulls import both, chosen, over_values
-from slackwater.runtime.expressions.result_types import DECIMAL_FUNCTIONS, FLOATS
+from slackwater.runtime.expressions.result_types import FLOATS
 from slackwater.runtime.expressions.text_methods import TEXT
 from slackwater.runtime.expressions.time_methods import TIMES
 from slackwater.runtime.expressions.whole import (
@@ -80,6 +82,7 @@ class Membership:
 
     def __init__(self, values: Sequence[Any]) -> None:
         self._values = values
+        self._floats = [value for value in values if isinstance(value, float)]
         self._has_nan = any(value != value for value in values)  # noqa: PLR0124 - NaN
         self._arrays: dict[np.dtype[Any], npt.NDArray[Any]] = {}
 
@@ -89,12 +92,17 @@ class Membership:
             assert isinstance(column, np.ndarray), "a kernel sees no nulls"
             found = np.isin(column, self._array(column.dtype))
             return found | np.isnan(column) if self._has_nan and column.dtype.kind == "f" else found
-        return values_of(arrow_functions().is_in(column, value_set=self._of_type(column.type)))
+        found = values_of(arrow_functions().is_in(column, value_set=self._of_type(column.type)))
+        if self._floats and pa.types.is_decimal(column.type):  # beside a float, they are floats
+            found = found | np.isin(as_float(column), self._floats)
+        return found
 
     def _of_type(self, kind: pa.DataType) -> pa.Array:
         """Return the values that a column of text, decimals or bytes can have."""
         fitting = []
         for value in self._values:
+            if isinstance(value, float):
+                continue
             with suppress(pa.ArrowInvalid, pa.ArrowTypeError):
                 fitting.append(literal_of(kind, value).as_py())
         return pa.array(fitting, kind)
@@ -146,14 +154,13 @@ def _fill_null(values: Column, filling: Any) -> Column:
 
 def _or_decimals(op: str, kernel: Kernel) -> Kernel:
     """Return the kernel of an operation that decimals have too: exact, or in floats."""
-    exact = DECIMAL_FUNCTIONS.get(op)
 
     def compute(*operands: Any) -> Column:
         if not any(isinstance(one, OF_ARROW) for one in operands):
             return kernel(*operands)
-        if exact is None or any(map(is_float, operands)):
+        if op not in DECIMAL_FUNCTIONS or any(map(is_float, operands)):
             return kernel(*map(as_float, operands))
-        return getattr(arrow_functions(), exact)(*map(as_decimal, operands))
+        return arithmetic(op, *map(as_decimal, operands))
 
     return compute
 

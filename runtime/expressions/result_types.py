@@ -14,12 +14,16 @@ import pyarrow as pa
 
 from slackwater.runtime.errors import SchemaError, TypeMismatch
 from slackwater.runtime.expressions.comparable import Operand, check_comparable, family
-from slackwater.runtime.expressions.decimals import decimal_of, literal_of
+from slackwater.runtime.expressions.decimals import (
+    DECIMAL_FUNCTIONS,
+    arithmetic,
+    decimal_of,
+    literal_of,
+)
 from slackwater.runtime.expressions.functions import MAP_ELEMENTS, OfFunction
 from slackwater.runtime.expressions.nested_methods import NESTED
 from slackwater.runtime.expressions.text_methods import TEXT
 from slackwater.runtime.expressions.time_methods import TIMES, OfType
-from slackwater.runtime.model.arrow_functions import arrow_functions
 from slackwater.runtime.model.schema import (
     GUESSED,
     OF_SOURCE,
@@ -189,10 +193,6 @@ def _arithmetic(op: str, operands: Sequence[Operand], _option: Any) -> pa.DataTy
     return common_number(*operands)
 
 
-DECIMAL_FUNCTIONS = {"+": "add", "-": "subtract", "*": "multiply"}
-"""Operations that are exact over decimals: {operation: its name in Arrow}."""
-
-
 FLOATS = {
     **{op: op for op in ("sqrt", "cbrt", "exp", "log", "log2", "log10", "degrees", "radians")},
     **{op: op for op in ("sin", "cos", "tan", "arcsin", "arccos", "arctan", "tanh")},
@@ -206,14 +206,13 @@ def _has_decimal(operands: Sequence[Operand]) -> bool:
 
 
 def _of_decimals(op: str, operands: Sequence[Operand]) -> pa.DataType:
-    """Return the decimal that holds each result of +, - or *."""
+    """Return the decimal of results of +, - or *; one beyond 38 digits is refused by its row."""
     types = [operand.type for operand in operands]
     if any(map(pa.types.is_floating, types)):
         return pa.float64()
     sides = [decimal_of(operand.type, operand.value) for operand in operands]
-    function = getattr(arrow_functions(), DECIMAL_FUNCTIONS[op])
     try:
-        return function(*[pa.array([], side) for side in sides]).type
+        return arithmetic(op, *[pa.array([], side) for side in sides]).type
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as problem:
         raise TypeMismatch(
             f"{types[0]} {op} {types[1]} has no decimal that holds each result ({problem}); "
