@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -29,6 +29,8 @@ _SURE = {
     *TIMES,
 }
 """Operations that have a value for all operands of their types."""
+_OF_EQUALS = {"<", "<=", ">", ">=", "==", "!=", "between", "is_in", "is_null"}
+"""Operations that have one result for values that are equal."""
 _SURE_IN_FLOATS = {"+", "-", "*", "//", "%", "**", "negative", "abs", "round"}
 """The same, if the result is a float: a whole number may not fit, and is refused (`whole.py`)."""
 
@@ -66,6 +68,19 @@ def functions_of(expression: Expr) -> tuple[Callable[..., Any], ...]:
 def reads_event_time(expression: Expr) -> bool:
     """Return whether an expression reads event times."""
     return any(isinstance(part, EventTime) for part in parts(expression))
+
+
+def reads_only_in_comparisons(expression: Expr, columns: Collection[str]) -> bool:
+    """Return whether these columns are only compared, so that equal values are not told apart.
+
+    A float's −0.0 and 0.0 are equal, and `1 / x` differs.
+    """
+    return all(
+        part.op in _OF_EQUALS
+        for part in parts(expression)
+        if isinstance(part, Operation)
+        and any(isinstance(each, ColumnRef) and each.name in columns for each in part.operands)
+    )
 
 
 def never_fails(expression: Expr, schema: pa.Schema) -> bool:

@@ -21,12 +21,15 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
+import pyarrow as pa
+
 from slackwater.runtime.errors import FlowError
 from slackwater.runtime.expressions.inside import (
     alike,
     conjuncts,
     never_fails,
     reads_event_time,
+    reads_only_in_comparisons,
     renamed,
 )
 from slackwater.runtime.plan.graph import StepGraph
@@ -159,6 +162,8 @@ class Before:
     - no other step reads that step's output, late rows included;
     - the filter reads only columns that the step passes on unchanged: none that it makes; of a
       window and a dedupe only keys; and the event time only if rows keep theirs;
+    - it only compares keys that are floats: rows of −0.0 and 0.0 meet, and a filter before could
+      keep some of them;
     - its condition has a value for every row, where it now sees more rows: another filter, a join
       or a window had dropped some before;
     - at a gate: it releases only ready rows, and no row can be late there, so its releases do not
@@ -247,6 +252,13 @@ class Before:
             raise self._refused(
                 f"{moved.predicate} may be refused for rows that do not reach it now; compute in "
                 "floats, or leave it where it is"
+            )
+
+        keys = _float_keys(moved, step)
+        if not reads_only_in_comparisons(moved.predicate, keys):
+            raise self._refused(
+                f"{moved.predicate} may tell −0.0 from 0.0 in {', '.join(keys)}, and "
+                f"{step.name!r} joins rows of equal keys; compare the key alone, or leave it"
             )
 
     def _positions(
@@ -363,6 +375,17 @@ def thinkable(steps: Mapping[str, Step]) -> Iterator[Rewrite]:
         same = [each.name for each in filters if each.inputs == moved.inputs]
         if len(same) > 1 and same[0] == moved.name:
             yield Share(tuple(same))
+
+
+def _float_keys(moved: ChoosingStep, step: Step) -> list[str]:
+    """Return the columns of a filter that are floats, and keys of the step before."""
+    keys = {name for names in step.traits.port_keys for name in names}
+    return [
+        column
+        for column in sorted(moved.predicate.columns())
+        if pa.types.is_floating(moved.schema.field(column).type)
+        and not keys.isdisjoint(step.names_before(column))
+    ]
 
 
 def _filter(steps: Mapping[str, Step], name: str) -> ChoosingStep:

@@ -52,6 +52,10 @@ def counted(a: sw.Stream, _: sw.Stream, **options: Any) -> sw.Stream:
     return a.aggregate(rows=sw.count(), by="k", window=window, name="step", **options)
 
 
+def counted_by_x(a: sw.Stream, _: sw.Stream) -> sw.Stream:
+    return a.aggregate(rows=sw.count(), by="x", window=sw.tumbling("1s"), name="step")
+
+
 def matched(a: sw.Stream, _: sw.Stream) -> sw.Stream:
     """A pattern of which `up_x` leaves, and which is given a column of that name."""
     up = sw.patterns.event("up", where=sw.col("x") > 1)
@@ -104,6 +108,16 @@ ALLOWED: dict[str, tuple[Build, Any, dict[str, tuple[str, ...]]]] = {
         matched,
         sw.col("k") == 1,
         {"step": ("late",), "out": ("step",)},
+    ),
+    "before a window, by a key that is a float and is compared": (
+        counted_by_x,
+        LATE & ~sw.col("x").is_in([2.5]),
+        {"late": ("a",), "step": ("late",)},
+    ),
+    "to one side of a join, by a float that is no key": (
+        joined,
+        1 / sw.col("x") > 0,
+        {"late": ("a",), "step": ("late", "b")},
     ),
     "to all inputs of a merge": (
         lambda a, b: a.merge(b, name="step"),
@@ -184,6 +198,18 @@ REFUSED: dict[str, tuple[Build, Any, dict[str, Any], str]] = {
         sw.col("k") == 1,
         {},
         "releases rows again",
+    ),
+    "what tells -0.0 from 0.0 in a window's key": (
+        counted_by_x,
+        1 / sw.col("x") > 0,
+        {},
+        "may tell −0.0 from 0.0 in x",
+    ),
+    "what tells -0.0 from 0.0 in a join's key": (
+        lambda a, b: a.join(b, on="x", within="1s", name="step"),
+        sw.where(sw.col("x") > 0, 1.0, 1 / sw.col("x")) > 0,
+        {},
+        "may tell −0.0 from 0.0 in x",
     ),
     "no column at all": (joined, sw.lit(1) == 1, {}, "reads no column"),
 }
