@@ -9,7 +9,7 @@ text            any               as Arrow parses it: ISO 8601, numbers, "true"
 times           text              ISO 8601, without the zeros at the end of a fraction
 ```
 
-Times reach a kernel as whole nanoseconds; the type of their column travels as `OfType.kind`.
+Times reach a cast in their own unit; the type of their column travels as `OfType.kind`.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from slackwater.runtime.errors import OperatorError
 from slackwater.runtime.expressions.nulls import refused_rows, spread
 from slackwater.runtime.expressions.result_types import type_named
 from slackwater.runtime.expressions.time_methods import OfType, clock_of
+from slackwater.runtime.expressions.times import rescaled
 from slackwater.runtime.expressions.whole import refused
 from slackwater.runtime.model import Column
 from slackwater.runtime.model.arrow_functions import arrow_functions
@@ -35,7 +36,6 @@ from slackwater.runtime.model.schema import (
     is_text,
     is_time,
     kept_type,
-    nanoseconds_type,
     time_unit,
     values_of,
 )
@@ -154,23 +154,25 @@ def _time_in_text(text: pa.Array, target: pa.DataType) -> Column:
 
 
 def _of_times(kind: pa.DataType, values: Any, target: pa.DataType) -> Column:
-    """Return times of a column of type `kind`, in nanoseconds, as another type."""
+    """Return times of a column of type `kind`, in its unit, as another type."""
     if is_text(target) and not pa.types.is_duration(kind):
         return _as_text(kind, values)
+    unit = time_unit(kind)
     if not is_time(target):
-        return _of_numbers(values, target)
-    unit_ns, day_ns = np.int64(TIME_UNIT_NS[time_unit(target)]), np.int64(TIME_UNIT_NS["D"])
+        return _of_numbers(rescaled(values, unit, "ns"), target)
+    to = time_unit(target)
     if pa.types.is_date(target):
-        whole = _local(kind, values) // day_ns * (day_ns // unit_ns)
+        whole = rescaled(rescaled(_local(kind, values), unit, "D"), "D", to)
     elif pa.types.is_time(target):
-        whole = _local(kind, values) % day_ns // unit_ns
+        day = np.int64(TIME_UNIT_NS["D"] // TIME_UNIT_NS[unit])
+        whole = rescaled(_local(kind, values) % day, unit, to)
     else:
-        whole = values // unit_ns
-    return whole.astype(kept_type(target).to_pandas_dtype(), copy=False)
+        whole = rescaled(values, unit, to)
+    return whole if target.bit_width == 64 else counted(whole, target)
 
 
 def _local(kind: pa.DataType, values: Any) -> Any:
-    """Return times in nanoseconds as the clock of their zone shows them."""
+    """Return times as the clock of their zone shows them."""
     try:
         return clock_of(kind, values)
     except OperatorError as problem:
@@ -179,7 +181,7 @@ def _local(kind: pa.DataType, values: Any) -> Any:
 
 def _as_text(kind: pa.DataType, values: Any) -> pa.Array:
     _local(kind, values)  # Arrow's text has the clock of the zone, and wraps around
-    times = pa.array(values, pa.int64()).view(nanoseconds_type(kind))
+    times = pa.array(values, kept_type(kind)).view(kind)
     if pa.types.is_date(kind):
         return times.cast(pa.date32()).cast(pa.string())
     of_arrow = arrow_functions()

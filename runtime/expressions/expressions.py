@@ -20,6 +20,7 @@ import pyarrow as pa
 from slackwater.runtime.calls import checked_call
 from slackwater.runtime.errors import FlowError, TypeMismatch
 from slackwater.runtime.expressions.comparable import Operand, computed_type
+from slackwater.runtime.expressions.compared import COMPARISONS
 from slackwater.runtime.expressions.compute import computation
 from slackwater.runtime.expressions.functions import MAP_ELEMENTS, OfFunction
 from slackwater.runtime.expressions.kernels import MAY_WARN
@@ -33,11 +34,13 @@ from slackwater.runtime.expressions.result_types import (
     type_read,
 )
 from slackwater.runtime.expressions.time_methods import OfType
-from slackwater.runtime.expressions.times import in_nanoseconds
+from slackwater.runtime.expressions.times import in_nanoseconds, literal_in
 from slackwater.runtime.model import Batch, Column, Duration, duration_ns
-from slackwater.runtime.model.schema import coarse_unit
+from slackwater.runtime.model.schema import coarse_unit, is_time, time_unit
 from slackwater.runtime.nearest import no_column
 from slackwater.runtime.other_names import EXPRESSION_NAMES, SaysOurName
+
+_COMPARING = {*COMPARISONS, "between", "is_in"}
 
 
 class Expr(WithLists, SaysOurName, ABC):
@@ -97,6 +100,10 @@ class Expr(WithLists, SaysOurName, ABC):
     def bound(self, schema: pa.Schema) -> Expr:
         """Return the same expression, which knows the types of its columns."""
         del schema
+        return self
+
+    def in_own_unit(self) -> Expr:
+        """Return the same expression, which as an operand leaves times in their unit."""
         return self
 
     def __repr__(self) -> str:
@@ -387,6 +394,10 @@ class ColumnRef(Expr):
         """Return the column with its unit."""
         return ColumnRef(self.name, coarse_unit(schema.field(self.name).type))
 
+    def in_own_unit(self) -> Expr:
+        """Return the column without its unit."""
+        return ColumnRef(self.name)
+
     def evaluate(self, batch: Batch) -> Column:
         """Return the column itself."""
         return batch.columns[self.name]
@@ -407,13 +418,18 @@ class ColumnRef(Expr):
 
 
 class Literal(Expr):
-    """Expression of one value for every row; times as nanoseconds."""
+    """Expression of one value for every row; times as nanoseconds, or in their type's unit."""
 
     def __init__(self, value: Value, type: pa.DataType, text: str) -> None:  # noqa: A002 - its Arrow type
         self.value: Value = value
         self.type = type
         self._text = text
         self.binds = UNARY if text.startswith("-") else ATOM
+
+    def in_unit(self, unit: str) -> Literal:
+        """Return the literal, if it is a time, in another unit."""
+        kind, value = literal_in(self.type, self.value, unit)
+        return Literal(value, kind, self._text)
 
     def columns(self) -> frozenset[str]:
         """Return the empty set: a literal reads no column."""
@@ -504,8 +520,34 @@ class Operation(Expr):
         option = self.option
         if isinstance(option, OfType):
             option = option._replace(kind=self.operands[0].type_in(schema, step=self.op))
-        unit = coarse_unit(self.type_in(schema, step=self.op))
-        return _rebuild(self.op, operands, option, self._shown, unit)
+        if self.op in ("cast", "try_cast"):
+            operands = (operands[0].in_own_unit(),)
+        elif self.op in _COMPARING:
+            unit = self._common_unit(schema)
+            if unit != "ns":
+                operands = tuple(each.in_own_unit() for each in operands)
+            operands = tuple(
+                each.in_unit(unit) if isinstance(each, Literal) else each for each in operands
+            )
+            if self.op == "is_in":
+                option = tuple(Operand(*literal_in(one.type, one.value, unit)) for one in option)
+        result_unit = coarse_unit(self.type_in(schema, step=self.op))
+        return _rebuild(self.op, operands, option, self._shown, result_unit)
+
+    def in_own_unit(self) -> Expr:
+        """Return the operation, whose results stay in their unit."""
+        return _rebuild(self.op, self.operands, self.option, self._shown, None)
+
+    def _common_unit(self, schema: pa.Schema) -> str:
+        """Return the unit in which times are compared: of all columns, or nanoseconds."""
+        columns = [each for each in self.operands if not isinstance(each, Literal)]
+        kinds = [each.type_in(schema, step=self.op) for each in columns]
+        units = {
+            time_unit(kind) if is_time(kind) and not pa.types.is_duration(kind) else "ns"
+            for kind in kinds
+        }
+        is_literal_first = isinstance(self.operands[0], Literal)
+        return "ns" if is_literal_first or len(units) > 1 else units.pop()
 
     def columns(self) -> frozenset[str]:
         """Return the columns of all operands."""

@@ -22,7 +22,7 @@ from slackwater.runtime.expressions.compared import comparison_with
 from slackwater.runtime.expressions.literals import Writable, quoted, read_literal
 from slackwater.runtime.expressions.nulls import over_values
 from slackwater.runtime.expressions.text_methods import WithText
-from slackwater.runtime.expressions.times import literal_in
+from slackwater.runtime.expressions.times import in_nanoseconds, literal_in
 from slackwater.runtime.expressions.whole import Kernel, refused
 from slackwater.runtime.model import BoolArray, Column, Int64Array
 from slackwater.runtime.model.arrow_functions import arrow_functions
@@ -237,7 +237,7 @@ def _part(option: Operand, column: pa.Array) -> Column:
     values, starts, ends = lists_of(column)
     if pa.types.is_map(column.type):
         places, rows = _rows_of(starts, ends)
-        equal = np.flatnonzero(_is_equal(key, column.keys.take(pa.array(places))))
+        equal = np.flatnonzero(_is_equal(option, column.keys.take(pa.array(places))))
         has_key, first = np.unique(rows[equal], return_index=True)
         place_of = np.full(len(column), -1)
         place_of[has_key] = places[equal[first]]
@@ -284,18 +284,22 @@ def _rows_of(starts: Int64Array, ends: Int64Array) -> tuple[Int64Array, Int64Arr
     return places, np.repeat(np.arange(len(starts)), sizes)
 
 
-def _is_equal(value: Any, elements: pa.Array) -> BoolArray:
+def _is_equal(literal: Operand, elements: pa.Array) -> BoolArray:
     """Return which elements equal a literal, shape (elements,); a null equals nothing."""
-    if is_time(elements.type):
-        value = literal_in(value, time_unit(elements.type))
-    return is_true(over_values(comparison_with("==", value))(column_of_arrow(elements)))
+    column, value = column_of_arrow(elements), literal.value
+    if pa.types.is_duration(elements.type):
+        column = in_nanoseconds(column, time_unit(elements.type), "an element")
+    elif is_time(elements.type):
+        _, value = literal_in(literal.type, value, time_unit(elements.type))
+    assert value is not None, "a literal has a value"
+    return is_true(over_values(comparison_with("==", value))(column))
 
 
 def _contains(option: Operand, column: pa.Array) -> Column:
     values, starts, ends = lists_of(column)
     places, lists = _rows_of(starts, ends)
     found: BoolArray = np.zeros(len(column), np.bool_)
-    found[lists[_is_equal(option.value, values.take(pa.array(places)))]] = True
+    found[lists[_is_equal(option, values.take(pa.array(places)))]] = True
     return found
 
 

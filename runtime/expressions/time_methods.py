@@ -195,21 +195,24 @@ def time_format(method: str, form: object) -> str:
 
 
 def clock_of(kind: pa.DataType, values: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Return times in nanoseconds as the clock of their zone shows them.
+    """Return times, in their unit, as the clock of their zone shows them.
 
     Raises:
         OperatorError: that is beyond 64 bits; with its place.
     """
     if not pa.types.is_timestamp(kind) or kind.tz is None:
         return values
-    times = pa.array(values, pa.int64()).view(nanoseconds_type(kind))
+    times = pa.array(values, pa.int64()).view(kind)
     shown: npt.NDArray[np.int64] = values_of(
         arrow_functions().local_timestamp(times).view(pa.int64())
     )
     wraps = (shown > values) != (shown - values > 0)  # the offset is right modulo 2**64
     if wraps.any():
         place = int(wraps.argmax())
-        raise refused(f"the clock of {kind.tz} at {_time(values[place])} UTC {_BEYOND}", place)
+        raise refused(
+            f"the clock of {kind.tz} at {np.datetime64(int(values[place]), kind.unit)} UTC {_BEYOND}",
+            place,
+        )
     return shown
 
 
