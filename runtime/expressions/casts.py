@@ -43,6 +43,7 @@ from slackwater.runtime.model.schema import (
 __all__ = ["cast", "try_cast"]
 
 _FRACTION = r"(\.[0-9]*?)0+(Z|[+-][0-9]{4}|)$"
+_PLUS = r"^\+([0-9]+)$"
 _ZONE = r":[0-9]{2}.*(Z|[+-][0-9]{2}(:?[0-9]{2})?)$"
 _NO_FRACTION = r"\.(Z|[+-][0-9]{4}|)$"
 
@@ -135,7 +136,23 @@ def _of_arrow(values: pa.Array, target: pa.DataType) -> Column:
         values = arrow_functions().trunc(values)
     if is_text(target) and is_binary(values.type):
         values = values.cast(pa.binary())  # of fixed size, or large
+    if is_text(values.type) and pa.types.is_integer(target):
+        return _whole_in_text(values, target)
     return column_of_arrow(cast_of_decimals(values, target))
+
+
+def _whole_in_text(text: pa.Array, target: pa.DataType) -> Column:
+    """Return whole numbers of texts such as "-7", "+7" and "0x1F"."""
+    of_arrow = arrow_functions()
+    try:
+        numbers = text.cast(target)
+    except pa.ArrowInvalid:  # Arrow takes no plus
+        numbers = of_arrow.replace_substring_regex(text, _PLUS, r"\1").cast(target)
+    if pa.types.is_signed_integer(target) and (of_arrow.min(numbers).as_py() or 0) < 0:
+        is_wrapped = of_arrow.and_not(of_arrow.less(numbers, 0), of_arrow.starts_with(text, "-"))
+        if is_wrapped.true_count:  # Arrow reads "0xFF" as the int8 of these bits
+            raise pa.ArrowInvalid(f"a hexadecimal number is outside {target}")
+    return column_of_arrow(numbers)
 
 
 def _time_in_text(text: pa.Array, target: pa.DataType) -> Column:

@@ -209,10 +209,8 @@ def clock_of(kind: pa.DataType, values: npt.NDArray[np.int64]) -> npt.NDArray[np
     wraps = (shown > values) != (shown - values > 0)  # the offset is right modulo 2**64
     if wraps.any():
         place = int(wraps.argmax())
-        raise refused(
-            f"the clock of {kind.tz} at {np.datetime64(int(values[place]), kind.unit)} UTC {_BEYOND}",
-            place,
-        )
+        time = np.datetime64(int(values[place]), kind.unit)
+        raise refused(f"the clock of {kind.tz} at {time} UTC {_BEYOND}", place)
     return shown
 
 

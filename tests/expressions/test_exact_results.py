@@ -135,3 +135,26 @@ def test_a_whole_number_outside_a_time_is_refused(value: int, kind: pa.DataType,
     assert computed(sw.col("i").try_cast(to).is_null(), i=values) == [True, False]
     with pytest.raises(OperatorError, match=f"of {value}"):
         computed(sw.col("i").cast(to), i=values)
+
+
+WHOLE = {"+7": 7, "-7": -7, "007": 7, "0x1F": 31, "0xFF": 255, "+0": 0}
+"""{text: the whole number that it is, in DuckDB too}"""
+NOT_WHOLE = ["++7", "+-7", "+", "+0x1F", "-0x1F", "0x", "", "0xFFFFFFFFFFFFFFFF", "9" * 20]
+
+
+def test_a_text_is_a_whole_number_as_in_duckdb() -> None:
+    texts = [*WHOLE, *NOT_WHOLE, None]
+    found = computed(sw.col("s").try_cast("int64"), s=pa.array(texts))
+    assert found == [*WHOLE.values(), *[None] * (len(NOT_WHOLE) + 1)]
+    assert found == [
+        one
+        for (one,) in duckdb.sql(
+            "SELECT TRY_CAST(s AS BIGINT) FROM (SELECT unnest($texts) AS s)",
+            params={"texts": texts},
+        ).fetchall()
+    ]
+
+
+@pytest.mark.parametrize(("kind", "number"), [("int8", None), ("uint8", 255), ("int16", 255)])
+def test_a_hexadecimal_number_beyond_its_type_is_none(kind: str, number: int | None) -> None:
+    assert computed(sw.col("s").try_cast(kind), s=pa.array(["0xFF"])) == [number]
