@@ -53,7 +53,7 @@ from slackwater.runtime.model import Column
 from slackwater.runtime.model.arrow_functions import arrow_functions
 from slackwater.runtime.model.hashes import hashed
 from slackwater.runtime.model.nullable import Nullable, valid_of, without_mask
-from slackwater.runtime.model.schema import values_of
+from slackwater.runtime.model.schema import is_text, values_of
 
 MAY_WARN = frozenset(
     {"+", "-", "*", "/", "//", "%", "**", "round", "cast", "try_cast", "list.sum", *FLOATS}
@@ -152,12 +152,18 @@ def _fill_null(values: Column, filling: Any) -> Column:
     return wide.astype(np.result_type(wide, widened(numbers)), copy=False)
 
 
-def _or_decimals(op: str, kernel: Kernel) -> Kernel:
-    """Return the kernel of an operation that decimals have too: exact, or in floats."""
+def _is_text(operand: Any) -> bool:
+    return isinstance(operand, str) or (isinstance(operand, pa.Array) and is_text(operand.type))
+
+
+def _of_arrow_too(op: str, kernel: Kernel) -> Kernel:
+    """Return the kernel of an operation that decimals have too, exact or in floats, or text."""
 
     def compute(*operands: Any) -> Column:
         if not any(isinstance(one, OF_ARROW) for one in operands):
             return kernel(*operands)
+        if any(map(_is_text, operands)):  # only + takes it
+            return arrow_functions().binary_join_element_wise(*operands, "")
         if op not in DECIMAL_FUNCTIONS or any(map(is_float, operands)):
             return kernel(*map(as_float, operands))
         return arithmetic(op, *map(as_decimal, operands))
@@ -176,10 +182,10 @@ def _of_sign(name: str, kernel: Kernel) -> Kernel:
 
 KERNELS: dict[str, Kernel] = {
     **{op: comparison(op) for op in COMPARISONS},
-    "+": _or_decimals("+", checked("+", np.add)),
-    "-": _or_decimals("-", checked("-", np.subtract)),
-    "*": _or_decimals("*", checked("*", np.multiply)),
-    "/": _or_decimals("/", _number(np.true_divide)),
+    "+": _of_arrow_too("+", checked("+", np.add)),
+    "-": _of_arrow_too("-", checked("-", np.subtract)),
+    "*": _of_arrow_too("*", checked("*", np.multiply)),
+    "/": _of_arrow_too("/", _number(np.true_divide)),
     "//": divided("//", np.floor_divide),
     "%": divided("%", np.remainder),
     "**": power,

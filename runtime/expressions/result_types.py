@@ -155,6 +155,8 @@ def _add(op: str, operands: Sequence[Operand], option: Any) -> pa.DataType:
         return left.type
     if family(right.type) == "timestamp" and _is_signed(left):
         return right.type
+    if family(left.type) == family(right.type) == "text":
+        return pa.string()
     return _arithmetic(op, operands, option)
 
 
@@ -376,6 +378,8 @@ def _check_numbers(op: str, operands: Sequence[Operand]) -> None:
     if families == {"number"}:
         return
     way_out = "cast it first, such as .cast('float64')"
+    if op == "+" and "text" in families:
+        way_out = "of two texts + makes one, so .cast('string') the other, or .cast('float64') text"
     if "decimal" in families:
         way_out = "of decimals there are + - * / abs and comparisons; .cast('float64') for more"
     if "timestamp" in families:

@@ -41,7 +41,7 @@ def test_a_mismatch_names_the_step_the_expression_and_the_types() -> None:
         (col("stopped") < True, "does not order true and false"),
         (col("count") & col("stopped"), "put comparisons in parentheses: (a < 1) & (b > 2)"),
         (~col("count"), "~ takes true/false columns, not int64"),
-        (col("line") + "x", "+ takes numbers, not string and string"),
+        (col("line") + 1, "+ takes numbers, not string and int64; of two texts + makes one"),
         (col("seen") + col("seen"), "from a timestamp subtract another one"),
         (col("seen") + 1.5, "not timestamp[ns, tz=UTC] and double"),
         (col("seen") + col("hash"), "not timestamp[ns, tz=UTC] and uint64"),
