@@ -56,6 +56,8 @@ def computation(op: str, operands: Sequence[Computable], option: Any) -> Callabl
     if op in COMPARISONS and last.value is not None and first.value is None:
         compare, compared = over_values(comparison_with(op, last.value)), first.operand
         return lambda batch: compare(compared(batch))
+    if op in ("where", "when"):
+        return _choice(operands)
     # Kernels take plain literals if another operand is an array.
     is_literal = [each.value is not None for each in operands]
     needs_array = all(is_literal) or (is_literal[0] and op not in INFIX)
@@ -63,8 +65,6 @@ def computation(op: str, operands: Sequence[Computable], option: Any) -> Callabl
         each.evaluate if needs_array and (place == 0 or all(is_literal)) else each.operand
         for place, each in enumerate(operands)
     ]
-    if op == "where":
-        return _where(*parts)
     kernel = kernel_for(op, option)
     if op == "is_null":  # not as an operand: a time may be too far away to be computed on
         return lambda batch: kernel(first.evaluate(batch))
@@ -92,8 +92,16 @@ def _logic(op: str, first: Of, second: Of) -> Callable[[Batch], Column]:
     return computed
 
 
+def _choice(operands: Sequence[Computable]) -> Of:
+    """Return the function of a choice: condition, value, condition, value, …, last value."""
+    chosen: Of = operands[-1].operand
+    for place in range(len(operands) - 3, -1, -2):
+        chosen = _where(operands[place].evaluate, operands[place + 1].operand, chosen)
+    return chosen
+
+
 def _where(condition: Of, *sides: Of) -> Callable[[Batch], Column]:
-    """Return the function of `where`.
+    """Return the function of a choice between two sides.
 
     Each side is computed only where it counts, as in `_logic`. So `where(col("n") != 0,
     10 // col("n"), 0)` has a value for each row.

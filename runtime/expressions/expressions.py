@@ -9,6 +9,7 @@ their limits, `result_types.py` the types of results.
 
 from __future__ import annotations
 
+import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from decimal import Decimal
@@ -280,7 +281,13 @@ class Expr(WithLists, SaysOurName, ABC):
         return Operation("floor", self)
 
     def round(self, digits: int = 0) -> Expr:
-        """Return the expression rounded to `digits` after the point, halves to even."""
+        """Return the expression rounded to `digits` after the point, halves to even.
+
+        Raises:
+            TypeMismatch: `digits` is no whole number.
+        """
+        if type(digits) is not int:
+            raise TypeMismatch(f"{self}.round({digits!r}) takes a whole number of digits")
         return Operation("round", self, option=digits, shown=str(digits) if digits else "")
 
     def ceil(self) -> Expr:
@@ -634,10 +641,7 @@ def where(condition: Expr | bool, yes: Expr | Writable, no: Expr | Writable) -> 
 
 def coalesce(first: Expr | Writable, *others: Expr | Writable) -> Expr:
     """Return the first of these that is not null, in each row."""
-    found = _as_expr(first)
-    for one in others:
-        found = found.fill_null(one)
-    return found
+    return Operation("coalesce", first, *others)
 
 
 class When:
@@ -651,6 +655,9 @@ class When:
     ) -> None:
         self._condition, self._before = condition, before
 
+    def __repr__(self) -> str:
+        return f"when({self._condition})"
+
     def then(self, value: Expr | Writable) -> Then:
         """Give this value where the condition is the first that is true."""
         return Then((*self._before, (self._condition, value)))
@@ -662,16 +669,16 @@ class Then:
     def __init__(self, branches: tuple[tuple[Expr | bool, Any], ...]) -> None:
         self._branches = branches
 
+    def __repr__(self) -> str:
+        return ".".join(f"when({condition}).then({yes})" for condition, yes in self._branches)
+
     def when(self, condition: Expr | bool) -> When:
         """Go on with another condition."""
         return When(condition, self._branches)
 
     def otherwise(self, value: Expr | Writable) -> Expr:
         """Return the expression, with this value where no condition is true."""
-        chosen = _as_expr(value)
-        for condition, yes in reversed(self._branches):
-            chosen = where(condition, yes, chosen)
-        return chosen
+        return Operation("when", *itertools.chain(*self._branches), value)
 
 
 def when(condition: Expr | bool) -> When:
@@ -690,4 +697,6 @@ def _as_expr(value: Any) -> Expr:
 
 
 def _literal(value: Any) -> Literal:
+    if isinstance(value, When | Then):
+        raise TypeMismatch(f"{value!r} has no value for other rows; write .otherwise(value)")
     return Literal(*read_literal(value))

@@ -22,7 +22,8 @@ from slackwater.runtime.expressions.time_methods import TIMES
 
 _SURE = {
     *("<", "<=", ">", ">=", "==", "!=", "between", "is_in", "&", "|", "~"),
-    *("is_null", "fill_null", "where", "floor", "ceil", "sign", "/", "is_nan", "hash"),
+    *("is_null", "fill_null", "coalesce", "where", "when"),
+    *("floor", "ceil", "sign", "/", "is_nan", "hash"),
     *FLOATS,
     *(NESTED.keys() - {"list.sum"}),
     *(TEXT.keys() - {"str.to_time"}),

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from functools import partial
+from functools import partial, reduce
 from typing import Any
 
 import numpy as np
@@ -209,6 +209,7 @@ _OF_NULLS: dict[str, Kernel] = {
     "is_null": _is_null,
     "hash": hashed,
     "fill_null": _fill_null,
+    "coalesce": lambda *values: reduce(_fill_null, values),
     MAP_ELEMENTS: of_function,
 }
 """Kernels that take columns with their nulls."""

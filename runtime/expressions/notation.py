@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 
 ATOM, UNARY = 8, 6
@@ -14,7 +15,7 @@ INFIX = {  # operator: its precedence in Python
     **dict.fromkeys(("<", "<=", ">", ">=", "==", "!="), 1),
 }
 _PREFIX = {"negative": "-", "~": "~"}
-_FUNCTIONS = ("abs", "where")
+_FUNCTIONS = ("abs", "where", "coalesce")
 
 
 def binding(op: str) -> int:
@@ -43,6 +44,9 @@ def written(op: str, operands: Sequence[tuple[str, int]], option: str = "") -> s
     texts = [text for text, _ in operands]
     if op in _FUNCTIONS:
         return f"{op}({', '.join(texts)})"
+    if op == "when":
+        branches = [f"when({a}).then({b})" for a, b in itertools.pairwise(texts)][::2]
+        return f"{'.'.join(branches)}.otherwise({texts[-1]})"
     arguments = [*texts[1:], *([option] if option else [])]
     return f"{_bound(operands[0], ATOM)}.{op}({', '.join(arguments)})"
 

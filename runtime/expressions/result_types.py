@@ -16,8 +16,11 @@ from slackwater.runtime.errors import SchemaError, TypeMismatch
 from slackwater.runtime.expressions.comparable import Operand, check_comparable, family
 from slackwater.runtime.expressions.decimals import (
     DECIMAL_FUNCTIONS,
+    MOST_DIGITS,
+    MOST_WIDE_DIGITS,
     arithmetic,
     decimal_of,
+    digits_of_both,
     literal_of,
 )
 from slackwater.runtime.expressions.functions import MAP_ELEMENTS, OfFunction
@@ -262,6 +265,13 @@ def _is_null(_op: str, _operands: Sequence[Operand], _option: Any) -> pa.DataTyp
     return pa.bool_()
 
 
+def _coalesce(op: str, operands: Sequence[Operand], option: Any) -> pa.DataType:
+    first, *others = operands
+    for one in others:
+        first = Operand(_fill_null(op, (first, one), option))
+    return first.type
+
+
 def _fill_null(_op: str, operands: Sequence[Operand], _option: Any) -> pa.DataType:
     values, filling = operands
     _check_same_family("fills", values, "with", filling)
@@ -278,6 +288,13 @@ def _fill_null(_op: str, operands: Sequence[Operand], _option: Any) -> pa.DataTy
     return common_number(
         Operand(values.type), filling
     )  # the first operand counts as a column, even if it is a literal
+
+
+def _when(op: str, operands: Sequence[Operand], option: Any) -> pa.DataType:
+    chosen = operands[-1]
+    for place in range(len(operands) - 3, -1, -2):
+        chosen = Operand(_where(op, (*operands[place : place + 2], chosen), option))
+    return chosen.type
 
 
 def _where(op: str, operands: Sequence[Operand], _option: Any) -> pa.DataType:
@@ -396,7 +413,7 @@ def _check_same_family(does: str, left: Operand, joint: str, right: Operand) -> 
     if len(families) == 2 and not (families == {"number", "decimal"} and is_whole):
         raise TypeMismatch(
             f"{does} {left.type} {joint} {right.type}; both must be numbers, text, "
-            "true/false, times, decimals or bytes"
+            f"true/false, times, decimals or bytes; {_cast_of_both(left, right)}"
         )
 
 
@@ -411,7 +428,25 @@ def _check_same_decimals(does: str, left: Operand, joint: str, right: Operand) -
             return
     except pa.ArrowInvalid:
         pass
-    raise TypeMismatch(f"{does} {left.type} {joint} {right.type}; both must be of one type")
+    raise TypeMismatch(
+        f"{does} {left.type} {joint} {right.type}; both must be of one type; "
+        f"{_cast_of_both(left, right)}"
+    )
+
+
+def _cast_of_both(left: Operand, right: Operand) -> str:
+    """Return the cast to write where two operands must have one type."""
+    kind = pa.string()
+    if {family(left.type), family(right.type)} <= {"number", "decimal"}:
+        kind = pa.float64()
+        if not any(pa.types.is_floating(each.type) for each in (left, right)):
+            digits, scale = digits_of_both(
+                *[decimal_of(each.type, each.value) for each in (left, right)]
+            )
+            if digits <= MOST_WIDE_DIGITS:
+                wide = pa.decimal128 if digits <= MOST_DIGITS else pa.decimal256
+                kind = wide(digits, scale)
+    return f"write .cast('{kind}') on both"
 
 
 def _listed(operands: Sequence[Operand]) -> str:
@@ -442,6 +477,8 @@ _RULES: dict[str, _Rule] = {
     "is_in": _is_in,
     "is_null": _is_null,
     "fill_null": _fill_null,
+    "coalesce": _coalesce,
+    "when": _when,
     "cast": _cast,
     "try_cast": _cast,
     "where": _where,

@@ -15,6 +15,7 @@ from slackwater.runtime.errors import TypeMismatch
 from slackwater.runtime.expressions.time_methods import (
     Function,
     WithTimes,
+    check_codes,
     parsed_time,
     time_format,
 )
@@ -152,6 +153,7 @@ class TextMethods(SaysOurName, Generic[_E]):
             raise TypeMismatch(
                 f"str.to_time: ambiguous={ambiguous!r} must be 'raise', 'earliest' or 'latest'"
             )
+        check_codes(form)
         parsed_time((form, zone, ambiguous), pa.array([], pa.string()))
         if zone is not None:
             _check_zone(zone)

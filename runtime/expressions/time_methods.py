@@ -194,6 +194,27 @@ def time_format(method: str, form: object) -> str:
     return form
 
 
+def check_codes(form: str) -> None:
+    """Check that Arrow or Python reads times of a format.
+
+    Raises:
+        TypeMismatch: a code is unknown to both.
+    """
+    try:
+        datetime.strptime("", form)  # noqa: DTZ007 - reads no time
+    except ValueError as problem:
+        if str(problem).startswith("time data"):  # the format is right, and the empty text is none
+            return
+        of_arrow = arrow_functions()
+        try:
+            text = of_arrow.strftime(pa.scalar(0, pa.timestamp("s")), format=form)
+            if of_arrow.strptime(text, format=form, unit="s", error_is_null=True).is_valid:
+                return
+        except pa.ArrowInvalid:
+            pass
+        raise TypeMismatch(f"str.to_time({form!r}): {problem}; write codes of strptime") from None
+
+
 def clock_of(kind: pa.DataType, values: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     """Return times, in their unit, as the clock of their zone shows them.
 

@@ -169,6 +169,8 @@ def test_renamed_columns_keep_their_places() -> None:
         (lambda: col("s").str.extract("abc"), "put what is wanted in parentheses"),
         (lambda: col("s").str.slice("1"), "whole number"),
         (lambda: col("s").str.to_time("dd.mm.yyyy"), "codes of strftime"),
+        (lambda: col("s").str.to_time("%d.%m.%Q"), "'Q' is a bad directive"),
+        (lambda: col("n").round("a"), "takes a whole number of digits"),
         (lambda: col("s").str.to_time("%d.%m.%Y", zone="Mars/Base"), "no time zone"),
         (lambda: col("t").dt.truncate("1 hour"), "such as '15m'"),
     ],

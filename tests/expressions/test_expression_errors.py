@@ -6,7 +6,15 @@ import pytest
 
 from slackwater.runtime.errors import ColumnError, FlowError, SettingError, TypeMismatch
 from slackwater.runtime.expressions import expressions
-from slackwater.runtime.expressions.expressions import Expr, col, duration, lit, where
+from slackwater.runtime.expressions.expressions import (
+    Expr,
+    coalesce,
+    col,
+    duration,
+    lit,
+    when,
+    where,
+)
 from tests.support.rows import SCHEMA
 
 
@@ -34,6 +42,9 @@ def test_a_mismatch_names_the_step_the_expression_and_the_types() -> None:
     )
 
 
+DECIMAL = col("count").cast("decimal128(5, 2)")
+
+
 @pytest.mark.parametrize(
     ("expression", "words"),
     [
@@ -52,6 +63,15 @@ def test_a_mismatch_names_the_step_the_expression_and_the_types() -> None:
         (where(col("count"), 1, 2), "chooses by a true/false column, not by int64"),
         (where(col("stopped"), 1, "a"), "chooses between int64 and string"),
         (col("line").fill_null(0), "fills string with int64"),
+        (coalesce(col("line"), 0), 'coalesce(col("line"), 0): fills string with int64'),
+        (coalesce(DECIMAL, col("count")), "write .cast('decimal128(21, 2)') on both"),
+        (coalesce(DECIMAL, col("speed")), "write .cast('double') on both"),
+        (
+            when(col("stopped")).then(DECIMAL).when(col("count") > 1).then(DECIMAL).otherwise("a"),
+            '.when(col("count") > 1).then(col("count").cast("decimal128(5, 2)")).otherwise("a"): '
+            "chooses between decimal128(5, 2) and string",
+        ),
+        (where(col("stopped"), DECIMAL * 2, DECIMAL), "write .cast('decimal128(7, 2)') on both"),
         (col("count").is_in(["a"]), "compares int64 with string"),
         (col("count").between(1, "b"), "compares int64 with string"),
         (col("seen").cast("bool"), "cannot cast timestamp[ns, tz=UTC] to bool; write != 0"),
@@ -62,6 +82,11 @@ def test_a_mismatch_names_the_step_the_expression_and_the_types() -> None:
 )
 def test_types_that_do_not_meet_are_refused(expression: Expr, words: str) -> None:
     assert words in type_error(expression)
+
+
+def test_a_choice_without_otherwise_is_refused_with_the_way_out() -> None:
+    with pytest.raises(TypeMismatch, match=r"when\(.*\)\.then\(1\) .*; write \.otherwise\(value\)"):
+        col("count") + when(col("stopped")).then(1)  # type: ignore[operator]
 
 
 def test_what_cannot_stand_in_an_expression_is_refused_with_the_way_out() -> None:
