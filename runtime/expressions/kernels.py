@@ -56,7 +56,8 @@ from slackwater.runtime.model.nullable import Nullable, valid_of, without_mask
 from slackwater.runtime.model.schema import is_text, values_of
 
 MAY_WARN = frozenset(
-    {"+", "-", "*", "/", "//", "%", "**", "round", "cast", "try_cast", "list.sum", *FLOATS}
+    {"+", "-", "*", "/", "//", "%", "**", "round", "cast", "try_cast", *FLOATS}
+    | {"list.sum", "list.mean"}
 )
 """Operations that may make NumPy warn: division by zero, overflow, NaN."""
 

@@ -413,7 +413,7 @@ def _check_same_family(does: str, left: Operand, joint: str, right: Operand) -> 
     if len(families) == 2 and not (families == {"number", "decimal"} and is_whole):
         raise TypeMismatch(
             f"{does} {left.type} {joint} {right.type}; both must be numbers, text, "
-            f"true/false, times, decimals or bytes; {_cast_of_both(left, right)}"
+            f"true/false, times, decimals or bytes; {cast_of_both(left, right)}"
         )
 
 
@@ -430,14 +430,16 @@ def _check_same_decimals(does: str, left: Operand, joint: str, right: Operand) -
         pass
     raise TypeMismatch(
         f"{does} {left.type} {joint} {right.type}; both must be of one type; "
-        f"{_cast_of_both(left, right)}"
+        f"{cast_of_both(left, right)}"
     )
 
 
-def _cast_of_both(left: Operand, right: Operand) -> str:
+def cast_of_both(left: Operand, right: Operand) -> str:
     """Return the cast to write where two operands must have one type."""
-    kind = pa.string()
-    if {family(left.type), family(right.type)} <= {"number", "decimal"}:
+    kind, families = pa.string(), {family(left.type), family(right.type)}
+    if families == {"timestamp"}:
+        kind = right.type if pa.types.is_date(left.type) else left.type
+    elif families <= {"number", "decimal"}:
         kind = pa.float64()
         if not any(pa.types.is_floating(each.type) for each in (left, right)):
             digits, scale = digits_of_both(

@@ -296,6 +296,17 @@ def test_an_expression_is_not_iterated() -> None:
         list(col("l"))  # type: ignore[call-overload]
 
 
+def test_lists_of_infinities_have_sums_and_means_without_a_warning() -> None:
+    lists = pa.array([[math.inf, -math.inf], [1e308, 1e308]])
+    table = pa.table({"ts": pa.array([1, 2], pa.timestamp("us")), "l": lists})
+    made = {"sum": col("l").list.sum(), "mean": col("l").list.mean()}
+    found = result(lambda stream: stream.select(**made, ts="ts"), table)
+    for name in made:
+        first, second = found[name].to_pylist()
+        assert math.isnan(first)
+        assert second == math.inf
+
+
 def test_a_sum_beyond_64_bits_is_refused_by_its_row() -> None:
     lists = pa.array([[1], [2**62, 2**62, 2**62]], pa.list_(pa.int64()))
     table = pa.table({"ts": pa.array([1, 2], pa.timestamp("us")), "l": lists})

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from slackwater.runtime.errors import FlowError, TypeMismatch
+from slackwater.runtime.expressions.comparable import Operand
+from slackwater.runtime.expressions.result_types import cast_of_both
 from slackwater.runtime.model.schema import is_text
 from slackwater.runtime.operators.ground.checks import is_whole, key_types, unique_columns
 from slackwater.runtime.operators.ground.drift import CERTAIN, Drift
@@ -54,7 +56,8 @@ def joined_schema(
         if not (is_whole(left_type) and is_whole(right_type)):
             raise TypeMismatch(
                 f"step {step!r}: left key {left_key!r} is {left_type} and right key "
-                f"{right_key!r} is {right_type}; such values are never equal, cast one of them"
+                f"{right_key!r} is {right_type}; keys need one type on both sides: before the join "
+                f"{cast_of_both(Operand(left_type), Operand(right_type))}, in with_columns"
             )
     right_names = {
         name: name + suffix if name in left.names else name
