@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
@@ -45,19 +46,15 @@ class JsonLinesInput(TextInput):
         first = next((piece for piece in self._pieces(path) if piece.data), None)
         if first is None:
             return None
-        said_types = dict(self.types)
+        said_types, is_strict = dict(self.types), self.on_bad != "error"
         try:
             _refuse_bytes(first, self.columns, self.encoding)
-            shown = _guess(first, said_types)
-            names = _names_of(first) if said_types else shown.names
+            return _guess(first, said_types, path, is_strict=is_strict)
         except BadText:
-            if self.on_bad == "error":
+            if not is_strict:
                 raise
-            first = _readable(first, said_types)
-            if not first.data:
-                return None
-            shown, names = _guess(first, said_types), _names_of(first)
-        return pa.schema([shown.field(name) for name in names])
+        first = _readable(first, said_types)
+        return _guess(first, said_types, path, is_strict=False) if first.data else None
 
     def _said(self, whole: pa.Schema, path: str) -> pa.Schema:
         said = dict(self.types)
@@ -197,15 +194,45 @@ def _values(piece: Piece, table: pa.Table, field: pa.Field) -> pa.Array:
 
 
 def _readable(piece: Piece, said: Mapping[str, pa.DataType]) -> Piece:
-    """Return the records that can be read, each judged alone."""
+    """Return the records that can be read, each judged alone, of the types of most."""
     types = pa.schema(list(said.items()))
     kept, known = objects_kept(list(_lines(piece)), types), _as_parsed(types)
+    kept = _of_most(kept, said)
     try:
         _parse(kept.data, known, "infer")
     except pa.ArrowInvalid as problem:
         if _CHANGED.search(str(problem)) is None:  # a record that Python reads, and Arrow does not
             return piece_of([one for one in _lines(kept) if _is_read_by_arrow(one[1], known)])
     return kept
+
+
+def _of_most(piece: Piece, said: Collection[str]) -> Piece:
+    """Return the records whose values are of the kind that most of their column are."""
+    records = list(_lines(piece))
+    objects = [fields for _, fields in _objects(piece)]
+    kinds: dict[str, Counter[type]] = {}
+    for fields in objects:
+        for name in fields.keys() - said:
+            kinds.setdefault(name, Counter())[_json_kind(fields[name])] += 1
+    for of_column in kinds.values():
+        of_column.pop(_NULL, None)
+    most = {name: of.most_common(1)[0][0] for name, of in kinds.items() if len(of) > 1}
+    return piece_of(
+        [
+            record
+            for record, fields in zip(records, objects, strict=True)
+            if all(_json_kind(fields.get(name)) in (kind, _NULL) for name, kind in most.items())
+        ]
+    )
+
+
+_NULL = type(None)
+
+
+def _json_kind(value: Any) -> type:
+    """Return the kind of a value of JSON, whose numbers are of one kind."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return float if is_number else type(value)
 
 
 def _is_read_by_arrow(text: bytes, known: pa.Schema) -> bool:
@@ -222,11 +249,26 @@ _NEW_FIELD = (
 )
 
 
-def _guess(first: Piece, said: dict[str, pa.DataType]) -> pa.Schema:
-    """Return the types of all fields that the piece shows."""
-    table, mixed = _inferred(first, said)
+def _guess(
+    first: Piece, said: Mapping[str, pa.DataType], path: str, *, is_strict: bool
+) -> pa.Schema:
+    """Return the types of all fields that the piece shows.
+
+    Args:
+        first: records of the file.
+        said: types that are given.
+        path: the file.
+        is_strict: whether values of several types are bad; else their column is not read.
+
+    Raises:
+        BadText: a record cannot be read.
+    """
+    table, mixed = _inferred(first, said, path, is_strict=is_strict)
     times = _guess_times(first, table.schema, said)
-    fields = [pa.field(name, kind) for name, kind in mixed.items()]
+    fields = {
+        name: pa.field(name, pa.null(), metadata={GUESSED: why.encode()})
+        for name, why in mixed.items()
+    }
     for field in table.schema:
         kind = field.type
         if field.name not in said and pa.types.is_floating(kind):
@@ -234,16 +276,21 @@ def _guess(first: Piece, said: dict[str, pa.DataType]) -> pa.Schema:
         guessed = pa.field(field.name, times.get(field.name, kind))
         is_guess = field.name not in said
         if is_guess and (is_nested(kind) or pa.types.is_decimal(kind)):
-            guessed = guessed.with_metadata({GUESSED: b"1"})
-        fields.append(guessed)
-    return pa.schema(fields)
+            why = (
+                f"has type {kind}, guessed from the first rows, and later ones may differ; say "
+                f"it, types={{{field.name!r}: pa.…}}, or leave it out, columns=[…]"
+            )
+            guessed = guessed.with_metadata({GUESSED: why.encode()})
+        fields[field.name] = guessed
+    names = _names_of(first) if said or mixed else table.column_names
+    return pa.schema([fields[name] for name in names])
 
 
 def _inferred(
-    first: Piece, said: dict[str, pa.DataType]
-) -> tuple[pa.Table, dict[str, pa.DataType]]:
-    """Return the columns of one type, and {column: types} of those with several."""
-    known, mixed = _as_parsed(pa.schema(list(said.items()))), dict[str, pa.DataType]()
+    first: Piece, said: Mapping[str, pa.DataType], path: str, *, is_strict: bool
+) -> tuple[pa.Table, dict[str, str]]:
+    """Return the columns of one type, and {column: why it is not read} of the others."""
+    known, mixed = _as_parsed(pa.schema(list(said.items()))), dict[str, str]()
     while True:
         left = first if not mixed else _without(first, mixed)
         try:
@@ -253,16 +300,37 @@ def _inferred(
             name = "" if match is None else match[1].split("/")[0]
             if match is None or not name or name in said or name in mixed:
                 return _read(first, known, "infer"), mixed  # whose error says more
-            kinds = [pa.field(match[2], pa.null()), pa.field(match[3], pa.null())]
-            mixed[name] = pa.dense_union(kinds)
+            if not mixed:
+                _refuse_no_objects(first)
+            of_types = _of_several(problem, left)
+            if is_strict:
+                raise of_types from None
+            mixed[name] = (
+                f"has values of several types: jsonl {path}, line {of_types.line}: "
+                f"{match[2]} so far, and {match[3]} here; say one and leave the others out, "
+                f"types={{{name!r}: {_SAID.get(match[2], 'pa.…')}}}, on_bad='skip'; or omit the "
+                "column, columns=[…]"
+            )
+
+
+_SAID = {"number": "'float64'", "string": "'string'", "boolean": "'bool'"}
+"""{a kind of Arrow's reader: the type to say}"""
+
+
+def _refuse_no_objects(piece: Piece) -> None:
+    """Check that each line is an object; in one that is cut off, Arrow sees another type."""
+    of_piece = list(_lines(piece))
+    reasons = reasons_of(of_piece, pa.schema([]), (), lambda _line, _text: None)
+    for at, why in reasons.items():
+        raise BadText(why, line=of_piece[at][0], way_out=_ONE_OBJECT)
 
 
 def _without(piece: Piece, names: Collection[str]) -> Piece:
-    kept = (
-        {name: value for name, value in fields.items() if name not in names}
-        for _, fields in _objects(piece)
-    )
-    return Piece("".join(f"{json.dumps(fields)}\n" for fields in kept).encode(), piece.line)
+    kept = [
+        (line, {name: value for name, value in fields.items() if name not in names})
+        for line, fields in _objects(piece)
+    ]
+    return piece_of([(line, json.dumps(fields).encode()) for line, fields in kept])
 
 
 def _guess_times(first: Piece, guessed: pa.Schema, said: Collection[str]) -> dict[str, pa.DataType]:

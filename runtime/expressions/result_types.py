@@ -103,12 +103,9 @@ def type_read(field: pa.Field, *, step: str) -> pa.DataType:
     if not is_read(field):
         source = (field.metadata or {}).get(OF_SOURCE, b"").decode()
         who = f"source {source!r}: " if source else ""
-        if GUESSED in (field.metadata or {}):
-            raise SchemaError(
-                f"{who}column {field.name!r} has type {inside}, guessed from the first rows, and "
-                f"later ones may differ; say it, types={{{field.name!r}: pa.…}}, or leave it out, "
-                f"columns=[…]. Step {step!r} reads it"
-            )
+        why = (field.metadata or {}).get(GUESSED, b"").decode()
+        if why:
+            raise SchemaError(f"{who}column {field.name!r} {why}. Step {step!r} reads it")
         try:
             inside_type(field.name, inside)
         except SchemaError as problem:

@@ -196,7 +196,7 @@ def counted(numbers: npt.NDArray[Any], kind: pa.DataType) -> npt.NDArray[Any]:
 
 
 GUESSED = b"guessed"
-"""Key of a field whose type was guessed and may change: no step reads it."""
+"""Key of a field whose type was guessed and may change: no step reads it. Its value says why."""
 OF_SOURCE = b"source"
 """Of a column that does not travel, the key under which its field has the name of its source."""
 

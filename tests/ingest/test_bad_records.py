@@ -17,6 +17,7 @@ from slackwater import ingest
 from slackwater.ingest import record_walk, records
 from slackwater.ingest.inputs import FileInput
 from slackwater.runtime.errors import IngestError, SchemaError
+from slackwater.runtime.expressions.result_types import type_read
 from slackwater.runtime.sources.spec import END_OF_INPUT, BadRows
 
 TYPES = {"t": "int64", "x": "float64"}
@@ -153,6 +154,41 @@ def test_bad_records_of_the_first_megabyte_do_not_hide_types(tmp_path: Path) -> 
     assert sorted_out(ingest.csv(path, on_bad="skip"))[0] == [{"t": 7, "x": 0.5}] * 3
     path = written(tmp_path / "a.jsonl", '{"t": \n{"t": 7}\n')
     assert sorted_out(ingest.jsonl(path, on_bad="skip"))[0] == [{"t": 7}]
+
+
+CUT = ['{"t": 1, "v": 1}', '{"t": 2, "v":', '{"t": 3, "v": 3.5}']
+OTHER = ['{"t": 1, "v": "x"}', '{"t": 2, "v": 2}', '{"t": 3, "v": 3.5}']
+
+
+@pytest.mark.parametrize(("lines", "bad_line"), [(CUT, 2), (OTHER, 1)], ids=["cut", "other"])
+def test_a_guess_of_json_looks_at_good_records_only(
+    tmp_path: Path, lines: list[str], bad_line: int
+) -> None:
+    path = written(tmp_path / "a.jsonl", "\n".join([*lines, ""]))
+    for on_bad in ("skip", "divert"):
+        good, bad = sorted_out(ingest.jsonl(path, on_bad=on_bad))  # type: ignore[arg-type]
+        left = [text for line, text in enumerate(lines, 1) if line != bad_line]
+        assert good == [json.loads(text) for text in left]
+        assert [line for line, _, _ in bad] == [bad_line]
+
+
+def test_a_cut_off_line_of_json_is_named_by_its_line(tmp_path: Path) -> None:
+    path = written(tmp_path / "a.jsonl", "\n".join([*CUT, ""]))
+    with pytest.raises(IngestError, match=r"a\.jsonl .*line 2: no JSON: .* at character"):
+        ingest.jsonl(path).schema()
+
+
+@pytest.mark.parametrize("value", ["2", '{"a": "x"}', "[1]"])
+def test_json_values_of_several_types_are_refused_by_line_where_read(
+    tmp_path: Path, value: str
+) -> None:
+    first = '{"a": 1}' if "a" in value else '"x"'
+    lines = [f'{{"t": 1, "v": {first}}}', "", f'{{"t": 2, "v": {value}}}', ""]
+    path = written(tmp_path / "a.jsonl", "\n".join(lines))
+    given = ingest.jsonl(path)
+    assert [row["t"] for row in sorted_out(given)[0]] == [1, 2]
+    with pytest.raises(SchemaError, match=r"'v' has values .*a\.jsonl, line 3: .*types=\{'v': "):
+        type_read(given.schema().field("v"), step="s")
 
 
 @pytest.mark.parametrize("text", ["t,y\n1,2\n", 't,"x\n1,2\n'])
