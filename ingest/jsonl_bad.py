@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from slackwater.ingest.json_values import written_type
 from slackwater.ingest.misfits import cast_misfits
 from slackwater.ingest.numerals import inexact_as, is_same
 from slackwater.ingest.records import Piece, piece_of
@@ -142,7 +143,7 @@ def _misfit(fields: dict[str, Any], known: pa.Schema, exact: Collection[str]) ->
         value = fields.get(field.name)
         if value is None:
             continue
-        if not _fits(value, field.type):
+        if not _fits(value, written_type(field.type)):
             return f"column {field.name!r}: {shown(value)} is no {field.type}"
         if field.name in exact and not _is_exact(value):
             return f"column {field.name!r}: {shown(value)} {inexact_as(field.type)}"
@@ -150,7 +151,7 @@ def _misfit(fields: dict[str, Any], known: pa.Schema, exact: Collection[str]) ->
 
 
 def _fits(value: Any, kind: pa.DataType) -> bool:  # noqa: PLR0911 - one for each kind
-    """Return whether a value is of a type's form; its text is judged by Arrow."""
+    """Return whether a value is of a written type's form; its text is judged by Arrow."""
     if value is None:
         return True
     if pa.types.is_integer(kind):
@@ -162,9 +163,9 @@ def _fits(value: Any, kind: pa.DataType) -> bool:  # noqa: PLR0911 - one for eac
         return isinstance(value, int | float) and not isinstance(value, bool)
     if pa.types.is_boolean(kind):
         return isinstance(value, bool)
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or is_time(kind):
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
         return isinstance(value, str)
-    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+    if pa.types.is_list(kind):
         return isinstance(value, list) and all(_fits(each, kind.value_type) for each in value)
     if pa.types.is_struct(kind):
         return isinstance(value, dict) and all(_fits(value.get(f.name), f.type) for f in kind)

@@ -17,12 +17,14 @@ import pyarrow.json as arrow_json
 
 from slackwater.ingest.dialect import Form
 from slackwater.ingest.inputs import Good, Part
+from slackwater.ingest.json_values import is_long, read_back, written_type
 from slackwater.ingest.jsonl_bad import WrittenFloat, as_written, objects_kept, reasons_of
-from slackwater.ingest.numerals import Misfit, cast_text, inexact_as, is_same
+from slackwater.ingest.numerals import Misfit, inexact_as, is_same
 from slackwater.ingest.records import BadText, Piece, piece_of, pieces
-from slackwater.ingest.salvage import by_halves
-from slackwater.ingest.text_input import RE_ENCODE, SAY_TIME, SAY_TYPE, TextInput, suffixes_of
+from slackwater.ingest.salvage import by_halves, shown
+from slackwater.ingest.text_input import RE_ENCODE, SAY_TIME, TextInput, suffixes_of
 from slackwater.ingest.times import guessed_time, is_time
+from slackwater.runtime.errors import SettingError
 from slackwater.runtime.model.schema import GUESSED, is_nested, is_read
 
 __all__ = ["JsonLinesInput"]
@@ -41,6 +43,17 @@ class JsonLinesInput(TextInput):
 
     kind = "jsonl"
     suffixes = suffixes_of(".jsonl", ".ndjson", ".json")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name, kind in self.types:
+            try:
+                _parse(b"{}", _written(pa.schema([(name, kind)])), "ignore")
+            except pa.ArrowNotImplementedError:
+                raise SettingError(
+                    f"jsonl: types: {name!r} has type {kind}, which is not read from JSON; "
+                    f"{_NOT_OF_JSON}"
+                ) from None
 
     def _shown(self, path: str) -> pa.Schema | None:
         first = next((piece for piece in self._pieces(path) if piece.data), None)
@@ -114,7 +127,7 @@ class JsonLinesInput(TextInput):
         """
         known = pa.schema([f for f in schema if is_read(f)])
         _refuse_bytes(piece, known.names, self.encoding)
-        table = self._parsed(piece, _as_parsed(known), schema, explains=explains)
+        table = self._parsed(piece, _written(known), schema, explains=explains)
         for name in self._guessed_floats(schema):
             row = _first_inexact(piece, name, table.column(name))
             if row is not None:
@@ -172,31 +185,44 @@ class JsonLinesInput(TextInput):
         return table
 
 
+_NOT_OF_JSON = (
+    "an object is a pa.struct([…]); pairs, as jsonl_sink writes a map, are not read: write "
+    "parquet, or choose others, columns=[…]"
+)
+
+
 def _values(piece: Piece, table: pa.Table, field: pa.Field) -> pa.Array:
-    """Return a column of a piece, with times and decimals cast to their type."""
+    """Return a column of a piece in its own type."""
     column, kind = table.column(field.name).combine_chunks(), field.type
-    is_decimal = pa.types.is_decimal(kind)
-    if not (is_decimal or is_time(kind)):
-        return column
-    if is_decimal and _is_long(kind):
-        values = (fields.get(field.name) for _, fields in _objects(piece))
-        column = pa.array([None if one is None else as_written(one) for one in values], pa.string())
-    cast = cast_text(column, kind)
-    if isinstance(cast, Misfit):
-        line, text = next(islice(_lines(piece), cast.row, None))
-        value = next(_objects(Piece(text, line)))[1][field.name]
+    if is_long(kind):
+        every = (fields.get(field.name) for _, fields in _objects(piece))
+        column = pa.array([None if one is None else as_written(one) for one in every], pa.string())
+    values = read_back(column, kind)
+    if isinstance(values, Misfit):
+        line, text = next(islice(_lines(piece), values.row, None))
+        said = shown(column[values.row].as_py())
+        if pa.types.is_decimal(kind):
+            said = repr(as_written(next(_objects(Piece(text, line)))[1][field.name]))
+        way_out = SAY_TIME if is_time(kind) else _SAY_JSON_TYPE
         raise BadText(
-            f"column {field.name!r}: {as_written(value)!r} {cast.why}",
+            f"column {field.name!r}: {said} {values.why}",
             line=line,
-            way_out=(SAY_TYPE if is_decimal else SAY_TIME).format(name=field.name),
+            way_out=way_out.format(name=field.name),
         )
-    return cast
+    return values
+
+
+_SAY_JSON_TYPE = (
+    "say a type that all have, types={{{name!r}: …}} ('float64' rounds whole numbers); or leave "
+    "such records out, on_bad='skip'"
+)
+"""The hint for a value that is not of the type so far: text and numbers have none in common."""
 
 
 def _readable(piece: Piece, said: Mapping[str, pa.DataType]) -> Piece:
     """Return the records that can be read, each judged alone, of the types of most."""
     types = pa.schema(list(said.items()))
-    kept, known = objects_kept(list(_lines(piece)), types), _as_parsed(types)
+    kept, known = objects_kept(list(_lines(piece)), types), _written(types)
     kept = _of_most(kept, said)
     try:
         _parse(kept.data, known, "infer")
@@ -290,7 +316,7 @@ def _inferred(
     first: Piece, said: Mapping[str, pa.DataType], path: str, *, is_strict: bool
 ) -> tuple[pa.Table, dict[str, str]]:
     """Return the columns of one type, and {column: why it is not read} of the others."""
-    known, mixed = _as_parsed(pa.schema(list(said.items()))), dict[str, str]()
+    known, mixed = _written(pa.schema(list(said.items()))), dict[str, str]()
     while True:
         left = first if not mixed else _without(first, mixed)
         try:
@@ -346,24 +372,8 @@ def _is_text(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_timestamp(kind))
 
 
-def _as_parsed(schema: pa.Schema) -> pa.Schema:
-    """Return the types for Arrow's reader: decimals, which it wraps, in 256 bits."""
-    return pa.schema([(f.name, _parsed_type(f.type)) for f in schema])
-
-
-def _parsed_type(kind: pa.DataType) -> pa.DataType:
-    if pa.types.is_decimal(kind):
-        return pa.decimal256(76 if _is_long(kind) else _MOST_DIGITS, kind.scale)
-    return pa.string() if is_time(kind) else kind
-
-
-def _is_long(kind: pa.DataType) -> bool:
-    """Return whether a decimal's values may not fit 256 bits once Arrow has scaled them."""
-    return bool(max(kind.precision, kind.scale) > _MOST_DIGITS)
-
-
-_MOST_DIGITS = 38
-"""Digits of which twice as many fit 256 bits."""
+def _written(schema: pa.Schema) -> pa.Schema:
+    return pa.schema([(field.name, written_type(field.type)) for field in schema])
 
 
 def _exact_type(first: Piece, name: str, column: pa.ChunkedArray) -> pa.DataType:
@@ -458,7 +468,7 @@ def _misread(problem: pa.ArrowInvalid, line: int, text: bytes, known: pa.Schema)
             return BadText(
                 f"column {field.name!r}{fact}",
                 line=line,
-                way_out=SAY_TYPE.format(name=field.name),
+                way_out=_SAY_JSON_TYPE.format(name=field.name),
             )
     return BadText(_reason_of(problem), line=line, way_out=_ONE_OBJECT)
 

@@ -7,6 +7,8 @@ type holds exactly stay text too: as floats, ids would merge.
 from __future__ import annotations
 
 import math
+import re
+from collections.abc import Callable
 from decimal import Decimal, InvalidOperation
 from typing import NamedTuple
 
@@ -19,6 +21,7 @@ from slackwater.runtime.model.exact_casts import cast_of_decimals
 
 __all__ = [
     "Misfit",
+    "cast_all",
     "cast_text",
     "code_as",
     "codes",
@@ -26,6 +29,7 @@ __all__ = [
     "inexact_as",
     "is_same",
     "numbers_of",
+    "text_as",
 ]
 
 NULLS = (
@@ -56,7 +60,7 @@ _ZERO, _NINE, _PLUS, _MINUS, _X, _x = b"09+-Xx"
 
 
 class Misfit(NamedTuple):
-    """A value that is no number of its column's type.
+    """A value that is none of its column's type.
 
     Attributes:
         row: its row, from 0.
@@ -115,7 +119,7 @@ def numbers_of(
         try:
             numbers = cast_of_decimals(arrow_functions().if_else(is_null, None, trimmed), to)
         except pa.ArrowInvalid:
-            row = _first_refused(arrow_functions().if_else(is_null, None, trimmed), to)
+            row = _first_refused(arrow_functions().if_else(is_null, None, trimmed), to, text_as)
             return Misfit(row, f"is no {to}")
     inexact = _first_inexact(text, numbers) if is_guess and pa.types.is_floating(to) else None
     return numbers if inexact is None else Misfit(inexact, inexact_as(to))
@@ -138,24 +142,51 @@ def _has_nan(numbers: pa.Array) -> bool:
 
 def cast_text(text: pa.StringArray, to: pa.DataType) -> pa.Array | Misfit:
     """Return text as Arrow casts it, or its first misfit."""
-    try:
+    return cast_all(text, to, text_as)
+
+
+def text_as(text: pa.StringArray, to: pa.DataType) -> pa.Array:
+    """Cast text by Arrow, which has no cast to a time of day.
+
+    Raises:
+        ArrowInvalid: a text is no such value.
+    """
+    if not pa.types.is_time(to):
         return cast_of_decimals(text, to)
+    of_first_day = arrow_functions().binary_join_element_wise("1970-01-01T", text, "")
+    return of_first_day.cast(pa.timestamp(to.unit)).cast(to)
+
+
+def cast_all(
+    values: pa.Array, to: pa.DataType, cast: Callable[[pa.Array, pa.DataType], pa.Array]
+) -> pa.Array | Misfit:
+    """Return cast values, or the first misfit.
+
+    Args:
+        values: those to cast.
+        to: the type.
+        cast: returns them, or raises ArrowInvalid.
+    """
+    try:
+        return cast(values, to)
     except pa.ArrowInvalid as problem:
-        return Misfit(_first_refused(text, to), f"is no {to}: {_reason(problem)}")
+        reason = _UNPARSED.sub("", str(problem))
+        row = _first_refused(values, to, cast)
+        return Misfit(row, f"is no {to}{': ' if reason else ''}{reason}")
 
 
-def _reason(problem: pa.ArrowInvalid) -> str:
-    """Return the end of Arrow's message, such as `expected no zone offset.`."""
-    return str(problem).rsplit(":", 1)[-1].strip()
+_UNPARSED = re.compile(r"^Failed to parse string: .* as a scalar of type [^:]*(: )?", re.S)
 
 
-def _first_refused(text: pa.StringArray, to: pa.DataType) -> int:
-    """Return the place of the first text that is no number; one must exist."""
-    start, stop = 0, len(text)
+def _first_refused(
+    values: pa.Array, to: pa.DataType, cast: Callable[[pa.Array, pa.DataType], pa.Array]
+) -> int:
+    """Return the place of the first value that cannot be cast; one must exist."""
+    start, stop = 0, len(values)
     while stop - start > 1:
         middle = (start + stop) // 2
         try:
-            cast_of_decimals(text.slice(start, middle - start), to)
+            cast(values.slice(start, middle - start), to)
             start = middle
         except pa.ArrowInvalid:
             stop = middle

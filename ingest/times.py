@@ -1,7 +1,4 @@
-"""Parse times in the text of JSON lines, by the rules of Arrow's CSV reader.
-
-Arrow's JSON reader drops zones, and takes no fraction of a second.
-"""
+"""Times as text: which types, and a guess by the rules of Arrow's CSV reader."""
 
 from __future__ import annotations
 
@@ -23,8 +20,8 @@ _GUESSES = (
 
 
 def is_time(kind: pa.DataType) -> bool:
-    """Return whether values of this type are parsed from text here."""
-    return bool(pa.types.is_timestamp(kind) or pa.types.is_date(kind))
+    """Return whether values of a type are the text of a time."""
+    return bool(pa.types.is_timestamp(kind) or pa.types.is_date(kind) or pa.types.is_time(kind))
 
 
 def guessed_time(text: pa.StringArray) -> pa.DataType | None:

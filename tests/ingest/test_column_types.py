@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import datetime
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pandas
 import pyarrow as pa
@@ -12,6 +14,7 @@ import pytest
 
 from slackwater import ingest
 from slackwater.runtime.errors import IngestError, SchemaError, SettingError
+from slackwater.runtime.model.json_text import rows_as_json
 from slackwater.runtime.model.meeting_types import meeting_type
 from tests.support.readers import rows_of, types_of
 
@@ -190,6 +193,68 @@ def test_numbers_in_file_names_count_as_numbers(tmp_path: Path, kind: str) -> No
     for pattern in (tmp_path, tmp_path / "*" / f"*.{kind}"):
         given = getattr(ingest, kind)(pattern)
         assert [row["t"] for row in rows_of(given)] == ordered
+
+
+# JSON lines
+
+MAPS = pa.map_(pa.string(), pa.int32())
+NINE = datetime.time(9, 0, 5)
+DAY = datetime.date(2024, 1, 2)
+SHIFT = pa.struct([("at", pa.time32("ms")), ("days", pa.list_(pa.date32()))])
+WRITTEN: list[tuple[Any, pa.DataType]] = [
+    (NINE, pa.time32("s")),
+    (NINE.replace(microsecond=7), pa.time64("us")),
+    (datetime.timedelta(seconds=5), pa.duration("s")),
+    (DAY, pa.date64()),
+    (datetime.datetime(2024, 1, 2, tzinfo=datetime.UTC), pa.timestamp("ms", "UTC")),
+    (Decimal("1.50"), pa.decimal128(10, 2)),
+    (b"\xff\x00", pa.binary()),
+    (b"\xff\x00", pa.binary(2)),
+    ([1.5, None], pa.list_(pa.float32(), 2)),
+    ([DAY, None], pa.large_list(pa.date32())),
+    (
+        {"at": NINE, "days": [DAY]},
+        pa.struct([("at", pa.time32("ms")), ("days", pa.list_(pa.date32()))]),
+    ),
+    ("a", pa.dictionary(pa.int32(), pa.string())),
+]
+
+
+@pytest.mark.parametrize(("value", "kind"), WRITTEN, ids=str)
+def test_jsonl_reads_back_what_its_sink_writes(
+    tmp_path: Path, value: Any, kind: pa.DataType
+) -> None:
+    rows = pa.table({"x": pa.array([value, None], kind)})
+    lines = rows_as_json(rows.to_batches()[0])
+    path = csv_of(tmp_path / "a.jsonl", "\n".join([*lines, ""]))
+    given = ingest.jsonl(path, types={"x": kind})
+    assert given.schema().field("x").type == kind
+    assert rows_of(given) == rows.to_pylist()
+
+
+@pytest.mark.parametrize(
+    ("bad", "kind"),
+    [
+        ('"25:00"', pa.time32("s")),
+        ("5", pa.duration("s")),
+        ('"a"', pa.binary()),
+        ("[1]", pa.list_(pa.int64(), 2)),
+        ('["2024-13-01"]', pa.list_(pa.date32())),
+    ],
+    ids=str,
+)
+def test_a_json_value_that_is_none_of_its_type_is_refused_by_line(
+    tmp_path: Path, bad: str, kind: pa.DataType
+) -> None:
+    path = csv_of(tmp_path / "a.jsonl", f'{{"x": null}}\n\n{{"x": {bad}}}\n{{"x": null}}\n')
+    with pytest.raises(IngestError, match=r"line 3: column 'x': .* is no "):
+        rows_of(ingest.jsonl(path, types={"x": kind}))
+
+
+def test_a_type_that_json_lacks_is_refused_where_it_is_said(tmp_path: Path) -> None:
+    for kind in (MAPS, pa.struct([("m", MAPS)])):
+        with pytest.raises(SettingError, match=r"'x' has type .*not read from JSON; an object is"):
+            ingest.jsonl(tmp_path, types={"x": kind})
 
 
 # Memory
