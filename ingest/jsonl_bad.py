@@ -151,7 +151,7 @@ def _misfit(fields: dict[str, Any], known: pa.Schema, exact: Collection[str]) ->
 
 
 def _fits(value: Any, kind: pa.DataType) -> bool:  # noqa: PLR0911 - one for each kind
-    """Return whether a value is of a written type's form; its text is judged by Arrow."""
+    """Return whether a value has a written type's form; Arrow judges its text."""
     if value is None:
         return True
     if pa.types.is_integer(kind):

@@ -220,7 +220,7 @@ _SAY_JSON_TYPE = (
 
 
 def _readable(piece: Piece, said: Mapping[str, pa.DataType]) -> Piece:
-    """Return the records that can be read, each judged alone, of the types of most."""
+    """Return the records that can be read, each judged alone."""
     types = pa.schema(list(said.items()))
     kept, known = objects_kept(list(_lines(piece)), types), _written(types)
     kept = _of_most(kept, said)
@@ -233,7 +233,7 @@ def _readable(piece: Piece, said: Mapping[str, pa.DataType]) -> Piece:
 
 
 def _of_most(piece: Piece, said: Collection[str]) -> Piece:
-    """Return the records whose values are of the kind that most of their column are."""
+    """Return the records whose values are of their column's most frequent kind."""
     records = list(_lines(piece))
     objects = [fields for _, fields in _objects(piece)]
     kinds: dict[str, Counter[type]] = {}
@@ -315,7 +315,7 @@ def _guess(
 def _inferred(
     first: Piece, said: Mapping[str, pa.DataType], path: str, *, is_strict: bool
 ) -> tuple[pa.Table, dict[str, str]]:
-    """Return the columns of one type, and {column: why it is not read} of the others."""
+    """Return columns of one type, and {other column: why it is not read}."""
     known, mixed = _written(pa.schema(list(said.items()))), dict[str, str]()
     while True:
         left = first if not mixed else _without(first, mixed)
@@ -344,7 +344,7 @@ _SAID = {"number": "'float64'", "string": "'string'", "boolean": "'bool'"}
 
 
 def _refuse_no_objects(piece: Piece) -> None:
-    """Check that each line is an object; in one that is cut off, Arrow sees another type."""
+    """Check that each line is an object: of one cut off, Arrow sees another type."""
     of_piece = list(_lines(piece))
     reasons = reasons_of(of_piece, pa.schema([]), (), lambda _line, _text: None)
     for at, why in reasons.items():

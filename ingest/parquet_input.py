@@ -8,7 +8,9 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from slackwater.ingest.inputs import FileInput, Good
+from slackwater.ingest.numerals import Misfit, cast_all
 from slackwater.ingest.record_walk import BadText
+from slackwater.ingest.salvage import shown
 from slackwater.runtime.model.exact_casts import cast_exactly
 from slackwater.runtime.model.schema import travels
 
@@ -59,11 +61,15 @@ def _cast(block: pa.RecordBatch, field: pa.Field, *, row: int) -> pa.Array:
         return pa.nulls(len(block), field.type)
     column = block.column(at)
     try:
-        return cast_exactly(column, field.type)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as problem:
+        cast = cast_all(column, field.type, cast_exactly)
+    except pa.ArrowNotImplementedError as problem:
+        cast = Misfit(0, f"is no {field.type}: {problem}")
+    if isinstance(cast, Misfit):
+        value = shown(column[cast.row].as_py())
         raise BadText(
-            f"column {field.name!r} ({column.type}) does not fit {field.type} in rows {row} to "
-            f"{row + len(block) - 1}: {problem}",
+            f"column {field.name!r} ({column.type}), row {row + cast.row} from 0: {value} "
+            f"{cast.why}",
             line=None,
-            way_out=f"say another type, types={{{field.name!r}: …}}, or correct those rows",
-        ) from problem
+            way_out=f"say another type, types={{{field.name!r}: …}}, or correct the row",
+        )
+    return cast

@@ -30,17 +30,41 @@ _ROUNDED = 1e-6
 
 
 def cast_exactly(values: pa.Array, to: pa.DataType) -> pa.Array:
-    """Cast values if none changes; floats are rounded to narrower ones.
+    """Cast values if none changes; decimals become the nearest floats, floats narrower ones.
 
-    Arrow takes 2 for true, 1e40 for an infinite float32, and noon for a date.
+    Arrow takes 2 for true, 1e40 for an infinite float32, noon for a date, and 0.125 for 0.12.
 
     Raises:
         ArrowInvalid, ArrowNotImplementedError: a value would change, or there is no such cast.
     """
-    of, types = values.type, pa.types
-    if of == to:
+    if values.type == to:
         return values
-    made, of_arrow = cast_of_decimals(values, to), arrow_functions()
+    made = cast_of_decimals(values, to)
+    _refuse_changed(values, made)
+    return made
+
+
+def _refuse_changed(values: pa.Array, made: pa.Array) -> None:
+    if pa.types.is_nested(values.type) and pa.types.is_nested(made.type):
+        of_values = _parts(values)
+        for name, part in _parts(made).items():
+            _refuse_changed(of_values.get(name, part), part)
+    elif values.type != made.type:
+        _refuse_changed_flat(values, made)
+
+
+def _parts(values: pa.Array) -> dict[str, pa.Array]:
+    """Return the parts of structs, maps or lists by name."""
+    if pa.types.is_struct(values.type):
+        return dict(zip(values.type.names, values.flatten(), strict=True))
+    if pa.types.is_map(values.type):
+        values = pa.concat_arrays([values])  # without the offset of a slice
+        return {"key": values.keys, "value": values.items}
+    return {"element": values.flatten()}
+
+
+def _refuse_changed_flat(values: pa.Array, made: pa.Array) -> None:
+    of, to, types, of_arrow = values.type, made.type, pa.types, arrow_functions()
     if types.is_boolean(to) and (types.is_integer(of) or types.is_floating(of)):
         if of_arrow.not_equal(made.cast(pa.int8()).cast(of), values).true_count:
             raise pa.ArrowInvalid("numbers other than 0 and 1 are neither true nor false")
@@ -50,11 +74,13 @@ def cast_exactly(values: pa.Array, to: pa.DataType) -> pa.Array:
     elif types.is_floating(of) and types.is_floating(to):
         if of_arrow.and_(of_arrow.is_inf(made), of_arrow.is_finite(values)).true_count:
             raise pa.ArrowInvalid(f"some values are too large for {to}")
+    elif types.is_floating(of) and types.is_decimal(to):
+        if of_arrow.not_equal(pa.array(floats_of(made)).cast(of), values).true_count:
+            raise pa.ArrowInvalid(f"some values have more than {to.scale} digits after the point")
     elif types.is_floating(to) and (types.is_string(of) or types.is_large_string(of)):
         is_said = of_arrow.match_substring(values, "inf", ignore_case=True)
         if of_arrow.and_not(of_arrow.is_inf(made), is_said).true_count:
             raise pa.ArrowInvalid(f"some values are too large for {to}")
-    return made
 
 
 def cast_of_decimals(values: pa.Array, to: pa.DataType) -> pa.Array:

@@ -147,8 +147,16 @@ def test_parquet_takes_another_type_that_is_said(tmp_path: Path) -> None:
     with pytest.raises(SchemaError, match=r"b.parquet: column 'x' has type int64.*types="):
         ingest.parquet(tmp_path).schema()
     assert rows_of(ingest.parquet(tmp_path, types={"x": "float64"})) == [{"x": 1.5}, {"x": 2.0}]
-    with pytest.raises(IngestError, match=r"a.parquet .*column 'x' .*does not fit int64"):
+    with pytest.raises(IngestError, match=r"a.parquet .*column 'x' .*row 0 .* is no int64"):
         rows_of(ingest.parquet(tmp_path, types={"x": "int64"}))
+
+
+def test_a_parquet_value_that_a_type_would_round_is_refused_by_row(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"x": [0.5, 0.1, 0.125], "l": [[0.5], None, [0.125]]}), path)
+    for name, kind in (("x", pa.decimal128(5, 2)), ("l", pa.list_(pa.decimal128(5, 2)))):
+        with pytest.raises(IngestError, match=rf"'{name}' .*row 2 from 0: .*0\.125.* is no "):
+            rows_of(ingest.parquet(path, types={name: kind}, batch_rows=2))
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from slackwater.runtime.model.exact_casts import cast_exactly
 
+OF_WHOLE = pa.map_(pa.string(), pa.int64())
 NOON = datetime.datetime(1970, 1, 1, 12)  # noqa: DTZ001 - no zone
 
 
@@ -27,6 +28,11 @@ NOON = datetime.datetime(1970, 1, 1, 12)  # noqa: DTZ001 - no zone
         (pa.array([1.9]), pa.int64()),
         (pa.array([300]), pa.int8()),
         (pa.array([500]), pa.decimal128(4, 2)),
+        (pa.array([0.125]), pa.decimal128(5, 2)),
+        (pa.array([[None, 0.125]]), pa.list_(pa.decimal128(5, 2))),
+        (pa.array([[0.5], None, [0.125]])[2:], pa.list_(pa.decimal128(5, 2))),
+        (pa.array([{"a": [1e40]}]), pa.struct([("a", pa.list_(pa.float32()))])),
+        (pa.array([[("k", 2)]], OF_WHOLE), pa.map_(pa.string(), pa.bool_())),
     ],
     ids=str,
 )
@@ -45,6 +51,8 @@ def test_a_value_that_would_change_is_refused(values: pa.Array, to: pa.DataType)
         ([5, None], pa.decimal128(4, 2), [Decimal("5.00"), None]),
         ([NOON.replace(hour=0), None], pa.date32(), [NOON.date(), None]),
         ([1, 2], pa.int8(), [1, 2]),
+        ([0.1, 2.5, None], pa.decimal128(5, 2), [Decimal("0.10"), Decimal("2.50"), None]),
+        ([[0.5], None], pa.list_(pa.decimal128(5, 2)), [[Decimal("0.50")], None]),
     ],
     ids=str,
 )
