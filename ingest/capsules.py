@@ -5,6 +5,7 @@ Polars and others keep text and bytes as views; they are plain text and bytes he
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Protocol
 
 import pyarrow as pa
@@ -44,6 +45,14 @@ def arrow_table(data: Any) -> pa.Table:
         raise SchemaError(
             f"table: {kind} is no table; pass {{column: values}}, an Arrow table, or a frame (a "
             "lazy one: .collect() it; a dataset of Ray: sw.ray_dataset(it))"
+        )
+    schema = getattr(data, "schema", None)  # of Polars, whose objects Arrow has as addresses
+    types = schema.items() if isinstance(schema, Mapping) else ()
+    objects = [name for name, of in types if str(of) == "Object"]
+    if objects:
+        raise SchemaError(
+            f"table: column {objects[0]!r} has Python's objects, which do not travel; cast it, or "
+            f"drop it: frame.drop({objects[0]!r})"
         )
     try:
         return pa.table(data)

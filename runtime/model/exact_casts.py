@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from uuid import UUID
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +16,7 @@ __all__ = [
     "cast_exactly",
     "cast_of_decimals",
     "floats_of",
+    "is_text_extension",
     "last_digits",
     "zero_for_null",
 ]
@@ -84,7 +86,7 @@ def _refuse_changed_flat(values: pa.Array, made: pa.Array) -> None:
 
 
 def cast_of_decimals(values: pa.Array, to: pa.DataType) -> pa.Array:
-    """Cast by Arrow, but decimals to the nearest floats, or to all digits.
+    """Cast by Arrow, but decimals to the nearest floats, and uuids to text.
 
     To decimals, only what fits is cast.
 
@@ -92,6 +94,8 @@ def cast_of_decimals(values: pa.Array, to: pa.DataType) -> pa.Array:
         ArrowInvalid, ArrowNotImplementedError: a value does not fit, or there is no such cast.
     """
     of, types = values.type, pa.types
+    if is_text_extension(of) and (types.is_string(to) or types.is_large_string(to)):
+        return _text_of_extension(values).cast(to)
     if types.is_decimal(of) and types.is_floating(to):
         mask = values.is_null().to_numpy(zero_copy_only=False)
         return pa.array(floats_of(values), mask=mask).cast(to)
@@ -126,6 +130,19 @@ def _as_decimals(values: pa.Array, to: pa.DataType) -> pa.Array:
         if (np.abs(given - kept) > _ROUNDED * np.abs(given)).any():
             raise pa.ArrowInvalid(f"some values do not fit {to}")
     return made
+
+
+def is_text_extension(kind: pa.DataType) -> bool:
+    """Return whether a type is Arrow's extension for uuids or JSON, which are text here."""
+    is_extension = isinstance(kind, pa.BaseExtensionType)
+    return is_extension and kind.extension_name in ("arrow.uuid", "arrow.json")
+
+
+def _text_of_extension(values: pa.Array) -> pa.Array:
+    if values.type.extension_name == "arrow.json":
+        return values.storage
+    uuids = values.storage.to_pylist()
+    return pa.array([None if one is None else str(UUID(bytes=one)) for one in uuids], pa.string())
 
 
 def floats_of(decimals: pa.Array) -> npt.NDArray[np.float64]:

@@ -9,6 +9,7 @@ A schema has the types as they came; a column is kept by its type:
 | nulls of these | `Nullable`: values and a mask; NaN is a value, no null |
 | string, large_string, dictionary of text | Arrow string array |
 | decimal, binary, list, struct, map | Arrow array of the type |
+| uuid, JSON (extensions of Arrow) | text |
 
 When they are read, at any depth, float16 becomes float32, decimal32 and decimal64 decimal128.
 Dictionaries of other values than text, or within lists, structs and maps, become these values.
@@ -26,7 +27,7 @@ import pyarrow as pa
 
 from slackwater.runtime.errors import SchemaError
 from slackwater.runtime.model.batch import Batch, Column
-from slackwater.runtime.model.exact_casts import cast_exactly
+from slackwater.runtime.model.exact_casts import cast_exactly, is_text_extension
 from slackwater.runtime.model.made_ahead import FEW_ROWS, RowsMadeAhead
 from slackwater.runtime.model.nullable import Nullable, Numbers, in_own_memory, valid_bits
 from slackwater.runtime.model.times import NS_PER_SECOND
@@ -103,7 +104,7 @@ def inside_type(name: str, outside: pa.DataType) -> pa.DataType:
 
     Raises:
         SchemaError: a type we do not carry: nothing but nulls, unions, intervals, views of lists,
-            extensions.
+            other extensions than uuid and JSON.
     """
     is_number = pa.types.is_integer(outside) or outside in (pa.float32(), pa.float64(), pa.bool_())
     if is_number or is_time(outside) or is_binary(outside):
@@ -114,14 +115,20 @@ def inside_type(name: str, outside: pa.DataType) -> pa.DataType:
         values = inside_type(name, outside.value_type)
         # Text of many blocks may have more distinct values than the indices of one block count.
         return pa.dictionary(pa.int32(), values, outside.ordered) if is_text(values) else values
-    if is_text(outside):
-        return pa.string() if pa.types.is_string_view(outside) else outside
+    if is_text(outside) or is_text_extension(outside):
+        is_plain = is_text(outside) and not pa.types.is_string_view(outside)
+        return outside if is_plain else pa.string()
     way_out = (
         "cast it before it is read, or leave it out (files: "
         f"types={{{name!r}: 'float64'}}, say, or columns=[…]; Spark, tables: select the others)"
     )
     if pa.types.is_null(outside):
         raise SchemaError(f"column {name!r} shows nothing but nulls, so no type; {way_out}")
+    if isinstance(outside, pa.BaseExtensionType):
+        way_out = (
+            f"read its storage, {outside.storage_type} (files: types={{{name!r}: …}}, tables: "
+            "cast()), or leave it out"
+        )
     raise SchemaError(f"column {name!r} has type {outside}, which does not travel; {way_out}")
 
 
@@ -258,7 +265,8 @@ def column_from_arrow(name: str, values: pa.Array, inside: pa.DataType, *, who: 
     """
     if not pa.types.is_primitive(values.type):
         refuse_unsound(name, values, who=who)
-    is_ours = is_text(values.type) or pa.types.is_null(values.type)
+    is_said_text = is_text(values.type) or is_text_extension(values.type)
+    is_ours = is_said_text or pa.types.is_null(values.type)
     if is_ours != is_text(inside) and values.null_count < len(values):  # no 501 of 00501
         raise SchemaError(f"{who}: column {name!r} has type {values.type}, and {inside} was said")
     target = read_type(inside)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pandas
 import pyarrow as pa
@@ -279,3 +279,29 @@ def test_a_table_is_exact_or_refused_by_its_column() -> None:
     for wrong in ([2**64], [2**63, -1], [2**53 + 1, 0.5], ["\ud800"], [1, "a"]):
         with pytest.raises(SchemaError, match=r"table: column 'n': .*every column needs"):
             ingest.table({"t": [1] * len(wrong), "n": wrong})
+
+
+def test_columns_of_python_objects_are_refused_by_name() -> None:
+    class PolarsFrame:
+        """A frame that hands over the addresses of its objects."""
+
+        schema: ClassVar = {"t": "Int64", "o": "Object"}
+
+        def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+            raise AssertionError(requested_schema)
+
+    with pytest.raises(SchemaError, match=r"column 'o' has Python's objects.*drop\('o'\)"):
+        ingest.table(PolarsFrame())
+
+
+def test_a_uuid_of_parquet_is_text_or_its_bytes(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"u": pa.array([bytes(15) + b"\1", None], pa.uuid())}), path)
+    text = "00000000-0000-0000-0000-000000000001"
+    for types, kind, value in (
+        ({"u": "string"}, "string", text),
+        ({"u": "binary"}, "binary", bytes(15) + b"\1"),
+    ):
+        given = ingest.parquet(path, types=types)
+        assert types_of(given) == {"u": kind}
+        assert [row["u"] for row in rows_of(given)] == [value, None]
