@@ -50,9 +50,10 @@ def folder_columns(
     if first and other is None:
         return found
     if wanted:
+        others = "" if other is None else f", and {other} {_said(found[other])}"
         raise IngestError(
-            f"hive=True, and {other or files[0]} is in other folders than {', '.join(first)}=…; "
-            f"{files[0]} has {list(first) or 'no key=value folders'}; move it, or omit hive=True"
+            f"hive=True, and {files[0]} {_said(first)}{others}; all files need the same; move "
+            "one, or omit hive=True"
         )
     return {path: {} for path in files}
 
@@ -91,12 +92,23 @@ def _root(path: str) -> str:
     return path
 
 
+def _said(columns: Mapping[str, str | None]) -> str:
+    names = ", ".join(f"{name}=…" for name in columns)
+    return f"is in folders {names}" if names else "is in no folder key=value"
+
+
 def _of_path(path: str) -> dict[str, str | None]:
     found: dict[str, str | None] = {}
     for part in path.split(os.sep)[:-1]:
         key, sign, value = part.partition("=")
-        if sign and key:
-            found[unquote(key)] = None if value == _NULL else unquote(value)
+        if not (sign and key):
+            continue
+        name = unquote(key)
+        if name in found:
+            raise IngestError(
+                f"{path}: two of its folders are named {name!r}=…; rename one, or say hive=False"
+            )
+        found[name] = None if value == _NULL else unquote(value)
     return found
 
 

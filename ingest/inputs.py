@@ -276,8 +276,8 @@ class FileInput(ABC):
         if common is None:
             raise SchemaError(
                 f"{self.kind} {path}: column {field.name!r} has type {other.type}, and "
-                f"{field.type} in the first file; give one with types={{{field.name!r}: …}}; or "
-                f"{SAME_COLUMNS}"
+                f"{field.type} in the first file, and no type holds both unchanged; say one, "
+                f"types={{{field.name!r}: pa.…}}, rewrite a file, or omit the column, columns=[…]"
             )
         return field.with_type(common)
 

@@ -110,8 +110,26 @@ def test_folders_that_not_all_files_have_are_no_columns(tmp_path: Path) -> None:
     write(tmp_path / "n=1" / "a.csv", [{"t": 1}])
     write(tmp_path / "b.csv", [{"t": 2}])
     assert rows_of(ingest.csv(tmp_path)) == [{"t": 2}, {"t": 1}]
-    with pytest.raises(IngestError, match=r"hive=True, and .*a\.csv is in other folders"):
+    with pytest.raises(IngestError, match=r"b\.csv is in no folder .*, and .* in folders n=…;"):
         ingest.csv(tmp_path, hive=True).schema()
+
+
+def test_a_name_twice_in_a_path_is_refused(tmp_path: Path) -> None:
+    write(tmp_path / "k=1" / "k=2" / "a.csv", [{"t": 1}])
+    with pytest.raises(IngestError, match=r"two of its folders are named 'k'=…; .*hive=False"):
+        ingest.csv(tmp_path).schema()
+    assert rows_of(ingest.csv(tmp_path, hive=False)) == [{"t": 1}]
+
+
+def test_lists_that_differ_inside_meet_by_a_said_type(tmp_path: Path) -> None:
+    for name, of in (("a", pa.int16()), ("b", pa.int64())):
+        table = pa.table({"l": pa.array([[1]], pa.list_(of))})
+        pq.write_table(table, tmp_path / f"{name}.parquet")
+    with pytest.raises(SchemaError, match=r"no type holds both .*types=\{'l': pa") as problem:
+        ingest.parquet(tmp_path, schema="union").schema()
+    assert "schema=" not in str(problem.value)
+    said = ingest.parquet(tmp_path, schema="union", types={"l": pa.list_(pa.int64())})
+    assert rows_of(said) == [{"l": [1]}, {"l": [1]}]
 
 
 def test_a_column_of_the_file_has_precedence_over_its_folder(tmp_path: Path) -> None:
