@@ -17,6 +17,7 @@ import ray
 from ray.exceptions import RayError
 
 from slackwater.runtime.errors import IngestError
+from slackwater.runtime.model.exact_casts import cast_exactly
 from slackwater.runtime.sources.spec import END_OF_INPUT, EndOfInput
 
 BLOCK_ROWS = 10_000
@@ -50,10 +51,26 @@ class FrameInput:
         count = len(self.refs)
         return f"{self.kind} ({count} {self.part}{'' if count == 1 else 's'})"
 
-    def schema(self) -> pa.Schema:  # noqa: D102
+    def schema(self) -> pa.Schema:
+        """Return the columns.
+
+        Raises:
+            IngestError: Ray has been closed, and the blocks with it.
+        """
+        if not ray.is_initialized():
+            raise IngestError(
+                f"{self.describe()}: its rows ended with the cluster that held them; prepare it "
+                "again, and run the flow before that cluster is closed"
+            )
         return self.columns
 
-    def open(self) -> FrameReader:  # noqa: D102
+    def open(self) -> FrameReader:
+        """Start to fetch the first part.
+
+        Raises:
+            IngestError: as `schema`.
+        """
+        self.schema()
         return FrameReader(self)
 
 
@@ -72,7 +89,8 @@ class FrameReader:
         """Return the next block, None while it is on its way, or END_OF_INPUT.
 
         Raises:
-            IngestError: a block is lost: the node that held it, or the driver, has died.
+            IngestError: a block is lost: the node that held it, or the driver, has died. Or a value
+                does not fit the type of its column.
         """
         while (block := next(self._blocks, None)) is None:
             if self._next is None:
@@ -99,12 +117,22 @@ class FrameReader:
     def _fitted(self, table: pa.Table) -> pa.Table:
         """Return a part with all columns: Spark's lack nullability, Ray's differ in types."""
         columns = [
-            table[field.name].cast(field.type)
+            self._column(table[field.name], field)
             if field.name in table.column_names
             else pa.nulls(len(table), field.type)
             for field in self._schema
         ]
         return pa.table(columns, schema=self._schema)
+
+    def _column(self, column: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
+        try:
+            chunks = [cast_exactly(chunk, field.type) for chunk in column.chunks]
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as problem:
+            raise IngestError(
+                f"{self._who}: column {field.name!r} is {column.type} here and {field.type} in "
+                f"all, and a value does not fit: {problem}; cast it before, with map_batches"
+            ) from problem
+        return pa.chunked_array(chunks, field.type)
 
     def _fetch(self) -> None:
         self._next = self._refs.popleft().future() if self._refs else None

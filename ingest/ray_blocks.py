@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from slackwater.ingest.capsules import without_views
+from slackwater.runtime.calls import checked_call
 from slackwater.runtime.errors import IngestError, SchemaError
+from slackwater.runtime.model.meeting_types import meeting_type
 
 if TYPE_CHECKING:
     from ray.data import Dataset
@@ -19,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["ray_dataset"]
 
 
+@checked_call
 def ray_dataset(dataset: Dataset) -> FrameInput:
     """Run a dataset of Ray Data; return its rows as an input, block after block.
 
@@ -80,13 +84,26 @@ def _arrow_of(block: Any) -> tuple[tuple[pa.Schema, bool], pa.Table | None]:
 def _common(schemas: Sequence[pa.Schema]) -> pa.Schema:
     if not any(schemas):
         raise SchemaError("ray_dataset: the dataset has no columns; read one with rows")
-    plain = [one.remove_metadata() for one in schemas]
+    types: dict[str, pa.DataType] = {}
+    for field in chain.from_iterable(schemas):
+        so_far = types.get(field.name, field.type)
+        common = meeting_type(so_far, field.type) or _promoted(so_far, field.type)
+        if common is None:
+            raise SchemaError(
+                f"ray_dataset: column {field.name!r}: its blocks have different types: {so_far} "
+                f"and {field.type}; cast it in the dataset, with map_batches"
+            )
+        types[field.name] = common
+    return without_views(pa.schema(list(types.items())))
+
+
+def _promoted(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
+    """Return Arrow's common type, as of whole numbers and floats; None without one."""
+    schemas = [pa.schema([("x", kind)]) for kind in (one, other)]
     try:
-        return without_views(pa.unify_schemas(plain, promote_options="permissive"))
-    except (pa.ArrowInvalid, pa.ArrowTypeError) as problem:
-        raise SchemaError(
-            f"ray_dataset: its blocks have different types: {problem}; cast them with map_batches"
-        ) from problem
+        return pa.unify_schemas(schemas, promote_options="permissive").field("x").type
+    except (pa.ArrowInvalid, pa.ArrowTypeError):
+        return None
 
 
 _RAISED = re.compile(r"[A-Za-z_][\w.]*: .*")

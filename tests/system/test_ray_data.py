@@ -14,7 +14,7 @@ import ray.data
 
 import slackwater as sw
 from slackwater.ingest.frame_input import FrameInput
-from slackwater.runtime.errors import FlowError, IngestError, SchemaError
+from slackwater.runtime.errors import FlowError, IngestError, SchemaError, SettingError
 from slackwater.runtime.measure import imbalances
 from tests.support.waiting import until
 
@@ -111,12 +111,37 @@ def test_a_dataset_without_columns_or_with_types_that_do_not_fit_is_refused(
     with pytest.raises(SchemaError, match="the dataset has no columns"):
         sw.ray_dataset(ray.data.range(0))
     mixed = ray.data.from_arrow([pa.table({"x": ["a"]}), pa.table({"x": [[1]]})])
-    with pytest.raises(SchemaError, match=r"blocks have different types: .*map_batches"):
+    with pytest.raises(SchemaError, match=r"column 'x': its blocks have different types: .*map_b"):
         sw.ray_dataset(mixed)
     with pytest.raises(SchemaError, match="ray_dataset: Table is no dataset of Ray Data"):
         sw.ray_dataset(pa.table({"x": [1]}))  # type: ignore[arg-type]
     with pytest.raises(SchemaError, match=r"table: .*Dataset is no table; .*sw\.ray_dataset\(it\)"):
         sw.table(ray.data.range(3))  # type: ignore[arg-type]
+
+
+def test_types_of_blocks_meet_as_those_of_files_do(cluster: sw.Cluster) -> None:
+    at, zones = [1_700_000_000_000], ("UTC", "Asia/Tokyo")
+    text = (pa.array(["a"]).dictionary_encode(), pa.array(["b"]))
+    blocks = [
+        pa.table({"s": one, "t": pa.array(at, pa.timestamp("ms", zone)), "n": pa.array([1], kind)})
+        for one, zone, kind in zip(text, zones, (pa.int8(), pa.uint16()), strict=True)
+    ]
+    data = sw.ray_dataset(ray.data.from_arrow(blocks))
+    types = [str(kind) for kind in data.schema().types]
+    assert types == ["string", "timestamp[ms, tz=UTC]", "int32"]
+    assert [row["s"] for row in rows_in(data)] == ["a", "b"]
+
+
+def test_a_number_that_no_common_type_holds_is_refused_by_column(cluster: sw.Cluster) -> None:
+    blocks = [pa.table({"x": [2**53 + 1]}), pa.table({"x": [1.5]})]
+    data = sw.ray_dataset(ray.data.from_arrow(blocks))
+    with pytest.raises(IngestError, match=r"column 'x' is int64 here and double .*map_batches"):
+        rows_in(data)
+
+
+def test_options_of_a_dataset_that_are_not_there_are_refused(cluster: sw.Cluster) -> None:
+    with pytest.raises(SettingError, match=r"ray_dataset\(\) has no option 'batch_rows'"):
+        sw.ray_dataset(ray.data.range(1), batch_rows=5)  # type: ignore[call-arg]
 
 
 def test_an_error_of_the_dataset_is_told_in_its_own_words(cluster: sw.Cluster) -> None:
@@ -137,3 +162,11 @@ def test_the_simulator_reads_a_dataset_too(cluster: sw.Cluster) -> None:
     with sw.Simulation(1) as nodes:
         job = nodes.submit(flow_over(sw.ray_dataset(ray.data.range(100))))
         assert job.result("out")["id"].to_pylist() == list(range(100))
+
+
+def test_rows_of_a_closed_cluster_are_refused_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ray, "is_initialized", lambda: False)
+    closed = FrameInput((), pa.schema([("id", pa.int64())]), kind="ray dataset")
+    for ask in (closed.schema, closed.open):
+        with pytest.raises(IngestError, match=r"rows ended with the cluster.*prepare it again"):
+            ask()
