@@ -39,6 +39,7 @@ from slackwater.ingest.spark_process import (
     remove_unpacked,
     within,
 )
+from slackwater.runtime.calls import checked_call
 from slackwater.runtime.errors import ClusterError, IngestError, SettingError
 from slackwater.runtime.model.times import NS_PER_SECOND, Duration, duration_ns
 
@@ -72,6 +73,7 @@ class SparkOnRay:
         SettingError: a number below one, or memory not of the form "512m" or "2g".
     """
 
+    @checked_call
     def __init__(
         self,
         app_name: str,

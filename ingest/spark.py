@@ -15,6 +15,7 @@ from uuid import uuid4
 import pyarrow as pa
 import ray
 from pyspark import StorageLevel
+from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import to_arrow_schema
 
@@ -68,8 +69,14 @@ def owner_of(frame: DataFrame, who: str) -> SparkOnRay:
     """Return the running session that a frame belongs to.
 
     Raises:
+        SchemaError: it is no frame of Spark.
         IngestError: the frame is not of the running session.
     """
+    if not isinstance(frame, DataFrame):
+        raise SchemaError(
+            f"{who}: {type(frame).__qualname__} is no frame of Spark; pass spark.read.parquet(…), "
+            "say, or write sw.table(…) for rows in memory"
+        )
     owner = current()
     if owner is None or frame.sparkSession.sparkContext is not owner.session.sparkContext:
         raise IngestError(
@@ -106,8 +113,13 @@ def order_columns(
     """Return the columns to order by.
 
     Raises:
-        SchemaError: a column is missing.
+        SchemaError: a column is missing, or is no name.
     """
+    if isinstance(order_by, SparkColumn):
+        raise SchemaError(
+            f"{who}: order_by={order_by} is an expression, and names of columns are taken; name "
+            "them, which sorts upwards"
+        )
     by = (order_by,) if isinstance(order_by, str) else tuple(order_by or ())
     known = {name.casefold() for name in schema.names}
     for column in by:

@@ -39,6 +39,7 @@ from slackwater.cluster import Cluster
 from slackwater.ingest import csv, jsonl, parquet, ray_dataset, table
 from slackwater.jobs import Job
 from slackwater.rewriting import rewritten
+from slackwater.runtime.calls import checked_call
 from slackwater.runtime.config import Limits, Tuning
 from slackwater.runtime.errors import SlackwaterError
 from slackwater.runtime.flow import (
@@ -123,6 +124,7 @@ __all__ = [
 ]
 
 
+@checked_call
 def spark(frame: "DataFrame", **options: Any) -> connectors.Input:
     """Return a bounded Spark frame as an input; see `slackwater.ingest.spark.spark`."""
     from slackwater.ingest.spark import spark as of_frame  # noqa: PLC0415 (Spark takes seconds to import)
@@ -130,6 +132,7 @@ def spark(frame: "DataFrame", **options: Any) -> connectors.Input:
     return of_frame(frame, **options)
 
 
+@checked_call
 def spark_stream(frame: "DataFrame", **options: Any) -> connectors.Input:
     """Return an unbounded Spark frame as an input; see `slackwater.ingest.push.streaming`."""
     from slackwater.ingest.push.streaming import spark_stream as of_frame  # noqa: PLC0415 (as above)

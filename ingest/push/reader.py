@@ -66,9 +66,12 @@ class PushReader:
         self._rows, endpoint, self._door = listening(self._context, host, keys=keys, peer=peer)
         try:
             self._feeder, self._monitor = connected(self._context, feeder, keys=keys, peer=peer)
-        except IngestError:
+        except IngestError as problem:
             self._hang_up()
-            raise
+            raise IngestError(
+                f"the driver of this Spark stream: {problem}; or the stream was read before, and "
+                "one source reads it, once: make another with sw.spark_stream(…)"
+            ) from problem
         self._feeder.send_multipart(Frame(Kind.HELLO, body=endpoint.encode()).parts())
 
     def poll(self) -> pa.RecordBatch | EndOfInput | None:

@@ -15,6 +15,7 @@ from slackwater.ingest.push.feeder import Feeder, Query
 from slackwater.ingest.push.stream_input import StreamInput, own_address
 from slackwater.ingest.push.wire import Keys
 from slackwater.ingest.spark import arrow_schema_of, order_columns, owner_of
+from slackwater.runtime.calls import checked_call
 from slackwater.runtime.errors import IngestError, SettingError
 from slackwater.runtime.model.times import Duration, duration_ns
 
@@ -22,6 +23,7 @@ MAX_EPOCH_BYTES = 512 * 2**20
 """Bytes of an incomplete micro-batch that a source keeps, at most."""
 
 
+@checked_call
 def spark_stream(
     frame: DataFrame,
     *,

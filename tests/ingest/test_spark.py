@@ -229,6 +229,20 @@ def stream_of(session: SparkSession, folder: Path) -> Any:
     return session.readStream.schema(schema).option("maxFilesPerTrigger", 2).parquet(path)
 
 
+def test_calls_that_do_not_fit_are_refused_in_words(session: SparkSession) -> None:
+    for read in (spark, spark_stream):
+        with pytest.raises(SchemaError, match=r"str is no frame of Spark; .*sw\.table"):
+            read("fixes")  # type: ignore[operator]
+        with pytest.raises(SettingError, match=r"has no option 'trigger'"):
+            read(session.range(1), trigger="1s")  # type: ignore[operator]
+    with pytest.raises(SettingError, match="max_epoch_bytes='1GB' must be a whole number"):
+        spark_stream(session.range(1), max_epoch_bytes="1GB")  # type: ignore[arg-type]
+    with pytest.raises(SchemaError, match=r"order_by=.* is an expression, and names"):
+        spark(session.range(1), order_by=col("id").desc())  # type: ignore[arg-type]
+    with pytest.raises(SettingError, match="no option 'executor'; the nearest is 'executors'"):
+        SparkOnRay("slackwater", executor=1)  # type: ignore[call-arg]
+
+
 def test_a_stream_arrives_exactly_once_though_a_task_fails_and_runs_again(
     session: SparkSession, folder: Path, reader: Any
 ) -> None:
