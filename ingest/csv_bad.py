@@ -16,7 +16,6 @@ from functools import partial
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.csv as arrow_csv
 
 from slackwater.ingest.csv_columns import (
     Place,
@@ -24,7 +23,7 @@ from slackwater.ingest.csv_columns import (
     is_ours,
     not_text,
     read,
-    wrong_length,
+    wrong_lengths,
 )
 from slackwater.ingest.dialect import Dialect
 from slackwater.ingest.misfits import cast_misfits, misfits
@@ -47,10 +46,10 @@ def salvaged(
 ) -> Salvaged:
     """Return a piece's good and bad records, where it cannot be read whole."""
     of_piece = records(piece, dialect.form)
-    bad: dict[int, str] = {}
-    table = _table(piece.data, len(names), places, dialect, bad)
-    if len(table) + len(bad) == len(of_piece):
+    bad, others = wrong_lengths(piece.data, len(names), dialect)
+    if others + len(bad) == len(of_piece):
         kept = [at for at in range(len(of_piece)) if at not in bad]
+        table = _table(piece_of([of_piece[at] for at in kept]).data, len(names), places, dialect)
         for place in places:
             if place.at is None or not travels(place.field.type):
                 continue
@@ -64,28 +63,22 @@ def salvaged(
 def lengths_kept(piece: Piece, names: list[str], dialect: Dialect) -> Piece:
     """Return the records that have as many values as the header has names."""
     of_piece = records(piece, dialect.form)
-    bad: dict[int, str] = {}
-    table = _table(piece.data, len(names), [], dialect, bad)
-    if len(table) + len(bad) != len(of_piece):
+    bad, others = wrong_lengths(piece.data, len(names), dialect)
+    if others + len(bad) != len(of_piece):
         return piece
     return piece_of([each for at, each in enumerate(of_piece) if at not in bad])
 
 
-def _table(
-    data: bytes, width: int, places: list[Place], dialect: Dialect, bad: dict[int, str]
-) -> pa.Table:
-    """Return columns as bytes, and note the records of another length in `bad`."""
-
-    def skip(row: arrow_csv.InvalidRow) -> str:
-        bad[row.number - 1] = wrong_length(row)
-        return "skip"
-
+def _table(data: bytes, width: int, places: list[Place], dialect: Dialect) -> pa.Table:
+    """Return columns of records of the right length as bytes."""
     chosen = [place.at for place in places if place.at is not None] or [0]
     raw = {at: pa.binary() for at in chosen}
+    if not data:
+        return pa.table({str(at): pa.nulls(0, kind) for at, kind in raw.items()})
     as_they_came = Dialect(
         sep=dialect.sep, quote=dialect.quote, decimal="," if dialect.sep == "." else "."
     )
-    return read(data, width, chosen, raw, as_they_came, skip)
+    return read(data, width, chosen, raw, as_they_came, None)
 
 
 def _bad_values(column: pa.BinaryArray, place: Place, dialect: Dialect) -> list[tuple[int, str]]:

@@ -16,7 +16,7 @@ from slackwater.ingest.text_input import RE_ENCODE, SAY_TIME, SAY_TYPE
 from slackwater.runtime.model.arrow_functions import arrow_functions
 from slackwater.runtime.model.schema import travels
 
-__all__ = ["Place", "columns_of", "guessed", "header_names", "parsed", "wrong_length"]
+__all__ = ["Place", "columns_of", "guessed", "header_names", "parsed", "wrong_lengths"]
 
 _TRUE = ["true", "True", "TRUE"]
 _FALSE = ["false", "False", "FALSE"]
@@ -158,22 +158,30 @@ def parsed(
     """
     if not chosen:
         return pa.table({})
-    wrong: list[arrow_csv.InvalidRow] = []
-
-    def refuse(row: arrow_csv.InvalidRow) -> str:
-        wrong.append(row)
-        return "error"
-
     try:
-        return read(piece.data, len(names), chosen, types, dialect, refuse)
+        return read(piece.data, len(names), chosen, types, dialect, None)
     except pa.ArrowInvalid as problem:
+        wrong, _ = wrong_lengths(piece.data, len(names), dialect)
         if wrong:
             raise BadText(
-                wrong_length(wrong[0]),
-                line=line_of_record(piece, wrong[0].number - 1, dialect.form),
+                wrong[min(wrong)],
+                line=line_of_record(piece, min(wrong), dialect.form),
                 way_out=_wrong_length_way_out(names, dialect.sep),
             ) from None
         raise _misread(problem, piece, names, dialect) from None
+
+
+def wrong_lengths(data: bytes, width: int, dialect: Dialect) -> tuple[dict[int, str], int]:
+    """Return {place of a record of another length: reason}, and the number of others."""
+    wrong: dict[int, str] = {}
+
+    def skip(row: arrow_csv.InvalidRow) -> str:
+        count = f"{row.actual_columns} value(s)"
+        wrong[row.number - 1] = f"{count}, and the header names {row.expected_columns}"
+        return "skip"
+
+    text = data.decode(errors="replace").encode()  # Arrow calls `skip` with text only
+    return wrong, len(read(text, width, [0], {0: pa.binary()}, dialect, skip))
 
 
 def _wrong_length_way_out(names: list[str], sep: str) -> str:
@@ -181,11 +189,6 @@ def _wrong_length_way_out(names: list[str], sep: str) -> str:
     if len(names) == 1 and others:
         return f"its header has {others[0]!r}, so it may need sep={others[0]!r}"
     return f"correct the record; a value with {sep!r} needs quotes around it"
-
-
-def wrong_length(row: arrow_csv.InvalidRow) -> str:
-    """Return the reason why a record with too many or too few values is bad."""
-    return f"{row.actual_columns} value(s), and the header names {row.expected_columns}"
 
 
 def read(
@@ -196,7 +199,10 @@ def read(
     dialect: Dialect,
     on_length: object,
 ) -> pa.Table:
-    """Return what Arrow reads; `on_length` is called with each record of another length."""
+    """Return what Arrow reads; `on_length` is called with each record of another length.
+
+    None: such a record is an error.
+    """
     nulls = {} if dialect.nulls is None else {"null_values": list(dialect.nulls)}
     return arrow_csv.read_csv(
         pa.BufferReader(data),

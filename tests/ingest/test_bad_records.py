@@ -149,6 +149,17 @@ def test_two_objects_on_a_line_are_bad_beside_blank_lines(tmp_path: Path, blank:
         sorted_out(ingest.jsonl(path))
 
 
+def test_records_of_bytes_are_bad_without_a_word_on_stderr(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    path = written(tmp_path / "a.csv", b"t,x\n1,2\n\xff\xfe\n\x80,3,4\n")
+    with pytest.raises(IngestError, match=r"line 3: 1 value\(s\), and the header names 2"):
+        ingest.csv(path).schema()
+    good, bad = sorted_out(ingest.csv(path, on_bad="skip"))
+    assert (good, [line for line, _, _ in bad]) == ([{"t": 1, "x": 2}], [3, 4])
+    assert capfd.readouterr().err == ""
+
+
 def test_bad_records_of_the_first_megabyte_do_not_hide_types(tmp_path: Path) -> None:
     path = written(tmp_path / "a.csv", "t,x\n1\n1,2,3\n" + "7,0.5\n" * 3)
     assert sorted_out(ingest.csv(path, on_bad="skip"))[0] == [{"t": 7, "x": 0.5}] * 3
