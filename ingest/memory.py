@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from slackwater.ingest.capsules import ArrowArray, ArrowStream, arrow_table, without_views
-from slackwater.runtime.calls import checked_call
+from slackwater.runtime.calls import checked_call, short
 from slackwater.runtime.errors import SchemaError, SettingError
 from slackwater.runtime.model.arrow_functions import arrow_functions
 from slackwater.runtime.sources.spec import END_OF_INPUT, EndOfInput
@@ -67,7 +67,7 @@ def _columns(data: Any) -> dict[str, Any]:
     for name, values in dict(data).items():
         try:
             columns[name] = _array(values)
-        except (pa.ArrowException, OverflowError, UnicodeError) as problem:
+        except (pa.ArrowException, OverflowError, UnicodeError, TypeError) as problem:
             raise SchemaError(
                 f"table: column {name!r}: {problem}; every column needs as many values as the "
                 "others, of one type: whole numbers of 64 bits, floats, text that is UTF-8, …"
@@ -78,6 +78,8 @@ def _columns(data: Any) -> dict[str, Any]:
 def _array(values: Any) -> Any:
     if isinstance(values, pa.Array | pa.ChunkedArray):
         return values
+    if isinstance(values, str | bytes):  # which Arrow takes for a list of letters
+        raise TypeError(f"{short(values)} is one value")
     try:
         return pa.array(values)
     except OverflowError:

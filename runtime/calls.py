@@ -77,7 +77,7 @@ def checked_call(function: Callable[_P, _R]) -> Callable[_P, _R]:
             kinds.update((name, _kind(call.parameters[name], function)) for name in checked_here)
         for name, value in bound.items():
             if name in kinds and (rule := must_be(kinds[name], value)) is not None:
-                hint = f"; write {name}=[{value!r}]" if _is_listable(value, rule) else ""
+                hint = _hint(name, value, rule)
                 raise SettingError(f"{who}(): {name}={short(value)} must be {rule}{hint}")
         return function(*args, **options)
 
@@ -124,8 +124,12 @@ def _rules(kind: Any) -> Sequence[_Rule | None]:
     return [(partial(_is_kind, classes, kind is bool), words)]
 
 
-def _is_listable(value: object, rule: str) -> bool:
-    return isinstance(value, str) and "a list of texts" in rule
+def _hint(name: str, value: object, rule: str) -> str:
+    if isinstance(value, str) and "a list of texts" in rule:
+        return f"; write {name}=[{value!r}]"
+    if isinstance(value, list | tuple) and "a path" in rule:
+        return "; for several files write a folder or a pattern, such as 'loops/*.csv'"
+    return ""
 
 
 def _is_one(choices: tuple[Any, ...], value: object) -> bool:

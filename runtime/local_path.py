@@ -28,10 +28,15 @@ def local_path(path: str | os.PathLike[str]) -> str:
     """Return a path for the system: `~` is expanded, `file://` removed.
 
     Raises:
-        NoLocalPath: the path has another scheme, names another host or an unknown user, or has a
-            null character.
+        NoLocalPath: the path is empty, has another scheme, names another host or an unknown user,
+            or has a null character.
     """
     text = os.fspath(path)
+    if not text.strip():
+        raise NoLocalPath(
+            f"the path {text!r} is empty, as of an unset variable; '.' is the present folder",
+            is_elsewhere=False,
+        )
     if "\0" in text:
         raise NoLocalPath(
             f"{text!r} has a null character, which no path can have; leave it out",

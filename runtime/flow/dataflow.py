@@ -12,7 +12,8 @@ here.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import os
+from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from html import escape
 from typing import Any, Literal, TypedDict, Unpack, get_type_hints
@@ -195,8 +196,10 @@ class Dataflow(FlowMethods):
 
 def _spec(name: str, source: Input, options: dict[str, Any]) -> SourceSpec:
     unknown = [option for option in options if option not in SourceOptions.__annotations__]
-    if not callable(getattr(source, "schema", None)):
-        raise TypeMismatch(f"source {name!r}: {source!r} is no input; write parquet('...'), say")
+    missing = [one for one in _OF_INPUTS if not callable(getattr(source, one, None))]
+    if missing or isinstance(source, type):
+        way_out = _input_of(source, missing)
+        raise TypeMismatch(f"source {name!r}: {short(source)} is no input; {way_out}")
     if unknown:
         way_out = option_choices(unknown[0], SourceOptions.__annotations__)
         raise FlowError(f"source {name!r}: there is no option {unknown[0]!r}; {way_out}")
@@ -227,6 +230,25 @@ def _spec(name: str, source: Input, options: dict[str, Any]) -> SourceSpec:
         )
     except SettingError as problem:
         raise SettingError(f"source {name!r}: {problem}") from None
+
+
+_OF_INPUTS = ("describe", "schema", "open")
+_READERS = {".parquet": "parquet", ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl"}
+
+
+def _input_of(value: object, missing: Sequence[str]) -> str:
+    """Return what to write for a value that is no input."""
+    if isinstance(value, str | os.PathLike):
+        path = os.fspath(value)
+        reader = _READERS.get(os.path.splitext(path)[1], "csv")
+        return f"write sw.{reader}({path!r})"
+    if isinstance(value, type):
+        return f"pass an object of it, {value.__name__}(…)"
+    if isinstance(value, Mapping) or hasattr(value, "__arrow_c_stream__"):
+        return "write sw.table(…) of it"
+    if len(missing) < len(_OF_INPUTS):
+        return f"its class has no {missing[0]}(), which is a method of each input"
+    return "write sw.parquet('…') or sw.table(…), say"
 
 
 def explain_graph(graph: StepGraph) -> str:

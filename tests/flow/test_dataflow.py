@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -130,8 +131,34 @@ def test_a_source_refuses_two_columns_of_one_name() -> None:
     twice = pa.schema([("ts", pa.int64()), ("ts", pa.int64())])
     said = message(DuplicateName, lambda: flow.source("a", FakeInput(twice), event_time="ts"))
     assert said.startswith("step 'a': two columns are named 'ts'")
-    wrong: Any = "buses.parquet"
-    assert "no input" in message(TypeMismatch, lambda: flow.source("a", wrong, event_time="ts"))
+
+
+class HalfAnInput:
+    def schema(self) -> pa.Schema:
+        return pa.schema([("ts", pa.int64())])
+
+    def open(self) -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        ("buses.parquet", "write sw.parquet('buses.parquet')"),
+        (Path("buses.csv"), "write sw.csv('buses.csv')"),
+        (pa.table({"ts": range(10_000)}), "write sw.table(…) of it"),
+        ({"ts": [1]}, "write sw.table(…) of it"),
+        (HalfAnInput(), "has no describe()"),
+        (HalfAnInput, "pass an object of it, HalfAnInput(…)"),
+        (5, "write sw.parquet("),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_what_is_no_input_is_refused_with_what_to_write(wrong: Any, says: str) -> None:
+    flow = sw.Dataflow("f")
+    said = message(TypeMismatch, lambda: flow.source("a", wrong, event_time="ts"))
+    assert "is no input" in said
+    assert says in said
+    assert len(said) < 200
 
 
 # ---- names

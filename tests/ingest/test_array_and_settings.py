@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import slackwater as sw
-from slackwater.runtime.errors import IngestError
+from slackwater.runtime.errors import IngestError, SettingError
 
 
 @pytest.mark.parametrize("text", ['[{"a": 1},\n{"a": 2}]', '\n [\n{"a": 1}\n]\n'])
@@ -34,3 +34,17 @@ def test_a_fingerprint_differs_where_rows_would(tmp_path: Path) -> None:
     prints = [one.fingerprint()[1] for one in [*same, *others]]
     assert prints[0] == prints[1]
     assert len(set(prints)) == 1 + len(others)
+
+
+@pytest.mark.parametrize("path", ["", " "])
+def test_an_empty_path_is_refused_where_it_is_said(path: str) -> None:
+    for read in (sw.csv, sw.jsonl, sw.parquet):
+        with pytest.raises(IngestError, match=r"is empty, as of an unset variable"):
+            read(path)
+    with pytest.raises(SettingError, match=r"is empty, as of an unset variable"):
+        sw.parquet_sink(path)
+
+
+def test_a_list_of_paths_is_refused_with_what_to_write() -> None:
+    with pytest.raises(SettingError, match=r"must be text or a path; .*a folder or a pattern"):
+        sw.csv(["a.csv", "b.csv"])  # type: ignore[arg-type]

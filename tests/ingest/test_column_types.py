@@ -305,3 +305,9 @@ def test_a_uuid_of_parquet_is_text_or_its_bytes(tmp_path: Path) -> None:
         given = ingest.parquet(path, types=types)
         assert types_of(given) == {"u": kind}
         assert [row["u"] for row in rows_of(given)] == [value, None]
+
+
+def test_one_value_for_a_column_is_refused_by_its_name() -> None:
+    for wrong in (1, "ab", None):
+        with pytest.raises(SchemaError, match=r"table: column 'v': .*as many values"):
+            ingest.table({"t": [1, 2], "v": wrong})
