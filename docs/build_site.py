@@ -67,8 +67,8 @@ BESIDE = {  # what a name of the front door returns, documented after it
 }
 INTERNAL = {  # methods without an underscore that are for our own files
     "Expr": {
-        *("as_operand", "binds", "bound", "columns", "computed", "evaluate", "may_warn"),
-        *("operand", "operation", "type_in", "value"),
+        *("as_operand", "binds", "bound", "columns", "computed", "evaluate", "in_own_unit"),
+        *("may_warn", "operand", "operation", "type_in", "value"),
     },
     "KeyedStream": {"keys", "stream"},
     "Dataflow": {

@@ -158,7 +158,7 @@ def _is_text(operand: Any) -> bool:
 
 
 def _of_arrow_too(op: str, kernel: Kernel) -> Kernel:
-    """Return the kernel of an operation that decimals have too, exact or in floats, or text."""
+    """Return the kernel of an operation that decimals, or texts, have too."""
 
     def compute(*operands: Any) -> Column:
         if not any(isinstance(one, OF_ARROW) for one in operands):

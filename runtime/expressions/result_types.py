@@ -208,7 +208,7 @@ def _has_decimal(operands: Sequence[Operand]) -> bool:
 
 
 def _of_decimals(op: str, operands: Sequence[Operand]) -> pa.DataType:
-    """Return the decimal of results of +, - or *; one beyond 38 digits is refused by its row."""
+    """Return the decimal type of the results of +, - or *."""
     types = [operand.type for operand in operands]
     if any(map(pa.types.is_floating, types)):
         return pa.float64()

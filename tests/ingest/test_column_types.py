@@ -99,7 +99,7 @@ def test_a_number_is_the_decimal_that_is_said_or_refused(tmp_path: Path, digits:
             (ingest.csv, "a.csv", f"line 3: column 'x': '{number}' is no"),
             (ingest.jsonl, "n.jsonl", f"line 2: column 'x': '{number}' is no"),
             (ingest.jsonl, "t.jsonl", f"line 2: column 'x': '{number}' is no"),
-            (ingest.parquet, "a.parquet", "in rows 0 to 1"),
+            (ingest.parquet, "a.parquet", "row 1 from 0"),
         ]:
             said = of(tmp_path / name, types={"x": kind})  # type: ignore[operator]
             if fits:
