@@ -46,7 +46,8 @@ def rows_with_times(
 
 def bad_time_text(names: Sequence[str]) -> str:
     """Return why rows have no place in the order, for their stream and for reports."""
-    return f"{' or '.join(names)} is no time between the years 1823 and 2116"
+    names_said = " or ".join(names)
+    return f"{names_said} is null, cannot be computed, or is beyond the years 1823 to 2116"
 
 
 def refuse_bad_times(source: str, block: pa.RecordBatch, name: str, *, role: str, row: int) -> None:
