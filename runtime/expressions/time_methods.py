@@ -401,10 +401,11 @@ def _in_zone(times: pa.Array, text: pa.Array, zone: str, ambiguous: str) -> pa.A
                 assumed(times[place : place + 1])
             except pa.ArrowInvalid:
                 break
+        is_twice = "ambiguous" in str(problem)
+        fact = f"comes twice in {zone}" if is_twice else f"is left out by the clocks of {zone}"
+        way_out = "say ambiguous='earliest', or " if is_twice else ""
         raise refused(
-            f"{text[place].as_py()!r} is no time of {zone}, or two of it: {problem}; say "
-            "ambiguous='earliest', or filter out such rows first",
-            place,
+            f"{text[place].as_py()!r} {fact}; {way_out}filter out such rows first", place
         ) from None
 
 

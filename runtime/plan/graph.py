@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os.path
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from slackwater.runtime.errors import CycleError, DuplicateName, FlowError, SettingError
@@ -13,7 +13,7 @@ from slackwater.runtime.nearest import choices
 from slackwater.runtime.plan.flow_fingerprints import check_sinks
 from slackwater.runtime.plan.step import Step
 from slackwater.runtime.plan.steps import DivertedStep, LateStep, SideStep, SinkStep, SourceStep
-from slackwater.runtime.sinks import traits_of
+from slackwater.runtime.sinks import CommitTraits, traits_of
 
 _YEAR_NS = 365 * 86_400 * 10**9
 
@@ -123,15 +123,29 @@ def check_runnable(flow: str, steps: Mapping[str, Step]) -> None:
             f"than 73 years together, {longest[most] / _YEAR_NS:.0f} of them in step {most!r}, and "
             "event times with them would not fit in 64 bits; make them shorter"
         )
-    places: dict[str, str] = {}  # {path: name of the sink}
+    _check_places(sinks)
+
+
+def _check_places(sinks: Sequence[SinkStep]) -> None:
+    """Check that no sink writes where the files of another one are read.
+
+    Raises:
+        FlowError: two have one path, or a folder and files below it, of one format.
+    """
+    places: list[tuple[str, CommitTraits]] = []
     for sink in sinks:
-        if (place := traits_of(sink.output).commits) is not None:
-            first = places.setdefault(os.path.normpath(place.path), sink.name)
-            if first != sink.name:
+        place = traits_of(sink.output).commits
+        if place is None:
+            continue
+        for first, other in places:
+            ends = sorted((os.path.normpath(other.path), os.path.normpath(place.path)), key=len)
+            is_below = ends[1].startswith(f"{ends[0]}{os.sep}") and other.format == place.format
+            if ends[0] == ends[1] or is_below:
                 raise FlowError(
-                    f"sinks {first!r} and {sink.name!r} both write to {place.path!r}; "
-                    "each needs its own place"
+                    f"sinks {first!r} and {sink.name!r} both write to {ends[0]!r}, "
+                    "where readers would see the rows of both; each needs its own place"
                 )
+        places.append((sink.name, place))
 
 
 def _check_travel(steps: Mapping[str, Step]) -> None:

@@ -55,11 +55,22 @@ def test_check_names_what_is_missing_or_left_over() -> None:
     assert "step 'loops' feeds nothing, so its rows would be lost" in message(FlowError, flow.check)
 
 
-def test_two_sinks_do_not_write_to_one_place() -> None:
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [("out/x.jsonl", "out//x.jsonl"), ("out", "out/in"), ("out/in/x.jsonl", "out")],
+)
+def test_two_sinks_do_not_write_to_one_place(one: str, other: str) -> None:
+    flow, buses, loops = flow_with_streams()
+    buses.sink("a", sw.jsonl_sink(one))
+    loops.sink("b", sw.jsonl_sink(other))
+    assert "sinks 'a' and 'b' both write to" in message(FlowError, flow.check)
+
+
+def test_sinks_of_two_formats_may_share_a_folder() -> None:
     flow, buses, loops = flow_with_streams()
     buses.sink("a", sw.jsonl_sink("out/x.jsonl"))
-    loops.sink("b", sw.jsonl_sink("out//x.jsonl"))
-    assert "sinks 'a' and 'b' both write to" in message(FlowError, flow.check)
+    loops.sink("b", sw.parquet_sink("out"))
+    flow.check()
 
 
 def test_a_sink_takes_an_output() -> None:
