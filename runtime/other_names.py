@@ -108,10 +108,7 @@ TIME_NAMES = {
     "ordinal_day": "day_of_year()",
     **dict.fromkeys(("dayofweek", "day_of_week"), "weekday()"),
 }
-LIST_NAMES = {
-    **dict.fromkeys(("len", "size", "lengths"), "length()"),
-    "explode": "explode('x') of the stream",
-}
+LIST_NAMES = dict.fromkeys(("len", "size", "lengths"), "length()")
 
 
 class SaysOurName:

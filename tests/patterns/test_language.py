@@ -213,7 +213,11 @@ REFUSED: dict[str, tuple[Callable[[], object], type[SlackwaterError], str]] = {
         "'odd' is true, false or null: it can never match; ask for 3 or fewer",
     ),
     "matches without windows": (pattern(A, matches=1), SettingError, "the pattern has none"),
-    "no such word": (pattern(A, selection="frist"), SettingError, "'frist' is none of 'first'"),
+    "no such word": (
+        pattern(A, selection="frist"),
+        SettingError,
+        "selection='frist' must be 'first'",
+    ),
     "next of any": (pattern(sw.patterns.all_of(A, B), skip="next"), FlowError, "leave skip='any'"),
     "cumulative repetition": (
         pattern(sw.patterns.repeat(A, 2), selection="cumulative"),

@@ -43,12 +43,6 @@ class TimeWindow(Protocol):
 
 AnyWindow: TypeAlias = TimeWindow | CountWindow | OpenedBy
 
-WORDS = {
-    "skip": ("any", "next"),
-    "selection": ("first", "last", "each", "cumulative"),
-    "consumption": ("consumed", "zero"),
-}
-
 
 def scope_of(
     pattern: Normal, window: AnyWindow | None, within: Duration | int | None, *, step: str
@@ -198,14 +192,9 @@ def check_meaning(
         step: the step's name, for errors.
 
     Raises:
-        SettingError: a word is unknown; `matches` without windows.
+        SettingError: `matches` without windows.
         FlowError: the pattern can never match, or is too long for what would be kept.
     """
-    for what, word in words.items():
-        if word not in WORDS[what]:
-            raise SettingError(
-                f"step {step!r}: {what}={word!r} is none of {', '.join(map(repr, WORDS[what]))}"
-            )
     if matches is not None and isinstance(scope, Within):
         raise SettingError(
             f"step {step!r}: matches={matches!r} limits the matches of a window, and the "

@@ -5,6 +5,7 @@ from __future__ import annotations
 import platform
 import socket
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 import ray
@@ -30,6 +31,11 @@ class Here:
 
     def cache_clear(self) -> None:
         """Forget nothing: nothing is remembered."""
+
+
+@pytest.fixture(autouse=True)
+def _no_token_at_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
 
 
 @pytest.fixture
