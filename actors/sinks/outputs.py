@@ -244,7 +244,7 @@ def csv_sink(
             f"{who}: sep={sep!r} must be one ASCII character, other than a quote or a line end; "
             "write sep=';' or sep='\\t'"
         )
-    if not isinstance(nulls, str) or any(one in nulls for one in f'{sep}"\r\n\0'):
+    if any(one in nulls for one in f'{sep}"\r\n\0'):
         raise SettingError(
             f"{who}: nulls={nulls!r} must be text without separator, quote and line end; write "
             "nulls='NULL'"
@@ -287,7 +287,7 @@ def print_sink(limit: int = 20) -> PrintOutput:
     Raises:
         SettingError: the limit is out of range.
     """
-    if not isinstance(limit, int) or isinstance(limit, bool) or not 1 <= limit <= MOST_PRINTED:
+    if not 1 <= limit <= MOST_PRINTED:
         raise SettingError(
             f"print_sink: limit={limit!r} must be a whole number from 1 to {MOST_PRINTED:,}; write "
             "more rows to a file with csv_sink('out.csv')"
@@ -327,7 +327,7 @@ def _files(
             f"{who}: overwrite=True replaces the results there, and resume=True goes on after "
             "them; choose one"
         )
-    if rows is not None and (not isinstance(rows, int) or isinstance(rows, bool) or rows < 1):
+    if rows is not None and rows < 1:
         raise SettingError(f"{who}: rows={rows!r} must be a whole number, 1 or more")
     every_ns = None if every is None else duration_ns(every, what=f"{who}: every", positive=True)
     output = FilesOutput(

@@ -16,9 +16,9 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from html import escape
-from typing import Any, Literal, TypedDict, Unpack, get_type_hints
+from typing import Any, Literal, TypedDict, Unpack
 
-from slackwater.runtime.calls import checked_call, must_be, short
+from slackwater.runtime.calls import checked_call, short
 from slackwater.runtime.errors import FlowError, SchemaError, SettingError, TypeMismatch
 from slackwater.runtime.expressions.expressions import ColumnRef, Expr
 from slackwater.runtime.flow import checks
@@ -203,10 +203,6 @@ def _spec(name: str, source: Input, options: dict[str, Any]) -> SourceSpec:
     if unknown:
         way_out = option_choices(unknown[0], SourceOptions.__annotations__)
         raise FlowError(f"source {name!r}: there is no option {unknown[0]!r}; {way_out}")
-    kinds = get_type_hints(SourceOptions)
-    for option, value in options.items():
-        if (rule := must_be(kinds[option], value)) is not None:
-            raise SettingError(f"source {name!r}: {option}={short(value)} must be {rule}")
     if "event_time" not in options:
         columns = ", ".join(source.schema().names)
         raise FlowError(

@@ -12,6 +12,7 @@ from typing import Literal, NamedTuple, Protocol
 
 import pyarrow as pa
 
+from slackwater.runtime.calls import checked_fields
 from slackwater.runtime.errors import SettingError
 from slackwater.runtime.expressions.expressions import Expr
 from slackwater.runtime.model.diverted import OnBad
@@ -105,6 +106,7 @@ def traits_of(given: Input) -> InputTraits:
     return InputTraits(**{name: bool(getattr(given, name, False)) for name in names})
 
 
+@checked_fields
 @dataclass(frozen=True, kw_only=True)
 class SourceSpec:
     """The settings of one source.
@@ -174,8 +176,7 @@ class SourceSpec:
     max_rows: int = 65_536
 
     def __post_init__(self) -> None:
-        is_number = isinstance(self.speed, int | float) and not isinstance(self.speed, bool)
-        if self.speed is not None and not (is_number and 0 < self.speed < float("inf")):
+        if self.speed is not None and not 0 < self.speed < float("inf"):
             raise SettingError(
                 f"speed={self.speed!r} must be a positive number (60 replays an hour in a "
                 "minute), or None for as fast as possible"

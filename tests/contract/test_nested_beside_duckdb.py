@@ -131,7 +131,7 @@ ELEMENTS = {
     "day": pa.array([[DAYS[1], datetime.date(9999, 12, 31)]], pa.list_(pa.date32())),
     "t": pa.array([[NOON]], pa.list_(pa.timestamp("us"))),
 }
-"""One row of lists; a small one of each type whose elements are compared."""
+"""Make a row that has a small list of each type that can be compared."""
 CONTAINED: list[tuple[sw.Expr, str]] = [
     (col("l").list.contains(5.5), "list_contains(l, 5.5::DOUBLE)"),
     (col("l").list.contains(-0.5), "list_contains(l, -0.5::DOUBLE)"),

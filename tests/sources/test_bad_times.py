@@ -162,9 +162,8 @@ def test_one_row_a_day_ahead_makes_no_other_an_error() -> None:
 
 
 def test_a_word_that_is_none_is_refused() -> None:
-    flow, options = sw.Dataflow("f"), {"event_time": "t", "on_bad": "drop"}
     with pytest.raises(SettingError, match="on_bad='drop' must be 'error' or 'skip'"):
-        flow.source("s", sw.table({"t": [1]}), **options)  # type: ignore[typeddict-item]
+        machine({"t": [1]}, on_bad="drop")
 
 
 class Blocks(Stuttering):

@@ -88,7 +88,7 @@ def quantile(column: str, level: float) -> Aggregate:
     Raises:
         SettingError: level is not between 0 and 1, both apart.
     """
-    if isinstance(level, bool) or not isinstance(level, int | float) or not 0 < level < 1:
+    if not 0 < level < 1:
         raise SettingError(
             f"quantile({column!r}, {level!r}): the level must lie between 0 and 1, such as "
             "0.95; for the ends take min and max"

@@ -187,22 +187,20 @@ def declared_schema(columns: Declared, *, step: str) -> pa.Schema:
     return pa.schema(fields)
 
 
-def replicas(count: Any, share: Any, *, keys: Sequence[str], step: str) -> tuple[int, Share]:
+def replicas(count: int, share: Share, *, keys: Sequence[str], step: str) -> tuple[int, Share]:
     """Return a step's number of replicas, and the share of each.
 
     Raises:
-        SettingError: not a whole number, 1 to `MOST_REPLICAS`; or neither "keys" nor "all".
+        SettingError: not from 1 to `MOST_REPLICAS`.
         FlowError: a step without keys cannot share its rows by keys.
     """
-    if not isinstance(count, int) or isinstance(count, bool) or count < 1:
+    if count < 1:
         raise SettingError(f"step {step!r}: replicas={count!r} must be a whole number, 1 or more")
     if count > MOST_REPLICAS:
         raise SettingError(
             f"step {step!r}: replicas={count} must be {MOST_REPLICAS:,} at most, since each is a "
             "stage of the plan; give as many as there are slots for them"
         )
-    if share not in ("keys", "all"):
-        raise SettingError(f"step {step!r}: share={share!r} must be 'keys' or 'all'")
     if count > 1 and not keys:
         raise FlowError(
             f"step {step!r}: replicas={count} share its rows by key, and it has none; "
