@@ -42,14 +42,13 @@ class Limits:
     matches in one read."""
 
     slice_ns: int = 2_000_000
-    """Length of a slice of work, about: 2 ms, so that batching adds no more than that to the
-    latency of waiting rows. Source: [mace] §VI-A, batching."""
+    """Length of a slice of work with a short fixed part, about: 2 ms, so that batching adds no more
+    than that to the latency of waiting rows. Source: [mace] §VI-A, batching."""
 
-    backlog_slice_ns: int = 4_000_000
-    """Length of a slice in a slot whose rows all come from sources in it that read existing data as
-    fast as they can (files and tables, neither replays by a clock nor live inputs): 4 ms, if that
-    is more than `slice_ns`. Each row there waits for all earlier rows anyway, and half as many
-    slices cost less: docs/decisions/2026-11-25-cost-at-the-clock.md."""
+    longest_slice_ns: int = 20_000_000
+    """Length of a slice of rows that have waited for 100 ms, or of one with a fixed part of 4 ms:
+    20 ms, but no more than a tenth of the flow's deadline
+    (`runtime/schedule/slice_size.py`, docs/decisions/2026-11-29-slices.md)."""
 
     min_slice_rows: int = 1_000
     """Fewest rows of a slice: below it, overhead dominates. The default gives way to a smaller

@@ -8,12 +8,14 @@ occupied  ├─────────┤                  ├─────�
 A slot is one thread, so a function that sleeps delays other work there as much as a function that
 computes. A wait for a core, which other processes hold, is no work of the function. Nor is a wait
 for Python's lock, which a thread that reads an input holds as it computes: up to the CPU time of
-such threads, a wait counts as theirs.
+such threads, a wait counts as theirs. A thread that waits by itself gives its core back, which the
+kernel counts; where it has not, the host of a virtual machine had the core.
 """
 
 from __future__ import annotations
 
 import os
+import resource
 import threading
 import time
 from collections.abc import Callable
@@ -41,6 +43,7 @@ class OccupiedClock:
         self._file: int | None = None
         self._thread = 0
         self._wall_ns = self._cpu_ns = self._queued_ns = 0
+        self._gave_back = 0  # how often it had given its core back
 
     def __call__(self) -> int:
         """Return how long the thread has been occupied, in ns since a fixed moment."""
@@ -51,12 +54,12 @@ class OccupiedClock:
         others_ns = self._others_ns()
         others_took_ns, self._others_had_ns = others_ns - self._others_had_ns, others_ns
         if waited_ns >= LEAST_WAIT_NS and self._file is not None:
-            queued_ns = _queued_ns(self._file)
+            queued_ns, gave_back = _queued_ns(self._file), _gave_back()
             waited_ns -= queued_ns - self._queued_ns
-            self._queued_ns = queued_ns
             waited_ns -= min(others_took_ns, waited_ns)
-            if waited_ns >= LEAST_WAIT_NS:
+            if waited_ns >= LEAST_WAIT_NS and gave_back != self._gave_back:
                 self._waited_ns += waited_ns
+            self._queued_ns, self._gave_back = queued_ns, gave_back
         self._wall_ns, self._cpu_ns = wall_ns, cpu_ns
         return cpu_ns + self._waited_ns
 
@@ -77,7 +80,7 @@ class OccupiedClock:
         self._thread = threading.get_native_id()
         try:
             self._file = os.open(f"/proc/self/task/{self._thread}/schedstat", os.O_RDONLY)
-            self._queued_ns = _queued_ns(self._file)
+            self._queued_ns, self._gave_back = _queued_ns(self._file), _gave_back()
         except (OSError, ValueError):  # no Linux, or a kernel that keeps no such account
             self.close()
         self._wall_ns, self._cpu_ns = time.monotonic_ns(), time.thread_time_ns()
@@ -85,3 +88,7 @@ class OccupiedClock:
 
 def _queued_ns(file: int) -> int:
     return int(os.pread(file, 96, 0).split()[1])
+
+
+def _gave_back() -> int:
+    return resource.getrusage(resource.RUSAGE_THREAD).ru_nvcsw

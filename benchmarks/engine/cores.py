@@ -45,7 +45,7 @@ DENSE, FAR, AGGREGATE = "dense join", "join within 5 minutes", "keyed aggregate"
 ALL_IN_ONE = {"*": "node-1/1"}
 ONE, TWO, PARTS = "one slot", "two slots", "replicas in one slot"  # the kinds of runs
 SERIAL = ("source", "gate", "sink")
-JOIN_TARGET, AGGREGATE_TARGET = 1.6, 0.8
+JOIN_TARGET, LEAST_JOIN, AGGREGATE_TARGET = 1.6, 0.85, 0.8
 SPIN_ROWS, SPINS = 2_000_000, 8
 TURNS_S = 120.0
 
@@ -258,6 +258,7 @@ def _report_real(result: Result, work: Work, reports: Reports) -> None:
     if work.name == DENSE:
         name = "dense join on 2 slots of a node: × the events/s of one"
         result.claims.append(Claim(name, ratio, ">=", JOIN_TARGET))
+        result.claims.append(Claim(f"{name}, at least", ratio, ">=", LEAST_JOIN))
     elif work.name == AGGREGATE:
         name = "keyed aggregate on 2 slots of a node: part of what its serial part allows"
         result.claims.append(Claim(name, ratio / allowed, ">=", AGGREGATE_TARGET))

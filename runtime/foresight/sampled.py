@@ -19,6 +19,7 @@ from slackwater.runtime.foresight.curves import fit_slices
 from slackwater.runtime.foresight.query_graph import FloatArray
 from slackwater.runtime.measure.report import StageReport
 from slackwater.runtime.model import NS_PER_SECOND
+from slackwater.runtime.model.slice_time import time_of_rows
 from slackwater.runtime.plan.plan import Stage
 
 __all__ = [
@@ -34,6 +35,7 @@ __all__ = [
 EARLY = 0.05
 """Share of a sample's rows that first fill the windows of a stage that looks back."""
 LEAST_ROWS, MOST_ROWS = Limits.min_slice_rows, Limits.max_slice_rows
+LONGEST_S = Limits.longest_slice_ns / NS_PER_SECOND
 
 
 @dataclass(frozen=True)
@@ -47,15 +49,14 @@ class StageCost:
     def in_full_slices(self, slice_s: float) -> StageCost:
         """Return the cost of rows in full slices, with their share of the fixed part.
 
-        If the fixed part is longer, a slice has at least the rows that take as long, up to
-        `min_slice_rows` (`runtime/schedule/slice_size.py`). A slice has at least one row, however
-        long that takes.
+        A slice has at least the rows that take as long as its fixed part, up to `min_slice_rows`
+        (`runtime/schedule/slice_size.py`), and at least one row, however long that takes.
         """
         fixed_s, row_s = self.fixed_s, self.row_s
+        rows_s = time_of_rows(fixed_s, usual=slice_s, longest=max(slice_s, LONGEST_S))
         if row_s <= 0:  # the most rows, unless the fixed part alone is too long
-            rows = LEAST_ROWS if fixed_s >= slice_s else MOST_ROWS
-            return StageCost(0.0, fixed_s / rows, self.more_s)
-        fit = max(slice_s - fixed_s, min(fixed_s, LEAST_ROWS * row_s)) / row_s
+            return StageCost(0.0, fixed_s / (MOST_ROWS if rows_s else LEAST_ROWS), self.more_s)
+        fit = max(rows_s, min(fixed_s, LEAST_ROWS * row_s)) / row_s
         more = fixed_s / (max(round(min(fit, MOST_ROWS)), 1) * row_s)
         return StageCost(0.0, row_s * (1 + more), self.more_s * (1 + more))
 

@@ -21,7 +21,7 @@ The replicas of a step are separate stages, after a stage that is their gate:
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import pyarrow as pa
@@ -134,6 +134,8 @@ class Stage:
     """Arrivals that a source tells; None: no step uses them."""
     is_uneven: bool = False
     """Whether arrivals reach it through gates that wait for event time: see `ArrivalWays`."""
+    is_backlog: bool = False
+    """Whether all sources of its flow read existing data as fast as they can."""
 
     @property
     def rule(self) -> ReleaseRule:
@@ -297,7 +299,10 @@ def plan_stages(graph: StepGraph, *, fuse: bool = True) -> tuple[Stage, ...]:
             )
         )
     ]
-    return tuple(_finished(planned, channels, needed, ways) for planned in stages)
+    sources = [own.step.source for own in stages if isinstance(own.step, SourceStep)]
+    is_backlog = all(source.is_backlog for source in sources)
+    finished = [_finished(planned, channels, needed, ways) for planned in stages]
+    return tuple(replace(stage, is_backlog=is_backlog) for stage in finished)
 
 
 def _finished(

@@ -95,11 +95,6 @@ class Slice(NamedTuple):
     """Slice of each source, where rows of several were left out in one go; empty otherwise."""
 
     @property
-    def worked(self) -> int:
-        """Rows that were worked on; they set the length of the next slice."""
-        return self.released or self.rows
-
-    @property
     def parts(self) -> tuple[Slice, ...]:
         """The slice of each stage."""
         return self.each or (self,)

@@ -1,4 +1,12 @@
-"""Backlog: slices of a slot whose sources read as fast as they can.
+"""Backlog: longer slices of rows that have waited; a gate waits for both sources.
+
+```
+waited    0 ·········· 10 ms ·········· 40 ms ·········· 100 ms ····
+slice     2 ms ········ 2 ms ··········· 8 ms ··········· 20 ms ····   a fifth of the wait
+```
+
+A row that has waited for 40 ms loses nothing by a slice of 8 ms, and a backlog ends sooner. A
+longer slice takes no row that came after an older one of another stage.
 
 ```
 bus     ═══════════╪════════     two files; ╪ ends a slice of a source
@@ -6,10 +14,10 @@ scats   ═════════╪═══════╪══     each le
 join      3,900 rows, 40, 4,020, 90, …     a slice of 40 rows costs half of what one of 4,000 does
 ```
 
-None of these rows is due by a clock, and each waits for all that were there before it. So slices
-are longer, and before a slice of a gate the source goes first whose promise holds it back, if
-nothing of it is queued and it can go at once: the one departure from the order by stimulus. An
-order of the user's has none.
+No row of existing data is due by a clock, and each waits for all that were there before it. So
+before a slice of a gate the source goes first whose promise holds it back, if nothing of it is
+queued and it can go at once: the one departure from the order by stimulus. An order of the user's
+has none.
 """
 
 from __future__ import annotations
@@ -22,15 +30,89 @@ from slackwater.runtime.schedule.idle_channels import may_be_behind
 from slackwater.runtime.schedule.slice_size import SliceSize
 from slackwater.runtime.schedule.stage import StageMachine
 
-__all__ = ["AwaitedSources", "slice_sizes"]
+__all__ = ["AwaitedSources", "SliceLengths"]
+
+SHARE_OF_WAIT, SHARE_OF_DEADLINE = 5, 10
+"""A slice may take a fifth of the time that its rows have waited, and a tenth of the deadline."""
 
 
-def slice_sizes(stages: Mapping[str, StageMachine], limits: Limits) -> dict[str, SliceSize]:
-    """Return {stage: how long its slices are}, of the stages of a slot."""
-    slice_ns = limits.slice_ns
-    if all(_is_of_backlog(machine, stages) for machine in stages.values()):
-        slice_ns = max(slice_ns, limits.backlog_slice_ns)
-    return {name: SliceSize(limits, slice_ns=slice_ns) for name in stages}
+class SliceLengths:
+    """Lengths of the slices of a slot's stages.
+
+    Args:
+        stages: {name: machine}, of the slot.
+        limits: of the job.
+        start_ns: of the job.
+        deadline_ns: of the flow; None: none.
+
+    Attributes:
+        sizes: {stage: length of its slices}.
+    """
+
+    def __init__(
+        self,
+        stages: Mapping[str, StageMachine],
+        limits: Limits,
+        *,
+        start_ns: int,
+        deadline_ns: int | None = None,
+    ) -> None:
+        self._start_ns = start_ns
+        self._least_wait_ns = SHARE_OF_WAIT * limits.slice_ns
+        longest_ns = max(limits.longest_slice_ns, limits.slice_ns)
+        if deadline_ns is not None:
+            longest_ns = max(min(longest_ns, deadline_ns // SHARE_OF_DEADLINE), 1)
+        self.sizes = {name: SliceSize(limits, longest_ns=longest_ns) for name in stages}
+        # Of sources in other slots the plan knows only that their data exists.
+        self._sees_sources = all(
+            one.stage.is_backlog or all(channel.source in stages for channel in one.stage.inputs)
+            for one in stages.values()
+        )
+
+    def next_rows(
+        self, machine: StageMachine, stages: Mapping[str, StageMachine], now_ns: int
+    ) -> int:
+        """Return the most rows of a stage's next slice.
+
+        Args:
+            machine: of the stage.
+            stages: {name: machine}, of the slot.
+            now_ns: by the slot's clock.
+        """
+        size = self.sizes[machine.stage.name]
+        if not size.is_full or machine.stage.kind == "sink":  # its rows leave as a slice ends
+            return size.rows
+        waited_ns = max(self._behind_ns(stages, now_ns), machine.waited_ns(now_ns))
+        if waited_ns <= self._least_wait_ns:
+            return size.rows
+        rows = size.within(waited_ns // SHARE_OF_WAIT)
+        other_ns = _earliest_other(machine, stages, now_ns)
+        if rows == size.rows or other_ns is None:
+            return rows
+        older = 0 if machine.intake.more else machine.queues.rows_until(other_ns, rows)
+        return max(size.rows, older)
+
+    def _behind_ns(self, stages: Mapping[str, StageMachine], now_ns: int) -> int:
+        """Return the least wait of rows that the slot can be given."""
+        if not self._sees_sources:
+            return 0
+        sources = [one.source_at for one in stages.values() if one.source_at is not None]
+        behind_ns = [source.behind_ns(now_ns) for source in sources]
+        since_start_ns = max(now_ns - self._start_ns, 0)
+        return min((ns for ns in behind_ns if ns is not None), default=since_start_ns)
+
+
+def _earliest_other(
+    machine: StageMachine, stages: Mapping[str, StageMachine], now_ns: int
+) -> int | None:
+    """Return the earliest stimulus of other stages' work; None if they have none."""
+    ranks_ns = [
+        wakeup.rank_ns
+        for other in stages.values()
+        if other is not machine and (wakeup := other.next) is not None
+        if wakeup.at_ns <= now_ns and wakeup.rank_ns is not None
+    ]
+    return min(ranks_ns, default=None)
 
 
 class AwaitedSources:
@@ -83,13 +165,6 @@ class AwaitedSources:
 def _reads_on(machine: StageMachine) -> bool:
     step = machine.stage.step
     return isinstance(step, SourceStep) and step.source.is_backlog
-
-
-def _is_of_backlog(machine: StageMachine, stages: Mapping[str, StageMachine]) -> bool:
-    """Whether a stage reads a backlog, or is fed within its slot."""
-    if machine.is_sampled or (machine.source is not None and not _reads_on(machine)):
-        return False
-    return all(channel.source in stages for channel in machine.stage.inputs)
 
 
 def _is_fed_by_them(machine: StageMachine, stages: Mapping[str, StageMachine]) -> bool:

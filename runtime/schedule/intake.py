@@ -18,7 +18,7 @@ from slackwater.runtime.errors import OrderError
 from slackwater.runtime.measure.outcomes import READY
 from slackwater.runtime.measure.report import StageReport
 from slackwater.runtime.merge import ReplicaReads, SlackGate
-from slackwater.runtime.model import START_NS, Batch, GateRead, Message
+from slackwater.runtime.model import START_NS, Batch, GateRead, Message, concat_batches
 from slackwater.runtime.model.state import Fields
 from slackwater.runtime.plan.plan import Stage
 from slackwater.runtime.plan.traits import Role
@@ -55,6 +55,7 @@ class Intake(ABC):
 
     Attributes:
         more: the last read was cut short: take again, whatever has come.
+        more_since_ns: with `more`, when a read was first cut short; None: none has been.
         goes_on_ns: with `more`, the stimulus that the rest counts by: after that of what has just
             been released, so that its results leave before more of them are made.
     """
@@ -65,6 +66,7 @@ class Intake(ABC):
         self, stage: Stage, queues: PathQueues, report: StageReport, sampler: StageSampler | None
     ) -> None:
         self.more = False
+        self.more_since_ns: int | None = None
         self.goes_on_ns = START_NS
         self._queues, self._report, self._sampler = queues, report, sampler
         self._writer = {channel.name: n for n, channel in enumerate(stage.inputs)}
@@ -109,7 +111,8 @@ class Intake(ABC):
 class PassIntake(Intake):
     """Of a stage without a gate: messages as they come, in slices.
 
-    A sink takes a message whole: an output writes blocks, and small ones cost it more.
+    A sink takes messages whole, and all that wait as one: an output writes blocks, and small ones
+    cost it more.
     """
 
     STATE = Intake.STATE + Fields("_union")
@@ -122,23 +125,32 @@ class PassIntake(Intake):
         self._is_sink = stage.step.traits.role is Role.SINK
 
     def take(self, now_ns: int, *, max_rows: int) -> Taken:
-        """Return one message, or as many of its rows as a slice may have."""
-        item = self._queues.pop(now_ns, None if self._is_sink else max_rows)
-        if item is None:
+        """Return one message, or its first rows; for a sink all that wait."""
+        message, rows = None, 0
+        batches: list[Batch] = []
+        used: list[tuple[str, int]] = []
+        while message is None or (self._is_sink and rows < max_rows):
+            item = self._queues.pop(now_ns, None if self._is_sink else max_rows)
+            if item is None:
+                break
+            channel, message, came_ns = item
+            used.append((channel, credit_of(message)))
+            rows += message.rows
+            if self._sampler is not None:
+                self._sampler.passed(message.batch, came_ns)
+            if self._union is not None:
+                message = self._union.passed(channel, message)
+            if self._arrivals is not None:
+                self._arrivals.hear(self._writer[channel], message)
+            if message.batch is not None:
+                batches.append(message.batch)
+        if message is None:
             return Taken(None, (), 0)
-        channel, message, came_ns = item
-        rows = credit_of(message)
-        self._report.counts[READY] += message.rows
-        if self._sampler is not None:
-            self._sampler.passed(message.batch, came_ns)
-        if self._union is not None:
-            message = self._union.passed(channel, message)
-        promise_ns, arrived = message.promise_ns, message.arrived
-        if self._arrivals is not None:
-            self._arrivals.hear(self._writer[channel], message)
-            arrived = self._arrivals.advance()
-        told = promise_ns, message.promise_stimulus_ns, promise_ns, arrived
-        return Taken(GateRead([message.batch], [None], *told), [(channel, rows)], rows)
+        self._report.counts[READY] += rows
+        arrived = message.arrived if self._arrivals is None else self._arrivals.advance()
+        batch = concat_batches(batches) if batches else None
+        told = message.promise_ns, message.promise_stimulus_ns, message.promise_ns, arrived
+        return Taken(GateRead([batch], [None], *told), used, sum([taken for _, taken in used]))
 
 
 _H = TypeVar("_H", SlackGate, ReplicaReads)
@@ -147,7 +159,7 @@ _H = TypeVar("_H", SlackGate, ReplicaReads)
 class HeldIntake(Intake, Generic[_H]):
     """Intake of a stage that holds rows, in its gate or as reads."""
 
-    STATE = Intake.STATE + Fields("_held", "more", "goes_on_ns", "_since_ns")
+    STATE = Intake.STATE + Fields("_held", "more", "more_since_ns", "goes_on_ns", "_since_ns")
 
     def __init__(
         self,
@@ -190,8 +202,11 @@ class HeldIntake(Intake, Generic[_H]):
         self._report.max_gate_rows = max(self._report.max_gate_rows, held + self._queues.rows)
         return held
 
-    def _go_on(self, released: GateRead | None) -> None:
-        if self.more:
+    def _go_on(self, released: GateRead | None, now_ns: int) -> None:
+        if not self.more:
+            self.more_since_ns = None
+        else:
+            self.more_since_ns = now_ns if self.more_since_ns is None else self.more_since_ns
             self.goes_on_ns = START_NS if released is None else released.last_stimulus_ns + 1
 
 
@@ -271,7 +286,7 @@ class GateIntake(HeldIntake[SlackGate]):
             and held > max_rows
             and (bool(gate.rows_held) or released.watermark_ns < gate.frontier_ns)
         )
-        self._go_on(released)
+        self._go_on(released, now_ns)
         if sampler is not None:
             sampler.left(released, now_ns)
         if released is not None and self._kept_ns is not None:

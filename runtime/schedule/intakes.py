@@ -45,7 +45,7 @@ class PartitionedIntake(HeldIntake[ReplicaReads]):
         held = self._count_most()
         released = reads.read(limit=max_rows)
         self.more = reads.has_more
-        self._go_on(released)
+        self._go_on(released, now_ns)
         if sampler is not None:
             sampler.read(released, now_ns)
         return Taken(released, used, held - reads.rows_held)

@@ -146,6 +146,16 @@ class PathQueues:
         messages = self._paths[channel].messages
         return messages[-1][1].promise_ns if messages else None
 
+    def rows_until(self, stimulus_ns: int, most: int) -> int:
+        """Return the rows, up to `most`, of messages that begin by a stimulus."""
+        rows = 0
+        for path in self._paths.values():
+            for earliest_ns, message, _ in path.messages:
+                if earliest_ns > stimulus_ns or rows >= most:
+                    break
+                rows += message.rows
+        return min(rows, most)
+
     def waiting(self) -> set[str]:
         """Return the channels that have messages here."""
         return {channel for channel, path in self._paths.items() if path.messages}

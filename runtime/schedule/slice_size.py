@@ -1,13 +1,22 @@
 """Rows of a stage's next slice: as many as fit into its time.
 
-A slice has a fixed part and a part for each row, and which of them is large is not known: a
-window's may take a millisecond whatever its rows, a model that a user's function asks 20 ms, and
-another function 5 ms for each row. The last two slices of different length tell.
+```
+time  ·                    ╱ ·     a slice costs a fixed part, and a part for each row: a line
+      ·              ·  ╱          through the times of the last slices tells both. Without slices
+      ·         ╱                  of different lengths there is no line, so each twelfth full one
+fixed ├ · ╱                        is cut to an eighth.
+      └────────────────────── rows
+```
+
+A window's fixed part may be a millisecond, that of a model 20 ms; another function takes 5 ms for
+each row. A slice is so long that its fixed part is at most a fifth of it, and longer if its rows
+have waited for long: see `backlog.py`.
 """
 
 from __future__ import annotations
 
 from slackwater.runtime.config import Limits
+from slackwater.runtime.model.slice_time import time_of_rows
 from slackwater.runtime.model.state import Fields
 
 __all__ = ["FIRST_ROWS", "SliceSize"]
@@ -16,60 +25,106 @@ FIRST_ROWS = 64
 """Of a stage's first slice, while nothing is known: nothing else of the slot runs meanwhile."""
 FAR_TOO_LONG = 4
 """A slice of so many times `slice_ns` is not made longer to see what its rows cost, but shorter."""
+KEPT = 15 / 16
+"""Weight of the slices so far, when the next one is noted: the line follows in some ten slices."""
+OUTLIER = 2
+"""A slice that took longer than so many times the line says counts as one of that time."""
+FEW = 16
+"""A slice of less than a sixteenth of the rows tells nothing of full ones."""
+SHORT_EVERY, SHORT = 12, 8
+LEAST_SPREAD = 0.1
+"""Spread of lengths, by their mean, from which on they make a line."""
 
 
 class SliceSize:
     """The length of one stage's slices.
 
     Args:
-        limits: `min_slice_rows` is what a slice is not cut below, but where its rows, and not its
-            fixed part, are what takes long; `max_slice_rows` the most.
-        slice_ns: what a slice may take.
+        limits: `slice_ns` is the time of a slice with a short fixed part; `min_slice_rows` are
+            taken if their time is no longer than the fixed part; `max_slice_rows` the most.
+        longest_ns: time of a slice with a long fixed part, or of rows that have waited.
 
     Attributes:
-        rows: of the next slice, at most.
+        rows: of the next slice, at most, if its rows have not waited.
+        is_full: whether the last slice took as many rows as it might.
     """
 
-    STATE = Fields("rows", "_before")
+    STATE = Fields("rows", "is_full", "_full", "_tried", "_sums", "_since_short")
 
-    def __init__(self, limits: Limits, *, slice_ns: int) -> None:
-        self._limits, self._slice_ns = limits, slice_ns
-        self.rows = min(FIRST_ROWS, limits.max_slice_rows)
-        self._before = (0, 0)  # rows and time of the last slice that had any
+    def __init__(self, limits: Limits, *, longest_ns: int) -> None:
+        self._limits, self._longest_ns = limits, longest_ns
+        self._usual_ns = min(limits.slice_ns, longest_ns)
+        self.rows = self._full = min(FIRST_ROWS, limits.max_slice_rows)
+        self.is_full = False
+        self._tried = self._full  # rows of the last full slice
+        self._sums = [0.0] * 5  # over slices: of 1, rows, time, rows², rows · time, weighted
+        self._since_short = 0
 
     def took(self, rows: int, took_ns: int) -> None:
         """Note how long a slice of so many rows took."""
-        limits, slice_ns = self._limits, self._slice_ns
-        least, most = limits.min_slice_rows, limits.max_slice_rows
-        before, self._before = self._before, (rows, took_ns) if rows else self._before
-        if took_ns > slice_ns:
-            fitting = round(rows * slice_ns / took_ns)
-            if rows > least:
-                self.rows = max(fitting, self.rows // 2, least)
-            elif rows:
-                self.rows = max(1, min(self._short(before, rows, took_ns, fitting), most))
-        elif 2 * rows > self.rows and 2 * took_ns < slice_ns:
-            self.rows = min(2 * self.rows, most)
-        elif 2 * rows > self.rows and self.rows < least:
-            fitting = round(rows * slice_ns / took_ns)
-            self.rows = max(self.rows, min(self._short(before, rows, took_ns, fitting), most))
+        full = self._full
+        self.is_full = 2 * rows > self.rows
+        if not rows or (rows * FEW < full and took_ns <= self._usual_ns):
+            return
+        line = self._line()
+        if line is not None:
+            fixed_ns, row_ns = line
+            took_ns = min(took_ns, round(OUTLIER * (fixed_ns + rows * row_ns)))
+        self._note(rows, max(took_ns, 1))
+        if 2 * rows <= full and line is not None:
+            self._since_short = 0
+            self.rows = full
+            return
+        self._tried = rows
+        if (line := self._line()) is None:
+            full = self._without_line(rows, took_ns)
+        else:
+            full = min(self._fitting(line, self._usual_ns), 2 * rows)
+        most = self._limits.max_slice_rows
+        self._full = self.rows = max(1, min(full, most))
+        self._since_short += 1
+        if self._since_short >= SHORT_EVERY and self._full < most:
+            self._since_short = 0
+            self.rows = max(1, self._full // SHORT)
 
-    def _short(self, before: tuple[int, int], rows: int, took_ns: int, fitting: int) -> int:
-        """Return the length after a short slice that took too long.
+    def within(self, slice_ns: int) -> int:
+        """Return the rows of a slice of that time, at most twice those tried."""
+        line = self._line()
+        if line is None or self.rows < self._full or slice_ns <= self._usual_ns:
+            return self.rows
+        fitting = self._fitting(line, min(slice_ns, self._longest_ns))
+        return max(self.rows, min(fitting, 2 * self._tried, self._limits.max_slice_rows))
 
-        Rows get what the fixed part leaves of a slice, or as long as it takes, if that is more.
-        """
-        longer = max(self.rows, min(2 * rows, self._limits.min_slice_rows))
-        rows_before, took_before_ns = before
-        is_far = took_ns > FAR_TOO_LONG * self._slice_ns
-        if rows_before == 0:  # nothing to compare with
-            return rows // 2 if is_far else longer
-        if rows_before == rows:  # nor here: somewhat more or less will tell, and costs little
-            step = max(1, rows // 4)
-            is_less = is_far and rows > 1
-            return rows - step if is_less else max(self.rows, min(rows + step, longer))
-        row_ns = min((took_ns - took_before_ns) / (rows - rows_before), took_ns / rows)
-        if row_ns <= 0:
-            return longer
-        fixed_ns = took_ns - rows * row_ns
-        return min(longer, max(fitting, round(max(self._slice_ns - fixed_ns, fixed_ns) / row_ns)))
+    def _without_line(self, rows: int, took_ns: int) -> int:
+        """Return other rows than those of the last slices, to compare."""
+        if took_ns > FAR_TOO_LONG * self._usual_ns and rows > 1:
+            return rows // 2
+        is_short = took_ns <= self._usual_ns or rows < self._limits.min_slice_rows
+        return 2 * rows if is_short else rows // 2
+
+    def _note(self, rows: int, took_ns: int) -> None:
+        # Times scatter in proportion to their length, so a slice counts by 1 / time².
+        sums, weight = self._sums, 1.0 / (float(took_ns) * took_ns)
+        for place, value in enumerate((1.0, rows, took_ns, rows * rows, rows * took_ns)):
+            sums[place] = KEPT * sums[place] + weight * value
+
+    def _line(self) -> tuple[float, float] | None:
+        """Return the fixed part and a row's time; None if lengths are too equal."""
+        weight, rows, took, squares, products = self._sums
+        if not weight:
+            return None
+        mean, mean_ns = rows / weight, took / weight
+        spread = squares / weight - mean * mean
+        if spread < (LEAST_SPREAD * mean) ** 2:
+            return None
+        row_ns = (products / weight - mean * mean_ns) / spread
+        row_ns = min(max(row_ns, 0.0), mean_ns / mean)
+        return mean_ns - row_ns * mean, row_ns
+
+    def _fitting(self, line: tuple[float, float], slice_ns: int) -> int:
+        fixed_ns, row_ns = line
+        limits = self._limits
+        rows_ns = time_of_rows(fixed_ns, usual=slice_ns, longest=self._longest_ns)
+        rows_ns = max(rows_ns, min(fixed_ns, limits.min_slice_rows * row_ns))
+        most = limits.max_slice_rows
+        return most if rows_ns >= most * row_ns else max(1, round(rows_ns / row_ns))

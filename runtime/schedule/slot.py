@@ -23,7 +23,7 @@ from slackwater.runtime.plan.plan import Channel, Stage
 from slackwater.runtime.plan.slot_plan import SlotPlan
 from slackwater.runtime.schedule.actions import Action, Egress, Grant, Rest, Send, Slice
 from slackwater.runtime.schedule.asked import AskedPromises, Unsaid
-from slackwater.runtime.schedule.backlog import AwaitedSources, slice_sizes
+from slackwater.runtime.schedule.backlog import AwaitedSources, SliceLengths
 from slackwater.runtime.schedule.by_order import chosen_by
 from slackwater.runtime.schedule.left_out import rows_left_out
 from slackwater.runtime.schedule.order import Order
@@ -44,6 +44,7 @@ class Slot:
         is_sampled: whether it takes samples, for those who decide.
         interval_ns: of these.
         weighs: whether it counts the bytes of rows that its channels are given.
+        deadline_ns: of the flow; None: none.
     """
 
     def __init__(
@@ -56,6 +57,7 @@ class Slot:
         is_sampled: bool = False,
         interval_ns: int = NS_PER_SECOND,
         weighs: bool = False,
+        deadline_ns: int | None = None,
     ) -> None:
         self.name, self._weighs = name, weighs
         self._limits = limits or Limits()
@@ -86,7 +88,9 @@ class Slot:
         """The stage of the last slice, which may be under way."""
         self._owed: dict[str, int] = {}  # {channel: rows consumed whose credit is held back}
         self._newest: dict[str, tuple[int, ...]] = {}  # {kind, stage: last number}
-        self._slice_sizes = slice_sizes(self._stages, self._limits)
+        self._lengths = SliceLengths(
+            self._stages, self._limits, start_ns=start_ns, deadline_ns=deadline_ns
+        )
         self._reports = {
             c.name: ChannelReport(c.name, c.source, c.target) for c in self._channels.values()
         }
@@ -106,6 +110,7 @@ class Slot:
             is_sampled=plan.interval_ns is not None,
             interval_ns=plan.interval_ns or NS_PER_SECOND,
             weighs=plan.weighs,
+            deadline_ns=plan.deadline_ns,
         )
 
     def deliver(self, channel: str, message: Message, now_ns: int, *, link_ns: int = 0) -> None:
@@ -146,7 +151,7 @@ class Slot:
             self._has_asked = True
             if unsaid := self._asked.begin():
                 return self._say(unsaid, now_ns)
-        done = None if self._order else rows_left_out(self._stages, now_ns, self._slice_sizes)
+        done = None if self._order else rows_left_out(self._stages, now_ns, self._lengths.sizes)
         chosen = self._chosen(now_ns) if done is None else None
         if self._idle_since_ns is not None:
             self._idle_ns += max(now_ns - self._idle_since_ns, 0)
@@ -189,7 +194,7 @@ class Slot:
         name = self.at_work = machine.stage.name
         self._turn += 1
         self._turns[name] = self._turn
-        max_rows = self._slice_sizes[name].rows
+        max_rows = self._lengths.next_rows(machine, self._stages, now_ns)
         self._recent.append((now_ns, "slice", name, max_rows))
         work = machine.work(now_ns, max_rows=max_rows)
         message = work.message
@@ -265,7 +270,8 @@ class Slot:
             return
         machine = self._stages[done.stage]
         machine.charge(done.began_ns, took_ns, self._idle_ns, has_read=done.has_read)
-        self._slice_sizes[done.stage].took(done.worked, took_ns)
+        if done.released:  # else no operator was at work
+            self._lengths.sizes[done.stage].took(done.released, took_ns)
 
     def charge_reading(self, source: str, took_ns: int) -> None:
         """Charge a source for a thread that read its input."""
@@ -382,7 +388,7 @@ class Slot:
             },
             "credit": dict(self._credit),
             "owed": dict(self._owed),
-            "slice_sizes": {name: save(size) for name, size in self._slice_sizes.items()},
+            "slice_sizes": {name: save(size) for name, size in self._lengths.sizes.items()},
             "newest": dict(self._newest),
             "turns": dict(self._turns),
             "idle": [self._idle_ns, self._idle_since_ns],
@@ -418,7 +424,7 @@ class Slot:
             for field, counted in state["channels"][name].items():
                 setattr(report, field, counted)
         self._credit, self._owed = dict(state["credit"]), dict(state["owed"])
-        for name, size in self._slice_sizes.items():
+        for name, size in self._lengths.sizes.items():
             restore(size, state["slice_sizes"][name])
         self._newest = {subject: tuple(number) for subject, number in state["newest"].items()}
         self._turns = dict(state["turns"])
@@ -475,7 +481,7 @@ def carry_out(machine: StageMachine, command: Command) -> None:
             raise SettingError(f"stage {command.stage!r}: {problem}") from None
 
 
-VERSION = 15
+VERSION = 16
 """Of `Slot.snapshot`; another one whenever what is in it changes its meaning."""
 
 

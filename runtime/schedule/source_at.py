@@ -86,6 +86,7 @@ class StageSource:
         self.wakes = wakes
         self._polled_ns: int | None = None  # when the input had nothing; None: it may have rows
         self._found_ns = start_ns  # when it last had something
+        self._caught_up_ns = start_ns  # when it last had nothing
 
     @property
     def wakeup(self) -> Wakeup | None:
@@ -129,7 +130,16 @@ class StageSource:
         if has_found:
             self._polled_ns, self._found_ns = None, now_ns
         else:
-            self._polled_ns = now_ns
+            self._polled_ns = self._caught_up_ns = now_ns
+
+    def behind_ns(self, now_ns: int) -> int | None:
+        """Return the wait of its input's rows; None if it is over."""
+        machine = self.machine
+        if self.is_paced and (due_ns := machine.due_ns) is not None:
+            return max(now_ns - due_ns, 0)
+        if machine.is_over:
+            return None
+        return 0 if self.is_paced else max(now_ns - self._caught_up_ns, 0)
 
     def open(self, now_ns: int) -> None:
         """Open the input and read its first block, before the start."""

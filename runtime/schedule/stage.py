@@ -190,6 +190,13 @@ class StageMachine:
         came_ns = None if self.intake.more else self.queues.oldest_ns()
         return urgency_ns if came_ns is None else came_ns
 
+    def waited_ns(self, now_ns: int) -> int:
+        """Return the wait of its next rows for the stage, not for a promise."""
+        if self.source_at is not None:
+            return self.source_at.behind_ns(now_ns) or 0
+        since_ns = self.intake.more_since_ns if self.intake.more else self.queues.oldest_ns()
+        return 0 if since_ns is None else max(now_ns - since_ns, 0)
+
     @property
     def progress_ns(self) -> int:
         """Promise of a source: the least goes first. START_NS for other stages."""

@@ -138,7 +138,11 @@ class StageSampler:
             self._worked(since_ns, len(times), last_ns)
 
     def _worked(self, since_ns: int, rows: int, last_event_ns: int) -> None:
-        self._since_ns, self._rows, self._last_event_ns = since_ns, rows, last_event_ns
+        if self._rows:  # a sink takes several messages in a slice
+            since_ns = min(since_ns, self._since_ns)
+            last_event_ns = max(last_event_ns, self._last_event_ns)
+        self._since_ns, self._last_event_ns = since_ns, last_event_ns
+        self._rows += rows
 
     def waited(self, wait_ns: int) -> None:
         """Count how long windows have waited, by the clock, that close in this slice."""

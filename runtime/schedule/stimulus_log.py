@@ -38,7 +38,7 @@ from slackwater.runtime.sources.spec import END_OF_INPUT, BadRows, EndOfInput, I
 
 __all__ = ["LoggedSlot", "give", "make_slot", "replay", "replaying"]
 
-VERSION = 9
+VERSION = 10
 """Of a log; another one whenever what is in it changes its meaning."""
 
 Entry = tuple[Any, ...]
@@ -100,7 +100,7 @@ class LoggedSlot(Slot):
     def charge(self, done: Slice, took_ns: int) -> None:
         """Tell how long a slice took."""
         if not done.each:  # else each part is charged by itself
-            self.note("charge", done.stage, done.worked, done.began_ns, took_ns, done.has_read)
+            self.note("charge", done.stage, done.released, done.began_ns, took_ns, done.has_read)
         super().charge(done, took_ns)
 
     def charge_reading(self, source: str, took_ns: int) -> None:
@@ -188,8 +188,9 @@ def give(slot: Slot, stimulus: Sequence[Any]) -> Any:
             channel, message, now_ns, link_ns = of
             slot.deliver(channel, from_plain(message), now_ns, link_ns=link_ns)
         case "charge":
-            stage, rows, began_ns, took_ns, has_read = of
-            slot.charge(Slice(stage, rows, [], began_ns, has_read=has_read), took_ns)
+            stage, released, began_ns, took_ns, has_read = of
+            done = Slice(stage, 0, [], began_ns, released=released, has_read=has_read)
+            slot.charge(done, took_ns)
         case "apply":
             slot.apply(_command(*of[:-1]), number=tuple(of[-1]))
         case "shed":

@@ -1,10 +1,11 @@
-"""Sources that read what is there already: longer slices, and a gate that waits for both."""
+"""Rows that have waited get longer slices; a gate of two files waits for both."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 
 import slackwater as sw
 from slackwater.runtime.config import Limits
+from slackwater.runtime.model import Batch, Message
 from slackwater.runtime.model.plain import from_plain, to_plain
 from slackwater.runtime.placement.place import place
 from slackwater.runtime.plan.plan import Plan, plan_stages
@@ -188,22 +190,102 @@ def test_only_a_ready_only_gate_with_both_sources_beside_it_waits() -> None:
     assert not sampled._awaited.gates
 
 
-@pytest.mark.parametrize(
-    ("options", "limits", "expected"),
-    [
-        ({}, {}, 65_536),
-        ({"speed": 1.0}, {}, 32_768),
-        ({}, {"backlog_slice_ns": 1}, 32_768),
-        ({"speed": 1.0}, {"slice_ns": 8 * MS}, 65_536),
-        ({"read": lambda one: JitterInput(one, seed=1)}, {}, 32_768),
-    ],
-)
-def test_slices_are_twice_as_long_where_no_row_is_due_by_a_clock(
-    options: dict[str, Any], limits: dict[str, int], expected: int
-) -> None:
-    """Of rows that take 50 ns each; behind a slice of half the time comes a longer one."""
-    rows = [(at, 1) for at in range(3)]
-    size = slot_of(plan_of(rows, rows, **options), **limits)._slice_sizes["pairs"]
+ROWS_OF_2_MS = 20_000  # of 100 ns each
+
+
+def settled_size(slot: Slot, stage: str = "pairs") -> None:
+    """Let full slices of a stage take 100 ns for each row."""
+    size = slot._lengths.sizes[stage]
     for _ in range(20):
-        size.took(size.rows, 50 * size.rows)
-    assert size.rows == expected
+        size.took(size.rows, 100 * size.rows)
+
+
+def next_rows(slot: Slot, now_ns: int, stage: str = "pairs") -> int:
+    return slot._lengths.next_rows(slot.stages[stage], slot.stages, now_ns)
+
+
+@pytest.mark.parametrize(
+    ("now_ns", "most_ns"),
+    [(0, 2 * MS), (9 * MS, 2 * MS), (15 * MS, 3 * MS), (10**9, 4 * MS)],
+)
+def test_slices_of_existing_data_grow_with_the_wait_since_the_start(
+    now_ns: int, most_ns: int
+) -> None:
+    rows = [(at, 1) for at in range(3)]
+    slot = slot_of(plan_of(rows, rows))
+    settled_size(slot)
+    expected = pytest.approx(most_ns / 100, rel=0.01)  # at most twice what was tried
+    assert next_rows(slot, now_ns) == expected
+
+
+def test_slices_stay_short_where_rows_may_be_due_by_the_clock() -> None:
+    rows = [(at, 1) for at in range(3)]
+    slot = slot_of(plan_of(rows, rows, speed=1.0))
+    settled_size(slot)
+    assert next_rows(slot, 10**9) == pytest.approx(ROWS_OF_2_MS, rel=0.01)
+
+
+def test_the_plan_says_in_each_slot_that_all_data_exists() -> None:
+    rows = [(at, 1) for at in range(3)]
+    live = {"read": lambda one: JitterInput(one, seed=1)}
+    for options, expected in (({}, 2), ({"speed": 1.0}, 1), (live, 1)):
+        plan = plan_of(rows, rows, where="b", **options)
+        slot = Slot("b", plan.stages_of("b"), start_ns=0)
+        settled_size(slot)
+        assert next_rows(slot, 10**9) == pytest.approx(expected * ROWS_OF_2_MS, rel=0.01)
+
+
+def test_an_input_that_always_has_rows_is_a_backlog_until_it_has_none() -> None:
+    rows = [(at, 1) for at in range(300)]
+    blocks = plan_of(rows, rows, read=lambda one: JitterInput(one, seed=1))
+    slot = slot_of(blocks)
+    settled_size(slot)
+    assert next_rows(slot, 15 * MS) == pytest.approx(1.5 * ROWS_OF_2_MS, rel=0.01)
+    for name in ("l", "r"):
+        source = slot.stages[name].source_at
+        assert source is not None
+        while source.work(14 * MS, max_rows=1_000) is not None:  # until a poll has nothing
+            pass
+    assert next_rows(slot, 15 * MS) == pytest.approx(ROWS_OF_2_MS, rel=0.01)
+
+
+def test_a_deadline_bounds_slices_to_its_tenth() -> None:
+    rows = [(at, 1) for at in range(3)]
+    plan = plan_of(rows, rows)
+    slot = Slot("a", plan.stages_of("a"), start_ns=0, deadline_ns=30 * MS)
+    settled_size(slot)
+    assert next_rows(slot, 10**9) == pytest.approx(1.5 * ROWS_OF_2_MS, rel=0.01)
+    slot = Slot("a", plan.stages_of("a"), start_ns=0, deadline_ns=10 * MS)
+    settled_size(slot)
+    assert next_rows(slot, 10**9) == pytest.approx(ROWS_OF_2_MS / 2, rel=0.01)
+
+
+def rows_at(*stimuli_ns: int) -> Message:
+    times = np.arange(len(stimuli_ns), dtype=np.int64)
+    columns = {"k": times, "v": times}
+    return Message(Batch(times, np.array(stimuli_ns), columns), 0, stimuli_ns[-1])
+
+
+def test_a_long_slice_takes_no_row_past_an_older_one_of_another_stage() -> None:
+    """Two gates have work, of 40 ms ago and of 30: the first takes what came before the second."""
+    flow = sw.Dataflow("two")
+    for name in ("one", "two"):
+        rows = stream_of(flow, name, [(at, 1) for at in range(3)])
+        rows.aggregate(by="k", window=sw.tumbling("10ms"), n=sw.count(), name=f"n-{name}").sink(
+            f"out-{name}", sw.collect_sink()
+        )
+    placement = {"*": "a", "one": "b", "two": "b"}
+    plan = place(flow.name, plan_stages(flow.graph), ["a", "b"], placement=placement)
+    slot = Slot("a", plan.stages_of("a"), start_ns=0)
+    size = slot._lengths.sizes["n-one"]
+    for _ in range(20):
+        size.took(size.rows, 1_000_000 * size.rows)  # a row takes 1 ms: two in 2 ms, eight in 8
+    assert size.rows == 2
+    for stimulus_ms in (10, 18, 22, 24, 26):
+        message = rows_at(stimulus_ms * MS)
+        slot.deliver("one→n-one", message, stimulus_ms * MS)
+    assert next_rows(slot, 50 * MS, "n-one") == 4, "twice what was tried"
+    slot.deliver("two→n-two", rows_at(23 * MS), 23 * MS)
+    assert next_rows(slot, 50 * MS, "n-one") == 3, "those of 10, 18 and 22 ms"
+    slot.deliver("two→n-two", rows_at(11 * MS), 24 * MS)
+    assert next_rows(slot, 50 * MS, "n-one") == 2, "a usual slice, whatever else waits"

@@ -25,7 +25,7 @@ def burn_ms(ms: int) -> None:
 
 def test_a_wait_of_its_own_accord_counts_beside_what_is_computed() -> None:
     with closing(OccupiedClock()) as clock_ns:
-        began_ns, wall_ns = clock_ns(), time.monotonic_ns()
+        wall_ns, began_ns = time.monotonic_ns(), clock_ns()
         burn_ms(2)
         wait_ms(20)
         took_ns = clock_ns() - began_ns
@@ -33,10 +33,7 @@ def test_a_wait_of_its_own_accord_counts_beside_what_is_computed() -> None:
 
 
 def test_work_counts_as_its_cpu_time_whoever_else_has_the_core() -> None:
-    """In one of five tries: what the host of a virtual machine takes is in no count of ours.
-
-    Seen on a virtual machine, with the steal of /proc/stat: up to 9 ms in 30.
-    """
+    """Nor does time that a virtual machine's host takes: up to 9 ms in 30, seen as steal."""
     more = []
     with closing(OccupiedClock()) as clock_ns:
         for _ in range(5):
@@ -44,13 +41,13 @@ def test_work_counts_as_its_cpu_time_whoever_else_has_the_core() -> None:
             burn_ms(30)
             took_ns, cpu_ns = clock_ns() - began_ns, time.thread_time_ns() - cpu_ns
             more.append(took_ns / cpu_ns - 1)
-    assert min(more) == pytest.approx(0, abs=0.1), more
+    assert max(more) == pytest.approx(0, abs=0.1), more
 
 
 def test_a_wait_for_a_thread_that_computes_is_that_threads() -> None:
     others_ns = 0
     with closing(OccupiedClock(lambda: others_ns)) as clock_ns:
-        began_ns, wall_ns = clock_ns(), time.monotonic_ns()
+        wall_ns, began_ns = time.monotonic_ns(), clock_ns()
         wait_ms(20)
         others_ns = 15 * MS
         took_ns, wall_ns = clock_ns() - began_ns, time.monotonic_ns() - wall_ns
