@@ -88,7 +88,8 @@ def test_messages_without_rows_do_not_bound_the_fixed_part() -> None:
 @pytest.mark.parametrize(
     ("fixed_s", "row_s", "full_s"),
     [
-        (5e-4, 1e-5, 1e-5 + 5e-4 / 150),  # 150 rows fit beside it
+        (1e-4, 1e-5, 1e-5 + 1e-4 / 190),  # 190 rows fit beside it
+        (5e-4, 1e-5, 1e-5 + 5e-4 / 200),  # a fifth of a longer slice
         (0.0, 1e-5, 1e-5),
         (0.02, 5e-6, 5e-6 + 0.02 / 1_000),  # it alone is too long: no fewer than 1,000 rows
         (0.02, 1e-3, 2e-3),  # or than take as long
@@ -105,7 +106,7 @@ def test_a_row_has_its_share_of_the_fixed_part_of_a_full_slice(
 
 
 def test_a_pair_has_its_share_of_the_fixed_part_as_a_row_has() -> None:
-    assert StageCost(5e-4, 1e-5, 3e-6).in_full_slices(SLICE_S).more_s == pytest.approx(4e-6)
+    assert StageCost(5e-4, 1e-5, 3e-6).in_full_slices(SLICE_S).more_s == pytest.approx(3.75e-6)
 
 
 def test_what_any_slice_takes_is_not_told_from_nothing_by_rows_that_vary() -> None:

