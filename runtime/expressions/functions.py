@@ -13,6 +13,7 @@ from slackwater.runtime.errors import OperatorError
 from slackwater.runtime.expressions.fit import NOT_FITTING, as_column, described
 from slackwater.runtime.expressions.whole import refused
 from slackwater.runtime.model import Column
+from slackwater.runtime.model.copies import copied_value
 from slackwater.runtime.model.whose_code import let_ctrl_c_pass, raised
 
 __all__ = ["MAP_ELEMENTS", "OfFunction", "of_function"]
@@ -59,7 +60,7 @@ def of_function(option: OfFunction, values: Column) -> Column:
 
 def _result(function: Callable[[Any], Any], value: Any, place: int) -> Any:
     try:
-        return function(value)
+        return copied_value(function(value))  # it may fill the same list for the next value
     except BaseException as problem:
         let_ctrl_c_pass(problem)
         lines = traceback.format_exception(

@@ -21,23 +21,37 @@ _T = TypeVar("_T")
 _SAMPLE_ROWS = 3
 
 
-def called(function: Callable[..., _T], *arguments: object, step: str, batch: Batch) -> _T:
-    """Return what the user's function returns.
+def _as_it_is(returned: Any) -> Any:
+    return returned
+
+
+def called(
+    function: Callable[..., _T],
+    *arguments: object,
+    step: str,
+    batch: Batch,
+    read: Callable[[_T], _T] = _as_it_is,
+) -> _T:
+    """Return what the user's function returns, as `read` makes it.
 
     Raises:
         OperatorError: it raised, or called `sys.exit()`; with the step's name, the traceback from
             the function on, and the first rows of the batch.
     """
-    return called_about(function, *arguments, step=step, shown=lambda: sample_of(batch))
+    return called_about(function, *arguments, step=step, shown=lambda: sample_of(batch), read=read)
 
 
 def called_about(
-    function: Callable[..., _T], *arguments: object, step: str, shown: Callable[[], str]
+    function: Callable[..., _T],
+    *arguments: object,
+    step: str,
+    shown: Callable[[], str],
+    read: Callable[[_T], _T] = _as_it_is,
 ) -> _T:
     """Call a function that gets no batch; `shown` describes its arguments for errors."""
     token = RUNNING.set(step)
     try:
-        return function(*arguments)
+        return read(function(*arguments))
     except BaseException as problem:
         let_ctrl_c_pass(problem)
         # The first frame is in this file, not the user's.

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from slackwater.runtime.errors import OperatorError
 from slackwater.runtime.model import Batch, BoolArray, Column, Columns
+from slackwater.runtime.model.copies import copied_column
 from slackwater.runtime.model.nullable import Nullable, nulled, without_mask
 from slackwater.runtime.operators.ground.failed_rows import failed_rows
 from slackwater.runtime.operators.ground.fit import fitted
@@ -39,14 +40,17 @@ class MapBatchesMachine:
     def _mapped(self, batch: Batch) -> Batch:
         batch = given(batch, self._step.units, step=self._step.name)
         columns_in = {name: _given(column) for name, column in batch.columns.items()}
+        ours = tuple(columns_in.values())
         returned = called(self._step.function, columns_in, step=self._step.name, batch=batch)
         self._check(returned, batch)
-        columns: Columns = {
-            field.name: fitted(
-                returned[field.name], field.type, name=field.name, step=self._step.name, rows=batch
+        columns: Columns = {}
+        for field in self._step.schema:
+            values = returned[field.name]
+            if not any(values is own for own in ours):
+                values = copied_column(values)  # it may fill the same array for the next rows
+            columns[field.name] = fitted(
+                values, field.type, name=field.name, step=self._step.name, rows=batch
             )
-            for field in self._step.schema
-        }
         if (was_null := _null_floats(batch.columns)) is not None:
             columns = {name: _null_again(column, was_null) for name, column in columns.items()}
         return batch.with_columns(columns)

@@ -10,6 +10,7 @@ import numpy as np
 
 from slackwater.runtime.errors import OperatorError
 from slackwater.runtime.model import Batch, Columns, concat_batches
+from slackwater.runtime.model.copies import copied_values
 from slackwater.runtime.operators.ground.failed_rows import failed_rows
 from slackwater.runtime.operators.ground.fit import fitted
 from slackwater.runtime.operators.ground.user_code import (
@@ -42,7 +43,7 @@ class MapRowsMachine:
         step, names = self._step, self._step.schema.names
         batch = given(batch, step.units, step=step.name)
         kept: list[int] = []
-        rows_out: list[Mapping[str, Any]] = []
+        rows_out: list[list[Any]] = []
         for place, row in enumerate(rows_of(batch)):
             only = batch.slice(place, place + 1)
             returned = called(step.function, row, step=step.name, batch=only)
@@ -55,16 +56,17 @@ class MapRowsMachine:
                 )
             check_names(returned, names, step=step.name, shown=partial(sample_of, only))
             kept.append(place)
-            rows_out.append(returned)
+            # The function may fill the same dict, or a list in it, for the next row.
+            rows_out.append(copied_values([returned[name] for name in names]))
         rows = batch.take(np.array(kept, dtype=np.int64))
         columns: Columns = {
             field.name: fitted(
-                [row[field.name] for row in rows_out],
+                [row[at] for row in rows_out],
                 field.type,
                 name=field.name,
                 step=step.name,
                 rows=rows,
             )
-            for field in step.schema
+            for at, field in enumerate(step.schema)
         }
         return rows.with_columns(columns)

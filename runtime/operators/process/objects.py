@@ -10,6 +10,7 @@ from typing import Any
 
 from slackwater.runtime.errors import OperatorError
 from slackwater.runtime.model import END_NS, START_NS, Batch
+from slackwater.runtime.model.copies import copied_value
 from slackwater.runtime.model.plain import from_plain, to_plain
 from slackwater.runtime.operators.ground.user_code import (
     called,
@@ -25,6 +26,16 @@ def one_nan(key: Any) -> Any:
     if isinstance(key, tuple):
         return tuple([one_nan(part) for part in key])
     return math.nan if key != key else key  # noqa: PLR0124 - only NaN differs from itself
+
+
+def _rows_read(returned: Any) -> Any:
+    """Return copies of the rows that a method returned or yields.
+
+    The object may fill the same list and the same dicts again. What is no rows is not changed.
+    """
+    if isinstance(returned, Mapping | str | bytes) or not hasattr(returned, "__iter__"):
+        return returned
+    return [copied_value(row) for row in returned]
 
 
 class KeyedRows(list[dict[str, Any]]):
@@ -98,7 +109,14 @@ class Objects:
         `batch` is for the error.
         """
         one.last_row_ns = rows.event_time_ns
-        returned = called(one.operator.on_rows, one.key, rows, step=self._step.name, batch=batch)
+        returned = called(
+            one.operator.on_rows,
+            one.key,
+            rows,
+            step=self._step.name,
+            batch=batch,
+            read=_rows_read,
+        )
         return self._checked(one, returned, rows.event_time_ns, "on_rows", sample_of(batch))
 
     def saved(self, one: Keyed) -> tuple[Any, ...]:
@@ -120,7 +138,9 @@ class Objects:
                 f"step {self._step.name!r}: {self._who} has set due_ns, and has no "
                 f"method on_time(key, t); add one\n{shown}"
             )
-        returned = called_about(call, one.key, time_ns, step=self._step.name, shown=lambda: shown)
+        returned = called_about(
+            call, one.key, time_ns, step=self._step.name, shown=lambda: shown, read=_rows_read
+        )
         return self._checked(one, returned, time_ns, "on_time", shown)
 
     def _checked(
@@ -129,13 +149,13 @@ class Objects:
         self._set_due(one, now_ns, shown)
         if made is None:
             return []
-        if isinstance(made, Mapping | str | bytes) or not hasattr(made, "__iter__"):
+        if not isinstance(made, list):
             raise OperatorError(
                 f"step {self._step.name!r}: {self._who}.{method} returned a "
                 f"{type(made).__name__}; it must return a list of rows, each a dict of "
                 f"{', '.join(self._names)}, or None\n{shown}"
             )
-        rows = list(made)
+        rows: list[Mapping[str, Any]] = made
         for row in rows:
             if not isinstance(row, Mapping):
                 raise OperatorError(
