@@ -6,9 +6,9 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from hashlib import sha256
-from typing import ClassVar, Literal, NamedTuple
+from typing import ClassVar, Literal, NamedTuple, Self
 
 import pyarrow as pa
 
@@ -83,6 +83,7 @@ class FileInput(ABC):
         types: ((column, type), …) given by the user.
         differing: columns if files differ: "error", "first" (the first file's), "union" (all).
         hive: whether folders such as `day=2024-01-02` are columns; None: if all files have them.
+        planned_files: as a plan has fixed them; None: those that are there.
     """
 
     pattern: str
@@ -92,6 +93,7 @@ class FileInput(ABC):
     types: tuple[tuple[str, pa.DataType], ...] = ()
     differing: Differing = "error"
     hive: bool | None = None
+    planned_files: tuple[str, ...] | None = None
 
     reads_inline: ClassVar[bool] = True
     is_history: ClassVar[bool] = True
@@ -106,8 +108,16 @@ class FileInput(ABC):
         if self.columns is not None and not self.columns:
             raise SettingError("columns=[] reads nothing; name some, or None for all")
 
+    def planned(self) -> Self:
+        """Return the input with its files fixed, so that later ones move no row.
+
+        Raises:
+            IngestError: no file.
+        """
+        return replace(self, planned_files=tuple(self.files()))
+
     def files(self) -> list[str]:
-        """Return the files on this node now, sorted by name.
+        """Return the planned files, or those on this node now, sorted by name.
 
         Raises:
             IngestError: no file; names the nearest ones.
@@ -162,7 +172,12 @@ class FileInput(ABC):
 
     def _settings(self) -> str:
         """Return the settings that change rows, as text."""
-        names = {one.name for one in fields(self)} - {"pattern", "folder", "batch_rows"}
+        names = {one.name for one in fields(self)} - {
+            "pattern",
+            "folder",
+            "batch_rows",
+            "planned_files",
+        }
         return repr([(name, getattr(self, name)) for name in sorted(names)])
 
     def reads_at(self, place: str, *, kind: str, is_file: bool) -> str | None:
@@ -200,6 +215,8 @@ class FileInput(ABC):
         return None
 
     def _found(self) -> list[str]:
+        if self.planned_files is not None:
+            return list(self.planned_files)
         return files_of(self.pattern, folder=self.folder, suffixes=self.suffixes)
 
     def _layout(self, files: list[str]) -> Layout:

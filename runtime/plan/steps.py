@@ -15,6 +15,7 @@ from slackwater.runtime.order.policies import OURS
 from slackwater.runtime.plan.step import GatedStep, Step
 from slackwater.runtime.plan.traits import Role, StepTraits
 from slackwater.runtime.sinks import Output, traits_of
+from slackwater.runtime.sources.named_reader import called_by_name
 from slackwater.runtime.sources.spec import SourceSpec
 
 
@@ -49,6 +50,18 @@ class SourceStep(Step):
         unread = [f"{one.name} ({one.type})" for one in self.schema if not is_read(one)]
         if unread:
             yield f"not read {', '.join(unread)}: does not travel"
+
+    def planned(self) -> SourceStep:
+        """Return the source with its input as a plan fixes it.
+
+        Raises:
+            IngestError: the input cannot be read.
+        """
+        given = self.source.input
+        if not callable(getattr(given, "planned", None)):
+            return self
+        fixed = called_by_name(self.name, given, "planned")
+        return replace(self, source=replace(self.source, input=fixed))
 
     def bare(self) -> SourceStep:
         """Return the source without its input."""

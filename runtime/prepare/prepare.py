@@ -1,7 +1,8 @@
 """Prepare a flow's plan, for the cluster and the simulator.
 
 ```
-flow ─ checked ─▶ stages ─ placed ─▶ plan ─ settings ─▶ fingerprints, tuning ─▶ verdict ─▶ admit
+flow ─ inputs fixed, checked ─▶ stages ─ placed ─▶ plan
+     ─ settings ─▶ fingerprints, tuning ─▶ verdict ─▶ admit
 ```
 
 A fault in the flow, its placement or its settings is an error here. A plan that is correct and yet
@@ -50,13 +51,18 @@ def prepare(
     Raises:
         FlowError: the flow or the placement is wrong.
         SettingError: `tuning` is wrong, the flow has no deadline for it, or there is no slot.
+        IngestError: files of an input are gone.
     """
     limits = limits or Limits()
-    stages = plan_stages(flow.graph, fuse=limits.fuse)
+    steps = {
+        name: step.planned() if isinstance(step, SourceStep) else step
+        for name, step in flow.steps.items()
+    }
+    stages = plan_stages(replace(flow.graph, steps=steps), fuse=limits.fuse)
     placed = place(
         flow.name, stages, slots, placement=placement, deadline_ns=flow.deadline_ns, free=free
     )
-    plan = replace(placed, limits=limits, fingerprints=flow_fingerprints(flow.steps))
+    plan = replace(placed, limits=limits, fingerprints=flow_fingerprints(steps))
     plan = replace(plan, tuning=chosen_tuning(plan, tuning))
     plan, notes = with_closing_shares(plan, hop_ns=hop_ns)
     return replace(plan, verdict=_verdict(plan, notes, hop_ns=hop_ns))
