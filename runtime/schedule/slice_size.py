@@ -71,7 +71,7 @@ class SliceSize:
             fixed_ns, row_ns = line
             took_ns = min(took_ns, round(OUTLIER * (fixed_ns + rows * row_ns)))
         self._note(rows, max(took_ns, 1))
-        if 2 * rows <= full and line is not None:
+        if 2 * rows <= full and (line is not None or took_ns <= self._usual_ns):
             self._since_short = 0
             self.rows = full
             return

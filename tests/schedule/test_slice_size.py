@@ -138,3 +138,10 @@ def test_it_goes_on_from_a_snapshot_as_it_would_have() -> None:
         one.took(one.rows, took_ns)
         other.took(other.rows, took_ns)
         assert save(other) == save(one)
+
+
+def test_short_slices_of_a_slow_stream_do_not_shorten_the_next() -> None:
+    size = new_size()
+    for _ in range(40):
+        size.took(5, 100 * US)
+    assert size.rows == 64
