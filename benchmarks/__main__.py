@@ -9,11 +9,13 @@ import argparse
 import os
 import sys
 import time
+import traceback
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from itertools import groupby
 
-from benchmarks.frame import NotHereError, Options, Result, held, last_line
+from benchmarks.ended import Ended
+from benchmarks.frame import NotHereError, Options, Result, held
 from examples.real_data import NoRealData
 
 BENCHMARKS = {  # {name: (module, what it measures)}; the first room of each module is its folder
@@ -127,9 +129,10 @@ PAGES = {  # {page of docs/benchmarks: its benchmarks}, where it is not named li
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run what was asked for; return the exit code: 1 if what one needs is not here.
+    """Run the named benchmarks; return the exit code.
 
-    A claim that fails is no error.
+    0: all claims hold; 1: a claim fails, or a benchmark could not run; 3: one ended in an error.
+    Wrong usage exits with 2.
     """
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"{', '.join(BENCHMARKS)}, all")
@@ -143,36 +146,50 @@ def main(arguments: Sequence[str]) -> int:
     if not given.names:
         print("\n".join(listing()))
         return 0
-    names = list(BENCHMARKS) if given.names == ["all"] else given.names
+    names = list(BENCHMARKS) if "all" in given.names else given.names
     unknown = [name for name in names if name not in BENCHMARKS]
     if unknown:
         parser.error(f"there is no benchmark {unknown[0]!r}; there are {', '.join(BENCHMARKS)}")
+    if given.seeds < 1:
+        parser.error(f"--seeds {given.seeds}: give a whole number above 0")
     # Where several processes measure at once each has a core; threads of a matrix product would
     # take the others' as well. Read when NumPy is imported, which the benchmarks do.
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    results = []
-    missing = False
+    ended = Ended()
     for name in names:
         found = []
         for seed in range(given.seed, given.seed + given.seeds):
-            options = Options(quick=given.quick, seed=seed)
-            began_s = time.monotonic()
-            try:
-                result = _benchmark(name)(options)
-            except (NoRealData, NotHereError) as problem:
-                print(f"{name}: left out: {problem}", file=sys.stderr)
-                missing = True
+            result = _run(name, Options(quick=given.quick, seed=seed), ended)
+            if result is None:
                 break
-            took_s = time.monotonic() - began_s
-            print(result.text(name, options), f"took {took_s:.0f} s", "", sep="\n", flush=True)
-            results.append({**result.to_json(name, options), "took_s": round(took_s, 1)})
             found.append(result)
         if given.seeds > 1 and found:
             print(*held(name, found, first_seed=given.seed), "", sep="\n", flush=True)
+    if len(names) > 1:
+        print(*ended.lines(), "", sep="\n", flush=True)
     if given.json:
-        print(last_line(results))
-    return int(missing)
+        print(ended.last_line())
+    return ended.exit_code
+
+
+def _run(name: str, options: Options, ended: Ended) -> Result | None:
+    """Run a benchmark once and print its result; None if it gave none. Note how it ended."""
+    began_s = time.monotonic()
+    try:
+        result = _benchmark(name)(options)
+    except (NoRealData, NotHereError) as problem:
+        print(f"{name}: left out: {problem}", file=sys.stderr, flush=True)
+        ended.left_out[name] = str(problem)
+        return None
+    except Exception as problem:  # the others are to run
+        traceback.print_exc()
+        ended.add_error(name, options, problem)
+        return None
+    took_s = time.monotonic() - began_s
+    print(result.text(name, options), f"took {took_s:.0f} s", "", sep="\n", flush=True)
+    ended.add(name, options, result, took_s)
+    return result
 
 
 def listing() -> list[str]:

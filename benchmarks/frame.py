@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import operator
 import os
 import platform
@@ -81,6 +80,16 @@ class Claim:
         compare = {">=": operator.ge, "<=": operator.le}[self.rule]
         return bool(compare(self.value, self.bound))
 
+    def __str__(self) -> str:
+        verdict = "holds" if self.holds else "OPEN " if self.value is None else "FAILS"
+        target = f"(target {self.rule} {number(self.bound)})"
+        return f"{verdict}  {self.name}: {self.measured} {target}"
+
+    @property
+    def measured(self) -> str:
+        """The value for people."""
+        return "not measured" if self.value is None else number(self.value)
+
     def to_json(self) -> dict[str, Any]:
         """Return it as plain JSON values."""
         return {
@@ -131,7 +140,7 @@ class Result:
             "",
             *table(self.header, self.rows),
             "",
-            *(f"{_verdict(c)}  {_claim_text(c)}" for c in self.claims),
+            *map(str, self.claims),
             *(f"note: {note}" for note in self.notes),
         ]
         return "\n".join(lines)
@@ -199,14 +208,6 @@ def plain(value: Any) -> Any:
     return value
 
 
-def last_line(results: Sequence[dict[str, Any]]) -> str:
-    """Return the JSON line of one benchmark, or of several with all their claims together."""
-    if len(results) == 1:
-        return json.dumps(results[0])
-    claims = [claim for result in results for claim in result["claims"]]
-    return json.dumps({"benchmarks": list(results), "claims": claims})
-
-
 def held(name: str, results: Sequence[Result], *, first_seed: int) -> list[str]:
     """Return for each claim of several seeds how many of them it holds on, and its values."""
     of: dict[str, list[Claim]] = {}
@@ -215,7 +216,7 @@ def held(name: str, results: Sequence[Result], *, first_seed: int) -> list[str]:
             of.setdefault(claim.name, []).append(claim)
     lines = [f"{name}, seeds {first_seed} to {first_seed + len(results) - 1}:"]
     for what, claims in of.items():
-        values = ", ".join(_value(claim) for claim in claims)
+        values = ", ".join(claim.measured for claim in claims)
         lines.append(f"holds on {sum(c.holds for c in claims)} of {len(claims)}: {what}: {values}")
     return lines
 
@@ -236,18 +237,6 @@ def counted(things: Iterable[T], *, of: int, what: str) -> Iterator[T]:
 def repeated(times: int, measure: Callable[[], float]) -> Spread:
     """Return the spread of a measurement made so many times, at least 1."""
     return Spread.of([measure() for _ in range(times)])
-
-
-def _verdict(claim: Claim) -> str:
-    return "holds" if claim.holds else "OPEN " if claim.value is None else "FAILS"
-
-
-def _value(claim: Claim) -> str:
-    return "not measured" if claim.value is None else number(claim.value)
-
-
-def _claim_text(claim: Claim) -> str:
-    return f"{claim.name}: {_value(claim)} (target {claim.rule} {number(claim.bound)})"
 
 
 def save_picture(figure: Figure, folder: Path, name: str) -> Path:

@@ -13,7 +13,7 @@ from typing import Any
 
 from benchmarks.engine.before import HOW, ROOT, before_ref, checkout, child_line, in_turns, ratios
 from benchmarks.engine.multinode import need_hosts
-from benchmarks.frame import Claim, Options, Result, Spread, number
+from benchmarks.frame import Claim, Options, Result, Spread, check, number
 
 __all__ = ["figures_of", "geometric_mean", "is_yardstick", "run", "slower"]
 
@@ -101,7 +101,9 @@ def _compare(
     words = ["benchmarks", name, "--quick", "--json", "--seed", str(options.seed)]
 
     def measured(folder: Path) -> dict[str, float]:
-        return dict(figures_of(child_line(folder, words)["figures"]))
+        said = child_line(folder, words)
+        check("figures" in said, f"{name} cannot run in {folder}: {said.get('left_out')}")
+        return dict(figures_of(said["figures"]))
 
     pairs = in_turns(lambda: measured(tree), lambda: measured(ROOT), times=turns)
     found = {figure: slower(figure, ratio) for figure, ratio in ratios(pairs).items()}

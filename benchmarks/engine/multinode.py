@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.engine.workload import join_tables, paced_tables, write
-from benchmarks.frame import Claim, Options, Result, WrongResultError, check
+from benchmarks.frame import Claim, NotHereError, Options, Result, WrongResultError, check
 from tests.hosts import Hosts, why_not
 from tests.hosts.raylets import GCS_PORT, started
 
@@ -32,10 +32,10 @@ Paths = list[str]
 
 
 def need_hosts() -> None:
-    """End the program here where hosts cannot be made."""
+    """Raise NotHereError where hosts cannot be made."""
     reason = why_not(delayed=True)
     if reason is not None:
-        raise SystemExit(f"multinode makes hosts of namespaces, and cannot here: {reason}")
+        raise NotHereError(f"multinode makes hosts of namespaces, and cannot here: {reason}")
 
 
 def run(options: Options) -> Result:

@@ -26,7 +26,8 @@ from benchmarks.frame import Claim, Options, Result, check, save_picture
 from benchmarks.order.clock_errors import error_ns
 from benchmarks.side_by_side import side_by_side
 from examples.real_data import soccer
-from slackwater.runtime.model import END_NS, NS_PER_SECOND, Batch, GateRead, Int64Array
+from slackwater.runtime.model import END_NS, NS_PER_SECOND, Batch, BoolArray, GateRead, Int64Array
+from slackwater.runtime.model.nullable import Nullable, Numbers
 from slackwater.runtime.operators import make_operator
 
 MS = 1_000_000
@@ -277,7 +278,15 @@ def _whole(columns: Mapping[str, Any], like: Int64Array) -> list[Floats]:
     first, last = int(like.min()) // WINDOW_NS, int(like.max()) // WINDOW_NS
     is_whole = (windows > first) & (windows < last)
     check(int(is_whole.sum()) == last - first - 1, "a window is missing")
-    return [np.asarray(columns[name])[is_whole] for name in ("v_low", "v", "v_mean", "v_high")]
+    return [_values(columns[name], is_whole) for name in ("v_low", "v", "v_mean", "v_high")]
+
+
+def _values(column: Numbers, rows: BoolArray) -> Floats:
+    """Return the values of some rows, none of them null: a window at an end may have no value."""
+    if not isinstance(column, Nullable):
+        return np.asarray(column[rows])
+    check(bool(column.valid[rows].all()), "a whole window has no value")
+    return np.asarray(column.values[rows])
 
 
 def offline(at_ns: Int64Array, speed: Floats, *, like: Int64Array) -> Floats:

@@ -16,7 +16,8 @@ from benchmarks.frame import Options, Result, Spread, repeated
 from benchmarks.patterns.queries import Asked, query_1, query_2, query_3, query_4
 from benchmarks.patterns.timed import reads_of
 from slackwater.runtime.model import Batch, GateRead
-from slackwater.runtime.operators.pattern.shed_pattern import SheddingPattern
+from slackwater.runtime.operators.ground.contract import Operator
+from slackwater.runtime.operators.pattern.shed_pattern import SheddingPattern, pattern_machine
 from slackwater.runtime.shedding import Amount, Espice
 
 SHARES, QUICK_SHARES = (0.15, 0.3, 0.5, 0.7, 0.9), (0.3, 0.7)
@@ -40,22 +41,22 @@ def run(options: Options) -> Result:
     )
     for asked in (query_1(), query_2(seed), query_3(seed), query_4(seed)):
         reads = reads_of(asked.rows, READ)
-        spread, truth, _ = _timed(asked, reads, None, None, times)
+        spread, truth, _ = timed(asked, reads, None, None, times)
         _tell(result, asked.name, "nothing, no shed=", None, spread, 0.0, truth, truth)
         watching = sw.shedding.espice("1000h", seed=seed)
-        spread, found, _ = _timed(asked, reads, watching, None, times)
+        spread, found, _ = timed(asked, reads, watching, None, times)
         _tell(result, asked.name, "nothing, stretches watched", None, spread, 0.0, truth, found)
         for drops in ("events", "pairs"):
             shed = sw.shedding.espice("1000h", drops=drops, seed=seed)
-            spread, found, _ = _timed(asked, reads, shed, None, times)
+            spread, found, _ = timed(asked, reads, shed, None, times)
             _tell(result, asked.name, f"nothing, {drops} watched", None, spread, 0.0, truth, found)
             for share in QUICK_SHARES if options.quick else SHARES:
-                spread, found, gone = _timed(asked, reads, shed, share, times)
+                spread, found, gone = timed(asked, reads, shed, share, times)
                 _tell(result, asked.name, drops, share, spread, gone, truth, found)
     return result
 
 
-def _timed(
+def timed(
     asked: Asked, reads: list[GateRead], shed: Espice | None, share: float | None, times: int
 ) -> tuple[Spread, set[Match], float]:
     """Return µs an event, the matches of windows that open when something goes, and events shed."""
@@ -63,7 +64,8 @@ def _timed(
     gone: list[float] = []
 
     def once() -> float:
-        machine = SheddingPattern(replace(asked.step(), shed=shed), most_kept_rows=10**9)
+        step = replace(asked.step(), shed=shed)
+        machine = pattern_machine(step, most_kept_rows=10**9)
         spent_ns, matches, shed_share = _run(machine, reads, share)
         found.clear()
         found.update(matches)
@@ -74,15 +76,16 @@ def _timed(
 
 
 def _run(
-    machine: SheddingPattern, reads: list[GateRead], share: float | None
+    machine: Operator, reads: list[GateRead], share: float | None
 ) -> tuple[float, set[Match], float]:
     first = round(len(reads) * TRAINED)
     for read in reads[:first]:
         machine.work(read, 0)
-    begin_ns, shed, events, matches = _start_ns(reads[first]), machine.counts()["shed"], 0, []
+    begin_ns, shed, events, matches = _start_ns(reads[first]), _shed(machine), 0, []
     began_ns = time.process_time_ns()
     for read in reads[first:]:
         if share is not None:
+            assert isinstance(machine, SheddingPattern)
             machine._shedding._overload._shedding.shedder.aim(Amount(share))
         made = machine.work(read, 0).rows
         if made is not None:
@@ -90,7 +93,11 @@ def _run(
         events += 0 if read.ports[0] is None else len(read.ports[0])
     spent_ns = (time.process_time_ns() - began_ns) / events
     found = {one for some in matches for one in _matches(some) if one[0] >= begin_ns}
-    return spent_ns, found, (machine.counts()["shed"] - shed) / events
+    return spent_ns, found, (_shed(machine) - shed) / events
+
+
+def _shed(machine: Operator) -> int:
+    return int(machine.counts().get("shed", 0))
 
 
 def _start_ns(read: GateRead) -> int:

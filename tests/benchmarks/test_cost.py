@@ -31,7 +31,7 @@ from benchmarks.engine.threads import (
 )
 from benchmarks.engine.wakes import by_thread, cores_of, said_of_wakes
 from benchmarks.engine.workload import paced_tables, write
-from benchmarks.frame import Options, Spread, WrongResultError
+from benchmarks.frame import NotHereError, Options, Spread, WrongResultError
 from slackwater.runtime.sources.spec import END_OF_INPUT
 
 needs_git = pytest.mark.skipif(
@@ -174,7 +174,7 @@ def test_no_commit_is_named_by_default_and_one_that_there_is_not_is_refused(
 ) -> None:
     monkeypatch.delenv("BEFORE", raising=False)
     assert before_ref() is None
-    with pytest.raises(SystemExit, match="no-such-commit") as refused, checkout("no-such-commit"):
+    with pytest.raises(NotHereError, match="no-such-commit") as refused, checkout("no-such-commit"):
         raise AssertionError("there is no such commit")
     assert HOW in str(refused.value)
 
