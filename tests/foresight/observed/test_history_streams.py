@@ -67,7 +67,7 @@ def test_a_join_in_a_burst_has_as_many_more_pairs_as_a_sample_of_all_rows_says(
         placement=plan.slots,
     )
     assert exact.worst_s > 5
-    assert made.worst_s == pytest.approx(exact.worst_s, rel=0.03)
+    assert made.worst_s == pytest.approx(exact.worst_s, rel=0.04)
 
 
 def test_a_live_source_is_not_read_and_a_history_will_do(tmp_path: Path) -> None:
