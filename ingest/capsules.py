@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from slackwater.runtime.errors import SchemaError
 from slackwater.runtime.model.schema import with_parts
+from slackwater.runtime.shown import text_of
 
 __all__ = ["ArrowArray", "ArrowStream", "arrow_table", "without_views"]
 
@@ -58,8 +59,8 @@ def arrow_table(data: Any) -> pa.Table:
         return pa.table(data)
     except (pa.ArrowException, TypeError, ValueError) as problem:
         raise SchemaError(
-            f"table: Arrow cannot take the rows of a {kind}: {problem}; pass a frame with named "
-            "columns, and cast types that Arrow lacks"
+            f"table: Arrow cannot take the rows of a {kind}: {text_of(problem)}; pass a frame with "
+            "named columns, and cast types that Arrow lacks"
         ) from problem
 
 

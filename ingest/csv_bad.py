@@ -29,10 +29,11 @@ from slackwater.ingest.dialect import Dialect
 from slackwater.ingest.misfits import cast_misfits, misfits
 from slackwater.ingest.numerals import code_as, codes, inexact_as, is_same
 from slackwater.ingest.records import Piece, piece_of, records
-from slackwater.ingest.salvage import Salvaged, by_halves, shown
+from slackwater.ingest.salvage import Salvaged, by_halves
 from slackwater.ingest.times import is_time
 from slackwater.runtime.model.arrow_functions import arrow_functions
 from slackwater.runtime.model.schema import travels
+from slackwater.runtime.shown import shown
 
 __all__ = ["lengths_kept", "salvaged"]
 

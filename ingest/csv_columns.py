@@ -15,6 +15,7 @@ from slackwater.ingest.records import BadText, Piece, line_of_record
 from slackwater.ingest.text_input import RE_ENCODE, SAY_TIME, SAY_TYPE
 from slackwater.runtime.model.arrow_functions import arrow_functions
 from slackwater.runtime.model.schema import travels
+from slackwater.runtime.shown import shown
 
 __all__ = ["Place", "columns_of", "guessed", "header_names", "parsed", "wrong_lengths"]
 
@@ -107,7 +108,7 @@ def columns_of(
             numbers = numbers_in(column, place, dialect)
             if isinstance(numbers, Misfit):
                 raise BadText(
-                    f"column {place.field.name!r}: {column[numbers.row].as_py()!r} {numbers.why}",
+                    f"column {place.field.name!r}: {shown(column[numbers.row])} {numbers.why}",
                     line=line_of_record(piece, numbers.row, dialect.form),
                     way_out=SAY_TYPE.format(name=place.field.name),
                 )

@@ -8,6 +8,7 @@ from functools import cached_property
 
 from slackwater.ingest.numerals import NULLS
 from slackwater.runtime.errors import SettingError
+from slackwater.runtime.shown import shown
 
 __all__ = ["Dialect", "Form", "checked_encoding"]
 
@@ -62,7 +63,8 @@ class Dialect:
             _check_character("quote", self.quote, 'such as "\'"; or None, which quotes nothing')
         if self.decimal not in (".", ","):
             raise SettingError(
-                f"decimal={self.decimal!r} is no decimal sign; write decimal='.' or decimal=','"
+                f"decimal={shown(self.decimal)} is no decimal sign; write decimal='.' or "
+                "decimal=','"
             )
         given = {"sep": self.sep, "quote": self.quote, "decimal": self.decimal}
         for one, other, hint in (
@@ -72,15 +74,15 @@ class Dialect:
         ):
             if given[one] == given[other]:
                 raise SettingError(
-                    f"{one}={given[one]!r} and {other}={given[other]!r} are one character, so "
-                    f"values cannot be told apart; {hint}"
+                    f"{one}={shown(given[one])} and {other}={shown(given[other])} are one "
+                    f"character, so values cannot be told apart; {hint}"
                 )
         self._check_comment()
         self._check_header()
         if not isinstance(self.newlines_in_values, bool):
             raise SettingError(
-                f"newlines_in_values={self.newlines_in_values!r} must be True (line ends in quotes "
-                "belong to a value) or False (each line is a record)"
+                f"newlines_in_values={shown(self.newlines_in_values)} must be True (line ends in "
+                "quotes belong to a value) or False (each line is a record)"
             )
 
     def _check_comment(self) -> None:
@@ -89,12 +91,12 @@ class Dialect:
             return
         if not isinstance(comment, str) or not comment or set(comment) & set(_LINE_ENDS):
             raise SettingError(
-                f"comment={comment!r} is no start of a line; write comment='#', or None"
+                f"comment={shown(comment)} is no start of a line; write comment='#', or None"
             )
         if comment[0] in (self.sep, self.quote):
             raise SettingError(
-                f"comment={comment!r} begins like a value (sep={self.sep!r}, "
-                f"quote={self.quote!r}); choose another, such as '#', or None"
+                f"comment={shown(comment)} begins like a value (sep={self.sep!r}, "
+                f"quote={shown(self.quote)}); choose another, such as '#', or None"
             )
 
     def _check_header(self) -> None:
@@ -103,13 +105,14 @@ class Dialect:
             return
         if not header or not all(isinstance(name, str) and name for name in header):
             raise SettingError(
-                f"header={list(header)!r} must name each column; write header=['ts', 'x'], True or "
-                "False"
+                f"header={shown(list(header))} must name each column; write header=['ts', 'x'], "
+                "True or False"
             )
         twice = next((name for name in header if header.count(name) > 1), None)
         if twice is not None:
             raise SettingError(
-                f"header={list(header)!r} has the name {twice!r} twice; give each column another"
+                f"header={shown(list(header))} has the name {twice!r} twice; give each column "
+                "another"
             )
 
     @cached_property
@@ -132,7 +135,9 @@ class Dialect:
 def _check_character(option: str, given: object, hint: str) -> None:
     is_one = isinstance(given, str) and len(given) == 1 and given.isascii()
     if not is_one or str(given) in "\r\n\0":
-        raise SettingError(f"{option}={given!r} must be one ASCII character, no line end, {hint}")
+        raise SettingError(
+            f"{option}={shown(given)} must be one ASCII character, no line end, {hint}"
+        )
 
 
 def checked_encoding(encoding: object) -> str:
@@ -147,7 +152,7 @@ def checked_encoding(encoding: object) -> str:
         codecs.getincrementaldecoder(name)
     except LookupError:
         raise SettingError(
-            f"encoding={encoding!r} is no text encoding that Python knows; write for example "
+            f"encoding={shown(encoding)} is no text encoding that Python knows; write for example "
             "'utf-8', 'latin1', 'cp1252' or 'utf-16'"
         ) from None
     return name

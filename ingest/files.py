@@ -22,6 +22,7 @@ from slackwater.runtime.errors import IngestError, SettingError
 from slackwater.runtime.local_path import NoLocalPath, local_path
 from slackwater.runtime.model.diverted import OnBad
 from slackwater.runtime.model.type_names import arrow_type
+from slackwater.runtime.shown import shown
 
 Path = str | os.PathLike[str]
 Types = Mapping[str, pa.DataType | str]
@@ -194,7 +195,7 @@ def _typed(types: Types | None) -> tuple[tuple[str, pa.DataType], ...]:
         kind = arrow_type(given) if isinstance(given, str) else given
         if not isinstance(kind, pa.DataType):
             raise SettingError(
-                f"types: {name!r} has type {given!r}, which is no Arrow type; use for example "
+                f"types: {name!r} has type {shown(given)}, which is no Arrow type; use for example "
                 "'int64', 'float64', 'string', 'bool', 'timestamp[ms]' or 'timestamp[ms, tz=UTC]'"
             )
         typed.append((name, kind))

@@ -18,6 +18,7 @@ from ray.exceptions import RayError
 
 from slackwater.runtime.errors import IngestError
 from slackwater.runtime.model.exact_casts import cast_exactly
+from slackwater.runtime.shown import text_of
 from slackwater.runtime.sources.spec import END_OF_INPUT, EndOfInput
 
 BLOCK_ROWS = 10_000
@@ -130,7 +131,8 @@ class FrameReader:
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as problem:
             raise IngestError(
                 f"{self._who}: column {field.name!r} is {column.type} here and {field.type} in "
-                f"all, and a value does not fit: {problem}; cast it before, with map_batches"
+                f"all, and a value does not fit: {text_of(problem)}; cast it before, with "
+                "map_batches"
             ) from problem
         return pa.chunked_array(chunks, field.type)
 

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from slackwater.runtime.errors import IngestError, SchemaError
 from slackwater.runtime.model.exact_casts import cast_of_decimals
+from slackwater.runtime.shown import shown
 
 __all__ = ["FolderColumns", "folder_columns", "types_of_folders", "value_of_folder"]
 
@@ -76,7 +77,7 @@ def value_of_folder(text: str | None, field: pa.Field, path: str) -> pa.Scalar:
         return cast_of_decimals(pa.array([text]), field.type)[0]
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as problem:
         raise SchemaError(
-            f"{path}: {text!r} in the folder's name is no {field.type}, the type of column "
+            f"{path}: {shown(text)} in the folder's name is no {field.type}, the type of column "
             f"{field.name!r}; say another, types={{{field.name!r}: 'string'}}"
         ) from problem
 

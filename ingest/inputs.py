@@ -24,6 +24,7 @@ from slackwater.runtime.errors import IngestError, SchemaError, SettingError, wa
 from slackwater.runtime.model.meeting_types import meeting_type
 from slackwater.runtime.model.schema import is_read
 from slackwater.runtime.nearest import choices, listed
+from slackwater.runtime.shown import text_of
 from slackwater.runtime.sources.spec import END_OF_INPUT, BadRows, EndOfInput
 
 
@@ -166,7 +167,7 @@ class FileInput(ABC):
             return words, sha256(f"{digest} {self._settings()}".encode()).hexdigest()
         except OSError as problem:
             raise IngestError(
-                f"{self.kind} {self.pattern}: cannot be read: {problem}; "
+                f"{self.kind} {self.pattern}: cannot be read: {text_of(problem)}; "
                 f"{way_out(problem, 'write it again, or move it away')}"
             ) from problem
 
@@ -372,10 +373,10 @@ class FileInput(ABC):
         try:
             yield
         except BadText as problem:
-            raise IngestError(f"{which}, {problem}") from problem
+            raise IngestError(f"{which}, {text_of(problem)}") from problem
         except (pa.ArrowException, OSError, UnicodeError) as problem:
             raise IngestError(
-                f"{which} cannot be read: {problem}; "
+                f"{which} cannot be read: {text_of(problem)}; "
                 f"{way_out(problem, 'write it again, or move it away')}"
             ) from problem
 

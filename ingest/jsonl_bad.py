@@ -17,8 +17,8 @@ from slackwater.ingest.json_values import written_type
 from slackwater.ingest.misfits import cast_misfits
 from slackwater.ingest.numerals import inexact_as, is_same
 from slackwater.ingest.records import Piece, piece_of
-from slackwater.ingest.salvage import shown
 from slackwater.ingest.times import is_time
+from slackwater.runtime.shown import shown
 
 __all__ = ["WrittenFloat", "as_written", "objects_kept", "reasons_of"]
 

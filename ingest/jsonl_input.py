@@ -21,11 +21,12 @@ from slackwater.ingest.json_values import is_long, read_back, written_type
 from slackwater.ingest.jsonl_bad import WrittenFloat, as_written, objects_kept, reasons_of
 from slackwater.ingest.numerals import Misfit, inexact_as, is_same
 from slackwater.ingest.records import BadText, Piece, piece_of, pieces
-from slackwater.ingest.salvage import by_halves, shown
+from slackwater.ingest.salvage import by_halves
 from slackwater.ingest.text_input import RE_ENCODE, SAY_TIME, TextInput, suffixes_of
 from slackwater.ingest.times import guessed_time, is_time
 from slackwater.runtime.errors import SettingError
 from slackwater.runtime.model.schema import GUESSED, is_nested, is_read
+from slackwater.runtime.shown import shown
 
 __all__ = ["JsonLinesInput"]
 
@@ -200,9 +201,9 @@ def _values(piece: Piece, table: pa.Table, field: pa.Field) -> pa.Array:
     values = read_back(column, kind)
     if isinstance(values, Misfit):
         line, text = next(islice(_lines(piece), values.row, None))
-        said = shown(column[values.row].as_py())
+        said = shown(column[values.row])
         if pa.types.is_decimal(kind):
-            said = repr(as_written(next(_objects(Piece(text, line)))[1][field.name]))
+            said = shown(as_written(next(_objects(Piece(text, line)))[1][field.name]))
         way_out = SAY_TIME if is_time(kind) else _SAY_JSON_TYPE
         raise BadText(
             f"column {field.name!r}: {said} {values.why}",
@@ -464,7 +465,9 @@ def _misread(problem: pa.ArrowInvalid, line: int, text: bytes, known: pa.Schema)
             fact = f" is {field.type} so far, and here: {_reason_of(of_field)}"
             if pa.types.is_decimal(field.type):  # which is read wider than it is said
                 value = next(_objects(Piece(text, line)))[1][field.name]
-                fact = f": {as_written(value)!r} is no decimal of {field.type.precision} digits"
+                fact = (
+                    f": {shown(as_written(value))} is no decimal of {field.type.precision} digits"
+                )
             return BadText(
                 f"column {field.name!r}{fact}",
                 line=line,

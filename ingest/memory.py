@@ -11,9 +11,10 @@ import numpy as np
 import pyarrow as pa
 
 from slackwater.ingest.capsules import ArrowArray, ArrowStream, arrow_table, without_views
-from slackwater.runtime.calls import checked_call, short
+from slackwater.runtime.calls import checked_call
 from slackwater.runtime.errors import SchemaError, SettingError
 from slackwater.runtime.model.arrow_functions import arrow_functions
+from slackwater.runtime.shown import shown, text_of
 from slackwater.runtime.sources.spec import END_OF_INPUT, EndOfInput
 
 
@@ -41,7 +42,8 @@ def table(
         rows = pa.table(_columns(data)) if has_columns else arrow_table(data)
     except (pa.ArrowInvalid, pa.ArrowTypeError) as problem:
         raise SchemaError(
-            f"table: {problem}; every column needs as many values as the others, of one type"
+            f"table: {text_of(problem)}; every column needs as many values as the others, of one "
+            "type"
         ) from problem
     schema = without_views(rows.schema)
     if schema != rows.schema:
@@ -69,8 +71,8 @@ def _columns(data: Any) -> dict[str, Any]:
             columns[name] = _array(values)
         except (pa.ArrowException, OverflowError, UnicodeError, TypeError) as problem:
             raise SchemaError(
-                f"table: column {name!r}: {problem}; every column needs as many values as the "
-                "others, of one type: whole numbers of 64 bits, floats, text that is UTF-8, …"
+                f"table: column {name!r}: {text_of(problem)}; every column needs as many values as "
+                "the others, of one type: whole numbers of 64 bits, floats, text that is UTF-8, …"
             ) from problem
     return columns
 
@@ -79,7 +81,7 @@ def _array(values: Any) -> Any:
     if isinstance(values, pa.Array | pa.ChunkedArray):
         return values
     if isinstance(values, str | bytes):  # which Arrow takes for a list of letters
-        raise TypeError(f"{short(values)} is one value")
+        raise TypeError(f"{shown(values, 60)} is one value")
     try:
         return pa.array(values)
     except OverflowError:

@@ -10,9 +10,9 @@ import pyarrow as pa
 from slackwater.ingest.inputs import FileInput, Good
 from slackwater.ingest.numerals import Misfit, cast_all
 from slackwater.ingest.record_walk import BadText
-from slackwater.ingest.salvage import shown
 from slackwater.runtime.model.exact_casts import cast_exactly
 from slackwater.runtime.model.schema import travels
+from slackwater.runtime.shown import shown, text_of
 
 __all__ = ["ParquetInput"]
 
@@ -63,9 +63,9 @@ def _cast(block: pa.RecordBatch, field: pa.Field, *, row: int) -> pa.Array:
     try:
         cast = cast_all(column, field.type, cast_exactly)
     except pa.ArrowNotImplementedError as problem:
-        cast = Misfit(0, f"is no {field.type}: {problem}")
+        cast = Misfit(0, f"is no {field.type}: {text_of(problem)}")
     if isinstance(cast, Misfit):
-        value = shown(column[cast.row].as_py())
+        value = shown(column[cast.row])
         raise BadText(
             f"column {field.name!r} ({column.type}), row {row + cast.row} from 0: {value} "
             f"{cast.why}",

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from slackwater.runtime.errors import IngestError
 from slackwater.runtime.nearest import choices
+from slackwater.runtime.shown import shown
 
 _ENDS = 4_096
 """Bytes of a file's start and end that the digest reads: a second for ten thousand files."""
@@ -55,7 +56,7 @@ def no_files(what: str, pattern: str, *, folder: str, suffixes: tuple[str, ...])
     if names:
         rule += f"; {choices(missing or suffixes[0], names)}"
     return IngestError(
-        f"{what}: no file matches {pattern!r} on this node: {rule}; files must be where the "
+        f"{what}: no file matches {shown(pattern)} on this node: {rule}; files must be where the "
         "source runs: use a path that every node has"
     )
 

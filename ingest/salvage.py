@@ -14,9 +14,8 @@ import pyarrow as pa
 from slackwater.ingest.record_walk import Bad, BadText
 from slackwater.ingest.records import Piece, piece_of
 
-__all__ = ["Salvaged", "by_halves", "shown"]
+__all__ = ["Salvaged", "by_halves"]
 
-_SHOWN = 60
 """Characters of a bad value in its reason."""
 
 
@@ -69,9 +68,3 @@ def by_halves(
             waiting += [part[middle:], part[:middle]]
     piece = piece_of(kept)
     return Salvaged(piece, read(piece, False) if kept else None, sorted(bad))
-
-
-def shown(value: object) -> str:
-    """Return a value as a reason shows it."""
-    text = repr(value)
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"

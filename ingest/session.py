@@ -42,6 +42,7 @@ from slackwater.ingest.spark_process import (
 from slackwater.runtime.calls import checked_call
 from slackwater.runtime.errors import ClusterError, IngestError, SettingError
 from slackwater.runtime.model.times import NS_PER_SECOND, Duration, duration_ns
+from slackwater.runtime.shown import shown
 
 STOP_LIMIT_S = 20.0
 """How long an orderly stop may take before the rest is killed."""
@@ -88,7 +89,7 @@ class SparkOnRay:
         if executors < 1 or cores < 1:
             raise SettingError(f"executors={executors} and cores={cores} must be at least 1")
         if not re.fullmatch(r"[1-9]\d*[kmgt]b?", memory, re.IGNORECASE):
-            raise SettingError(f"memory={memory!r} must be a size like '512m' or '2g'")
+            raise SettingError(f"memory={shown(memory)} must be a size like '512m' or '2g'")
         self.app_name = app_name
         self.executors = executors
         self.cores = cores

@@ -27,6 +27,7 @@ from slackwater.runtime.calls import checked_call
 from slackwater.runtime.errors import IngestError, SchemaError
 from slackwater.runtime.model.times import NS_PER_SECOND, Duration, duration_ns
 from slackwater.runtime.nearest import choices
+from slackwater.runtime.shown import text_of
 
 FETCHES_PER_EXECUTOR = 2
 """Partitions in flight from an executor: one in preparation, one on its way."""
@@ -103,7 +104,7 @@ def arrow_schema_of(frame: DataFrame) -> pa.Schema:
         return to_arrow_schema(frame.schema)
     except TypeError as problem:  # such as PySpark's UNSUPPORTED_DATA_TYPE_FOR_ARROW
         raise SchemaError(
-            f"the Spark frame does not fit Arrow: {problem}; cast that column, or drop it"
+            f"the Spark frame does not fit Arrow: {text_of(problem)}; cast that column, or drop it"
         ) from problem
 
 

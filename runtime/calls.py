@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial, wraps
 from inspect import Parameter, Signature, signature
 from numbers import Integral, Real
-from reprlib import Repr
 from types import NoneType, UnionType
 from typing import Any, Literal, ParamSpec, TypeVar, Union, get_args, get_origin
 
@@ -22,8 +21,9 @@ import numpy as np
 
 from slackwater.runtime.errors import SettingError
 from slackwater.runtime.nearest import option_choices
+from slackwater.runtime.shown import shown
 
-__all__ = ["checked_call", "checked_fields", "must_be", "short"]
+__all__ = ["checked_call", "checked_fields", "must_be"]
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -33,8 +33,6 @@ _OWN = ("self", "cls")
 _NAMES = ("name", "column", "by", "on", "left_on", "right_on")
 """Names of steps and of key columns are checked where the flow knows the others."""
 _NAMED = (Parameter.KEYWORD_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
-_REPR = Repr()
-_REPR.maxstring = _REPR.maxother = 60
 _KINDS: dict[Any, tuple[tuple[type, ...], str]] = {
     bool: ((bool, np.bool_), "True or False"),
     int: ((Integral,), "a whole number"),
@@ -78,7 +76,7 @@ def checked_call(function: Callable[_P, _R]) -> Callable[_P, _R]:
         for name, value in bound.items():
             if name in kinds and (rule := must_be(kinds[name], value)) is not None:
                 hint = _hint(name, value, rule)
-                raise SettingError(f"{who}(): {name}={short(value)} must be {rule}{hint}")
+                raise SettingError(f"{who}(): {name}={shown(value, 60)} must be {rule}{hint}")
         return function(*args, **options)
 
     return checked
@@ -98,11 +96,6 @@ def must_be(kind: Any, value: object) -> str | None:
     if any(rule is None or rule[0](value) for rule in rules):
         return None
     return " or ".join(rule[1] for rule in rules if rule is not None)
-
-
-def short(value: object) -> str:
-    """Return a value as Python writes it, cut in its middle if it is long."""
-    return _REPR.repr(value).replace("\n", " ")
 
 
 _Rule = tuple[Callable[[object], bool], str]
@@ -126,7 +119,7 @@ def _rules(kind: Any) -> Sequence[_Rule | None]:
 
 def _hint(name: str, value: object, rule: str) -> str:
     if isinstance(value, str) and "a list of texts" in rule:
-        return f"; write {name}=[{value!r}]"
+        return f"; write {name}=[{shown(value)}]"
     if isinstance(value, list | tuple) and "a path" in rule:
         return "; for several files write a folder or a pattern, such as 'loops/*.csv'"
     return ""

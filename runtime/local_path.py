@@ -6,6 +6,8 @@ import os
 import re
 from urllib.parse import unquote
 
+from slackwater.runtime.shown import shown
+
 __all__ = ["NoLocalPath", "local_path"]
 
 _SCHEME = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]+):/(?P<rest>.*)", re.DOTALL)
@@ -34,12 +36,12 @@ def local_path(path: str | os.PathLike[str]) -> str:
     text = os.fspath(path)
     if not text.strip():
         raise NoLocalPath(
-            f"the path {text!r} is empty, as of an unset variable; '.' is the present folder",
+            f"the path {shown(text)} is empty, as of an unset variable; '.' is the present folder",
             is_elsewhere=False,
         )
     if "\0" in text:
         raise NoLocalPath(
-            f"{text!r} has a null character, which no path can have; leave it out",
+            f"{shown(text)} has a null character, which no path can have; leave it out",
             is_elsewhere=False,
         )
     match = _SCHEME.match(text)
@@ -48,14 +50,14 @@ def local_path(path: str | os.PathLike[str]) -> str:
     scheme, rest = match["scheme"].lower(), match["rest"]
     if scheme != "file":
         raise NoLocalPath(
-            f"{text!r} has the scheme {scheme}://, and files are read and written on file systems "
-            f"of the machine; a folder of that name is './{text}'"
+            f"{shown(text)} has the scheme {scheme}://, and files are read and written on file "
+            f"systems of the machine; a folder of that name is './{text}'"
         )
     if rest.startswith("/"):  # file://host/path; the host is mostly omitted
         host, _, rest = rest[1:].partition("/")
         if host not in ("", "localhost"):
             raise NoLocalPath(
-                f"{text!r} names the host {host!r}, and files are read and written on file "
+                f"{shown(text)} names the host {host!r}, and files are read and written on file "
                 f"systems of the machine; a path of this one is 'file:///{host}/{rest}'"
             )
     return "/" + unquote(rest)
@@ -67,8 +69,8 @@ def _expanded(text: str) -> str:
         user = text[1:].partition("/")[0]
         whose = f"user {user!r}, who is" if user else "the user, which is"
         raise NoLocalPath(
-            f"{text!r} begins with the home folder of {whose} not known here; a folder of that "
-            f"name is './{text}'",
+            f"{shown(text)} begins with the home folder of {whose} not known here; a folder of "
+            f"that name is './{text}'",
             is_elsewhere=False,
         )
     return path

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from slackwater.runtime.errors import SettingError
+from slackwater.runtime.shown import shown, text_of
 
 __all__ = ["Pluggable"]
 
@@ -33,7 +34,8 @@ class Pluggable:
         missing = self._missing(own)
         if missing and not self._is_maker(own):
             raise SettingError(
-                f"{self.name}={own!r} is a {type(own).__name__} without {' and '.join(missing)}: "
+                f"{self.name}={shown(own)} is a {type(own).__name__} without "
+                f"{' and '.join(missing)}: "
                 f"a custom {self.name} has {' and '.join(self.calls.values())}, or is a "
                 f"function that makes one from {self.made_from}; or write {self.hint}"
             )
@@ -49,14 +51,14 @@ class Pluggable:
                 return copy.deepcopy(own)
             except Exception as problem:
                 raise SettingError(
-                    f"{self.name}={own!r} cannot be copied for a job, nor sent to it: {problem}; "
-                    f"give a function that makes it from {self.made_from}"
+                    f"{self.name}={shown(own)} cannot be copied for a job, nor sent to it: "
+                    f"{text_of(problem)}; give a function that makes it from {self.made_from}"
                 ) from problem
         made = own(given)
         if missing := self._missing(made):
             raise SettingError(
-                f"{self.name}={own!r} made {made!r}, which is no {self.name} for it lacks "
-                f"{' and '.join(missing)}; let it return an object that has "
+                f"{self.name}={shown(own)} made {shown(made)}, which is no {self.name} for it "
+                f"lacks {' and '.join(missing)}; let it return an object that has "
                 f"{' and '.join(self.calls.values())}"
             )
         return made

@@ -5,6 +5,7 @@ from __future__ import annotations
 from slackwater.runtime.errors import FlowError
 from slackwater.runtime.flow.dataflow import Dataflow
 from slackwater.runtime.rewrite import FlowPlan, rewrites_of, thinkable
+from slackwater.runtime.shown import shown
 
 __all__ = ["rewritten"]
 
@@ -36,7 +37,7 @@ def _done(plan: FlowPlan, text: str) -> FlowPlan:
             return plan.done(rewrite)
     known = [rewrite.text for rewrite, _ in rewrites_of(plan)]
     raise FlowError(
-        f"dataflow {plan.graph.flow!r} cannot be rewritten by {text!r}: a rewrite is 'split "
+        f"dataflow {plan.graph.flow!r} cannot be rewritten by {shown(text)}: a rewrite is 'split "
         "FILTER', 'FILTER before STEP', with the step that feeds it, or 'share FILTER, FILTER'; "
         f"allowed here: {'; '.join(known) or 'none'}"
     )

@@ -23,10 +23,10 @@ from slackwater.runtime.errors import SettingError, SlackwaterError
 from slackwater.runtime.measure import JobReport, Replaced, refuse_imbalance
 from slackwater.runtime.measure.published import published_notes
 from slackwater.runtime.model import Duration, duration_ns
-from slackwater.runtime.model.whose_code import in_words
 from slackwater.runtime.placement.moved import moved_plan
 from slackwater.runtime.plan.plan import Plan, collect_sinks
 from slackwater.runtime.plan.slots import SlotPlace
+from slackwater.runtime.shown import in_words
 from slackwater.runtime.simulate import CostModel, Fault, LinkModel, Replace
 from slackwater.runtime.simulate import Simulation as SimulationRun
 from slackwater.runtime.tune import make_policy

@@ -14,6 +14,7 @@ from slackwater.runtime.errors import FlowError
 from slackwater.runtime.plan.plan import Plan
 from slackwater.runtime.plan.step import Step
 from slackwater.runtime.plan.steps import SinkStep, SourceStep
+from slackwater.runtime.shown import in_words
 
 __all__ = ["check_picklable", "not_picklable", "pickled"]
 
@@ -108,7 +109,7 @@ def _used(held: object) -> dict[str, object]:
 
 
 def _error(plan: Plan, what: str, problem: Exception, inside: str) -> FlowError:
-    reason = f"{type(problem).__name__}: {problem}".splitlines()[0]
+    reason = in_words(problem).splitlines()[0]
     return FlowError(
         f"flow {plan.flow!r} cannot be sent to its slots: {what} does not pickle{inside} "
         f"({reason}); keep open files, connections and locks out of it: make them where it runs"

@@ -10,6 +10,7 @@ from slackwater.actors.sinks.sink import Unpublished
 from slackwater.runtime.errors import OperatorError
 from slackwater.runtime.model import Int64Array
 from slackwater.runtime.model.whose_code import RUNNING, let_ctrl_c_pass, raised, where_raised
+from slackwater.runtime.shown_rows import batch_shown
 
 
 class CollectSink(Unpublished):
@@ -69,7 +70,7 @@ class CallbackSink(Unpublished):
             self._function(rows)
         except BaseException as problem:
             let_ctrl_c_pass(problem)
-            sample = f"sample of the batch: {rows.slice(0, 3).to_pylist()}"
+            sample = f"sample of the batch: {batch_shown(rows, 3)}"
             raise self._own_error("its callback", problem, sample) from problem
         finally:
             RUNNING.reset(token)

@@ -23,6 +23,7 @@ from pathlib import Path
 
 from slackwater.actors.kernel.plain_files import private, read_plain
 from slackwater.runtime.errors import SinkError
+from slackwater.runtime.shown import in_words
 from slackwater.runtime.sinks.manifest import Manifest, Part
 from slackwater.runtime.sinks.open_decision import ExistingOutput
 
@@ -99,7 +100,7 @@ class OutputPath:
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as problem:
             raise SinkError(
                 f"sink {self._sink!r}: manifest {self.manifest_path} is not valid "
-                f"({type(problem).__name__}: {problem}); another version wrote it, or it is "
+                f"({in_words(problem)}); another version wrote it, or it is "
                 "damaged; choose another path, or move the folder away"
             ) from problem
 

@@ -17,6 +17,7 @@ from slackwater.runtime.errors import SettingError, TypeMismatch
 from slackwater.runtime.local_path import NoLocalPath, local_path
 from slackwater.runtime.model import Duration, duration_ns, format_ns
 from slackwater.runtime.model.arrow_functions import arrow_functions
+from slackwater.runtime.shown import shown
 from slackwater.runtime.sinks import CommitTraits, OutputContext, SinkTraits
 
 if TYPE_CHECKING:
@@ -241,13 +242,13 @@ def csv_sink(
     who = f"csv_sink({os.fspath(path)!r})"
     if not isinstance(sep, str) or len(sep) != 1 or not sep.isascii() or sep in '"\r\n\0':
         raise SettingError(
-            f"{who}: sep={sep!r} must be one ASCII character, other than a quote or a line end; "
-            "write sep=';' or sep='\\t'"
+            f"{who}: sep={shown(sep)} must be one ASCII character, other than a quote or a line "
+            "end; write sep=';' or sep='\\t'"
         )
     if any(one in nulls for one in f'{sep}"\r\n\0'):
         raise SettingError(
-            f"{who}: nulls={nulls!r} must be text without separator, quote and line end; write "
-            "nulls='NULL'"
+            f"{who}: nulls={shown(nulls)} must be text without separator, quote and line end; "
+            "write nulls='NULL'"
         )
     form = CsvFormat(sep, bool(header), nulls)
     return _files("csv", path, overwrite=overwrite, resume=resume, every=every, rows=rows, csv=form)
@@ -269,11 +270,11 @@ def callback_sink(
     """
     if not callable(function):
         raise TypeMismatch(
-            f"callback_sink takes a function of a record batch, not {function!r}; pass one such as "
-            "print"
+            f"callback_sink takes a function of a record batch, not {shown(function)}; pass one "
+            "such as print"
         )
     if at_end is not None and not callable(at_end):
-        raise TypeMismatch(f"callback_sink takes at_end as a function, not {at_end!r}")
+        raise TypeMismatch(f"callback_sink takes at_end as a function, not {shown(at_end)}")
     return CallbackOutput(function, at_end)
 
 
@@ -289,8 +290,8 @@ def print_sink(limit: int = 20) -> PrintOutput:
     """
     if not 1 <= limit <= MOST_PRINTED:
         raise SettingError(
-            f"print_sink: limit={limit!r} must be a whole number from 1 to {MOST_PRINTED:,}; write "
-            "more rows to a file with csv_sink('out.csv')"
+            f"print_sink: limit={shown(limit)} must be a whole number from 1 to {MOST_PRINTED:,}; "
+            "write more rows to a file with csv_sink('out.csv')"
         )
     return PrintOutput(limit)
 
@@ -328,7 +329,7 @@ def _files(
             "them; choose one"
         )
     if rows is not None and rows < 1:
-        raise SettingError(f"{who}: rows={rows!r} must be a whole number, 1 or more")
+        raise SettingError(f"{who}: rows={shown(rows)} must be a whole number, 1 or more")
     every_ns = None if every is None else duration_ns(every, what=f"{who}: every", positive=True)
     output = FilesOutput(
         form, local, overwrite=overwrite, resume=resume, rows=rows, every_ns=every_ns, csv=csv

@@ -26,6 +26,7 @@ from slackwater.runtime.measure.report import ChannelReport
 from slackwater.runtime.model import Message
 from slackwater.runtime.plan.plan import Channel, Stage
 from slackwater.runtime.schedule import Slot
+from slackwater.runtime.shown import shown
 
 __all__ = ["ChannelEnds", "Passed", "is_drained"]
 
@@ -208,7 +209,8 @@ def _row_too_long(channel: Channel, message: Message) -> FrameError:
     longest = max(sizes, key=lambda name: sizes[name], default="")
     return FrameError(
         f"step {channel.source!r} gave step {channel.target!r} a row too long for the "
-        f"channel between them, {MAX_BYTES / 2**20:.0f} MiB; its column {longest!r} has a value of "
+        f"channel between them, {MAX_BYTES / 2**20:.0f} MiB; its column {shown(longest)} has a "
+        "value of "
         f"{sizes.get(longest, 0):,} bytes; drop or shorten it before, or keep both steps in one "
         "slot (placement=)"
     )

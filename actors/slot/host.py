@@ -19,7 +19,6 @@ import copy
 import gc
 import os
 import threading
-import traceback
 from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import replace
@@ -61,6 +60,7 @@ from slackwater.runtime.schedule import (
     rest_of,
 )
 from slackwater.runtime.schedule.results import SinkAction
+from slackwater.runtime.shown import MOST_SHOWN, in_words, trace_of
 from slackwater.runtime.sinks import HasEnded, InputPrint, SinkRun
 
 IDLE_S = 0.2
@@ -272,7 +272,10 @@ class SlotHost(MovingStages):
         except SlackwaterError as problem:
             error, kind = str(problem), kind_of(problem)
         except BaseException as problem:  # a fault of ours, or sys.exit() in a user's function
-            error, kind = f"{problem!r}\n{traceback.format_exc()}", type(problem).__name__
+            error, kind = (
+                f"{in_words(problem, MOST_SHOWN)}\n{trace_of(problem, problem.__traceback__)}",
+                type(problem).__name__,
+            )
         if error is not None:
             state = "failed"
             error = f"{error}{self._do(self._results.ends(state, error))}"

@@ -12,6 +12,7 @@ from concurrent.futures import Future
 from typing import Any, TypeVar
 
 from slackwater.runtime.errors import SettingError
+from slackwater.runtime.shown import in_words
 
 _T = TypeVar("_T")
 
@@ -68,7 +69,7 @@ class Mailbox:
             try:
                 do()
             except SettingError as problem:
-                self._refused.append(f"{type(problem).__name__}: {problem}")
+                self._refused.append(in_words(problem))
 
         self.post(carry_out)
 

@@ -20,6 +20,7 @@ from typing import Any
 from slackwater.actors.kernel.plain_files import read_plain
 from slackwater.runtime.errors import SettingError
 from slackwater.runtime.measure.samples import StageSample
+from slackwater.runtime.shown import shown
 
 __all__ = ["MOST_BYTES", "JobSamples", "read_record", "record_lines"]
 
@@ -120,7 +121,7 @@ def _checked(sample: StageSample) -> StageSample:
         ):  # a rule was checked when it was made
             continue
         if type(value) is not int:
-            raise TypeError(f"{field_.name}={value!r} is no whole number")
+            raise TypeError(f"{field_.name}={shown(value)} is no whole number")
         if not -(2**63) <= value < 2**63:
             raise ValueError(f"{field_.name}={value} has more than 64 bits")
         if field_.name in COUNTS and not 0 <= value <= MOST_COUNTED:
@@ -130,9 +131,9 @@ def _checked(sample: StageSample) -> StageSample:
     for trial in sample.tried:
         name, *counts = trial
         if not isinstance(name, str) or any(type(n) is not int for n in counts):
-            raise TypeError(f"{trial!r} is no trial")
+            raise TypeError(f"{shown(trial)} is no trial")
         if not all(0 <= n < 2**63 for n in counts):
-            raise ValueError(f"{trial!r} has a count below zero, or of more than 64 bits")
+            raise ValueError(f"{shown(trial)} has a count below zero, or of more than 64 bits")
     _check_arrived(sample)
     return sample
 

@@ -18,6 +18,7 @@ from slackwater.ingest.spark import arrow_schema_of, order_columns, owner_of
 from slackwater.runtime.calls import checked_call
 from slackwater.runtime.errors import IngestError, SettingError
 from slackwater.runtime.model.times import Duration, duration_ns
+from slackwater.runtime.shown import shown
 
 MAX_EPOCH_BYTES = 512 * 2**20
 """Bytes of an incomplete micro-batch that a source keeps, at most."""
@@ -55,7 +56,8 @@ def spark_stream(
     """
     if checkpoint is not None:
         raise SettingError(
-            f"spark_stream: checkpoint={checkpoint!r} is not supported; Spark counts a micro-batch "
+            f"spark_stream: checkpoint={shown(checkpoint)} is not supported; Spark counts a "
+            "micro-batch "
             "as done once the source has read it, so a run after a job that died would omit the "
             "rows that its sinks had not published yet; without it each run reads the stream from "
             "its beginning: let the sinks overwrite (overwrite=True)"

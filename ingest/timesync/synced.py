@@ -21,6 +21,7 @@ from slackwater.ingest.timesync.address import address_of
 from slackwater.ingest.timesync.client import TimeSync
 from slackwater.runtime.errors import SchemaError, SettingError
 from slackwater.runtime.model import Duration, duration_ns
+from slackwater.runtime.shown import shown
 from slackwater.runtime.sources.spec import BadRows, EndOfInput, Input, SourceReader
 
 OFFSET, BOUND = "clock_offset_ns", "clock_bound_ns"
@@ -55,12 +56,12 @@ def synced(
     Source: [thesis] §3.2.2. Differs: the offset travels with the events, not in a separate store.
     """
     if not callable(getattr(input, "schema", None)):
-        raise SettingError(f"synced: {input!r} is no input; write sw.parquet('…'), say")
+        raise SettingError(f"synced: {shown(input)} is no input; write sw.parquet('…'), say")
     address_of(server)
     if not isinstance(key, str | os.PathLike):
         raise SettingError(
-            f"synced: key={key!r} is no path; give that of the file that slackwater timesync key "
-            "FILE wrote"
+            f"synced: key={shown(key)} is no path; give that of the file that slackwater timesync "
+            "key FILE wrote"
         )
     every_ns = duration_ns(every, what="synced: every", positive=True)
     return SyncedInput(input, server, os.path.abspath(os.path.expanduser(key)), every_ns)

@@ -9,6 +9,7 @@ from slackwater.runtime.closing.fitting import FitSettings
 from slackwater.runtime.closing.simple import TICK_NS, refuse_no_tick
 from slackwater.runtime.errors import SettingError
 from slackwater.runtime.model import format_ns
+from slackwater.runtime.shown import shown
 
 FIT_ROWS = 10_000
 """T, [probslack] §4.1."""
@@ -70,17 +71,18 @@ class Settings:
             )
         if self.miss is not None and not (_is_number(self.miss) and 0 < self.miss < 1):
             raise SettingError(
-                f"probslack: miss={self.miss!r} must be a share of windows above 0 and below 1; to "
-                "miss nothing write sw.closing.event_driven(), to wait for nothing "
+                f"probslack: miss={shown(self.miss)} must be a share of windows above 0 and below "
+                "1; to miss nothing write sw.closing.event_driven(), to wait for nothing "
                 "sw.closing.ignore()"
             )
         if self.scale is not None and not (_is_number(self.scale) and 0 < self.scale <= 1):
             raise SettingError(
-                f"probslack: scale={self.scale!r} must be above 0 and at most 1; or None, to fit it"
+                f"probslack: scale={shown(self.scale)} must be above 0 and at most 1; or None, to "
+                "fit it"
             )
         if self.guard not in GUARDS:
             raise SettingError(
-                f"probslack: guard={self.guard!r} must be one of {', '.join(GUARDS)}"
+                f"probslack: guard={shown(self.guard)} must be one of {', '.join(GUARDS)}"
             )
         for what, length_ns in (("slack", self.slack_ns), ("at_most", self.at_most_ns)):
             if length_ns is not None and length_ns < 0:
@@ -93,8 +95,8 @@ class Settings:
         ):
             if not isinstance(rows, int) or isinstance(rows, bool) or rows <= 0:
                 raise SettingError(
-                    f"probslack: {what}={rows!r} must be a whole number, more than zero; omit it "
-                    f"for {usual}"
+                    f"probslack: {what}={shown(rows)} must be a whole number, more than zero; omit "
+                    f"it for {usual}"
                 )
 
     @property

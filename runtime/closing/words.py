@@ -10,6 +10,7 @@ from slackwater.runtime.closing.simple import ByTime, EventDriven
 from slackwater.runtime.closing.typed import Typed
 from slackwater.runtime.errors import SettingError
 from slackwater.runtime.model import Duration, duration_ns
+from slackwater.runtime.shown import shown
 
 DEFAULT_MISS = 0.1
 
@@ -106,7 +107,7 @@ def probslack(
     wrong = sorted(settings.keys() - _SETTINGS)
     if wrong:
         raise SettingError(
-            f"probslack has no setting {wrong[0]!r}; its settings are "
+            f"probslack has no setting {shown(wrong[0])}; its settings are "
             f"{', '.join(sorted(_SETTINGS))}"
         )
     if miss is None and slack is None:

@@ -39,6 +39,8 @@ from slackwater.runtime.model.schema import (
     time_unit,
     values_of,
 )
+from slackwater.runtime.shown import MOST_SHOWN, shown, text_of
+from slackwater.runtime.shown_rows import cell_shown
 
 __all__ = ["cast", "try_cast"]
 
@@ -64,8 +66,8 @@ def cast(option: OfType, values: Column) -> Column:
     except pa.ArrowInvalid as problem:
         place = _first_refused(option, values)
         raise refused(
-            f".cast({option.argument!r}) of {values[place : place + 1].tolist()[0]!s}: {problem}; "
-            "filter out such rows first, or write .try_cast",
+            f".cast({shown(option.argument)}) of {cell_shown(values, place)}: "
+            f"{text_of(problem, MOST_SHOWN)}; filter out such rows first, or write .try_cast",
             place,
         ) from problem
 

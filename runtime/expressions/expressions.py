@@ -40,6 +40,7 @@ from slackwater.runtime.model import Batch, Column, Duration, duration_ns
 from slackwater.runtime.model.schema import coarse_unit, is_time, time_unit
 from slackwater.runtime.nearest import no_column
 from slackwater.runtime.other_names import EXPRESSION_NAMES, SaysOurName
+from slackwater.runtime.shown import shown, text_of
 
 _COMPARING = {*COMPARISONS, "between", "is_in"}
 
@@ -216,13 +217,15 @@ class Expr(WithLists, SaysOurName, ABC):
     def is_in(self, values: Iterable[Writable]) -> Expr:
         """Return whether the expression equals one of the values."""
         if isinstance(values, str):
-            raise TypeMismatch(f"is_in({values!r}) takes a list of values: is_in([{values!r}])")
+            raise TypeMismatch(
+                f"is_in({shown(values)}) takes a list of values: is_in([{shown(values)}])"
+            )
         if isinstance(values, Expr):
             raise TypeMismatch(f"is_in({values}) takes values; of a list column: .list.contains(x)")
         literals = [_literal(value) for value in values]
-        shown = f"[{', '.join(map(str, literals))}]"
+        written = f"[{', '.join(map(str, literals))}]"
         operands = tuple(Operand(each.type, each.value) for each in literals)
-        return Operation("is_in", self, option=operands, shown=shown)
+        return Operation("is_in", self, option=operands, shown=written)
 
     def between(self, low: Expr | Writable, high: Expr | Writable) -> Expr:
         """Return whether the expression is in [low, high]."""
@@ -271,10 +274,12 @@ class Expr(WithLists, SaysOurName, ABC):
             TypeMismatch: `function` cannot be called, or `returns` is no type.
         """
         if not callable(function):
-            raise TypeMismatch(f"{self}.map_elements({function!r}) takes a function of one value")
+            raise TypeMismatch(
+                f"{self}.map_elements({shown(function)}) takes a function of one value"
+            )
         option = OfFunction(function, type_declared(MAP_ELEMENTS, returns))
-        shown = f"{getattr(function, '__name__', repr(function))}, {quoted(str(returns))}"
-        return Operation(MAP_ELEMENTS, self, option=option, shown=shown)
+        written = f"{getattr(function, '__name__', repr(function))}, {quoted(str(returns))}"
+        return Operation(MAP_ELEMENTS, self, option=option, shown=written)
 
     def floor(self) -> Expr:
         """Return the largest whole number ≤ the expression; a float stays a float."""
@@ -287,7 +292,7 @@ class Expr(WithLists, SaysOurName, ABC):
             TypeMismatch: `digits` is no whole number.
         """
         if type(digits) is not int:
-            raise TypeMismatch(f"{self}.round({digits!r}) takes a whole number of digits")
+            raise TypeMismatch(f"{self}.round({shown(digits)}) takes a whole number of digits")
         return Operation("round", self, option=digits, shown=str(digits) if digits else "")
 
     def ceil(self) -> Expr:
@@ -569,7 +574,7 @@ class Operation(Expr):
         try:
             return result_type(self.op, operands, option)
         except TypeMismatch as problem:
-            raise TypeMismatch(f"step {step!r}: {self}: {problem}") from None
+            raise TypeMismatch(f"step {step!r}: {self}: {text_of(problem)}") from None
 
     def evaluate(self, batch: Batch) -> Column:
         """Return the result, without NumPy's warnings."""
@@ -606,7 +611,7 @@ class Operation(Expr):
 def col(name: str) -> Expr:
     """Return the column of this name."""
     if not isinstance(name, str):
-        raise TypeMismatch(f"col({name!r}) takes a column's name, as text")
+        raise TypeMismatch(f"col({shown(name)}) takes a column's name, as text")
     return ColumnRef(name)
 
 
@@ -698,5 +703,5 @@ def _as_expr(value: Any) -> Expr:
 
 def _literal(value: Any) -> Literal:
     if isinstance(value, When | Then):
-        raise TypeMismatch(f"{value!r} has no value for other rows; write .otherwise(value)")
+        raise TypeMismatch(f"{shown(value)} has no value for other rows; write .otherwise(value)")
     return Literal(*read_literal(value))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import traceback
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -14,7 +13,8 @@ from slackwater.runtime.expressions.fit import NOT_FITTING, as_column, described
 from slackwater.runtime.expressions.whole import refused
 from slackwater.runtime.model import Column
 from slackwater.runtime.model.copies import copied_value
-from slackwater.runtime.model.whose_code import let_ctrl_c_pass, raised
+from slackwater.runtime.model.whose_code import let_ctrl_c_pass, raised, where_raised
+from slackwater.runtime.shown import text_of
 
 __all__ = ["MAP_ELEMENTS", "OfFunction", "of_function"]
 
@@ -63,10 +63,7 @@ def _result(function: Callable[[Any], Any], value: Any, place: int) -> Any:
         return copied_value(function(value))  # it may fill the same list for the next value
     except BaseException as problem:
         let_ctrl_c_pass(problem)
-        lines = traceback.format_exception(
-            type(problem), problem, problem.__traceback__ and problem.__traceback__.tb_next
-        )
-        words = f"its function {raised(problem)}\n{''.join(lines).rstrip()}"
+        words = f"its function {raised(problem)}\n{where_raised(problem)[1]}"
         raise refused(words, place) from problem
 
 
@@ -76,5 +73,6 @@ def _fitted(results: list[Any], to: pa.DataType) -> Column:
 
 def _unfit(results: list[Any], option: OfFunction, problem: BaseException) -> str:
     return (
-        f"its function returned {described(results)}, and {option.returns} was declared: {problem}"
+        f"its function returned {described(results)}, and {option.returns} was declared: "
+        f"{text_of(problem)}"
     )

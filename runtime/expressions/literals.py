@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from slackwater.runtime.errors import TypeMismatch
+from slackwater.runtime.shown import shown, text_of
 
 Value = bool | int | float | str | bytes | Decimal | Fraction
 """Values inside; a fraction is a time in the unit of the column beside it."""
@@ -63,7 +64,7 @@ def read_literal(value: Any) -> tuple[Value, pa.DataType, str]:  # noqa: PLR0911
     if isinstance(value, list | tuple | set | frozenset):
         way_out = "; to ask whether it is one of several, write .is_in([...])"
     raise TypeMismatch(
-        f"{value!r} cannot stand in an expression, which takes columns, numbers, text, bytes, "
+        f"{shown(value)} cannot stand in an expression, which takes columns, numbers, text, bytes, "
         f"True, False, dates, times and timedeltas{way_out}"
     )
 
@@ -73,8 +74,8 @@ def _check_utf8(value: str) -> None:
         value.encode()
     except UnicodeEncodeError as problem:
         raise TypeMismatch(
-            f"{value!r} has half a character ({problem.reason}), which UTF-8 has not, so no text "
-            "that is read equals it"
+            f"{shown(value)} has half a character ({problem.reason}), which UTF-8 has not, so no "
+            "text that is read equals it"
         ) from None
 
 
@@ -91,16 +92,16 @@ def _integer_type(value: int) -> pa.DataType:
 
 def _decimal_type(value: Decimal) -> pa.DataType:
     if not value.is_finite():
-        raise TypeMismatch(f"{value!r} is no number that a decimal column can have")
+        raise TypeMismatch(f"{shown(value)} is no number that a decimal column can have")
     try:
         return pa.scalar(value).type
     except pa.ArrowInvalid as problem:
-        raise TypeMismatch(f"{value!r} has too many digits: {problem}") from None
+        raise TypeMismatch(f"{shown(value)} has too many digits: {text_of(problem)}") from None
 
 
 def _time_ns(value: time) -> int:
     if value.tzinfo is not None:
-        raise TypeMismatch(f"{value!r} has a zone, and times of day have none; leave it out")
+        raise TypeMismatch(f"{shown(value)} has a zone, and times of day have none; leave it out")
     seconds = (value.hour * 60 + value.minute) * 60 + value.second
     return seconds * 10**9 + value.microsecond * 1_000
 

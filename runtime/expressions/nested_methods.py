@@ -37,6 +37,7 @@ from slackwater.runtime.model.schema import (
 )
 from slackwater.runtime.nearest import choices
 from slackwater.runtime.other_names import LIST_NAMES, SaysOurName
+from slackwater.runtime.shown import shown, text_of
 
 __all__ = ["NESTED", "ListMethods", "NestedFunction", "WithLists", "lists_of"]
 
@@ -91,21 +92,21 @@ class ListMethods(SaysOurName, Generic[_E]):
         """
         for what, value in (("start", start), ("length", length)):
             if value is not None and (type(value) is not int or value < 0):
-                raise TypeMismatch(f"list.slice: {what}={value!r} must be a whole number ≥ 0")
-        shown = str(start) if length is None else f"{start}, {length}"
-        return self._made("list.slice", option=(start, length), shown=shown)
+                raise TypeMismatch(f"list.slice: {what}={shown(value)} must be a whole number ≥ 0")
+        written = str(start) if length is None else f"{start}, {length}"
+        return self._made("list.slice", option=(start, length), shown=written)
 
     def contains(self, value: Writable) -> _E:
         """Return whether one of the elements equals the value, as `==` says."""
         if isinstance(value, WithText):
-            raise TypeMismatch(f"list.contains takes one value for all rows, not {value!r}")
-        literal, kind, shown = read_literal(value)
-        return self._made("list.contains", option=Operand(kind, literal), shown=shown)
+            raise TypeMismatch(f"list.contains takes one value for all rows, not {shown(value)}")
+        literal, kind, written = read_literal(value)
+        return self._made("list.contains", option=Operand(kind, literal), shown=written)
 
     def join(self, by: str) -> _E:
         """Return the elements, which are text, as one text; nulls are omitted."""
         if not isinstance(by, str):
-            raise TypeMismatch(f"list.join({by!r}) takes the text between two elements")
+            raise TypeMismatch(f"list.join({shown(by)}) takes the text between two elements")
         return self._made("list.join", option=(by,), shown=quoted(by))
 
     def sum(self) -> _E:
@@ -136,12 +137,12 @@ def element(of: _E, key: object) -> _E:
         TypeMismatch: `key` is no value, such as a column.
     """
     try:
-        literal, kind, shown = read_literal(key)
+        literal, kind, written = read_literal(key)
     except TypeMismatch:
         raise TypeMismatch(
-            f"{of}[{key!r}] takes the name of a field, a key of a map, or an element's place"
+            f"{of}[{shown(key)}] takes the name of a field, a key of a map, or an element's place"
         ) from None
-    made: _E = of.operation("[]", option=Operand(kind, literal), shown=shown)
+    made: _E = of.operation("[]", option=Operand(kind, literal), shown=written)
     return made
 
 
@@ -168,7 +169,9 @@ def _type_inside(op: str, kind: pa.DataType, option: Operand) -> pa.DataType:
         places = kind.get_all_field_indices(key)
         if len(places) != 1:
             names = [field.name for field in kind]
-            many = f"has {len(places)} fields {key!r}" if places else f"has no field {key!r}"
+            many = (
+                f"has {len(places)} fields {shown(key)}" if places else f"has no field {shown(key)}"
+            )
             raise TypeMismatch(f"{kind} {many}; {choices(key, names)}")
         return inside_type(key, kind.field(places[0]).type)
     if pa.types.is_map(kind):
@@ -178,14 +181,14 @@ def _type_inside(op: str, kind: pa.DataType, option: Operand) -> pa.DataType:
         if option.type != pa.int64():
             raise TypeMismatch(f"{op} of a list takes an element's place, such as [0] or [-1]")
         return inside_type("element", kind.value_type)
-    raise TypeMismatch(f"[{key!r}] takes a list, a struct or a map, not {kind}")
+    raise TypeMismatch(f"[{shown(key)}] takes a list, a struct or a map, not {kind}")
 
 
 def _check_equal(fact: str, inside: pa.DataType, value: Operand) -> None:
     try:
         check_comparable("==", Operand(computed_type(inside)), value)
     except TypeMismatch as problem:
-        raise TypeMismatch(f"{fact}: {problem}") from None
+        raise TypeMismatch(f"{fact}: {text_of(problem)}") from None
 
 
 def _elements(op: str, kind: pa.DataType) -> pa.DataType:
@@ -339,7 +342,7 @@ def _sum(_option: Any, column: pa.Array) -> Column:
         wrong = np.abs(rough - sums) > 2.0**62
         if wrong.any():
             place = int(wrong.argmax())
-            raise refused(f".list.sum() of {column[place].as_py()!r} does not fit int64", place)
+            raise refused(f".list.sum() of {shown(column[place])} does not fit int64", place)
     return nulled(sums, sizes > 0)
 
 

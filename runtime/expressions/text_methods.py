@@ -23,6 +23,7 @@ from slackwater.runtime.model import Column
 from slackwater.runtime.model.arrow_functions import arrow_functions
 from slackwater.runtime.model.schema import values_of
 from slackwater.runtime.other_names import TEXT_NAMES, SaysOurName
+from slackwater.runtime.shown import shown, text_of
 
 __all__ = ["TEXT", "TextMethods", "WithText"]
 
@@ -63,8 +64,8 @@ class TextMethods(SaysOurName, Generic[_E]):
         """Return the text without these characters at both ends; None: without white space."""
         if characters is not None:
             _check_text("strip", characters)
-        shown = "" if characters is None else repr(characters)
-        return self._made("str.strip", option=(characters,), shown=shown)
+        written = "" if characters is None else repr(characters)
+        return self._made("str.strip", option=(characters,), shown=written)
 
     def length(self) -> _E:
         """Return the number of characters (code points)."""
@@ -74,11 +75,11 @@ class TextMethods(SaysOurName, Generic[_E]):
         """Return `length` characters from `start` on; None: all. Below 0 it counts from the end."""
         for what, value in (("start", start), ("length", length)):
             if value is not None and (not isinstance(value, int) or isinstance(value, bool)):
-                raise TypeMismatch(f"str.slice: {what}={value!r} must be a whole number")
+                raise TypeMismatch(f"str.slice: {what}={shown(value)} must be a whole number")
         if length is not None and length < 0:
             raise TypeMismatch(f"str.slice: length={length} must be 0 or more")
-        shown = str(start) if length is None else f"{start}, {length}"
-        return self._made("str.slice", option=(start, length), shown=shown)
+        written = str(start) if length is None else f"{start}, {length}"
+        return self._made("str.slice", option=(start, length), shown=written)
 
     def contains(self, pattern: str, *, literal: bool = False) -> _E:
         """Return whether the pattern is found in the text."""
@@ -109,19 +110,21 @@ class TextMethods(SaysOurName, Generic[_E]):
         """
         _check_pattern("extract", pattern)
         if not isinstance(group, int) or isinstance(group, bool) or group < 1:
-            raise TypeMismatch(f"str.extract: group={group!r} must be a whole number, 1 or more")
+            raise TypeMismatch(
+                f"str.extract: group={shown(group)} must be a whole number, 1 or more"
+            )
         named = _named_groups(pattern)
         try:
             fields = arrow_functions().extract_regex(pa.array([""]), named).type
         except pa.ArrowInvalid as problem:
-            raise TypeMismatch(f"str.extract({pattern!r}): {problem}") from None
+            raise TypeMismatch(f"str.extract({shown(pattern)}): {text_of(problem)}") from None
         if fields.num_fields < group:
             raise TypeMismatch(
-                f"str.extract({pattern!r}): group={group}, and the pattern has "
+                f"str.extract({shown(pattern)}): group={group}, and the pattern has "
                 f"{fields.num_fields}; put what is wanted in parentheses"
             )
-        shown = repr(pattern) if group == 1 else f"{pattern!r}, {group}"
-        return self._made("str.extract", option=(named, group), shown=shown)
+        written = repr(pattern) if group == 1 else f"{pattern!r}, {group}"
+        return self._made("str.extract", option=(named, group), shown=written)
 
     def split(self, by: str) -> _E:
         """Return the parts between each `by` as a list."""
@@ -151,7 +154,7 @@ class TextMethods(SaysOurName, Generic[_E]):
         form = time_format("str.to_time", form)
         if ambiguous not in ("raise", "earliest", "latest"):
             raise TypeMismatch(
-                f"str.to_time: ambiguous={ambiguous!r} must be 'raise', 'earliest' or 'latest'"
+                f"str.to_time: ambiguous={shown(ambiguous)} must be 'raise', 'earliest' or 'latest'"
             )
         check_codes(form)
         parsed_time((form, zone, ambiguous), pa.array([], pa.string()))
@@ -159,8 +162,8 @@ class TextMethods(SaysOurName, Generic[_E]):
             _check_zone(zone)
         more = [] if zone is None else [f"zone={zone!r}"]
         more += [] if ambiguous == "raise" else [f"ambiguous={ambiguous!r}"]
-        shown = ", ".join([repr(form), *more])
-        return self._made("str.to_time", option=(form, zone, ambiguous), shown=shown)
+        written = ", ".join([repr(form), *more])
+        return self._made("str.to_time", option=(form, zone, ambiguous), shown=written)
 
     def _made(self, op: str, *, option: Any = (), shown: str = "") -> _E:
         made: _E = self._of.operation(op, option=option, shown=shown)
@@ -171,8 +174,8 @@ class TextMethods(SaysOurName, Generic[_E]):
             _check_text(name, pattern)
         else:
             _check_pattern(name, pattern)
-        shown = ", ".join([*map(repr, (pattern, *more)), *(["literal=True"] if literal else [])])
-        return self._made(f"str.{name}", option=(pattern, *more, literal), shown=shown)
+        written = ", ".join([*map(repr, (pattern, *more)), *(["literal=True"] if literal else [])])
+        return self._made(f"str.{name}", option=(pattern, *more, literal), shown=written)
 
 
 def _check_zone(zone: object) -> None:
@@ -180,13 +183,13 @@ def _check_zone(zone: object) -> None:
         ZoneInfo(cast("str", zone))
     except (KeyError, ValueError, TypeError, OSError):
         raise TypeMismatch(
-            f"str.to_time: zone={zone!r} is no time zone; write one such as 'Europe/Berlin'"
+            f"str.to_time: zone={shown(zone)} is no time zone; write one such as 'Europe/Berlin'"
         ) from None
 
 
 def _check_text(name: str, value: object) -> None:
     if not isinstance(value, str):
-        raise TypeMismatch(f"str.{name}({value!r}) takes text")
+        raise TypeMismatch(f"str.{name}({shown(value)}) takes text")
 
 
 def _check_pattern(name: str, pattern: object) -> None:
@@ -195,8 +198,8 @@ def _check_pattern(name: str, pattern: object) -> None:
         arrow_functions().match_substring_regex(pa.array([""]), pattern)
     except pa.ArrowInvalid as problem:
         raise TypeMismatch(
-            f"str.{name}({pattern!r}) is no regular expression: {problem}; write literal=True for "
-            "plain text"
+            f"str.{name}({shown(pattern)}) is no regular expression: {text_of(problem)}; write "
+            "literal=True for plain text"
         ) from None
 
 

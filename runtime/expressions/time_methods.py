@@ -17,6 +17,7 @@ from slackwater.runtime.model.arrow_functions import arrow_functions
 from slackwater.runtime.model.nullable import valid_bits
 from slackwater.runtime.model.schema import nanoseconds_type, values_of
 from slackwater.runtime.other_names import TIME_NAMES, SaysOurName
+from slackwater.runtime.shown import MOST_SHOWN, shown, text_of
 
 __all__ = [
     "TIMES",
@@ -162,7 +163,7 @@ class TimeMethods(SaysOurName, Generic[_E]):
         match = _EVERY.fullmatch(every) if isinstance(every, str) else None
         if match is None:
             raise TypeMismatch(
-                f"dt.truncate({every!r}): a length is a whole number and one of "
+                f"dt.truncate({shown(every)}): a length is a whole number and one of "
                 f"{', '.join(_UNITS)}, such as '15m' or '1mo'"
             )
         return self._made("truncate", (int(match[1]), _UNITS[match[2]]), shown=repr(every))
@@ -173,7 +174,7 @@ class TimeMethods(SaysOurName, Generic[_E]):
         for code in _CODES.findall(form):
             if code[0] == "%" and code[1:] not in _FORMATTED:
                 raise TypeMismatch(
-                    f"dt.format({form!r}): there is no code {code!r}; there are: "
+                    f"dt.format({shown(form)}): there is no code {code!r}; there are: "
                     f"{' '.join(f'%{one}' for one in _FORMATTED)}"
                 )
         return self._made("format", form, shown=repr(form))
@@ -190,7 +191,9 @@ def time_format(method: str, form: object) -> str:
         TypeMismatch: it is no text, or has no code.
     """
     if not isinstance(form, str) or "%" not in form:
-        raise TypeMismatch(f"{method}({form!r}) takes codes of strftime, such as '%Y-%m-%d %H:%M'")
+        raise TypeMismatch(
+            f"{method}({shown(form)}) takes codes of strftime, such as '%Y-%m-%d %H:%M'"
+        )
     return form
 
 
@@ -212,7 +215,9 @@ def check_codes(form: str) -> None:
                 return
         except pa.ArrowInvalid:
             pass
-        raise TypeMismatch(f"str.to_time({form!r}): {problem}; write codes of strptime") from None
+        raise TypeMismatch(
+            f"str.to_time({shown(form)}): {text_of(problem)}; write codes of strptime"
+        ) from None
 
 
 def clock_of(kind: pa.DataType, values: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
@@ -370,7 +375,8 @@ def _time_in(text: str, form: str, place: int) -> int:
         time = datetime.strptime(text, form)  # noqa: DTZ007 - without a zone it is UTC below
     except ValueError as problem:
         raise refused(
-            f"{text!r} is no time of the format {form!r}: {problem}; filter out such rows first",
+            f"{shown(text)} is no time of the format {shown(form)}: "
+            f"{text_of(problem, MOST_SHOWN)}; filter out such rows first",
             place,
         ) from None
     since = (time if time.tzinfo else time.replace(tzinfo=UTC)) - _EPOCH
@@ -382,8 +388,8 @@ def _time_in(text: str, form: str, place: int) -> int:
 
 def _too_far(text: str) -> str:
     return (
-        f"{text!r} is too far away for nanoseconds, 1677 to 2262; filter out such rows first, or "
-        "leave the column as it is"
+        f"{shown(text)} is too far away for nanoseconds, 1677 to 2262; filter out such rows first, "
+        "or leave the column as it is"
     )
 
 
@@ -405,7 +411,7 @@ def _in_zone(times: pa.Array, text: pa.Array, zone: str, ambiguous: str) -> pa.A
         fact = f"comes twice in {zone}" if is_twice else f"is left out by the clocks of {zone}"
         way_out = "say ambiguous='earliest', or " if is_twice else ""
         raise refused(
-            f"{text[place].as_py()!r} {fact}; {way_out}filter out such rows first", place
+            f"{shown(text[place])} {fact}; {way_out}filter out such rows first", place
         ) from None
 
 

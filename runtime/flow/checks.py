@@ -7,11 +7,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from slackwater.runtime.calls import short
 from slackwater.runtime.errors import FlowError, SchemaError, SettingError, TypeMismatch
 from slackwater.runtime.expressions.expressions import Expr
 from slackwater.runtime.model.schema import inside_schema
 from slackwater.runtime.operators.ground.checks import expression, no_function, unique_columns
+from slackwater.runtime.shown import shown
 from slackwater.runtime.sinks.named_writer import called_by_name as called_of_output
 from slackwater.runtime.sources.columns import check_source_columns
 from slackwater.runtime.sources.named_reader import called_by_name
@@ -39,7 +39,7 @@ def source_schema(step: str, spec: SourceSpec) -> pa.Schema:
     check_source_columns(step, spec, schema, schema.names)
     if spec.time_unit not in (None, "ns", "us", "ms", "s"):
         raise SettingError(
-            f"source {step!r}: time_unit={spec.time_unit!r} must be 'ns', 'us', 'ms' or 's'"
+            f"source {step!r}: time_unit={shown(spec.time_unit)} must be 'ns', 'us', 'ms' or 's'"
         )
     if isinstance(spec.event_time, Expr):
         no_function(spec.event_time, step=step, what="event_time=")
@@ -80,7 +80,7 @@ def output(given: Any, *, step: str) -> None:
     if missing:
         hint = f"; call it: {given.__name__}(…)" if isfunction(given) else f"; {rule}"
         raise TypeMismatch(
-            f"sink {step!r}: {short(given)} is no output: it has no {missing[0]}{hint}"
+            f"sink {step!r}: {shown(given, 60)} is no output: it has no {missing[0]}{hint}"
         )
     described = called_of_output(step, given, "describe")
     if not isinstance(described, str):

@@ -18,7 +18,7 @@ from copy import copy
 from html import escape
 from typing import Any, Literal, TypedDict, Unpack
 
-from slackwater.runtime.calls import checked_call, short
+from slackwater.runtime.calls import checked_call
 from slackwater.runtime.errors import FlowError, SchemaError, SettingError, TypeMismatch
 from slackwater.runtime.expressions.expressions import ColumnRef, Expr
 from slackwater.runtime.flow import checks
@@ -36,6 +36,7 @@ from slackwater.runtime.plan.step import Step
 from slackwater.runtime.plan.steps import SourceStep
 from slackwater.runtime.plan.traits import Keep, Role
 from slackwater.runtime.plan.unpaced import unpaced_note
+from slackwater.runtime.shown import shown
 from slackwater.runtime.sources.clock_columns import ClockColumns
 from slackwater.runtime.sources.spec import Input, SourceSpec
 
@@ -199,7 +200,7 @@ def _spec(name: str, source: Input, options: dict[str, Any]) -> SourceSpec:
     missing = [one for one in _OF_INPUTS if not callable(getattr(source, one, None))]
     if missing or isinstance(source, type):
         way_out = _input_of(source, missing)
-        raise TypeMismatch(f"source {name!r}: {short(source)} is no input; {way_out}")
+        raise TypeMismatch(f"source {name!r}: {shown(source, 60)} is no input; {way_out}")
     if unknown:
         way_out = option_choices(unknown[0], SourceOptions.__annotations__)
         raise FlowError(f"source {name!r}: there is no option {unknown[0]!r}; {way_out}")

@@ -14,6 +14,7 @@ from slackwater.runtime.foresight.excess import cumulative_excess, mace, node_lo
 from slackwater.runtime.foresight.links import path_delays, shortest_way_s
 from slackwater.runtime.foresight.query_graph import FloatArray, QueryGraph, Workload
 from slackwater.runtime.foresight.units import ONE_EVENT, Slices, epsilon_s
+from slackwater.runtime.shown import shown
 
 __all__ = ["LatencyEstimate", "NodeEstimate", "estimate_latency"]
 
@@ -254,7 +255,7 @@ def _place(operator: str, placement: Mapping[str, str], names: Sequence[str]) ->
     node = placement.get(operator)
     if node is None or node not in names:
         fact = "has no node" if node is None else f"is placed on {node!r}, which is not there"
-        raise SettingError(f"operator {operator!r} {fact}; there are {', '.join(names)}")
+        raise SettingError(f"operator {shown(operator)} {fact}; there are {', '.join(names)}")
     return names.index(node)
 
 

@@ -10,6 +10,7 @@ from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from slackwater.runtime.measure.outcomes import Counts
+from slackwater.runtime.shown import shown
 
 _MOST_BITS = 100
 """Most bits of a number: sums of times over rows may need more than 64."""
@@ -53,10 +54,10 @@ def _check(where: str, value: object, hint: Any) -> None:  # noqa: PLR0912 - a b
             _check(where, one, inside[1])
     elif origin is Literal:
         if value not in inside:
-            raise ValueError(f"{where}={value!r:.100} is none of {', '.join(map(repr, inside))}")
+            raise ValueError(f"{where}={shown(value)} is none of {', '.join(map(repr, inside))}")
     elif hint is float:
         if type(value) not in (float, int) or not math.isfinite(float(value)):  # type: ignore[arg-type]
-            raise TypeError(f"{where}={value!r:.100} is no number")
+            raise TypeError(f"{where}={shown(value)} is no number")
     elif hint is Counts:
         for one, rows in _typed(where, value, Counts).items():
             _check(f"{where}[{one}]", rows, int)
@@ -68,5 +69,5 @@ def _check(where: str, value: object, hint: Any) -> None:  # noqa: PLR0912 - a b
 
 def _typed(where: str, value: Any, kind: type) -> Any:
     if type(value) is not kind:
-        raise TypeError(f"{where}={value!r:.100} is no {kind.__name__}")
+        raise TypeError(f"{where}={shown(value)} is no {kind.__name__}")
     return value

@@ -9,6 +9,7 @@ from slackwater.runtime.measure.report import StageReport
 from slackwater.runtime.measure.tuning import TuningReport
 from slackwater.runtime.model import format_ns
 from slackwater.runtime.plan.plan import Plan
+from slackwater.runtime.shown import shown
 
 NO_DEADLINE = "no deadline: gates release only what is ready, however long that takes"
 
@@ -60,11 +61,11 @@ def deadline_notes(plan: Plan, tuning: TuningReport | None) -> list[str]:
         )
     if tuning is not None and tuning.errors:
         notes.append(
-            f"the policy {tuning.policy!r} went wrong {tuning.errors:,} times, and the slacks "
+            f"the policy {shown(tuning.policy)} went wrong {tuning.errors:,} times, and the slacks "
             f"stayed as they were; the last time: {tuning.last_error}"
         )
     if tuning is not None:
         for text, count in tuning.warnings.items():
             often = "" if count == 1 else f" ({count:,} times)"
-            notes.append(f"the policy {tuning.policy!r} warns of {text}{often}")
+            notes.append(f"the policy {shown(tuning.policy)} warns of {text}{often}")
     return notes

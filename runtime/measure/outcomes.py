@@ -23,6 +23,8 @@ from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
 from typing import Any, Protocol, overload
 
+from slackwater.runtime.shown import shown
+
 __all__ = [
     "AT_STAGE",
     "BAD_TIME",
@@ -159,7 +161,7 @@ class Counts(dict[Outcome, int]):
 
     def __missing__(self, key: Outcome) -> int:
         if not isinstance(key, Outcome):
-            raise KeyError(f"{key!r} is no outcome; read it by name: of_job()[{key!r}]")
+            raise KeyError(f"{shown(key)} is no outcome; read it by name: of_job()[{shown(key)}]")
         return 0
 
     def __eq__(self, other: object) -> bool:

@@ -21,6 +21,7 @@ from typing import Any, Literal, TypeAlias
 
 from slackwater.runtime.errors import SettingError
 from slackwater.runtime.model.times import LONGEST_NS, format_ns
+from slackwater.runtime.shown import shown
 
 ReleaseMode = Literal["ready-only", "on arrival", "slack", "in full"]
 _WITH_SLACK = ("slack", "in full")
@@ -47,12 +48,15 @@ class ReleaseRule:
 
     def __post_init__(self) -> None:
         if self.mode not in _MODES:
-            raise SettingError(f"mode={self.mode!r} must be one of {', '.join(map(repr, _MODES))}")
+            raise SettingError(
+                f"mode={shown(self.mode)} must be one of {', '.join(map(repr, _MODES))}"
+            )
         if self.mode in _WITH_SLACK:
             object.__setattr__(self, "slack_ns", _length("slack_ns", self.slack_ns))
         elif self.slack_ns is not None:
             raise SettingError(
-                f"slack_ns={self.slack_ns!r} must be None: a gate that is {self.mode} has no slack"
+                f"slack_ns={shown(self.slack_ns)} must be None: a gate that is {self.mode} has no "
+                "slack"
             )
         if self.hold_ns is not None:
             object.__setattr__(self, "hold_ns", _length("hold_ns", self.hold_ns))
@@ -111,7 +115,7 @@ class ReleaseRule:
             TypeError, ValueError: it describes none.
         """
         if not isinstance(plain, Mapping):
-            raise TypeError(f"{plain!r} is no rule")
+            raise TypeError(f"{shown(plain)} is no rule")
         slack_ns, hold_ns = plain.get("slack_ns"), plain.get("hold_ns")
         mode: Any = plain.get("mode")
         if mode is None:
@@ -151,6 +155,6 @@ def _length(name: str, ns: Any) -> int:
     """Return a length of time as an int: a policy may give a NumPy number."""
     if isinstance(ns, bool) or not isinstance(ns, Integral) or not 0 <= int(ns) <= LONGEST_NS:
         raise SettingError(
-            f"{name}={ns!r} must be a whole number of nanoseconds, from 0 to 2**61 (73 years)"
+            f"{name}={shown(ns)} must be a whole number of nanoseconds, from 0 to 2**61 (73 years)"
         )
     return int(ns)

@@ -31,6 +31,7 @@ from slackwater.runtime.model.exact_casts import cast_exactly, is_text_extension
 from slackwater.runtime.model.made_ahead import FEW_ROWS, RowsMadeAhead
 from slackwater.runtime.model.nullable import Nullable, Numbers, in_own_memory, valid_bits
 from slackwater.runtime.model.times import NS_PER_SECOND
+from slackwater.runtime.shown import MOST_TEXT, cut, text_of
 
 UNIT_NS = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": NS_PER_SECOND}
 """{unit of whole numbers that are times: nanoseconds}"""
@@ -249,7 +250,9 @@ def refuse_unsound(name: str, values: pa.Array, *, who: str) -> None:
         return
     match = re.search(r"Invalid UTF8 sequence at string index (\d+)", problem)
     if match is None:  # not looked at any closer: it may lie anywhere
-        raise SchemaError(f"{who}: column {name!r} is damaged: {problem}; write it again")
+        raise SchemaError(
+            f"{who}: column {name!r} is damaged: {cut(problem, MOST_TEXT)}; write it again"
+        )
     place = "category" if pa.types.is_dictionary(values.type) else "row"
     raise SchemaError(
         f"{who}: column {name!r} is not UTF-8 text, first in {place} {match[1]} of these, counted "
@@ -273,7 +276,9 @@ def column_from_arrow(name: str, values: pa.Array, inside: pa.DataType, *, who: 
     try:
         cast = cast_exactly(values, target)
     except pa.ArrowInvalid as problem:
-        raise SchemaError(f"{who}: column {name!r} does not fit {inside}: {problem}") from problem
+        raise SchemaError(
+            f"{who}: column {name!r} does not fit {inside}: {text_of(problem)}"
+        ) from problem
     return column_of_arrow(cast)
 
 

@@ -11,6 +11,7 @@ import re
 from datetime import timedelta
 
 from slackwater.runtime.errors import SettingError
+from slackwater.runtime.shown import shown
 
 NS_PER_SECOND = 1_000_000_000
 END_NS = 2**63 - 1
@@ -55,28 +56,28 @@ def duration_ns(value: Duration, *, what: str = "duration", positive: bool = Fal
     nanoseconds = _parse(value, what)
     if nanoseconds < 0 or (positive and nanoseconds == 0):
         rule = "more than zero" if positive else "zero or more"
-        raise SettingError(f"{what}={value!r} must be {rule}; write it like '500ms' or '6s'")
+        raise SettingError(f"{what}={shown(value)} must be {rule}; write it like '500ms' or '6s'")
     if nanoseconds > LONGEST_NS:
-        raise SettingError(f"{what}={value!r} must be 73 years at most; write it like '6s'")
+        raise SettingError(f"{what}={shown(value)} must be 73 years at most; write it like '6s'")
     return nanoseconds
 
 
 def _parse(value: Duration, what: str) -> int:
     if isinstance(value, bool):
-        raise SettingError(f"{what}={value!r} is not a length of time; write it like '6s'")
+        raise SettingError(f"{what}={shown(value)} is not a length of time; write it like '6s'")
     if isinstance(value, timedelta):
         return (value.days * 86_400 + value.seconds) * NS_PER_SECOND + value.microseconds * 1_000
     if isinstance(value, int):
         return value * NS_PER_SECOND
     if isinstance(value, float):
         if not math.isfinite(value):
-            raise SettingError(f"{what}={value!r} is not a finite length of time")
+            raise SettingError(f"{what}={shown(value)} is not a finite length of time")
         return round(value * NS_PER_SECOND)
     match = _PATTERN.match(value) if isinstance(value, str) else None
     if match is None or match.group(2) not in _UNIT_NS:
         units = ", ".join(_UNIT_NS)
         raise SettingError(
-            f"{what}={value!r} is not a length of time; write a number and one of {units}, "
+            f"{what}={shown(value)} is not a length of time; write a number and one of {units}, "
             "like '500ms' or '6s', or a number of seconds"
         )
     return round(float(match.group(1)) * _UNIT_NS[match.group(2)])

@@ -7,9 +7,10 @@ calls; a thread that the user's code has started itself belongs to no step.
 from __future__ import annotations
 
 import threading
-import traceback
 from collections.abc import Callable
 from contextvars import ContextVar, Token
+
+from slackwater.runtime.shown import MOST_SHOWN, in_words, shown, trace_of
 
 
 class Running:
@@ -59,21 +60,11 @@ def let_ctrl_c_pass(problem: BaseException) -> None:
 def raised(problem: BaseException) -> str:
     """Return how an error says what a user's code raised."""
     if isinstance(problem, SystemExit):
-        return f"raised {problem!r}; to end the job, raise an error instead of sys.exit()"
+        return f"raised {shown(problem)}; to end the job, raise an error instead of sys.exit()"
+    words = in_words(problem, MOST_SHOWN)
     if not isinstance(problem, Exception):
-        return f"raised {in_words(problem)}; to end the job, raise an error that is an Exception"
-    return f"raised {in_words(problem)}"
-
-
-def in_words(problem: BaseException) -> str:
-    """Return the class of an exception and its text."""
-    kind = type(problem).__name__
-    try:
-        words = str(problem)
-    except BaseException as worse:
-        let_ctrl_c_pass(worse)
-        return f"{kind}, whose text cannot be had (its __str__ raised {type(worse).__name__})"
-    return f"{kind}: {words}" if words else kind
+        return f"raised {words}; to end the job, raise an error that is an Exception"
+    return f"raised {words}"
 
 
 def where_raised(problem: BaseException) -> tuple[str, str]:
@@ -82,7 +73,8 @@ def where_raised(problem: BaseException) -> tuple[str, str]:
     The frame that caught it, which is ours, is left out.
     """
     own = problem.__traceback__ and problem.__traceback__.tb_next
-    frames = traceback.extract_tb(own)
-    at = f", at {frames[-1].filename}, line {frames[-1].lineno}" if frames else ""
-    lines = traceback.format_exception(type(problem), problem, own)
-    return at, "".join(lines).rstrip()
+    last = own
+    while last is not None and last.tb_next is not None:
+        last = last.tb_next
+    at = f", at {last.tb_frame.f_code.co_filename}, line {last.tb_lineno}" if last else ""
+    return at, trace_of(problem, own)

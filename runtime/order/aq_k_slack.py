@@ -37,6 +37,7 @@ from slackwater.runtime.order.delays import Delays
 from slackwater.runtime.order.largest_delay import DelayFrom, LargestDelay, before, delayed_rows
 from slackwater.runtime.order.reorder import Reordering
 from slackwater.runtime.order.settings import is_number
+from slackwater.runtime.shown import shown
 
 
 def aq_k_slack(
@@ -108,18 +109,18 @@ class AqKSlack(Buffer):
         coverage, quantile = self.coverage, self.quantile
         if not isinstance(coverage, ErrorWithin) and not (is_number(coverage) and 0 < coverage < 1):
             raise SettingError(
-                f"{who}: coverage={coverage!r} must lie between 0 and 1, both excluded; "
+                f"{who}: coverage={shown(coverage)} must lie between 0 and 1, both excluded; "
                 "sw.order.mp_k_slack() waits for all rows"
             )
         if not (is_number(quantile) and 0 < quantile < 1):
             raise SettingError(
-                f"{who}: quantile={quantile!r} must lie between 0 and 1, both excluded; write "
+                f"{who}: quantile={shown(quantile)} must lie between 0 and 1, both excluded; write "
                 "0.99, say"
             )
         if not _are_gains(self.gains):
             raise SettingError(
-                f"{who}: gains={self.gains!r} must be two numbers, K_p and K_d (more than zero, "
-                "zero or more); write (0.05, 0.005), say"
+                f"{who}: gains={shown(self.gains)} must be two numbers, K_p and K_d (more than "
+                "zero, zero or more); write (0.05, 0.005), say"
             )
 
     def needed(self, rows: int) -> float:

@@ -26,6 +26,7 @@ from slackwater.runtime.errors import SettingError
 from slackwater.runtime.model import START_NS, Batch, Int64Array, format_ns
 from slackwater.runtime.model.state import Fields
 from slackwater.runtime.order.sorting import SortBuffer
+from slackwater.runtime.shown import shown
 
 Late = Literal["drop", "pass"]
 
@@ -159,8 +160,8 @@ def check_buffer(who: str, *, late: str, **lengths_ns: int) -> None:
     """
     if late not in ("drop", "pass"):
         raise SettingError(
-            f"{who}: late={late!r} must be 'drop' (late rows are omitted, and counted) or 'pass' "
-            "(they go on out of order, and are counted)"
+            f"{who}: late={shown(late)} must be 'drop' (late rows are omitted, and counted) or "
+            "'pass' (they go on out of order, and are counted)"
         )
     for name, length_ns in lengths_ns.items():
         if length_ns < 1:
@@ -178,6 +179,6 @@ def check_delay_from(who: str, delay_from: str) -> None:
     """
     if delay_from not in ("next", "newest"):
         raise SettingError(
-            f"{who}: delay_from={delay_from!r} must be 'next' (from the next row that moves the "
-            "newest, as the paper has it) or 'newest' (from the newest when the row came)"
+            f"{who}: delay_from={shown(delay_from)} must be 'next' (from the next row that moves "
+            "the newest, as the paper has it) or 'newest' (from the newest when the row came)"
         )

@@ -17,6 +17,7 @@ from slackwater.runtime.errors import SettingError
 from slackwater.runtime.model import BoolArray, Int64Array
 from slackwater.runtime.model.state import Fields
 from slackwater.runtime.order.settings import is_number
+from slackwater.runtime.shown import shown
 
 Of = Literal["count", "sum", "mean"]
 _OF = ("count", "sum", "mean")
@@ -54,16 +55,16 @@ class ErrorWithin:
         for name, value in (("error", self.error), ("delta", self.delta)):
             if not (is_number(value) and 0 < value < 1):
                 raise SettingError(
-                    f"error_within: {name}={value!r} must lie between 0 and 1, both excluded; for "
-                    "a hundredth write 0.01"
+                    f"error_within: {name}={shown(value)} must lie between 0 and 1, both excluded; "
+                    "for a hundredth write 0.01"
                 )
         if self.of not in _OF:
             raise SettingError(
-                f"error_within: of={self.of!r} must be one of {', '.join(map(repr, _OF))}"
+                f"error_within: of={shown(self.of)} must be one of {', '.join(map(repr, _OF))}"
             )
         if not (is_number(self.spread) and 0 <= self.spread < math.inf):
             raise SettingError(
-                f"error_within: spread={self.spread!r} must be zero or more; give the values' "
+                f"error_within: spread={shown(self.spread)} must be zero or more; give the values' "
                 "standard deviation / mean"
             )
 

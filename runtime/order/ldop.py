@@ -16,6 +16,7 @@ from slackwater.runtime.order.buffer import Buffer, Buffering, Late, Released, c
 from slackwater.runtime.order.largest_delay import delayed_rows
 from slackwater.runtime.order.reorder import Reordering
 from slackwater.runtime.order.settings import is_number
+from slackwater.runtime.shown import shown
 
 _US = 1_000
 
@@ -61,8 +62,8 @@ class Ldop(Buffer):
         check_buffer("ldop", late=self.late, window=self.window_ns, at_most=self.at_most_ns)
         if not (is_number(self.factor) and 0 <= self.factor <= 1_000):
             raise SettingError(
-                f"ldop: factor={self.factor!r} must lie between 0 and 1000, the mean delays that a "
-                "row waits for after the window; write 1, say"
+                f"ldop: factor={shown(self.factor)} must lie between 0 and 1000, the mean delays "
+                "that a row waits for after the window; write 1, say"
             )
 
     @property

@@ -12,6 +12,7 @@ from slackwater.runtime.order.k_slack import KSlack, MpKSlack
 from slackwater.runtime.order.ldop import Ldop
 from slackwater.runtime.order.reorder import AsTheyCome, OrderedOrRefused, Reorder, SortedWithin
 from slackwater.runtime.order.sequence import BySequence, by_sequence
+from slackwater.runtime.shown import shown
 
 __all__ = ["OURS", "OrderWord", "reorder_of"]
 
@@ -53,16 +54,16 @@ def reorder_of(out_of_order: OrderWord | Reorder, disorder_ns: int) -> Reorder:
         policy: Reorder = by_sequence()
     elif isinstance(out_of_order, str):
         raise SettingError(
-            f"out_of_order={out_of_order!r} must be 'error', 'sort', 'late' or 'sequence', or an "
-            "order such as sw.order.k_slack('2s')"
+            f"out_of_order={shown(out_of_order)} must be 'error', 'sort', 'late' or 'sequence', or "
+            "an order such as sw.order.k_slack('2s')"
         )
     else:
         _refuse_no_reorder(out_of_order)
         policy = out_of_order
     if disorder_ns:
         raise SettingError(
-            f"disorder= is for out_of_order='error', 'sort' and 'late'; {out_of_order!r} has its "
-            "own bound; omit disorder"
+            f"disorder= is for out_of_order='error', 'sort' and 'late'; {shown(out_of_order)} has "
+            "its own bound; omit disorder"
         )
     return policy
 
@@ -74,6 +75,6 @@ def _refuse_no_reorder(given: Any) -> None:
         if isinstance(given, FunctionType):
             what = f"it is a function: call it, {given.__name__}(…)"
         raise SettingError(
-            f"out_of_order={given!r} is no Reorder: {what}; write 'error', 'sort', 'late' or "
+            f"out_of_order={shown(given)} is no Reorder: {what}; write 'error', 'sort', 'late' or "
             "'sequence', or an order such as sw.order.k_slack('2s')"
         )

@@ -13,6 +13,7 @@ from slackwater.runtime.errors import SettingError
 from slackwater.runtime.model import Duration, duration_ns, format_ns
 from slackwater.runtime.order.reorder import AsTheyCome, Reordering
 from slackwater.runtime.order.settings import is_number, is_whole
+from slackwater.runtime.shown import shown
 
 FARTHEST = 1_000_000
 """Default of `farthest`: a number further ahead starts a new numbering."""
@@ -69,8 +70,8 @@ class BySequence:
         for name, weight in (("alpha", self.alpha), ("beta", self.beta)):
             if not (is_number(weight) and 0 <= weight < 1):
                 raise SettingError(
-                    f"by_sequence: {name}={weight!r} must be at least 0 and below 1, the weight of "
-                    "the old value in the average; the thesis has 0.6"
+                    f"by_sequence: {name}={shown(weight)} must be at least 0 and below 1, the "
+                    "weight of the old value in the average; the thesis has 0.6"
                 )
         for name, word, words in (
             ("late", self.late, ("drop", "pass")),
@@ -94,8 +95,8 @@ class BySequence:
     def _check_numbers(self) -> None:
         if self.wraps is not None and not (is_whole(self.wraps) and 2 <= self.wraps <= 62):
             raise SettingError(
-                f"by_sequence: wraps={self.wraps!r} must be the bits of the number, 2 to 62; write "
-                "32, say, or None if it never starts again"
+                f"by_sequence: wraps={shown(self.wraps)} must be the bits of the number, 2 to 62; "
+                "write 32, say, or None if it never starts again"
             )
         first, most = self.first, self.numbers
         if first is not None and not (is_whole(first) and 0 <= first < most):
@@ -105,8 +106,8 @@ class BySequence:
             )
         if not (is_whole(self.farthest) and self.farthest >= 1):
             raise SettingError(
-                f"by_sequence: farthest={self.farthest!r} must be a whole number, 1 or more, how "
-                f"far ahead a number may be; omit it for {FARTHEST:,}"
+                f"by_sequence: farthest={shown(self.farthest)} must be a whole number, 1 or more, "
+                f"how far ahead a number may be; omit it for {FARTHEST:,}"
             )
 
     @property

@@ -16,6 +16,7 @@ from typing import Any, overload
 from slackwater.runtime.errors import FlowError, SettingError
 from slackwater.runtime.expressions.expressions import Expr, col
 from slackwater.runtime.model import Duration, duration_ns
+from slackwater.runtime.shown import shown
 
 MOST_EVENTS = 10**15
 """More events than any stream has; sums of a few such numbers stay in 64 bits."""
@@ -125,7 +126,9 @@ def event(name: str, *, of_type: Any = None, where: Expr | None = None) -> Event
         several = isinstance(of_type, Iterable) and not isinstance(of_type, str | bytes)
         types = _types(name, of_type) if several else (of_type,)
         if not types:
-            raise FlowError(f"event {name!r}: of_type={of_type!r} has no type; give at least one")
+            raise FlowError(
+                f"event {name!r}: of_type={shown(of_type)} has no type; give at least one"
+            )
     if where is not None and not isinstance(where, Expr):
         raise FlowError(
             f"event {name!r}: where= takes an expression such as col('speed') >= 5, not {where!r}"
@@ -191,8 +194,8 @@ def repeat(
     of_events = isinstance(part, Either) and all(isinstance(one, Event) for one in part.parts)
     if not (isinstance(part, Event) or of_events):
         raise FlowError(
-            f"repeat takes an event, or one of several, not {part!r}; write a sequence as often as "
-            "it is to come"
+            f"repeat takes an event, or one of several, not {shown(part)}; write a sequence as "
+            "often as it is to come"
         )
     if (least is None) == (at_least is None):
         raise SettingError(
@@ -214,7 +217,7 @@ def no(part: Event | Either) -> No:
         isinstance(part, Either) and all(isinstance(one, Event) for one in part.parts)
     ):
         return No(part)
-    raise FlowError(f"no takes an event, or one of several, not {part!r}")
+    raise FlowError(f"no takes an event, or one of several, not {shown(part)}")
 
 
 def opened_by(
@@ -280,8 +283,8 @@ def _types(event: str, several: Iterable[Any]) -> tuple[Any, ...]:
         return tuple(dict.fromkeys(several))
     except TypeError:
         raise FlowError(
-            f"event {event!r}: of_type={several!r} has what no column of types can have; give one "
-            "value, or a list of texts, whole numbers, or true and false"
+            f"event {event!r}: of_type={shown(several)} has what no column of types can have; give "
+            "one value, or a list of texts, whole numbers, or true and false"
         ) from None
 
 
@@ -314,10 +317,10 @@ def whole_events(what: str, value: object, least: int = 1) -> int:
         SettingError: it is not whole, or not within its range.
     """
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise SettingError(f"{what}={value!r} must be a whole number, {least} or more")
+        raise SettingError(f"{what}={shown(value)} must be a whole number, {least} or more")
     if value > MOST_EVENTS:
         raise SettingError(
-            f"{what}={value!r} must be {MOST_EVENTS:,} at most, and no stream has so many events; "
-            "give a smaller number"
+            f"{what}={shown(value)} must be {MOST_EVENTS:,} at most, and no stream has so many "
+            "events; give a smaller number"
         )
     return value

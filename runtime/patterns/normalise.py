@@ -14,6 +14,7 @@ from slackwater.runtime.expressions.expressions import Expr
 from slackwater.runtime.expressions.inside import conjuncts
 from slackwater.runtime.patterns.language import AnyOf, Either, Event, No, Part, Repeat, Seq
 from slackwater.runtime.patterns.normal import Asked, Normal, Place, Sequence
+from slackwater.runtime.shown import shown
 
 MOST_ALTERNATIVES = 64
 
@@ -80,7 +81,7 @@ class _Writer:
             case No():
                 return [[self._numbers(part.part)]]
         raise self.refuse(
-            f"{part!r} is no part of a pattern; write sw.patterns.seq(…), sw.patterns.event(…)"
+            f"{shown(part)} is no part of a pattern; write sw.patterns.seq(…), sw.patterns.event(…)"
         )
 
     def _bounded(self, lists: list[list[_Item]]) -> list[list[_Item]]:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from slackwater.runtime.nearest import listed
 from slackwater.runtime.plan.plan import Plan, Stage
+from slackwater.runtime.shown import shown
 
 __all__ = ["placement_lines"]
 
@@ -43,7 +44,7 @@ def _reason(plan: Plan, stage: Stage, others: Sequence[Stage]) -> str:
         feed = stage.inputs[0].source
         if feed in by:
             return "stays with what feeds it"
-        return f"stays where {feed!r} would be, which placement= has moved"
+        return f"stays where {shown(feed)} would be, which placement= has moved"
     moved = [one.name for one in others if by[one.name] == "placement"]
     if moved and not any(by[one.name] == "rule" for one in others):
         return f"placement= has put {listed(moved)} here"

@@ -13,6 +13,7 @@ from slackwater.runtime.nearest import choices
 from slackwater.runtime.plan.flow_fingerprints import check_sinks
 from slackwater.runtime.plan.step import Step
 from slackwater.runtime.plan.steps import DivertedStep, LateStep, SideStep, SinkStep, SourceStep
+from slackwater.runtime.shown import shown
 from slackwater.runtime.sinks import CommitTraits, traits_of
 
 _YEAR_NS = 365 * 86_400 * 10**9
@@ -120,8 +121,8 @@ def check_runnable(flow: str, steps: Mapping[str, Step]) -> None:
         most = max(longest, key=lambda name: longest[name])
         raise SettingError(
             f"dataflow {flow!r}: its windows, withins, slacks, disorders and idles add up to more "
-            f"than 73 years together, {longest[most] / _YEAR_NS:.0f} of them in step {most!r}, and "
-            "event times with them would not fit in 64 bits; make them shorter"
+            f"than 73 years together, {longest[most] / _YEAR_NS:.0f} of them in step "
+            f"{shown(most)}, and event times with them would not fit in 64 bits; make them shorter"
         )
     _check_places(sinks)
 
@@ -142,7 +143,7 @@ def _check_places(sinks: Sequence[SinkStep]) -> None:
             is_below = ends[1].startswith(f"{ends[0]}{os.sep}") and other.format == place.format
             if ends[0] == ends[1] or is_below:
                 raise FlowError(
-                    f"sinks {first!r} and {sink.name!r} both write to {ends[0]!r}, "
+                    f"sinks {first!r} and {sink.name!r} both write to {shown(ends[0])}, "
                     "where readers would see the rows of both; each needs its own place"
                 )
         places.append((sink.name, place))

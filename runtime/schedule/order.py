@@ -13,6 +13,7 @@ from slackwater.runtime.errors import OperatorError, SettingError
 from slackwater.runtime.model import START_NS
 from slackwater.runtime.model.whose_code import let_ctrl_c_pass, raised, where_raised
 from slackwater.runtime.nearest import listed
+from slackwater.runtime.shown import shown
 
 
 class StageView(NamedTuple):
@@ -116,8 +117,8 @@ def choice(
     if not is_shown:
         what = "stages" if name == "first" else "paths"
         raise SettingError(
-            f"{at}: order={order} chose {chosen!r}, which is none of the {what} that it was shown "
-            f"({listed([view.name for view in views])}); let {name}() return one of them"
+            f"{at}: order={order} chose {shown(chosen)}, which is none of the {what} that it was "
+            f"shown ({listed([view.name for view in views])}); let {name}() return one of them"
         )
     return chosen
 

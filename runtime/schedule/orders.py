@@ -13,6 +13,7 @@ from numbers import Real
 from slackwater.runtime.errors import SettingError
 from slackwater.runtime.model.times import Duration, duration_ns
 from slackwater.runtime.schedule.order import Order, PathView, StageView, StimulusOrder
+from slackwater.runtime.shown import shown
 
 _BY_STIMULUS = StimulusOrder()
 
@@ -36,7 +37,8 @@ class Priorities:
         for stage, priority in self.of.items():
             if isinstance(priority, bool) or not isinstance(priority, Real):
                 raise SettingError(
-                    f"priority {priority!r} of stage {stage!r} is a {type(priority).__name__}; "
+                    f"priority {shown(priority)} of stage {stage!r} is a "
+                    f"{type(priority).__name__}; "
                     "write a number: higher ones go first, and stages not named have 0"
                 )
 
@@ -76,7 +78,8 @@ class CoarseStimulus:
         duration_ns(self.width, what="width", positive=True)
         if not callable(getattr(self.within, "first", None)):
             raise SettingError(
-                f"within={self.within!r} is a {type(self.within).__name__} without first(stages, "
+                f"within={shown(self.within)} is a {type(self.within).__name__} without "
+                "first(stages, "
                 'now_ns); give an order, such as sw.schedule.Priorities({"alarms": 1})'
             )
 

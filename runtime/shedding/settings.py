@@ -8,6 +8,7 @@ from typing import Literal
 from slackwater.runtime.errors import SettingError
 from slackwater.runtime.shedding.scales import Scale
 from slackwater.runtime.shedding.thresholds import Cutting
+from slackwater.runtime.shown import shown
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,7 @@ class Model:
         _between("explore", self.explore, 0.0, 0.5)
         _between("sample", self.sample, 0.0, 1.0)
         if not isinstance(self.detect, bool):
-            raise SettingError(f"detect={self.detect!r} must be True or False")
+            raise SettingError(f"detect={shown(self.detect)} must be True or False")
         if max(self.sample, self.explore) == 0:
             raise SettingError(
                 "sample=0 and explore=0 learn from nothing; leave one at its default"
@@ -84,11 +85,11 @@ class Overload:
         _whole("latency_ns", self.latency_ns, 1)
         if self.f is not None and not (_is_number(self.f) and 0 < self.f < 1):
             raise SettingError(
-                f"f={self.f!r} must be above 0 and below 1: the share of the latency bound at "
+                f"f={shown(self.f)} must be above 0 and below 1: the share of the latency bound at "
                 "which shedding starts; omit it to have it chosen"
             )
         if not (_is_number(self.low) and 0 < self.low <= 1):
-            raise SettingError(f"low={self.low!r} must be above 0 and at most 1")
+            raise SettingError(f"low={shown(self.low)} must be above 0 and at most 1")
         if self.horizon_ns is not None:
             _whole("horizon_ns", self.horizon_ns, 1)
 
@@ -175,14 +176,14 @@ def _whole(name: str, value: object, least: int, most: int | None = None) -> Non
         or (most is not None and value > most)
     ):
         upper = f"{least} or more" if most is None else f"from {least} to {most}"
-        raise SettingError(f"{name}={value!r} must be a whole number, {upper}")
+        raise SettingError(f"{name}={shown(value)} must be a whole number, {upper}")
 
 
 def _between(name: str, value: object, least: float, most: float) -> None:
     if not (_is_number(value) and least <= value <= most):  # type: ignore[operator]
-        raise SettingError(f"{name}={value!r} must be a number from {least:g} to {most:g}")
+        raise SettingError(f"{name}={shown(value)} must be a number from {least:g} to {most:g}")
 
 
 def _one_of(name: str, value: object, words: tuple[str, ...]) -> None:
     if value not in words:
-        raise SettingError(f"{name}={value!r} is none of {', '.join(map(repr, words))}")
+        raise SettingError(f"{name}={shown(value)} is none of {', '.join(map(repr, words))}")

@@ -10,6 +10,7 @@ from typing import Any, ParamSpec
 from slackwater.runtime.errors import SettingError
 from slackwater.runtime.model import Duration, duration_ns, format_ns
 from slackwater.runtime.shedding.settings import Drops, Espice, Kind, Model, Overload
+from slackwater.runtime.shown import shown
 
 LEAST_LATENCY_NS = 1_000_000
 P = ParamSpec("P")
@@ -126,7 +127,7 @@ def baseline_shedding(
     settings = _model(model, ("first", "every", "keep", "explore", "sample"))
     if repetitions is not None and not isinstance(repetitions, Mapping):
         raise SettingError(
-            f"repetitions={repetitions!r} must be {{code of a type: times in the pattern}}; "
+            f"repetitions={shown(repetitions)} must be {{code of a type: times in the pattern}}; "
             "omit it to have it counted"
         )
     pairs = tuple((repetitions or {}).items())
@@ -139,8 +140,8 @@ def _overload(latency: Duration, f: float | None) -> Overload:
     latency_ns = duration_ns(latency, what="latency", positive=True)
     if latency_ns < LEAST_LATENCY_NS:
         raise SettingError(
-            f"latency={latency!r} is shorter than {format_ns(LEAST_LATENCY_NS)}, and one slice "
-            "of work alone takes up to 2 ms; give a longer bound"
+            f"latency={shown(latency)} is shorter than {format_ns(LEAST_LATENCY_NS)}, and one "
+            "slice of work alone takes up to 2 ms; give a longer bound"
         )
     return Overload(latency_ns, f)
 
@@ -149,6 +150,6 @@ def _model(given: dict[str, Any], names: Iterable[str]) -> Model:
     wrong = sorted(given.keys() - set(names))
     if wrong:
         raise SettingError(
-            f"there is no setting {wrong[0]!r}; there are {', '.join(sorted(names))}"
+            f"there is no setting {shown(wrong[0])}; there are {', '.join(sorted(names))}"
         )
     return Model(**given)

@@ -39,6 +39,7 @@ from slackwater.runtime.measure.prediction import PredictionReport
 from slackwater.runtime.measure.samples import StageSample
 from slackwater.runtime.measure.tuning import TuningReport
 from slackwater.runtime.plan.expected import ExpectedLatency
+from slackwater.runtime.shown import in_words
 from slackwater.runtime.simulate.models import TunerModel
 from slackwater.runtime.tune import TuningRecord
 
@@ -236,7 +237,7 @@ class SimulatedTuner:
             try:
                 self._host.apply(tell.slot, tell.command, tell.number)
             except SettingError as problem:
-                self._loop.refused(f"{type(problem).__name__}: {problem}")
+                self._loop.refused(in_words(problem))
 
         if self._model.link is None:
             arrive()

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from slackwater.runtime.shown import shown
+
 __all__ = ["Fingerprint", "InputPrint", "SinkRun", "differing"]
 
 
@@ -80,5 +82,5 @@ def differing(then: Fingerprint, now: Fingerprint) -> str | None:
 
 def _text(value: Any) -> str:
     if not isinstance(value, str):
-        raise TypeError(f"{value!r} is no text")
+        raise TypeError(f"{shown(value)} is no text")
     return value

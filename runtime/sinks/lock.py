@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
+from slackwater.runtime.shown import shown
+
 __all__ = ["Holder", "Verdict", "judged"]
 
 
@@ -54,7 +56,7 @@ class Holder:
         for one in fields(cls):
             value = getattr(made, one.name)
             if type(value) is not (int if one.type == "int" else str):
-                raise TypeError(f"{one.name}={value!r} is a {type(value).__name__}")
+                raise TypeError(f"{one.name}={shown(value)} is a {type(value).__name__}")
         return made
 
     def __str__(self) -> str:

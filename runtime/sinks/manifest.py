@@ -17,6 +17,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
+from slackwater.runtime.shown import shown
 from slackwater.runtime.sinks.fingerprint import Fingerprint
 
 __all__ = ["FORMAT", "Manifest", "Part", "RunRecord"]
@@ -166,18 +167,18 @@ def _run(plain: Mapping[str, Any]) -> RunRecord:
 
 def _text(value: Any) -> str:
     if not isinstance(value, str):
-        raise TypeError(f"{value!r} is no text")
+        raise TypeError(f"{shown(value)} is no text")
     return value
 
 
 def _file_name(value: Any) -> str:
     # Such a file may be removed, so it must lie in this folder.
     if _text(value) in ("", ".", "..") or "/" in value or "\0" in value:
-        raise ValueError(f"{value!r} is no name of a file in this folder")
+        raise ValueError(f"{shown(value)} is no name of a file in this folder")
     return str(value)
 
 
 def _count(value: Any) -> int:
     if type(value) is not int or value < 0:
-        raise TypeError(f"{value!r} is no count")
+        raise TypeError(f"{shown(value)} is no count")
     return value

@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from slackwater.runtime.errors import SinkError
 from slackwater.runtime.model.whose_code import RUNNING, let_ctrl_c_pass, raised, where_raised
+from slackwater.runtime.shown_rows import batch_shown
 from slackwater.runtime.sinks.output import Output, OutputContext, SinkWriter
 
 __all__ = ["NamedWriter", "called_by_name"]
@@ -49,7 +50,7 @@ class NamedWriter:
         try:
             called_by_name(self._sink, self._writer, "write", rows)
         except SinkError as problem:
-            sample = rows.slice(0, _SAMPLE_ROWS).to_pylist()
+            sample = batch_shown(rows, _SAMPLE_ROWS)
             raise SinkError(f"{problem}\nsample of the batch: {sample}") from problem.__cause__
 
     def close(self) -> None:

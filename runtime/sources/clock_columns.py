@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from slackwater.runtime.errors import SettingError
+from slackwater.runtime.shown import shown
 
 __all__ = ["ClockColumns", "clock_columns"]
 
@@ -30,8 +31,8 @@ class ClockColumns:
     def __post_init__(self) -> None:
         if self.unit not in ("ns", "us", "ms", "s"):
             raise SettingError(
-                f"clock_columns: unit={self.unit!r} must be 'ns', 'us', 'ms' or 's', that of the "
-                "integers in these columns"
+                f"clock_columns: unit={shown(self.unit)} must be 'ns', 'us', 'ms' or 's', that of "
+                "the integers in these columns"
             )
 
     @property

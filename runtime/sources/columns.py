@@ -28,6 +28,7 @@ from slackwater.runtime.model.schema import (
     is_text,
 )
 from slackwater.runtime.nearest import choices
+from slackwater.runtime.shown import shown
 from slackwater.runtime.sources.spec import SourceSpec
 
 TimeUnit = Literal["ns", "us", "ms", "s"]
@@ -200,8 +201,8 @@ def time_ns(source: str, name: str, values: Column, *, unit: str, row: int) -> I
         raise SchemaError(
             f"source {source!r}: {name!r} is {integers[outside]} {unit} in row {row + outside} "
             "(counted from 0), which is outside the years 1677 to 2262; check time_unit="
-            f"{unit!r}, the unit of integer time columns ('ns', 'us', 'ms' or 's'), or leave such "
-            "rows out with on_bad='skip'"
+            f"{shown(unit)}, the unit of integer time columns ('ns', 'us', 'ms' or 's'), or leave "
+            "such rows out with on_bad='skip'"
         )
     return integers.astype(np.int64) * np.int64(scale)
 
@@ -253,8 +254,8 @@ def refuse_another_unit(source: str, name: str, times_ns: Int64Array, *, is_whol
             which = f"has {first} in row {row} (counted from 0)" if row else f"begins with {first}"
             raise SchemaError(
                 f"source {source!r}: {name!r} {which}, which as nanoseconds is {_utc(first)}, and "
-                f"in {unit!r} {_utc(first * scale)}; give time_unit={unit!r} if that is meant, or "
-                "time_unit='ns' if it is January 1970"
+                f"in {shown(unit)} {_utc(first * scale)}; give time_unit={shown(unit)} if that is "
+                "meant, or time_unit='ns' if it is January 1970"
             )
 
 

@@ -10,7 +10,8 @@ import pyarrow as pa
 
 from slackwater.runtime.errors import IngestError, SchemaError, SlackwaterError
 from slackwater.runtime.model.schema import NullError
-from slackwater.runtime.model.whose_code import RUNNING, in_words, let_ctrl_c_pass, where_raised
+from slackwater.runtime.model.whose_code import RUNNING, let_ctrl_c_pass, where_raised
+from slackwater.runtime.shown import MOST_SHOWN, in_words
 from slackwater.runtime.sources.spec import BadRows, EndOfInput, Input, SourceReader, traits_of
 
 _POLLED = (pa.RecordBatch, BadRows, EndOfInput)  # a union would be made at each poll
@@ -135,6 +136,6 @@ def called_by_name(source: str, of: object, method: str) -> Any:
 def _named(problem: BaseException, source: str, what: str) -> IngestError:
     at, lines = where_raised(problem)
     return IngestError(
-        f"source {source!r}: {what} raised {in_words(problem)}{at}; mend "
+        f"source {source!r}: {what} raised {in_words(problem, MOST_SHOWN)}{at}; mend "
         f"it there, or let it return what it has and go on\n{lines}"
     )

@@ -19,6 +19,7 @@ from slackwater.runtime.model.diverted import OnBad
 from slackwater.runtime.order.policies import OrderWord, reorder_of
 from slackwater.runtime.order.reorder import Reorder
 from slackwater.runtime.order.sequence import BySequence
+from slackwater.runtime.shown import shown
 from slackwater.runtime.sources.clock_columns import ClockColumns
 
 
@@ -178,7 +179,7 @@ class SourceSpec:
     def __post_init__(self) -> None:
         if self.speed is not None and not 0 < self.speed < float("inf"):
             raise SettingError(
-                f"speed={self.speed!r} must be a positive number (60 replays an hour in a "
+                f"speed={shown(self.speed)} must be a positive number (60 replays an hour in a "
                 "minute), or None for as fast as possible"
             )
         reorder_of(self.out_of_order, self.disorder_ns)
@@ -188,7 +189,7 @@ class SourceSpec:
             raise SettingError(f"ahead_ns={self.ahead_ns} must be zero or more, or None")
         if not isinstance(self.clock, ClockColumns | None):
             raise SettingError(
-                f"clock={self.clock!r} names no columns; write "
+                f"clock={shown(self.clock)} names no columns; write "
                 "clock=sw.clocks.clock_columns('offset_ms', "
                 "unit='ms'), the column of what to add to its event times"
             )
@@ -200,8 +201,8 @@ class SourceSpec:
         if self.numbered is None:
             if self.sequence is not None:
                 raise SettingError(
-                    f"sequence={self.sequence!r} is for out_of_order='sequence'; write that too, "
-                    "or leave sequence away"
+                    f"sequence={shown(self.sequence)} is for out_of_order='sequence'; write that "
+                    "too, or leave sequence away"
                 )
             return
         if self.sequence is None:

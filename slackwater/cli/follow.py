@@ -21,6 +21,7 @@ from slackwater.report.report_file import (
 )
 from slackwater.runtime.errors import SinkError, SlackwaterError
 from slackwater.runtime.measure import JobReport, ledger_of
+from slackwater.runtime.shown import text_of
 
 STATUS_EVERY_S = 1.0
 
@@ -78,7 +79,7 @@ def starting(flow: str, out: Path, *, host: str) -> Iterator[None]:
         yield
     except BaseException as problem:
         is_ctrl_c = isinstance(problem, KeyboardInterrupt)
-        error = "interrupted" if is_ctrl_c else str(problem) or type(problem).__name__
+        error = "interrupted" if is_ctrl_c else text_of(problem)
         with suppress(SlackwaterError):  # must not hide the cause
             if load_report(out / STATUS_FILE).state == "starting":
                 state = "stopped" if is_ctrl_c else "failed"

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, Protocol, TypeGuard, runtime_checkable
 from slackwater.runtime.errors import FlowError, SlackwaterError
 from slackwater.runtime.model.whose_code import let_ctrl_c_pass
 from slackwater.runtime.nearest import choices, listed
+from slackwater.runtime.shown import text_of
 
 
 @runtime_checkable
@@ -118,7 +119,7 @@ def _built(build: Any, name: str, path: Path) -> Flow:
         inspect.signature(build).bind()
     except TypeError as problem:
         raise FlowError(
-            f"{name}() in {path} cannot be called without arguments ({problem}); "
+            f"{name}() in {path} cannot be called without arguments ({text_of(problem)}); "
             "give its parameters defaults"
         ) from problem
     made = _run_theirs(build, path)

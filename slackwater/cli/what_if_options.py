@@ -9,6 +9,7 @@ import typer
 
 from slackwater.runtime.errors import SettingError
 from slackwater.runtime.model import duration_ns
+from slackwater.runtime.shown import shown
 
 if TYPE_CHECKING:
     from slackwater.runtime.simulate import LinkModel
@@ -61,8 +62,8 @@ def link_of(capacity: str | None, delay: str | None) -> LinkModel | None:
     matched = _SIZE.fullmatch(capacity.strip())
     if matched is None or not float(matched[1].replace("_", "")):
         raise SettingError(
-            f"--link-capacity {capacity!r} is no number of bytes a second above 0; write it like "
-            "125M, 2.5M or 800k"
+            f"--link-capacity {shown(capacity)} is no number of bytes a second above 0; write it "
+            "like 125M, 2.5M or 800k"
         )
     size = float(matched[1].replace("_", "")) * _SIZES[matched[2]]
     return LinkModel(delay_ns=delay_ns, bytes_per_s=size)

@@ -24,6 +24,7 @@ from slackwater.doctor.findings import (
 )
 from slackwater.doctor.own_token import judge_own_token, judge_token_file
 from slackwater.doctor.visit import SSH_PORT, Login, Visit, visit
+from slackwater.runtime.shown import in_words
 
 MOST_AT_ONCE = 32
 TOKEN_PLACE = "~/.ray/auth_token"  # noqa: S105 a place, not a token
@@ -97,7 +98,7 @@ def _launcher_errors(config: dict[str, Any]) -> Iterator[str]:
         with contextlib.redirect_stdout(quiet), contextlib.redirect_stderr(quiet):
             inside.validate_config(inside.prepare_config(config))
     except Exception as error:  # of many kinds: Ray's, click's, jsonschema's
-        text = getattr(error, "message", None) or f"{type(error).__name__}: {error}"
+        text = getattr(error, "message", None) or in_words(error)
         yield f"Ray's launcher refuses the file: {text}"
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from slackwater.actors.nodes.tokens import sharing, token_file
 from slackwater.doctor.findings import Finding, ok, problem, warning
+from slackwater.runtime.shown import shown
 
 HERE = "here"
 MAKE = (
@@ -26,7 +27,8 @@ def judge_own_token(environ: Mapping[str, str]) -> Iterator[Finding]:
     if mode is not None and mode.lower() != "token":
         yield problem(
             HERE,
-            f"RAY_AUTH_MODE is {mode!r}, so Ray here shows no token: export RAY_AUTH_MODE=token",
+            f"RAY_AUTH_MODE is {shown(mode)}, so Ray here shows no token: export "
+            "RAY_AUTH_MODE=token",
         )
     elif mode is None and path is not None and path.exists():
         yield warning(

@@ -82,7 +82,7 @@ def test_what_no_decimal_holds_is_null_as_in_duckdb_or_refused(kind: pa.DataType
         asked = database.execute("SELECT try_cast(i AS DECIMAL(38, 20)) FROM rows").fetchall()
     to = "decimal128(38, 20)"
     assert computed(sw.col("i").try_cast(to), i=values) == [row[0] for row in asked]
-    with pytest.raises(OperatorError, match=f"cast.* of {WRAPS}:"):
+    with pytest.raises(OperatorError, match=f"cast.* of .*{WRAPS}.*:"):
         computed(sw.col("i").cast(to), i=values)
 
 

@@ -12,6 +12,7 @@ from slackwater.runtime.foresight.predicted.shed_outlook import shed_texts
 from slackwater.runtime.model import format_ns, format_s
 from slackwater.runtime.plan.plan import Plan
 from slackwater.runtime.plan.verdict import Verdict
+from slackwater.runtime.shown import shown
 
 if TYPE_CHECKING:
     from slackwater.runtime.foresight.predicted.prediction import Prediction
@@ -56,14 +57,14 @@ def check_admission(admission: object, rates: object, *, why_not: str | None = N
     """
     if admission not in (None, "reject", "warn"):
         raise SettingError(
-            f"admission={admission!r} is neither 'reject' nor 'warn': refuse a flow that would "
-            "break a deadline, or run it and say so"
+            f"admission={shown(admission)} is neither 'reject' nor 'warn': refuse a flow that "
+            "would break a deadline, or run it and say so"
         )
     if admission is None or rates is not None or (admission == "warn" and why_not is not None):
         return
     no_rates = "no rates are given" if why_not is None else f"no rates are given ({why_not})"
     raise SettingError(
-        f"admission={admission!r} needs a prediction, and {no_rates}: add "
+        f"admission={shown(admission)} needs a prediction, and {no_rates}: add "
         "rates= (--rate), events a second of each source or of all together, or a history "
         "that has a job of this version of the flow: tuning=sw.Tuning(history=…)"
     )

@@ -14,6 +14,7 @@ from slackwater.runtime.measure.samples import StageSample
 from slackwater.runtime.measure.tuning import TuningReport
 from slackwater.runtime.model import NS_PER_SECOND
 from slackwater.runtime.plan.expected import ExpectedLatency
+from slackwater.runtime.shown import in_words
 from slackwater.runtime.tune import GuardedPolicies
 
 __all__ = ["JobDeciders"]
@@ -113,5 +114,5 @@ class JobDeciders:
             yield
         except Exception as problem:
             self._errors += 1
-            self._last_error = f"{type(problem).__name__}: {problem}".splitlines()[0]
+            self._last_error = in_words(problem).splitlines()[0]
             self._traces.append("".join(traceback.format_exception(problem)))

@@ -11,6 +11,7 @@ from slackwater.runtime.config import Limits, Tuning
 from slackwater.runtime.errors import SettingError
 from slackwater.runtime.flow.dataflow import Dataflow
 from slackwater.runtime.model import Duration
+from slackwater.runtime.shown import shown
 from slackwater.runtime.simulate import LinkModel
 
 __all__ = ["Ahead", "check_asked"]
@@ -65,7 +66,7 @@ def check_asked(flow: object, **asked: object) -> None:
         kinds, wanted = _KINDS[name]
         is_odd = not isinstance(value, kinds) or isinstance(value, bool)
         if value is not None and (is_odd or (name == "seed" and value < 0)):  # type: ignore[operator]
-            raise SettingError(f"{name}={value!r} is none: give {wanted}")
+            raise SettingError(f"{name}={shown(value)} is none: give {wanted}")
     placement = asked.get("placement")
     for stage, where in placement.items() if isinstance(placement, Mapping) else ():
         if not isinstance(stage, str) or not isinstance(where, str):

@@ -28,6 +28,7 @@ from slackwater.runtime.plan.plan import Plan
 from slackwater.runtime.plan.slots import SlotPlace, places_by_name
 from slackwater.runtime.plan.step import Step
 from slackwater.runtime.plan.steps import SourceStep
+from slackwater.runtime.shown import shown
 from slackwater.runtime.simulate import LinkModel
 
 __all__ = [
@@ -199,7 +200,7 @@ def subintervals(horizon: Duration, width: Duration) -> tuple[float, int]:
     d = round(duration_ns(horizon, what="horizon") / NS_PER_SECOND / width_s)
     if not 1 <= d <= MOST_SUBINTERVALS:
         raise SettingError(
-            f"horizon={horizon!r} is {d} subintervals of width={width!r}; take 1 to "
+            f"horizon={shown(horizon)} is {d} subintervals of width={shown(width)}; take 1 to "
             f"{MOST_SUBINTERVALS:,} of them"
         )
     return width_s, d

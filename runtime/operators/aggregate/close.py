@@ -20,6 +20,7 @@ from slackwater.runtime.plan.arrivals import (
 )
 from slackwater.runtime.plan.slack import AsFlow, Slack
 from slackwater.runtime.plan.step import Step
+from slackwater.runtime.shown import shown
 
 
 def close_of(
@@ -47,7 +48,7 @@ def close_of(
     """
     if isinstance(policy, type) or not callable(getattr(policy, "begin", None)):
         raise TypeMismatch(
-            f"step {step!r}: close={policy!r} is no closing policy; write "
+            f"step {step!r}: close={shown(policy)} is no closing policy; write "
             "sw.closing.probslack(miss=0.1), sw.closing.event_driven(), sw.closing.mean_delay() "
             "or sw.closing.ignore()"
         )

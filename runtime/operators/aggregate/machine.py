@@ -42,7 +42,8 @@ from slackwater.runtime.operators.ground.arrays import slices_of_weight, unfold
 from slackwater.runtime.operators.ground.contract import PlainOperator, Result
 from slackwater.runtime.operators.ground.keys import KeyIndex
 from slackwater.runtime.operators.ground.late_rows import Missed
-from slackwater.runtime.operators.ground.user_code import row_of, rows_of_columns
+from slackwater.runtime.operators.ground.user_code import row_of
+from slackwater.runtime.shown_rows import row_shown
 
 Changed = tuple[Int64Array, Int64Array]
 """The results that changed, ascending (`_pairs_of`), and by how many rows each."""
@@ -294,10 +295,10 @@ class AggregateMachine(PlainOperator):
             columns = self._aggregated(pairs, rows)
         except OperatorError as problem:
             place = problem.place or 0
-            (key,) = rows_of_columns(self._keys_of(cells[place : place + 1])) or ({},)
+            keys = self._keys_of(cells[place : place + 1])
             raise OperatorError(
                 f"step {self._step.name!r}: {problem}\nwindow that starts at {starts[place]}"
-                f"{f', of key {key}' if key else ''}"
+                f"{f', of key {row_shown(keys, 0)}' if keys else ''}"
             ) from problem
         columns |= {**self._keys_of(cells), "window_start": starts, "window_end": ends}
         if self._step.close is not None:

@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from slackwater.runtime.calls import short
 from slackwater.runtime.errors import DuplicateName, FlowError, SettingError, TypeMismatch
 from slackwater.runtime.expressions.comparable import family
 from slackwater.runtime.nearest import option_choices
@@ -19,6 +18,7 @@ from slackwater.runtime.operators.ground.checks import (
     unique_columns,
 )
 from slackwater.runtime.operators.ground.drift import Drift
+from slackwater.runtime.shown import shown
 
 WINDOW_COLUMNS = ("window_start", "window_end")
 _OPTIONS = ("window", "by", "slack", "late", "close", "drift", "replicas", "name")
@@ -48,8 +48,8 @@ def aggregated_schema(
     for name, aggregate in aggregates.items():
         if not isinstance(aggregate, Aggregate):
             raise TypeMismatch(
-                f"step {step!r}: {name}={short(aggregate)} is no aggregate, as n=sw.count() is, "
-                f"and no option; {option_choices(name, _OPTIONS)}"
+                f"step {step!r}: {name}={shown(aggregate, 60)} is no aggregate, as n=sw.count() "
+                f"is, and no option; {option_choices(name, _OPTIONS)}"
             )
         fields.append((name, _aggregate_type(name, aggregate, schema, step)))
     names = [name for name, _ in fields]
@@ -117,7 +117,7 @@ def revised(schema: pa.Schema, late: Late, *, step: str) -> pa.Schema:
         DuplicateName: there is a column of that name.
     """
     if late not in ("drop", "correct"):
-        raise SettingError(f"step {step!r}: late={late!r} must be 'drop' or 'correct'")
+        raise SettingError(f"step {step!r}: late={shown(late)} must be 'drop' or 'correct'")
     if late == "drop":
         return schema
     if REVISION in schema.names:

@@ -33,6 +33,7 @@ from slackwater.runtime.operators.ground.streams import (
 )
 from slackwater.runtime.plan.event_time_type import event_time_type
 from slackwater.runtime.plan.slack import AS_FLOW, Slack
+from slackwater.runtime.shown import shown
 
 _RUNTIME = str(Path(__file__).parents[2])
 """Folder of the runtime: a warning names the first line outside."""
@@ -129,7 +130,7 @@ def _check_window(given: Any, *, step: str) -> None:
     """
     if not isinstance(given, Window):
         raise TypeMismatch(
-            f"step {step!r}: window={given!r} is no window; write tumbling('1s') or "
+            f"step {step!r}: window={shown(given)} is no window; write tumbling('1s') or "
             "sliding('10s', '2s')"
         )
 

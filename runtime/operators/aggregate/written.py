@@ -9,6 +9,7 @@ from slackwater.runtime.calls import checked_call
 from slackwater.runtime.errors import SettingError, TypeMismatch
 from slackwater.runtime.model import Duration, duration_ns
 from slackwater.runtime.operators.aggregate.step import Aggregate, AggregateName, Window
+from slackwater.runtime.shown import shown
 
 
 @checked_call
@@ -40,13 +41,13 @@ def sliding(size: Duration, slide: Duration) -> Window:
     slide_ns = duration_ns(slide, what="slide", positive=True)
     if slide_ns > size_ns:
         raise SettingError(
-            f"slide={slide!r} must not be more than size={size!r}, or events between the "
+            f"slide={shown(slide)} must not be more than size={shown(size)}, or events between the "
             "windows would be lost; filter them out first if that is meant"
         )
     if size_ns > _MOST_WINDOWS * slide_ns:
         raise SettingError(
-            f"sliding({size!r}, {slide!r}) puts each event in {size_ns // slide_ns:,} windows; "
-            f"{_MOST_WINDOWS:,} is the most: make slide= longer"
+            f"sliding({shown(size)}, {shown(slide)}) puts each event in {size_ns // slide_ns:,} "
+            f"windows; {_MOST_WINDOWS:,} is the most: make slide= longer"
         )
     return Window(size_ns, slide_ns)
 
@@ -90,7 +91,7 @@ def quantile(column: str, level: float) -> Aggregate:
     """
     if not 0 < level < 1:
         raise SettingError(
-            f"quantile({column!r}, {level!r}): the level must lie between 0 and 1, such as "
+            f"quantile({column!r}, {shown(level)}): the level must lie between 0 and 1, such as "
             "0.95; for the ends take min and max"
         )
     return _of("quantile", column, float(level))

@@ -23,6 +23,7 @@ from slackwater.runtime.expressions.expressions import ColumnRef, Expr, lit
 from slackwater.runtime.expressions.result_types import type_declared, type_read
 from slackwater.runtime.nearest import no_column
 from slackwater.runtime.plan.traits import Share
+from slackwater.runtime.shown import shown
 
 MOST_REPLICAS = 1024
 """The most replicas of a step: a plan has a stage and a channel from each writer for each."""
@@ -132,7 +133,7 @@ def key_types(schema: pa.Schema, keys: Sequence[str], *, step: str) -> list[pa.D
     for key, kind in zip(keys, types, strict=True):
         if family(kind) == "nested":
             raise TypeMismatch(
-                f"step {step!r}: key {key!r} is {kind}, and a list, struct or map is no key; "
+                f"step {step!r}: key {shown(key)} is {kind}, and a list, struct or map is no key; "
                 "key by what is in it"
             )
     return types
@@ -172,8 +173,8 @@ def declared_schema(columns: Declared, *, step: str) -> pa.Schema:
         columns = dict(zip(columns.names, columns.types, strict=True))
     if not isinstance(columns, Mapping):
         raise TypeMismatch(
-            f"step {step!r}: schema={columns!r} is neither a dict such as {{'kmh': 'float64'}} "
-            "nor a pyarrow schema"
+            f"step {step!r}: schema={shown(columns)} is neither a dict such as "
+            f"{{'kmh': 'float64'}} nor a pyarrow schema"
         )
     if not columns:
         raise FlowError(f"step {step!r}: schema= must name the columns that the function returns")
@@ -195,7 +196,9 @@ def replicas(count: int, share: Share, *, keys: Sequence[str], step: str) -> tup
         FlowError: a step without keys cannot share its rows by keys.
     """
     if count < 1:
-        raise SettingError(f"step {step!r}: replicas={count!r} must be a whole number, 1 or more")
+        raise SettingError(
+            f"step {step!r}: replicas={shown(count)} must be a whole number, 1 or more"
+        )
     if count > MOST_REPLICAS:
         raise SettingError(
             f"step {step!r}: replicas={count} must be {MOST_REPLICAS:,} at most, since each is a "
@@ -224,7 +227,9 @@ def together(
         )
     columns = dict(first or {})
     if wrong := [name for name in columns if not isinstance(name, str)]:
-        raise TypeMismatch(f"step {step!r}: {wrong[0]!r} is no name of a column; write it as text")
+        raise TypeMismatch(
+            f"step {step!r}: {shown(wrong[0])} is no name of a column; write it as text"
+        )
     for name, value in named.items():
         if name in columns:
             raise DuplicateName(f"step {step!r}: column {name!r} is given twice; give it once")
@@ -240,7 +245,8 @@ def function(given: Any, *, step: str) -> None:
     """
     if not callable(given):
         raise TypeMismatch(
-            f"step {step!r}: {given!r} is no function; expressions go to with_columns and filter"
+            f"step {step!r}: {shown(given)} is no function; expressions go to with_columns and "
+            "filter"
         )
 
 

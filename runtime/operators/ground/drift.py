@@ -31,6 +31,7 @@ from slackwater.runtime.model.schema import UNIT_NS
 from slackwater.runtime.nearest import choices
 from slackwater.runtime.operators.ground.checks import column_type, is_whole
 from slackwater.runtime.operators.ground.user_code import row_of
+from slackwater.runtime.shown import shown
 
 BOUNDS_CUT = "bounds_cut"
 """The count of rows whose own bound was more than the most, and was cut to it."""
@@ -148,8 +149,8 @@ def checked_drift(
         most_ns = duration_ns(given.most, what=f"step {step!r}: clock_bound(most)")
         if given.unit not in UNIT_NS:
             raise SettingError(
-                f"step {step!r}: clock_bound(unit={given.unit!r}) must be 'ns', 'us', 'ms' or 's', "
-                "that of the column"
+                f"step {step!r}: clock_bound(unit={shown(given.unit)}) must be 'ns', 'us', 'ms' or "
+                "'s', that of the column"
             )
         drift = Drift(most_ns, column, UNIT_NS[given.unit])
         return _at_most(drift, half_ns, span_ns, span, step=step)

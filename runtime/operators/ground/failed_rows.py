@@ -6,11 +6,14 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import pyarrow as pa
+
 from slackwater.runtime.errors import OperatorError
 from slackwater.runtime.model import Batch, concat_batches
 from slackwater.runtime.model.diverted import DivertedRow, OnBad
-from slackwater.runtime.model.json_text import values_as_json
-from slackwater.runtime.operators.ground.user_code import rows_of
+from slackwater.runtime.model.json_text import plain, values_as_json
+from slackwater.runtime.operators.ground.user_code import rows_of_columns
+from slackwater.runtime.shown import in_words, text_of
 
 __all__ = ["FailedRows", "failed_rows"]
 
@@ -45,9 +48,9 @@ class FailedRows:
     def add(self, rows: Sequence[dict[str, Any]], problem: OperatorError) -> None:
         """Keep rows for which a user's code raised, or gave what does not fit."""
         cause = problem.__cause__
-        error = _STEP.sub("", str(problem).partition("\n")[0])
+        error = _STEP.sub("", text_of(problem).partition("\n")[0])
         if cause is not None and not isinstance(cause, OperatorError):
-            error = f"{type(cause).__name__}: {cause}"
+            error = in_words(cause)
         self._rows += [DivertedRow(error, values_as_json(row)) for row in rows]
 
     def applied(self, work: Callable[[Batch], Batch], batch: Batch) -> Batch:
@@ -59,10 +62,19 @@ class FailedRows:
             return work(batch)
         except OperatorError as problem:
             if len(batch) == 1:
-                self.add(rows_of(batch), problem)
+                self.add(_rows_of(batch), problem)
                 return batch.slice(0, 0)
         middle = len(batch) // 2
         halves = batch.slice(0, middle), batch.slice(middle, len(batch))
         done = [self.applied(work, half) for half in halves]
         worked = [one for one, half in zip(done, halves, strict=True) if len(one)]
         return concat_batches(worked) if worked else batch.slice(0, 0)
+
+
+def _rows_of(batch: Batch) -> list[dict[str, Any]]:
+    """Return rows with values that JSON has: Python has no nanoseconds in lists and structs."""
+    columns: dict[str, Any] = {
+        name: plain(column) if isinstance(column, pa.Array) else column
+        for name, column in batch.columns.items()
+    }
+    return rows_of_columns(columns) if columns else [{} for _ in range(len(batch))]

@@ -12,6 +12,7 @@ from slackwater.runtime.expressions.result_types import TYPES
 from slackwater.runtime.model import Batch, Column
 from slackwater.runtime.model.schema import is_sound
 from slackwater.runtime.operators.ground.user_code import row_of
+from slackwater.runtime.shown import shown, text_of
 
 
 def fitted(
@@ -35,7 +36,7 @@ def fitted(
         wanted = next((known for known, kind in TYPES.items() if kind == to), to)
         raise OperatorError(
             f"step {step!r}: column {name!r} should be {wanted}, but its function returned "
-            f"{described(values)}: {problem}{_first_of(values, to, rows)}"
+            f"{described(values)}: {text_of(problem)}{_first_of(values, to, rows)}"
         ) from problem
 
 
@@ -48,6 +49,6 @@ def _first_of(values: Any, to: pa.DataType, rows: Batch | None) -> str:
             fitted(values[place : place + 1], to, name="", step="")
         except OperatorError:
             is_damaged = isinstance(values, pa.Array) and not is_sound(values.slice(place, 1))
-            first = "text that cannot be shown" if is_damaged else values[place]
+            first = "text that cannot be shown" if is_damaged else shown(values[place])
             return f"\nfirst {first}, of the {row_of(rows, place)}"
     return ""

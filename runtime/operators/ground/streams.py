@@ -11,12 +11,12 @@ from typing import Any, Self
 
 import pyarrow as pa
 
-from slackwater.runtime.calls import short
 from slackwater.runtime.errors import FlowError, TypeMismatch
 from slackwater.runtime.operators.ground.flow_builder import FlowBuilder
 from slackwater.runtime.other_names import STREAM_NAMES, SaysOurName
 from slackwater.runtime.plan.step import Step
 from slackwater.runtime.plan.traits import Role
+from slackwater.runtime.shown import shown
 
 Names = str | Sequence[str]
 
@@ -83,7 +83,7 @@ def check_own(flow: FlowBuilder, stream: Any, *, step: str) -> None:
         )
     if not isinstance(stream, AnyStream):
         raise TypeMismatch(
-            f"step {step!r}: {short(stream)} is no stream; make one of an input: "
+            f"step {step!r}: {shown(stream, 60)} is no stream; make one of an input: "
             "flow.source('name', input, event_time='ts')"
         )
     if stream.flow is not flow:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import traceback
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias, TypeVar
 
@@ -15,7 +14,9 @@ from slackwater.runtime.expressions.times import in_nanoseconds
 from slackwater.runtime.model import Batch, BoolArray, Column, Columns
 from slackwater.runtime.model.nullable import is_true
 from slackwater.runtime.model.schema import coarse_unit
-from slackwater.runtime.model.whose_code import RUNNING, let_ctrl_c_pass, raised
+from slackwater.runtime.model.whose_code import RUNNING, let_ctrl_c_pass, raised, where_raised
+from slackwater.runtime.shown import text_of
+from slackwater.runtime.shown_rows import row_shown
 
 _T = TypeVar("_T")
 _SAMPLE_ROWS = 3
@@ -54,12 +55,9 @@ def called_about(
         return read(function(*arguments))
     except BaseException as problem:
         let_ctrl_c_pass(problem)
-        # The first frame is in this file, not the user's.
-        lines = traceback.format_exception(
-            type(problem), problem, problem.__traceback__ and problem.__traceback__.tb_next
-        )
+        _, lines = where_raised(problem)
         raise OperatorError(
-            f"step {step!r}: its function {raised(problem)}\n{''.join(lines).rstrip()}\n{shown()}"
+            f"step {step!r}: its function {raised(problem)}\n{lines}\n{shown()}"
         ) from problem
     finally:
         RUNNING.reset(token)
@@ -80,7 +78,7 @@ def evaluated(expression: Expr, batch: Batch, *, step: str, column: str | None =
         place = getattr(problem, "place", None)
         shown = sample_of(batch) if place is None else row_of(batch, place)
         raise OperatorError(
-            f"step {step!r}: {what} could not be computed: {problem}\n{shown}"
+            f"step {step!r}: {what} could not be computed: {text_of(problem)}\n{shown}"
         ) from problem
 
 
@@ -123,7 +121,8 @@ def given(batch: Batch, units: Units, *, step: str) -> Batch:
 
 def sample_of(batch: Batch) -> str:
     """Return the first rows as text, one a line."""
-    rows = rows_of(batch.slice(0, _SAMPLE_ROWS))
+    few = range(min(len(batch), _SAMPLE_ROWS))
+    rows = [row_shown(batch.columns, place) for place in few]
     return "\n".join(
         [f"first {len(rows)} of its {len(batch)} rows:", *(f"  {row}" for row in rows)]
     )
@@ -132,7 +131,7 @@ def sample_of(batch: Batch) -> str:
 def row_of(batch: Batch, place: int) -> str:
     """Return one row as text, with its event time."""
     time_ns = int(batch.event_time_ns[place])
-    row = rows_of(batch.slice(place, place + 1))[0]
+    row = row_shown(batch.columns, place)
     return f"row with event_time_ns={time_ns}:\n  {row}"
 
 

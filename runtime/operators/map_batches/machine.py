@@ -18,6 +18,7 @@ from slackwater.runtime.operators.ground.failed_rows import failed_rows
 from slackwater.runtime.operators.ground.fit import fitted
 from slackwater.runtime.operators.ground.user_code import called, check_names, given, sample_of
 from slackwater.runtime.operators.map_batches.step import MapBatchesStep
+from slackwater.runtime.shown import shown
 
 
 class MapBatchesMachine:
@@ -67,7 +68,7 @@ class MapBatchesMachine:
             values = returned[name]
             if not isinstance(values, Sized) or isinstance(values, str) or _is_scalar(values):
                 raise OperatorError(
-                    f"step {self._step.name!r}: its function returned {values!r} as column "
+                    f"step {self._step.name!r}: its function returned {shown(values)} as column "
                     f"{name!r}; a column is an array with one value for each row, such as "
                     f"np.full(rows, value)\n{sample_of(batch)}"
                 )

@@ -24,6 +24,7 @@ from slackwater.runtime.patterns.scopes import (
     WindowRule,
     Within,
 )
+from slackwater.runtime.shown import shown
 
 
 @runtime_checkable
@@ -70,8 +71,8 @@ def scope_of(
         return TimeWindows(window.size_ns, window.slide_ns)
     if window is not None:
         raise SettingError(
-            f"step {step!r}: window={window!r} is no window; write sw.tumbling(…), sw.sliding(…), "
-            "sw.patterns.count_window(…) or sw.patterns.opened_by(…)"
+            f"step {step!r}: window={shown(window)} is no window; write sw.tumbling(…), "
+            "sw.sliding(…), sw.patterns.count_window(…) or sw.patterns.opened_by(…)"
         )
     if isinstance(within, int) and not isinstance(within, bool):
         return Within(events=whole_events(f"step {step!r}: within", within))
@@ -139,7 +140,7 @@ def check_feature(feature: object | None, schema: pa.Schema, *, step: str) -> Ex
         return None
     if not isinstance(feature, Expr):
         raise TypeMismatch(
-            f"step {step!r}: feature={feature!r} is no expression over a row's columns; write "
+            f"step {step!r}: feature={shown(feature)} is no expression over a row's columns; write "
             'feature=sw.col("change") > 0, or sw.col("side")'
         )
     kind = feature.as_operand(schema, step=step).type
@@ -161,7 +162,7 @@ def _check_types(one: Asked, kind: pa.DataType, *, column: str | None, step: str
     for value in one.types or ():
         if not _may_be(value, kind):
             raise TypeMismatch(
-                f"step {step!r}: event {one.name!r}: of_type {value!r} can never be in column "
+                f"step {step!r}: event {one.name!r}: of_type {shown(value)} can never be in column "
                 f"{column!r}, which is {kind}; give a value of that type"
             )
 
@@ -197,7 +198,7 @@ def check_meaning(
     """
     if matches is not None and isinstance(scope, Within):
         raise SettingError(
-            f"step {step!r}: matches={matches!r} limits the matches of a window, and the "
+            f"step {step!r}: matches={shown(matches)} limits the matches of a window, and the "
             "pattern has none; give window= in place of within="
         )
     if matches is not None:

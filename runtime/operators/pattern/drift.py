@@ -17,6 +17,7 @@ from slackwater.runtime.operators.ground.drift import Drift, DriftGiven, checked
 from slackwater.runtime.patterns.normal import Normal
 from slackwater.runtime.patterns.scopes import CountWindows, TimeWindows, WindowRule, Within
 from slackwater.runtime.patterns.settings import Selection
+from slackwater.runtime.shown import shown
 
 Consumption: TypeAlias = Literal["consumed", "zero"]
 
@@ -78,7 +79,7 @@ def checked_pattern_drift(
             )
     if matches is not None:
         raise SettingError(
-            f"step {step!r}: matches={matches!r} does not go with drift=: which matches of a "
+            f"step {step!r}: matches={shown(matches)} does not go with drift=: which matches of a "
             "window come first depends on the order of events, which clocks do not tell; omit it, "
             "then each possible match leaves"
         )

@@ -43,6 +43,7 @@ from slackwater.runtime.patterns.settings import Selection
 from slackwater.runtime.plan.event_time_type import event_time_type
 from slackwater.runtime.plan.slack import AS_FLOW, Slack
 from slackwater.runtime.shedding import Espice
+from slackwater.runtime.shown import shown
 
 Skip = Literal["any", "next"]
 
@@ -122,7 +123,7 @@ class Patterning(AnyStream):
         checks.key_types(self.schema, keys, step=name)
         if not isinstance(pattern, Part):
             raise FlowError(
-                f"step {name!r}: {pattern!r} is no pattern; write "
+                f"step {name!r}: {shown(pattern)} is no pattern; write "
                 "sw.patterns.seq(sw.patterns.event('A', where=…), …)"
             )
         opener = window.event if isinstance(window, OpenedBy) else None
@@ -179,7 +180,8 @@ class Patterning(AnyStream):
 def _check_shed(shed: object, scope: object, *, step: str) -> None:
     if not isinstance(shed, Espice):
         raise SettingError(
-            f'step {step!r}: shed={shed!r} is no shedding; write sw.shedding.espice(latency="1s")'
+            f"step {step!r}: shed={shown(shed)} is no shedding; write "
+            'sw.shedding.espice(latency="1s")'
         )
     if isinstance(scope, Within):
         raise SettingError(

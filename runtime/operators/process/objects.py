@@ -19,6 +19,7 @@ from slackwater.runtime.operators.ground.user_code import (
     sample_of,
 )
 from slackwater.runtime.operators.process.step import ProcessStep
+from slackwater.runtime.shown import shown, text_of
 
 
 def one_nan(key: Any) -> Any:
@@ -100,7 +101,7 @@ class Objects:
             copy.deepcopy,
             self._step.operator,
             step=self._step.name,
-            shown=lambda: f"when {self._who} was copied for key {key!r}",
+            shown=lambda: f"when {self._who} was copied for key {shown(key)}",
         )
 
     def take_rows(self, one: Keyed, rows: KeyedRows, batch: Batch) -> list[Mapping[str, Any]]:
@@ -131,50 +132,51 @@ class Objects:
     def call_in_time(self, one: Keyed, time_ns: int) -> list[Mapping[str, Any]]:
         """Call an object at the event time of its `due_ns`; return its rows."""
         one.due_ns = one.operator.due_ns = None
-        shown = f"key {one.key!r} at event_time_ns={time_ns}"
+        about = f"key {shown(one.key)} at event_time_ns={time_ns}"
         call: Callable[..., Any] | None = getattr(one.operator, "on_time", None)
         if call is None:
             raise OperatorError(
                 f"step {self._step.name!r}: {self._who} has set due_ns, and has no "
-                f"method on_time(key, t); add one\n{shown}"
+                f"method on_time(key, t); add one\n{about}"
             )
         returned = called_about(
-            call, one.key, time_ns, step=self._step.name, shown=lambda: shown, read=_rows_read
+            call, one.key, time_ns, step=self._step.name, shown=lambda: about, read=_rows_read
         )
-        return self._checked(one, returned, time_ns, "on_time", shown)
+        return self._checked(one, returned, time_ns, "on_time", about)
 
     def _checked(
-        self, one: Keyed, made: Any, now_ns: int, method: str, shown: str
+        self, one: Keyed, made: Any, now_ns: int, method: str, about: str
     ) -> list[Mapping[str, Any]]:
-        self._set_due(one, now_ns, shown)
+        self._set_due(one, now_ns, about)
         if made is None:
             return []
         if not isinstance(made, list):
             raise OperatorError(
                 f"step {self._step.name!r}: {self._who}.{method} returned a "
                 f"{type(made).__name__}; it must return a list of rows, each a dict of "
-                f"{', '.join(self._names)}, or None\n{shown}"
+                f"{', '.join(self._names)}, or None\n{about}"
             )
         rows: list[Mapping[str, Any]] = made
         for row in rows:
             if not isinstance(row, Mapping):
                 raise OperatorError(
-                    f"step {self._step.name!r}: {self._who}.{method} returned {row!r} among its "
-                    f"rows; each must be a dict of {', '.join(self._names)}\n{shown}"
+                    f"step {self._step.name!r}: {self._who}.{method} returned {shown(row)} among "
+                    f"its rows; each must be a dict of {', '.join(self._names)}\n{about}"
                 )
-            check_names(row, self._names, step=self._step.name, shown=lambda: shown)
+            check_names(row, self._names, step=self._step.name, shown=lambda: about)
         return rows
 
-    def _set_due(self, one: Keyed, now_ns: int, shown: str) -> None:
+    def _set_due(self, one: Keyed, now_ns: int, about: str) -> None:
         due_ns = getattr(one.operator, "due_ns", None)
         if due_ns == one.due_ns:
             return
         latest_ns = one.last_row_ns + self._step.within_ns
         if due_ns is not None and (type(due_ns) is not int or not now_ns < due_ns <= latest_ns):
             raise OperatorError(
-                f"step {self._step.name!r}: {self._who} has set due_ns={due_ns!r}; it must be None "
+                f"step {self._step.name!r}: {self._who} has set due_ns={shown(due_ns)}; it must be "
+                "None "
                 f"or whole nanoseconds of event time, later than {now_ns} and up to {latest_ns}, "
-                f"which is within= after the last row of its key\n{shown}"
+                f"which is within= after the last row of its key\n{about}"
             )
         one.due_ns = due_ns
 
@@ -217,7 +219,8 @@ class Objects:
             return copy.deepcopy(to_plain(vars(one.operator), where=self._who))
         except TypeError as problem:
             raise OperatorError(
-                f"step {self._step.name!r}: the state of key {one.key!r} cannot be saved: {problem}"
+                f"step {self._step.name!r}: the state of key {shown(one.key)} cannot be saved: "
+                f"{text_of(problem)}"
             ) from problem
 
     def restore(self, state: Mapping[str, Any]) -> None:

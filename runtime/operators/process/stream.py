@@ -15,6 +15,7 @@ from slackwater.runtime.operators.ground.user_code import units_of
 from slackwater.runtime.operators.process.machine import ProcessMachine
 from slackwater.runtime.operators.process.step import ProcessStep
 from slackwater.runtime.plan.slack import AS_FLOW, Slack
+from slackwater.runtime.shown import shown, text_of
 
 
 class Processing(AnyStream):
@@ -80,11 +81,11 @@ class Processing(AnyStream):
             except Exception as problem:
                 raise TypeMismatch(
                     f"step {name!r}: {operator.__qualname__}() could not be made without "
-                    f"arguments: {problem}; make one, and give it instead"
+                    f"arguments: {text_of(problem)}; make one, and give it instead"
                 ) from problem
         if not callable(getattr(operator, "on_rows", None)) or not hasattr(operator, "__dict__"):
             raise TypeMismatch(
-                f"step {name!r}: {operator!r} must be a class or an object with "
+                f"step {name!r}: {shown(operator)} must be a class or an object with "
                 "on_rows(key, rows), and keep what it knows in its attributes"
             )
         replicas, _ = checks.replicas(replicas, "keys", keys=keys, step=name)

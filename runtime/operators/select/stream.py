@@ -16,6 +16,7 @@ from slackwater.runtime.operators.ground.contract import Entry
 from slackwater.runtime.operators.ground.streams import AnyStream
 from slackwater.runtime.operators.select.machine import SelectMachine
 from slackwater.runtime.operators.select.step import SelectStep
+from slackwater.runtime.shown import shown
 
 
 class Selecting(AnyStream):
@@ -51,7 +52,7 @@ class Selecting(AnyStream):
             )
         ]
         if wrong := [new for new, _ in pairs if not isinstance(new, str)]:
-            raise TypeMismatch(f"step {name!r}: {wrong[0]!r} is no name of a column")
+            raise TypeMismatch(f"step {name!r}: {shown(wrong[0])} is no name of a column")
         checks.unique_columns(
             [new for new, _ in pairs], step=name, way_out="keep it once, or rename one"
         )

@@ -9,6 +9,7 @@ from slackwater.runtime.config import Tuning
 from slackwater.runtime.control.graph import FlowGraph
 from slackwater.runtime.errors import SettingError
 from slackwater.runtime.model import duration_ns, format_ns
+from slackwater.runtime.shown import shown
 from slackwater.runtime.tune.decide.make import make_policy
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ def chosen_tuning(plan: Plan, tuning: Tuning | None) -> Tuning | None:
     """
     if tuning is not None and not isinstance(tuning, Tuning):
         raise SettingError(
-            f"flow {plan.flow!r}: tuning={tuning!r} is a {type(tuning).__name__}; write "
+            f"flow {plan.flow!r}: tuning={shown(tuning)} is a {type(tuning).__name__}; write "
             "tuning=sw.Tuning(probability=0.95), say"
         )
     if plan.deadline_ns is None:
@@ -41,8 +42,8 @@ def chosen_tuning(plan: Plan, tuning: Tuning | None) -> Tuning | None:
     what = f"flow {plan.flow!r}: interval"
     if duration_ns(tuning.interval, what=what, positive=True) < LEAST_NS:
         raise SettingError(
-            f"{what}={tuning.interval!r} must be at least {format_ns(LEAST_NS)}: slots are asked "
-            "for their samples as often, over the network; write interval='1s', say"
+            f"{what}={shown(tuning.interval)} must be at least {format_ns(LEAST_NS)}: slots are "
+            "asked for their samples as often, over the network; write interval='1s', say"
         )
     graph = FlowGraph.of(replace(plan, tuning=tuning))
     return None if make_policy(graph, tuning) is None else tuning

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -16,7 +15,8 @@ from slackwater.runtime.measure.samples import StageSample
 from slackwater.runtime.measure.trials import Trial
 from slackwater.runtime.measure.tuning import TuningReport
 from slackwater.runtime.model import ReleaseRule
-from slackwater.runtime.model.whose_code import in_words, let_ctrl_c_pass
+from slackwater.runtime.model.whose_code import let_ctrl_c_pass
+from slackwater.runtime.shown import in_words, shown, trace_of
 
 
 class GuardedPolicy:
@@ -102,9 +102,9 @@ class GuardedPolicy:
 
     def _check(self, setting: Command) -> None:
         if not isinstance(setting, SetRelease | Move | Shed | Warn):
-            raise SettingError(f"a policy returns SetRelease, not {setting!r}")
+            raise SettingError(f"a policy returns SetRelease, not {shown(setting)}")
         if setting.stage not in self._stages:
-            raise SettingError(f"the flow has no stage {setting.stage!r} for {setting!r}")
+            raise SettingError(f"the flow has no stage {setting.stage!r} for {shown(setting)}")
         if not isinstance(setting, SetRelease):
             return  # its slot checks the command
         if setting.stage not in self._gates:
@@ -114,16 +114,16 @@ class GuardedPolicy:
         rules: list[object] = [setting.rule]
         for trial in setting.trials:
             if not isinstance(trial, Trial):
-                raise SettingError(f"stage {setting.stage!r}: {trial!r} is no Trial")
+                raise SettingError(f"stage {setting.stage!r}: {shown(trial)} is no Trial")
             rules.append(trial.rule)
         for rule in rules:
             if not isinstance(rule, ReleaseRule):
-                raise SettingError(f"stage {setting.stage!r}: {rule!r} is no ReleaseRule")
+                raise SettingError(f"stage {setting.stage!r}: {shown(rule)} is no ReleaseRule")
 
     def _count(self, problem: BaseException) -> None:
         self.errors += 1
         self.last_error = in_words(problem).splitlines()[0]
-        self.trace = "".join(traceback.format_exception(problem))
+        self.trace = trace_of(problem, problem.__traceback__)
 
 
 class GuardedPolicies:

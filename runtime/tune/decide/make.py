@@ -11,6 +11,7 @@ from slackwater.runtime.errors import SettingError
 from slackwater.runtime.measure.samples import StageSample
 from slackwater.runtime.model import NS_PER_SECOND, READY_ONLY, ReleaseRule
 from slackwater.runtime.plan.slack import rule_of
+from slackwater.runtime.shown import shown
 from slackwater.runtime.tune.decide.policies import (
     SPLITS,
     Aimd,
@@ -47,7 +48,8 @@ def make_policy(
     margin_ns, interval_ns = kept_back_ns(deadline_ns), graph.interval_ns
     if tuning.policy == "sltuner" and interval_ns != NS_PER_SECOND:
         raise SettingError(
-            f"interval={tuning.interval!r}, and policy='sltuner' thinks in seconds: its models say "
+            f"interval={shown(tuning.interval)}, and policy='sltuner' thinks in seconds: its "
+            "models say "
             "what the next second brings; leave interval= out, or take another policy, such as "
             "policy='slowly decaying maximum', the rule that it begins with"
         )
@@ -69,8 +71,8 @@ def make_policy(
         return StaticSlack(paths, rule_of(tuning.policy, who="policy"))
     except SettingError as problem:
         raise SettingError(
-            f"policy={tuning.policy!r} is none of {', '.join(map(repr, named))}, nor a slack such "
-            f"as '500ms': {problem}"
+            f"policy={shown(tuning.policy)} is none of {', '.join(map(repr, named))}, nor a slack "
+            f"such as '500ms': {problem}"
         ) from None
 
 

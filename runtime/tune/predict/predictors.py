@@ -11,6 +11,7 @@ from typing import Protocol
 
 from slackwater.runtime.config import PREDICTOR
 from slackwater.runtime.errors import SettingError
+from slackwater.runtime.shown import shown
 from slackwater.runtime.tune.predict.forecast import FloatArray
 from slackwater.runtime.tune.predict.gaussian import GaussianProcess
 from slackwater.runtime.tune.predict.linear import LinearPredictor
@@ -53,7 +54,9 @@ def make_predictor(predictor: str | Predictor | PredictorFactory, *, seed: int =
         own: Predictor = PREDICTOR.make(predictor, seed)
         return own
     if predictor not in PREDICTORS:
-        raise SettingError(f"predictor={predictor!r} is none of {', '.join(map(repr, PREDICTORS))}")
+        raise SettingError(
+            f"predictor={shown(predictor)} is none of {', '.join(map(repr, PREDICTORS))}"
+        )
     return PREDICTORS[predictor](seed)
 
 
