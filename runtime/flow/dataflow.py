@@ -29,7 +29,7 @@ from slackwater.runtime.nearest import option_choices
 from slackwater.runtime.operators import FlowMethods
 from slackwater.runtime.order.policies import OrderWord
 from slackwater.runtime.order.reorder import Reorder
-from slackwater.runtime.plan.flow_fingerprints import why_results_vary
+from slackwater.runtime.plan.flow_fingerprints import Sameness, sameness_of
 from slackwater.runtime.plan.graph import StepGraph, needed_columns
 from slackwater.runtime.plan.slack import rule_of
 from slackwater.runtime.plan.step import Step
@@ -250,15 +250,15 @@ def _input_of(value: object, missing: Sequence[str]) -> str:
 
 def explain_graph(graph: StepGraph) -> str:
     """Return the steps of a flow, a paragraph for each, in topological order."""
-    varies = ""
+    same = Sameness(graph.release.text, "")
     deadline = "" if graph.deadline_ns is None else f", deadline {format_ns(graph.deadline_ns)}"
     if graph.deadline_ns is None and graph.release == READY_ONLY:
         deadline = " (no deadline: gates release only what is ready)"
-        varies = why_results_vary(graph.steps)
-    lines = [f"dataflow {graph.flow}: {graph.release.text}{deadline}"]
+        same = sameness_of(graph.steps)
+    lines = [f"dataflow {graph.flow}: {same.text}{deadline}"]
     sources = {s.name: s.source for s in graph.steps.values() if isinstance(s, SourceStep)}
-    if varies:
-        lines.append(f"note: results may differ from run to run, for {varies}")
+    if same.why_not:
+        lines.append(f"note: {same.text}, for {same.why_not}")
     if note := unpaced_note(graph.deadline_ns, sources):
         lines.append(f"note: {note}")
     for step in graph.steps.values():

@@ -75,6 +75,10 @@ class _Writer:
                 return self._bounded([one for each in part.parts for one in self._lists(each)])
             case AnyOf():
                 asked = tuple(self._number(one) for one in part.events)
+                if (
+                    part.count == 1 and part.distinct is None
+                ):  # a place of one event, not of several
+                    asked = tuple(sorted(asked, key=lambda number: self._events[number].name))
                 return [[Place(asked, count=part.count, distinct=part.distinct)]]
             case Repeat():
                 return [[Place(self._numbers(part.part), least=part.least, most=part.most)]]

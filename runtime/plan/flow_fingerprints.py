@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from slackwater.runtime.errors import FlowError
 from slackwater.runtime.model import BY_DEADLINE, READY_ONLY
@@ -18,7 +19,7 @@ from slackwater.runtime.plan.step import GatedStep, Step
 from slackwater.runtime.plan.steps import SinkStep, SourceStep
 from slackwater.runtime.sinks import CommitTraits, traits_of
 
-__all__ = ["FlowFingerprint", "check_sinks", "flow_fingerprints", "why_results_vary"]
+__all__ = ["FlowFingerprint", "check_sinks", "flow_fingerprints", "sameness_of"]
 
 
 @dataclass(frozen=True)
@@ -125,9 +126,22 @@ def _of_step(steps: Mapping[str, Step], name: str, upstream: list[str]) -> str:
         return _why_uncertain(step, has_gate=_has_gate(steps, upstream)) or _of_input(step)
     if not isinstance(step, GatedStep):
         return ""
-    if step.traits.uses_clock:
-        return f"{name!r} uses the clock, too"
-    if step.traits.sharing.replicas > 1 and _meets_no_gate(steps, name, upstream):
+    return _why_clock(step) or _why_order_varies(steps, name, upstream)
+
+
+def _why_clock(step: Step) -> str:
+    return f"{step.name!r} uses the clock, too" if step.traits.uses_clock else ""
+
+
+def _why_order_varies(steps: Mapping[str, Step], name: str, upstream: list[str]) -> str:
+    """Return why a step's rows reach a sink in any order; "": they do not.
+
+    Args:
+        steps: {name: step}.
+        name: the step's.
+        upstream: the sink and the steps upstream of it.
+    """
+    if steps[name].traits.sharing.replicas > 1 and _meets_no_gate(steps, name, upstream):
         return (
             f"the replicas of {name!r} reach the sink without a gate that puts their rows in "
             "order; put flow.merge(…) between"
@@ -135,13 +149,45 @@ def _of_step(steps: Mapping[str, Step], name: str, upstream: list[str]) -> str:
     return ""
 
 
+class Sameness(NamedTuple):
+    """Sameness of results from run to run.
+
+    Attributes:
+        text: whether rows, and their order, are the same.
+        why_not: the reason where they are not; "": they are.
+    """
+
+    text: str
+    why_not: str
+
+
+def sameness_of(steps: Mapping[str, Step]) -> Sameness:
+    """Return whether two runs of a ready-only flow write the same bytes."""
+    if reason := why_results_vary(steps):
+        return Sameness("results may differ from run to run", reason)
+    for name, step in steps.items():
+        if isinstance(step, SinkStep):
+            upstream = _upstream(steps, name)
+            for other in upstream:
+                if reason := _why_order_varies(steps, other, upstream):
+                    return Sameness("the order of rows may differ from run to run", reason)
+    return Sameness(READY_ONLY.text, "")
+
+
 def why_results_vary(steps: Mapping[str, Step]) -> str:
     """Return why results of a ready-only flow differ between runs; "": they do not.
 
-    A gate may have its own slack. Or a source may send rows older than its promise: the rows that
-    they still meet at a gate depend on when they arrive there.
+    A gate may have its own slack, or a step may use the clock. Or a source may send rows older than
+    its promise: the rows that they still meet at a gate depend on when they arrive there.
     """
     for name, step in steps.items():
+        if reason := _why_clock(step):
+            return reason
+        if step.traits.revises and step.traits.close is not None:
+            return (
+                f"{name!r} corrects windows that closed in time, and how often a result leaves "
+                "again depends on how rows are read"
+            )
         if step.traits.release != READY_ONLY and step.traits.close is None:
             return _of_step(steps, name, [])
         if isinstance(step, SourceStep):
