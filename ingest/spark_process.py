@@ -76,7 +76,9 @@ def output_in(path: Path) -> Iterator[None]:
     bridge = logging.getLogger("py4j")
     handler = logging.FileHandler(path)
     with path.open("ab") as log:
-        module.launch_gateway = partial(launch, popen_kwargs={"stdout": log, "stderr": log})
+        # In a session of its own: a terminal that closes must not end it before its flow.
+        own = {"stdout": log, "stderr": log, "start_new_session": True}
+        module.launch_gateway = partial(launch, popen_kwargs=own)
         bridge.addHandler(handler)
         bridge.propagate = False
         try:

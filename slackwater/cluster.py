@@ -9,8 +9,11 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
+from functools import partial
+from types import TracebackType
 from typing import TYPE_CHECKING, Any, Unpack
 
+from slackwater.end_signals import END_SIGNALS, FROM_OUTSIDE
 from slackwater.flow_host import FlowHost
 from slackwater.jobs import Job
 from slackwater.runtime.calls import checked_call
@@ -45,7 +48,7 @@ class Cluster(FlowHost):
     """
 
     def __init__(self, nodes: RayNodes) -> None:
-        self._ray = nodes
+        self._ray, self._until_closed = nodes, ExitStack()
         self._jobs: list[Job] = []  # submitted here
         self.detaches = not nodes.is_simulated
         self._spark: SparkOnRay | None = None
@@ -69,7 +72,7 @@ class Cluster(FlowHost):
         from slackwater.ingest.java import prepare_java  # noqa: PLC0415
 
         prepare_java()
-        return cls(RayNodes.local(nodes, cores=cores, progress=progress))
+        return cls._opened(partial(RayNodes.local, nodes, cores=cores, progress=progress))
 
     @classmethod
     @checked_call
@@ -87,7 +90,16 @@ class Cluster(FlowHost):
         """
         from slackwater.actors.nodes.ray_nodes import RayNodes  # noqa: PLC0415
 
-        return cls(RayNodes.connect(address, progress=progress))
+        return cls._opened(partial(RayNodes.connect, address, progress=progress))
+
+    @classmethod
+    def _opened(cls, open_nodes: Callable[[], RayNodes]) -> Cluster:
+        """Return a cluster of these nodes; until its close SIGTERM and SIGHUP raise."""
+        with ExitStack() as until_closed:
+            until_closed.enter_context(END_SIGNALS.taken(FROM_OUTSIDE))
+            opened = cls(open_nodes())
+            opened._until_closed = until_closed.pop_all()
+        return opened
 
     def _placed(
         self,
@@ -253,12 +265,24 @@ class Cluster(FlowHost):
         Detached jobs go on.
         """
         with ExitStack() as last_to_first:  # each in turn, even if another raises
+            last_to_first.callback(self._until_closed.close)
             last_to_first.callback(self._ray.close)
             if self._spark is not None:
                 last_to_first.callback(self._spark.stop)
             for job in self._jobs:
                 last_to_first.callback(job.close)
             self._jobs, self._spark = [], None
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        problem: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        named = END_SIGNALS.named(problem)
+        super().__exit__(kind, problem, trace)
+        if named is not problem and named is not None:
+            raise named from None
 
     def _will_detach(self, plan: Plan, wish: bool | None) -> bool:
         bound = [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -9,7 +10,7 @@ import pyarrow as pa
 
 from slackwater.actors.sinks import SlotSinks, input_prints, sink_runs, slots_with_inputs
 from slackwater.actors.tuning.sample_history import JobHistory
-from slackwater.ctrl_c import ctrl_c_heard
+from slackwater.end_signals import END_SIGNALS, FROM_OUTSIDE
 from slackwater.jobs import (
     Latency,
     OnReport,
@@ -100,12 +101,16 @@ class SimulatedJob(ShownJob):
 
         Raises:
             SlackwaterError: the job failed; raised at each call.
-            KeyboardInterrupt: Ctrl-C came, and the job has been stopped; a second one breaks off
-                work that does not end, and fails the job.
+            KeyboardInterrupt: Ctrl-C, SIGTERM or SIGHUP came, and the job has been stopped; a
+                second one breaks off work that does not end, and fails the job.
         """
         del timeout  # it has no use in virtual time
         if self._report is None:
-            with ctrl_c_heard(self._run.asked_stop.interrupt):
+            interrupt = self._run.asked_stop.interrupt
+            with (
+                END_SIGNALS.taken((signal.SIGINT, *FROM_OUTSIDE)),
+                END_SIGNALS.heard_by(interrupt, breaks_off=True),
+            ):
                 self._report = self._run_to_end()
         if self._failure is not None:
             raise self._failure

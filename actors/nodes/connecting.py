@@ -11,16 +11,20 @@ import json
 import logging
 import os
 import platform
+import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Mapping
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import ray
 import ray._private.ray_constants
 import ray._private.services
+import ray._private.utils
 import ray._private.worker
 import ray._raylet
 
@@ -39,6 +43,7 @@ __all__ = [
 
 _services: Any = ray._private.services  # Ray's inside is untyped
 _raylet: Any = ray._raylet
+_utils: Any = ray._private.utils
 _worker: Any = ray._private.worker
 CLIENT = "ray://"
 """Scheme of the address of a Ray client's proxy."""
@@ -248,7 +253,8 @@ class Driver:
             # Quiet: what workers print stays in Ray's logs, and Ray's own notices out of sight.
             # `ray.init` cannot silence those of raylets ("A worker died …"): they go to stdout.
             _worker._worker_logs_enabled = False
-            _init(address)
+            with _sigterm_kept():
+                _init(address)
         except Exception as error:
             self.close()
             raise ClusterError(
@@ -261,7 +267,8 @@ class Driver:
 
     def close(self) -> None:
         """Disconnect, and restore the environment. Idempotent."""
-        attempt(CLOSE_S, ray.shutdown)
+        with _sigterm_kept():
+            attempt(CLOSE_S, ray.shutdown)
         _worker._worker_logs_enabled = True
         for name, value in self._before.items():
             os.environ.pop(name, None)
@@ -283,6 +290,28 @@ def _init(address: str) -> None:
             ray.shutdown()
         else:
             return
+
+
+@contextmanager
+def _sigterm_kept() -> Iterator[None]:
+    """Keep this process's handler of SIGTERM.
+
+    `ray.init` replaces it in Python, and by one in C that dumps stacks; `ray.shutdown` lets the
+    signal kill. So it waits until either has ended; Ray's threads, started meanwhile, never get it.
+    """
+    before = signal.getsignal(signal.SIGTERM)
+    if before is None or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+    set_in_python = _utils.set_sigterm_handler
+    _utils.set_sigterm_handler = lambda _: None  # another thread may get the signal
+    try:
+        yield
+    finally:
+        _utils.set_sigterm_handler = set_in_python
+        signal.signal(signal.SIGTERM, before)
+        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
 
 
 def _read_settings_again() -> None:

@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable
 from contextvars import ContextVar, Token
 
+from slackwater.runtime.interrupts import INTERRUPTS, CtrlC
 from slackwater.runtime.shown import MOST_SHOWN, in_words, shown, trace_of
 
 
@@ -18,12 +19,10 @@ class Running:
 
     Attributes:
         tell: is called as code of another step begins than ran last; None: not told.
-        knows_ctrl_c: tells whether Ctrl-C raises `CtrlC` now, and no plain KeyboardInterrupt.
     """
 
     def __init__(self) -> None:
         self.tell: Callable[[str], object] | None = None
-        self.knows_ctrl_c: Callable[[], bool] = lambda: False
         self._told: str | None = None
         self._name: ContextVar[str | None] = ContextVar("the step whose code runs", default=None)
         self.get, self.reset = self._name.get, self._name.reset
@@ -39,12 +38,8 @@ class Running:
 RUNNING = Running()
 
 
-class CtrlC(KeyboardInterrupt):
-    """Ctrl-C, told apart from a KeyboardInterrupt that a user's code raises."""
-
-
 def let_ctrl_c_pass(problem: BaseException) -> None:
-    """Raise Ctrl-C again; return if the user's code that was called raised this by itself.
+    """Raise an interrupt again; return if the user's code raised this by itself.
 
     All of that is caught: `sys.exit()` or a KeyboardInterrupt of the code would end the slot, or
     the user's process, without a word of whose it was. Python gives Ctrl-C to the main thread
@@ -53,7 +48,7 @@ def let_ctrl_c_pass(problem: BaseException) -> None:
     if not isinstance(problem, KeyboardInterrupt):
         return
     is_main = threading.current_thread() is threading.main_thread()
-    if isinstance(problem, CtrlC) or (is_main and not RUNNING.knows_ctrl_c()):
+    if isinstance(problem, CtrlC) or (is_main and not INTERRUPTS.are_told_apart()):
         raise problem
 
 

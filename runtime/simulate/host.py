@@ -16,13 +16,14 @@ import numpy as np
 
 from slackwater.runtime.control import Command, Decider, FlowGraph, SetRelease
 from slackwater.runtime.errors import JobStopped, SlackwaterError
+from slackwater.runtime.interrupts import CtrlC
 from slackwater.runtime.life import StopAsked
 from slackwater.runtime.measure.assemble import job_report
 from slackwater.runtime.measure.report import JobReport
 from slackwater.runtime.measure.samples import StageSample
 from slackwater.runtime.model import Message
 from slackwater.runtime.model.state import restore, save
-from slackwater.runtime.model.whose_code import RUNNING, CtrlC
+from slackwater.runtime.model.whose_code import RUNNING
 from slackwater.runtime.plan.plan import Channel, Plan
 from slackwater.runtime.plan.relocation import Relocation
 from slackwater.runtime.plan.slot_plan import slot_plan

@@ -2,7 +2,8 @@
 
 | file | content |
 | --- | --- |
-| `main.py` | run, explain, status, report, version; `slackwater` starts here |
+| `entry.py` | first lines of `slackwater`: signals count from there on |
+| `main.py` | run, explain, status, report, version |
 | `cluster_commands.py` | submit, jobs, status JOB, logs, stop, latency |
 | `doctor_command.py` | doctor: runs the checks of `slackwater/doctor`, and prints them |
 | `shell.py` | parts of all commands: the app, options, error messages, printing |

@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
+from slackwater.end_signals import END_SIGNALS
 from slackwater.report.deadline_picture import draw_deadline
 from slackwater.report.picture import draw_latency
 from slackwater.report.report_file import (
@@ -64,26 +65,34 @@ class Host(Protocol):
         ...
 
 
+class Followed(NamedTuple):
+    """Last report of a job, and the interrupt that ended it, if one did."""
+
+    report: JobReport
+    interrupt: KeyboardInterrupt | None = None
+
+
 @contextmanager
-def starting(flow: str, out: Path, *, host: str) -> Iterator[None]:
+def starting(flow: str, out: Path, *, host: str, draws: bool = True) -> Iterator[None]:
     """Write to `status.json` that a run starts, or why it could not.
 
     Args:
         flow: name of the flow.
         out: the run's folder.
         host: "ray" or "simulator".
+        draws: whether a run that is interrupted as it starts leaves a picture, too.
     """
     begun = JobReport(flow, "starting", host, [], 0.0, [], [], [], ledger_of([], []))
     save_report(begun, out / STATUS_FILE)
     try:
         yield
     except BaseException as problem:
-        is_ctrl_c = isinstance(problem, KeyboardInterrupt)
-        error = "interrupted" if is_ctrl_c else text_of(problem)
+        is_interrupt = isinstance(problem, KeyboardInterrupt)
+        error = "interrupted" if is_interrupt else text_of(problem)
+        state = "stopped" if is_interrupt else "failed"
         with suppress(SlackwaterError):  # must not hide the cause
             if load_report(out / STATUS_FILE).state == "starting":
-                state = "stopped" if is_ctrl_c else "failed"
-                save_report(replace(begun, state=state, error=error), out / STATUS_FILE)
+                _keep(replace(begun, state=state, error=error), out, draws=draws and is_interrupt)
         raise
 
 
@@ -94,8 +103,8 @@ def follow(
     show: Callable[[JobReport], None],
     draws: bool = True,
     now_s: Callable[[], float] = time.monotonic,
-) -> JobReport:
-    """Wait for a job and return its last report.
+) -> Followed:
+    """Wait for a job and return its last report, also if an interrupt ended it.
 
     Writes `status.json` to `out` while it runs, then `report.json`; and if it `draws`,
     `latency.png`, and `deadline.png` for a flow with a deadline. All files are written however the
@@ -103,16 +112,20 @@ def follow(
 
     Raises:
         SlackwaterError: the cause of the job's end.
-        KeyboardInterrupt: the user has stopped the job.
+        KeyboardInterrupt: an interrupt ended the job, and it has no report.
     """
     seen = _Seen(out, show, now_s)
     try:
-        last = job.wait(on_report=seen)
+        with END_SIGNALS.raised():
+            last = job.wait(on_report=seen)
     except KeyboardInterrupt as interrupt:
         job.stop()
-        _keep(_last_of(job, seen, state="stopped", error="interrupted"), out, draws=draws)
+        kept = _last_of(job, seen, state="stopped", error="interrupted")
+        if kept is None:
+            raise
+        _keep(kept, out, draws=draws)
         interrupt.add_note(f"(what had been done until then is in {out / REPORT_FILE})")
-        raise
+        return Followed(kept, interrupt)
     except SlackwaterError as problem:
         try:
             _keep(_last_of(job, seen, state="failed", error=str(problem)), out, draws=draws)
@@ -121,7 +134,7 @@ def follow(
             problem.add_note(f"({unwritten})")
         raise
     _keep(last, out, draws=draws)
-    return last
+    return Followed(last)
 
 
 class _Seen:
@@ -137,6 +150,7 @@ class _Seen:
         self.last: JobReport | None = None
 
     def __call__(self, report: JobReport) -> None:
+        END_SIGNALS.check()
         self.last = report
         self._show(report)
         now_s = self._now_s()

@@ -9,7 +9,8 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Annotated, Any
@@ -38,7 +39,7 @@ from slackwater.cli.shell import (
 from slackwater.cli.streams import call_with_streams
 from slackwater.cli.timesync_command import timesync
 from slackwater.cli.versions import versions
-from slackwater.ctrl_c import tell_ctrl_c_apart
+from slackwater.end_signals import END_SIGNALS
 from slackwater.report.progress import Progress
 from slackwater.report.report_file import (
     REPORT_FILE,
@@ -63,11 +64,9 @@ app.add_typer(timesync, name="timesync")
 
 
 def main() -> None:
-    """Run the command line."""
-    # Background processes of a shell script ignore Ctrl-C. Slots would then outlive the script, so
-    # Ctrl-C stops the job there, too.
-    tell_ctrl_c_apart()
-    call_with_streams(app)
+    """Run the command line; `slackwater/cli/entry.py` calls it."""
+    with END_SIGNALS.command():
+        call_with_streams(app)
 
 
 def _print_version(asked: bool) -> None:
@@ -122,29 +121,38 @@ def run(  # noqa: PLR0913 - options, each by name
         folder = out if out is not None else new_run_folder(loaded.name)
         show = Progress(console_of(sys.stderr))
         talk = not (quiet or as_json)
-        try:
-            with starting(loaded.name, folder, host="simulator" if simulate else "ray"):
-                host = open_host(
-                    nodes=nodes or 3,
-                    cores=cores or 1,
-                    address=address,
-                    simulate=simulate,
-                    module=module,
-                    say=show.say if talk else _nothing,
-                )
-                with host as opened:
-                    job = opened.submit(loaded, **predicted_by(rate, sample, admission))
+        opens = partial(
+            open_host,
+            nodes=nodes or 3,
+            cores=cores or 1,
+            address=address,
+            simulate=simulate,
+            module=module,
+            say=show.say if talk else _nothing,
+        )
+        begun = starting(
+            loaded.name, folder, host="simulator" if simulate else "ray", draws=not quiet
+        )
+        # A signal that comes once the job ends lets its files be written, and its nodes close.
+        with END_SIGNALS.noted():
+            try:
+                with begun, ExitStack() as until_end:
+                    with END_SIGNALS.raised():
+                        opened = until_end.enter_context(opens())
+                        job = opened.submit(loaded, **predicted_by(rate, sample, admission))
                     draw = show.update if talk else _nothing
-                    last = follow(job, folder, show=draw, draws=not quiet)
-        finally:
-            show.close()
-        if as_json:
-            print_json({**last.to_json(), "out": str(folder)})
-        elif not quiet:
-            print_report(last)
-            more = ", latency.png and deadline.png" if last.tuning else " and latency.png"
-            echo(f"\nreport.json{more} are in {folder}")
-        _judge(last, folder)
+                    last, interrupt = follow(job, folder, show=draw, draws=not quiet)
+            finally:
+                show.close()
+            if as_json:
+                print_json({**last.to_json(), "out": str(folder)})
+            elif not quiet:
+                print_report(last)
+                more = ", latency.png and deadline.png" if last.tuning else " and latency.png"
+                echo(f"\nreport.json{more} are in {folder}")
+            if interrupt is not None:
+                raise interrupt
+            _judge(last, folder)
 
 
 @app.command()

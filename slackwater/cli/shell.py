@@ -1,26 +1,31 @@
 """Parts that all commands share: the app, its options, error messages and printing.
 
 Results go to stdout (with --json: only one JSON object), other text to stderr.
-Exit codes: 0 done, 1 an error of the flow, the input or the run, 2 wrong usage, 130 Ctrl-C.
+Exit codes: 0 done, 1 an error of the flow, the input or the run, 2 wrong usage, 130 Ctrl-C,
+143 SIGTERM, 129 SIGHUP.
 """
 
 from __future__ import annotations
 
+import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, redirect_stdout
 from contextvars import ContextVar
+from functools import partial
 from typing import Annotated, Any, TextIO
 
 import typer
 from rich.console import Console
 
 from slackwater.cli.userfile import Loaded, load_flow, split_target
+from slackwater.end_signals import END_SIGNALS
 from slackwater.report.picture import sparkline
 from slackwater.report.render import plain_console, render_report, report_text
 from slackwater.report.report_file import json_text
 from slackwater.report.sanitize import echo, sanitized_json
 from slackwater.runtime.errors import SlackwaterError
+from slackwater.runtime.interrupts import Terminated
 from slackwater.runtime.measure import JobReport
 
 app = typer.Typer(
@@ -51,8 +56,30 @@ Placement = Annotated[
 ]
 
 
-_stdout: ContextVar[TextIO | None] = ContextVar("_stdout", default=None)
-"""Stream for JSON; None: `sys.stdout`."""
+class _Json:
+    """Stream for JSON, which gets one object.
+
+    Args:
+        stream: of the command.
+        is_wanted: whether the user asked for JSON.
+    """
+
+    def __init__(self, stream: TextIO, *, is_wanted: bool) -> None:
+        self._stream, self._is_open = stream, is_wanted
+
+    def print(self, plain: dict[str, Any]) -> None:
+        self._is_open = False
+        typer.echo(sanitized_json(json_text(plain)), file=self._stream)
+
+    def print_error(self, kind: str, message: str) -> None:
+        """Print an error, unless an object was printed."""
+        if self._is_open:
+            self.print({"error": {"kind": kind, "message": message}})
+            self._stream.flush()
+
+
+_json: ContextVar[_Json | None] = ContextVar("_json", default=None)
+"""Of the command that runs; None: of none."""
 
 
 @contextmanager
@@ -61,23 +88,29 @@ def errors_told(*, as_json: bool) -> Iterator[None]:
 
     With JSON, other output meanwhile, as that of the user's file, goes to stderr.
     """
-    own = _stdout.set(sys.stdout)
+    out = _Json(sys.stdout, is_wanted=as_json)
+    own = _json.set(out)
+    END_SIGNALS.last_words = partial(out.print_error, "Interrupted", "ended at once by a signal")
     try:
-        with redirect_stdout(sys.stderr) if as_json else nullcontext():
+        with redirect_stdout(sys.stderr) if as_json else nullcontext(), END_SIGNALS.raised():
             yield
     except SlackwaterError as problem:
-        notes = getattr(problem, "__notes__", [])
-        message = "\n".join([str(problem), *notes])
-        echo(f"slackwater: {message}", err=True)
-        if as_json and not isinstance(problem, Told):
-            print_json({"error": {"kind": type(problem).__name__, "message": message}})
+        message = _told(str(problem), problem)
+        if not isinstance(problem, Told):
+            out.print_error(type(problem).__name__, message)
         raise typer.Exit(1) from None
     except KeyboardInterrupt as interrupt:
-        notes = getattr(interrupt, "__notes__", [])
-        echo("\n".join(["slackwater: interrupted", *notes]), err=True)
-        raise typer.Exit(130) from None
+        out.print_error("Interrupted", _told("interrupted", interrupt))
+        code = interrupt.code if isinstance(interrupt, Terminated) else 128 + signal.SIGINT
+        raise typer.Exit(code) from None
     finally:
-        _stdout.reset(own)
+        _json.reset(own)
+
+
+def _told(text: str, problem: BaseException) -> str:
+    message = "\n".join([text, *getattr(problem, "__notes__", [])])
+    echo(f"slackwater: {message}", err=True)
+    return message
 
 
 class Told(SlackwaterError):
@@ -121,4 +154,4 @@ def print_report(found: JobReport) -> None:
 
 def print_json(plain: dict[str, Any]) -> None:
     """Print one JSON object to stdout."""
-    typer.echo(sanitized_json(json_text(plain)), file=_stdout.get())
+    (_json.get() or _Json(sys.stdout, is_wanted=True)).print(plain)

@@ -9,6 +9,8 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from slackwater.end_signals import END_SIGNALS
+
 __all__ = ["call_with_streams"]
 
 
@@ -49,6 +51,7 @@ def call_with_streams(call: Callable[[], None]) -> None:
             for stream in lost:  # they may still hold text, and would fail again at the exit
                 os.dup2(nowhere, stream.fileno())
             os.close(nowhere)
+            END_SIGNALS.check()  # SIGHUP: the terminal has gone, and output with it
             if problem.errno != errno.EPIPE:  # the reader of a pipe has read enough
                 stderr.write(
                     f"slackwater: the output cannot be written ({problem.strerror}); make room "

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import signal
 import threading
+from contextlib import suppress
 from typing import Annotated
 
 import typer
 
 from slackwater.cli.shell import AsJson, errors_told, print_json
+from slackwater.end_signals import END_SIGNALS
 from slackwater.ingest.timesync import TimeServer, TimeSync, new_key
 from slackwater.ingest.timesync.server import LOOPBACK
 from slackwater.report.sanitize import echo
@@ -42,18 +43,12 @@ def serve(
     as_json: AsJson = False,
 ) -> None:
     """Serve this host's time to clients with the key, until Ctrl-C."""
-    asked_to_end = threading.Event()
-    before = {
-        number: signal.signal(number, lambda *_: asked_to_end.set())
-        for number in (signal.SIGINT, signal.SIGTERM)
-    }
-    try:
-        with errors_told(as_json=as_json), TimeServer(key, host=host, port=port) as server:
+    with END_SIGNALS.command(), errors_told(as_json=as_json), END_SIGNALS.noted():
+        with TimeServer(key, host=host, port=port) as server:
             echo(f"the time is told at {server.endpoint} (UDP), until Ctrl-C", err=as_json)
-            asked_to_end.wait()
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+            with suppress(KeyboardInterrupt), END_SIGNALS.raised():
+                threading.Event().wait()
+        END_SIGNALS.acted_on()
     if as_json:
         counts = {"answered": server.answered, "refused": server.refused}
         print_json({"endpoint": server.endpoint, **counts})

@@ -32,6 +32,7 @@ class FakeJob:
     reports: list[JobReport]
     ends_with: BaseException | None = None
     stopped: bool = False
+    meanwhile: Callable[[], None] = lambda: None  # called as it runs
     _told: int = 0
 
     @property
@@ -50,6 +51,7 @@ class FakeJob:
             self._told += 1
             if on_report is not None:
                 on_report(report)
+        self.meanwhile()
         if self.ends_with is not None:
             raise self.ends_with
         return self.reports[-1]
@@ -67,11 +69,13 @@ class FakeHost:
     submitted: list[str] = field(default_factory=list)
     closed: bool = False
     meanwhile: Callable[[], None] = lambda: None  # called as it opens
+    closes: Callable[[], None] = lambda: None
 
     def __enter__(self) -> FakeHost:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.closes()
         self.closed = True
 
     def submit(self, flow: Any) -> FakeJob:

@@ -56,7 +56,7 @@ def command_line(
 ) -> subprocess.CompletedProcess[str]:
     """Run `slackwater …` in a process of its own."""
     return subprocess.run(  # noqa: S603 our own program
-        [sys.executable, "-m", "slackwater.cli.main", *arguments],
+        [sys.executable, "-m", "slackwater.cli.entry", *arguments],
         env={**environment_of(cluster), **environ},
         capture_output=True,
         text=True,

@@ -3,35 +3,22 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
-from pathlib import Path
 
 import psutil
 import pyarrow.parquet as pq
 import pytest
 
+from tests.support.drivers import ENDLESS, Driver
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.ray
 
-ROOT = Path(__file__).resolve().parents[2]
 START_S = 60.0
 WHOLE_RUN_S = 100.0  # below what pytest gives a test
 GONE_S = 10.0
-FLOW = """
-import slackwater as sw
-from tests.support.endless import EndlessInput
-
-flow = sw.Dataflow("endless", deadline="1s")
-numbers = flow.source("numbers", EndlessInput(), event_time="ts").merge(name="gate")
-numbers.sink("lines", sw.jsonl_sink("{folder}/out.jsonl"))
-numbers.sink("folder", sw.parquet_sink("{folder}/out"))
-"""
 KILLS_ITSELF = """
 import os
 import slackwater as sw
@@ -45,41 +32,6 @@ flow.source("numbers", EndlessInput(), event_time="ts").sink("calls", sw.callbac
 """
 
 
-class Driver:
-    """A flow on the command line, in a session of its own."""
-
-    def __init__(self, folder: Path, flow: str, *options: str) -> None:
-        self.folder = folder
-        self.started: list[psutil.Process] = []
-        """All that it had started when it was struck."""
-        (folder / "flow.py").write_text(flow, encoding="utf-8")
-        command = ["-m", "slackwater.cli.main", "run", str(folder / "flow.py"), "--nodes", "1"]
-        self.process = subprocess.Popen(  # noqa: S603 our own program
-            [sys.executable, *command, "--out", str(folder / "run"), *options],
-            cwd=ROOT,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            start_new_session=True,
-        )
-
-    def has_results(self) -> bool:
-        path = self.folder / "run" / "status.json"
-        if not path.exists():
-            return False
-        status = json.loads(path.read_text(encoding="utf-8"))
-        if status["tuning"] is None or not status["tuning"]["gates"][0]["by"]:
-            return False  # its tuner is not up yet, and must not be left either
-        return min((sink["rows"] for sink in status["sinks"]), default=0) > 0
-
-    def __enter__(self) -> Driver:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.process.kill()
-        self.process.communicate()
-
-
 @pytest.fixture(scope="module")
 def drivers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Driver]]:
     """Three that start side by side: one gets Ctrl-C, one is killed, and one loses its worker.
@@ -90,21 +42,16 @@ def drivers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Driv
 
         def start(name: str, flow: str, *options: str) -> Driver:
             folder = tmp_path_factory.mktemp(name)
-            flow = flow.replace("{folder}", str(folder))
             return stack.enter_context(Driver(folder, flow, *options))
 
-        interrupted, killed = start("interrupted", FLOW), start("killed", FLOW)
+        interrupted, killed = start("interrupted", ENDLESS), start("killed", ENDLESS)
         loses = start("loses", KILLS_ITSELF, "--json")
         waiting = [interrupted, killed]
 
         def are_struck() -> bool:
             for driver in [driver for driver in waiting if driver.has_results()]:
                 waiting.remove(driver)
-                driver.started = psutil.Process(driver.process.pid).children(recursive=True)
-                if driver is killed:
-                    driver.process.kill()
-                else:
-                    os.killpg(driver.process.pid, signal.SIGINT)  # as a terminal does
+                driver.strike(signal.SIGKILL if driver is killed else signal.SIGINT)
             return not waiting
 
         until(are_struck, within_s=START_S, what="results")

@@ -118,7 +118,7 @@ def drivers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, subp
         lost: [str(folder / "driver.py"), f"{folder}/{lost}.jsonl", *words]
         for lost, words in LOST.items()
     }
-    run = ["-m", "slackwater.cli.main", "run", f"{folder}/flow.py", "--out", f"{folder}/run"]
+    run = ["-m", "slackwater.cli.entry", "run", f"{folder}/flow.py", "--out", f"{folder}/run"]
     commands["the raylet of a run"] = [*run, "--quiet"]
     with ExitStack() as stack:
         started = {}

@@ -1,0 +1,250 @@
+"""Signals that end a run: given to the handler by hand, so that no process ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+import slackwater as sw
+from slackwater.cli import main
+from slackwater.end_signals import FROM_OUTSIDE, EndSignals
+from slackwater.report.report_file import load_report
+from slackwater.runtime.interrupts import CtrlC, Terminated
+from tests.support.fake_host import FakeHost, call, host
+from tests.support.flows import ticking
+
+__all__ = ["host"]
+
+INT, TERM, HUP = signal.SIGINT, signal.SIGTERM, signal.SIGHUP
+EVERY = (INT, TERM, HUP)
+CODES = {INT: 130, TERM: 143, HUP: 129}
+
+
+class Left(BaseException):
+    """The process would have ended here."""
+
+
+def leave(code: int) -> None:
+    raise Left(code)
+
+
+@pytest.fixture
+def signals() -> Iterator[EndSignals]:
+    """Handlers of a command; the test's process has its own again afterwards."""
+    ours = EndSignals(leave)
+    before = ours.begin_command()
+    yield ours
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+@pytest.mark.parametrize("number", EVERY)
+def test_a_signal_during_the_imports_is_kept_and_raised_by_the_command(
+    signals: EndSignals, number: int
+) -> None:
+    signal.raise_signal(number)  # raises nothing
+    with pytest.raises(Terminated) as raised, signals.raised():
+        pytest.fail("the body ran")
+    assert raised.value.code == CODES[number]
+    assert isinstance(raised.value, (CtrlC, KeyboardInterrupt))
+
+
+@pytest.mark.parametrize("number", EVERY)
+def test_a_second_signal_ends_the_process_at_once_after_its_last_words(
+    signals: EndSignals, number: int
+) -> None:
+    said: list[str] = []
+    signals.last_words = lambda: said.append("ended")
+    with pytest.raises(Terminated), signals.raised():
+        signal.raise_signal(TERM)
+    with pytest.raises(Left) as left:
+        signal.raise_signal(number)
+    assert left.value.args == (CODES[number],)
+    assert said == ["ended"]
+
+
+def test_last_words_that_fail_keep_no_process_alive(signals: EndSignals) -> None:
+    signals.last_words = lambda: 1 / 0
+    signals(TERM)
+    with pytest.raises(Left):
+        signals(TERM)
+
+
+def test_a_signal_while_files_are_written_is_raised_after_them(signals: EndSignals) -> None:
+    written = []
+
+    @signals.noted()
+    def write() -> None:
+        signal.raise_signal(HUP)
+        written.append("report")
+
+    with pytest.raises(Terminated), signals.raised():
+        write()
+    assert written == ["report"]
+
+
+def test_a_signal_whose_exception_was_dropped_is_raised_again(signals: EndSignals) -> None:
+    with pytest.raises(Terminated), signals.raised(), suppress(KeyboardInterrupt):
+        signal.raise_signal(TERM)  # dropped, as Python does in a finalizer
+    with pytest.raises(Terminated):
+        signals.check()
+
+
+def test_an_interrupt_of_rays_own_is_named_by_the_signal_that_came(signals: EndSignals) -> None:
+    @signals.raised()
+    def get() -> None:
+        try:
+            signal.raise_signal(TERM)
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt from None  # as Ray does in `ray.get`
+
+    with pytest.raises(Terminated) as raised:
+        get()
+    assert raised.value.code == 143
+
+
+def test_a_simulated_job_is_broken_off_by_the_second_and_the_third_ends_the_process(
+    signals: EndSignals,
+) -> None:
+    heard: list[str] = []
+
+    @signals.heard_by(lambda: bool(heard.append("it")), breaks_off=True)
+    def run() -> None:
+        signals(INT)
+        with pytest.raises(Terminated):
+            signals(INT)
+        with pytest.raises(Left):
+            signals(INT)
+
+    with pytest.raises(Terminated):
+        run()
+    assert heard == ["it"]
+
+
+def test_sighup_that_nohup_ignores_stays_ignored() -> None:
+    before = signal.signal(HUP, signal.SIG_IGN)
+    ours = EndSignals(leave)
+    try:
+        with ours.command():
+            assert signal.getsignal(HUP) is signal.SIG_IGN
+            assert ours.handles(TERM)
+        assert signal.getsignal(HUP) is signal.SIG_IGN
+    finally:
+        signal.signal(HUP, before)
+
+
+def test_an_open_cluster_takes_signals_without_a_handler_and_gives_them_back() -> None:
+    def theirs(*_: object) -> None: ...
+
+    before = signal.signal(TERM, theirs)
+    ours = EndSignals(leave)
+    try:
+        with ours.taken(FROM_OUTSIDE):
+            assert signal.getsignal(TERM) is theirs
+            assert ours.handles(HUP)
+            with pytest.raises(Terminated):
+                signal.raise_signal(HUP)
+        assert signal.getsignal(HUP) is signal.SIG_DFL
+        assert signal.getsignal(INT) is signal.default_int_handler
+    finally:
+        signal.signal(TERM, before)
+
+
+def test_a_handler_that_the_user_sets_meanwhile_stays() -> None:
+    def theirs(*_: object) -> None: ...
+
+    ours = EndSignals(leave)
+    with ours.taken(FROM_OUTSIDE):
+        signal.signal(TERM, theirs)
+    assert signal.getsignal(TERM) is theirs
+    signal.signal(TERM, signal.SIG_DFL)
+
+
+def test_a_simulated_job_of_a_script_stops_at_sigterm() -> None:
+    hits: list[object] = []
+
+    def hit(rows: object) -> None:
+        hits.append(rows)
+        if len(hits) == 1:
+            signal.raise_signal(TERM)
+
+    flow, numbers = ticking("stopped", seconds=20)
+    numbers.sink("calls", sw.callback_sink(hit))
+    job = sw.Simulation(nodes=1).submit(flow)
+    with pytest.raises(Terminated):
+        job.wait()
+    assert job.report().state == "stopped"
+    assert signal.getsignal(TERM) is signal.SIG_DFL
+
+
+# -- the command ---------------------------------------------------------------------------
+
+
+@pytest.fixture
+def handlers() -> Iterator[None]:
+    with pytest.raises(CtrlC), main.END_SIGNALS.command():
+        yield
+
+
+def strike(number: int) -> None:
+    signal.raise_signal(number)
+
+
+@pytest.mark.parametrize("number", EVERY)
+@pytest.mark.parametrize("when", ["starts", "runs", "ends"])
+@pytest.mark.parametrize("output", ["--json", "--out"])
+def test_a_run_that_a_signal_ends_leaves_its_report_and_its_json(
+    host: FakeHost, handlers: None, number: int, when: str, output: str
+) -> None:
+    if when == "starts":
+        host.meanwhile = lambda: strike(number)
+    elif when == "ends":
+        host.closes = lambda: strike(number)
+    else:
+        host.job.reports, host.job.meanwhile = host.job.reports[:1], lambda: strike(number)
+    done = call("run", "city.py", "--out", "here", *(["--json"] if output == "--json" else []))
+    assert done.exit_code == CODES[number]
+    assert host.closed
+    assert "slackwater: interrupted" in done.stderr
+    kept = load_report(Path("here/report.json"))
+    assert kept.state == ("done" if when == "ends" else "stopped")
+    assert Path("here/latency.png").exists()
+    if output == "--json":
+        told = json.loads(done.stdout)
+        assert "error" in told if when == "starts" else told["flow"] == "city"
+    elif when != "starts":
+        assert "balanced" in done.stdout
+
+
+def test_a_signal_during_the_imports_ends_a_command_in_order(tmp_path: Path) -> None:
+    (tmp_path / "flow.py").write_text("raise AssertionError('read')\n")
+    code = (
+        "import signal, sys\n"
+        "from slackwater.cli import entry\n"
+        "class Strikes:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name == 'pyarrow':\n"
+        "            signal.raise_signal(signal.SIGTERM)\n"
+        "sys.meta_path.insert(0, Strikes())\n"
+        f"sys.argv[1:] = ['run', {str(tmp_path / 'flow.py')!r}, '--json']\n"
+        "entry.main()\n"
+    )
+    done = subprocess.run(  # noqa: S603 our own program
+        [sys.executable, "-c", code],
+        cwd=Path(sw.__file__).parents[1],
+        env=os.environ,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 143, done.stderr
+    assert done.stderr == "slackwater: interrupted\n"
+    assert json.loads(done.stdout)["error"]["kind"] == "Interrupted"
