@@ -18,8 +18,9 @@ import select
 import shutil
 import signal
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
+from typing import Any
 
 from slackwater.actors.kernel.boot import boot_id
 from slackwater.actors.kernel.plain_files import read_plain
@@ -58,10 +59,24 @@ class ProcessIdentity:
     def read(cls, path: Path) -> ProcessIdentity | None:
         """Return the identity in a note; None if no process has left one there (yet)."""
         try:
-            identity = cls(**json.loads(read_plain(path, most_bytes=_MOST_BYTES, is_own=True)))
-        except (OSError, ValueError, TypeError, RecursionError):
+            return cls.of(json.loads(read_plain(path, most_bytes=_MOST_BYTES, is_own=True)))
+        except (OSError, ValueError, RecursionError):
+            return None
+
+    @classmethod
+    def of(cls, plain: Any) -> ProcessIdentity | None:
+        """Return the identity in a dict that has its fields; None if none is there."""
+        try:
+            identity = cls(**{part.name: plain[part.name] for part in fields(cls)})
+        except (KeyError, TypeError):
             return None
         return identity if type(identity.pid) is int and identity.pid > 1 else None
+
+    def is_there(self) -> bool | None:
+        """Return whether the process runs; None if its id means nothing here."""
+        if (self.boot, self.pid_space) != (boot_id(), _pid_space()):
+            return None
+        return start_of(self.pid) == self.start
 
     def write(self, path: Path) -> None:
         """Leave a note for `read`, whole or not at all."""
@@ -75,7 +90,7 @@ class ProcessIdentity:
 
         A process whose id belongs to another one by now, or means nothing here, counts as gone.
         """
-        if (self.boot, self.pid_space) != (boot_id(), _pid_space()):
+        if self.is_there() is None:
             return True
         try:
             descriptor = os.pidfd_open(self.pid)

@@ -293,7 +293,7 @@ class JobReport:
 
     flow: str
     state: str
-    """starting, running, done, stopped or failed."""
+    """starting, running, done, stopped or failed; or lost: its process is gone."""
     host: str
     """"ray" or "simulator"."""
     nodes: list[str]

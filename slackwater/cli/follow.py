@@ -20,6 +20,7 @@ from slackwater.report.report_file import (
     load_report,
     save_report,
 )
+from slackwater.report.run_status import beating, save_status
 from slackwater.runtime.errors import SinkError, SlackwaterError
 from slackwater.runtime.measure import JobReport, ledger_of
 from slackwater.runtime.shown import text_of
@@ -83,9 +84,10 @@ def starting(flow: str, out: Path, *, host: str, draws: bool = True) -> Iterator
         draws: whether a run that is interrupted as it starts leaves a picture, too.
     """
     begun = JobReport(flow, "starting", host, [], 0.0, [], [], [], ledger_of([], []))
-    save_report(begun, out / STATUS_FILE)
+    save_status(begun, out)
     try:
-        yield
+        with beating(out):
+            yield
     except BaseException as problem:
         is_interrupt = isinstance(problem, KeyboardInterrupt)
         error = "interrupted" if is_interrupt else text_of(problem)
@@ -155,7 +157,7 @@ class _Seen:
         self._show(report)
         now_s = self._now_s()
         if self._written_s is None or now_s - self._written_s >= STATUS_EVERY_S:
-            save_report(report, self._out / STATUS_FILE)
+            save_status(report, self._out)
             self._written_s = now_s
 
 
@@ -174,7 +176,7 @@ def _last_of(job: Job, seen: _Seen, *, state: str, error: str) -> JobReport | No
 def _keep(report: JobReport | None, out: Path, *, draws: bool) -> None:
     if report is None:
         return
-    save_report(report, out / STATUS_FILE)
+    save_status(report, out)
     save_report(report, out / REPORT_FILE)
     if draws:
         draw_latency(report, out / PICTURE_FILE)

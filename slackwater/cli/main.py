@@ -7,7 +7,6 @@ Commands for a cluster's jobs are in `slackwater/cli/cluster_commands.py`, parts
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack
 from functools import partial
@@ -41,20 +40,14 @@ from slackwater.cli.timesync_command import timesync
 from slackwater.cli.versions import versions
 from slackwater.end_signals import END_SIGNALS
 from slackwater.report.progress import Progress
-from slackwater.report.report_file import (
-    REPORT_FILE,
-    STATUS_FILE,
-    find_file,
-    load_report,
-)
+from slackwater.report.report_file import STATUS_FILE, find_file
 from slackwater.report.run_folders import RUNS, new_run_folder
+from slackwater.report.run_status import find_report, load_status
 from slackwater.report.sanitize import echo
 from slackwater.runtime.measure import JobReport, imbalances
 
 STALE_S = 15.0
-"""Silence after which a status gets a note: a running job writes it every second."""
-STARTS_S = 180.0
-"""Longest start: Ray's nodes, then the slots, then Spark."""
+"""Silence after which a status gets a note: a run touches it every few seconds."""
 
 cluster_commands.add_to(app)
 app.command()(plan)
@@ -231,20 +224,16 @@ def status(
     if address is not None or watch_it:
         raise typer.BadParameter("--address and --watch need a JOB; `slackwater jobs` lists them")
     with errors_told(as_json=as_json):
-        path = find_file(out, STATUS_FILE)
-        loaded = load_report(path)
-        age_s = max(0.0, time.time() - path.stat().st_mtime)
-        ended = loaded.state in ("done", "stopped", "failed")
+        now = load_status(find_file(out, STATUS_FILE))
+        age_s = now.age_s
         if as_json:
-            print_json({**loaded.to_json(), "out": str(path.parent), "age_s": round(age_s, 1)})
+            folder = str(now.path.parent)
+            print_json({**now.report.to_json(), "out": folder, "age_s": round(age_s, 1)})
             return
-        print_report(loaded)
-        echo(f"\n{path}, written {age_s:.0f} s ago")
-        if loaded.state == "starting":
-            if age_s > STARTS_S:
-                echo("a run starts within seconds: this one has probably died")
-        elif not ended and age_s > STALE_S:
-            echo("a running job writes it every second: this one has probably died")
+        print_report(now.report)
+        echo(f"\n{now.path}, written {age_s:.0f} s ago")
+        if not now.has_ended and age_s > STALE_S:
+            echo("a running job writes it every second: its process stands still")
 
 
 @app.command()
@@ -255,9 +244,9 @@ def report(
     *,
     as_json: AsJson = False,
 ) -> None:
-    """Show the report of an ended run, by default of the newest."""
+    """Show the report of an ended or lost run, by default of the newest."""
     with errors_told(as_json=as_json):
-        loaded = load_report(find_file(place, REPORT_FILE))
+        loaded = find_report(place).report
         if as_json:
             print_json(loaded.to_json())
         else:

@@ -108,6 +108,7 @@ def plain_console(file: io.TextIOBase) -> Console:
 def _header(report: JobReport) -> Text:
     nodes = f"{len(report.nodes)} node" + ("s" if len(report.nodes) != 1 else "")
     style = {"done": "bold green", "failed": "bold red", "stopped": "bold yellow"}
+    style["lost"] = style["failed"]
     line = Text(report.flow, style="bold")
     line.append(f"  {report.state}", style=style.get(report.state, "bold"))
     entered, left = report.ledger.entered, sum(sink.rows for sink in report.sinks)

@@ -26,13 +26,18 @@ MOST_BYTES = 2**26
 _NOT_A_REPORT = (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError)
 
 
-def save_report(report: JobReport, path: Path) -> None:
+def save_report(report: JobReport, path: Path, *, also: Mapping[str, Any] | None = None) -> None:
     """Write a report as JSON; make its folder if necessary.
+
+    Args:
+        report: to be written.
+        path: of the file.
+        also: further facts, which `load_plain` returns.
 
     Raises:
         SinkError: the file cannot be written (disk full, no permission).
     """
-    plain = {"format": _FORMAT, **report.to_json()}
+    plain = {"format": _FORMAT, **report.to_json(), **(also or {})}
     replace_file(path, json_text(plain).encode())
 
 
@@ -69,6 +74,15 @@ def load_report(path: Path) -> JobReport:
     Raises:
         SlackwaterError: the file does not exist, or is no report of this version.
     """
+    return report_of(load_plain(path), path)
+
+
+def load_plain(path: Path) -> dict[str, Any]:
+    """Read the JSON object of a report's file.
+
+    Raises:
+        SlackwaterError: the file does not exist, or has no JSON object.
+    """
     try:
         plain = json.loads(read_plain(path, most_bytes=MOST_BYTES))
     except RecursionError as problem:
@@ -81,6 +95,17 @@ def load_report(path: Path) -> JobReport:
         raise SlackwaterError(
             f"{path} is not JSON: {problem!s:.300}; run the flow again"
         ) from problem
+    if not isinstance(plain, dict):
+        raise _no_report(path, f"TypeError: a {type(plain).__name__}")
+    return plain
+
+
+def report_of(plain: Mapping[str, Any], path: Path) -> JobReport:
+    """Return the report in the JSON object of a file.
+
+    Raises:
+        SlackwaterError: it is no report of this version.
+    """
     try:
         if plain["format"] != _FORMAT:
             raise SlackwaterError(
@@ -89,10 +114,14 @@ def load_report(path: Path) -> JobReport:
             )
         return JobReport.from_json(plain)
     except _NOT_A_REPORT as problem:
-        raise SlackwaterError(
-            f"{path} is not a report of ours ({type(problem).__name__}: {problem!s:.300}); "
-            "name the folder that `slackwater run` wrote, or its report.json"
-        ) from problem
+        raise _no_report(path, f"{type(problem).__name__}: {problem!s:.300}") from problem
+
+
+def _no_report(path: Path, why: str) -> SlackwaterError:
+    return SlackwaterError(
+        f"{path} is not a report of ours ({why}); name the folder that `slackwater run` wrote, or "
+        "its report.json"
+    )
 
 
 def find_file(place: Path, name: str) -> Path:
