@@ -17,11 +17,15 @@ class CtrlC(KeyboardInterrupt):
 
 
 class Terminated(CtrlC, SystemExit):
-    """Signal that ends the process: uncaught, with 128 + its number, without a traceback."""
+    """Signal that ends the process: uncaught, with 128 + its number, without a traceback.
+
+    Attributes:
+        status: exit code of the process.
+    """
 
     def __init__(self, number: int) -> None:
         super().__init__(number)
-        self.code = 128 + number
+        self.code = self.status = 128 + number
 
 
 class Interrupts:

@@ -104,7 +104,8 @@ class EndSignals:
         """
         self.number, self._is_command, self._hear = None, True, _goes_on
         counts = [n for n in FROM_OUTSIDE if signal.getsignal(n) is not signal.SIG_IGN]
-        before = {number: signal.signal(number, self) for number in (signal.SIGINT, *counts)}
+        numbers = (signal.SIGINT, *counts)
+        before: dict[int, Any] = {number: signal.signal(number, self) for number in numbers}
         self._taken.update(before)
         return before
 

@@ -101,7 +101,7 @@ def errors_told(*, as_json: bool) -> Iterator[None]:
         raise typer.Exit(1) from None
     except KeyboardInterrupt as interrupt:
         out.print_error("Interrupted", _told("interrupted", interrupt))
-        code = interrupt.code if isinstance(interrupt, Terminated) else 128 + signal.SIGINT
+        code = interrupt.status if isinstance(interrupt, Terminated) else 128 + signal.SIGINT
         raise typer.Exit(code) from None
     finally:
         _json.reset(own)
