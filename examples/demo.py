@@ -40,7 +40,7 @@ def main() -> int:
             progress.say("where it runs:")
             for stage, node in cluster.plan(flow).slots.items():
                 progress.say(f"  {stage:<12} {node}")
-            report = follow(cluster.submit(flow), out, show=progress.update)
+            report, interrupt = follow(cluster.submit(flow), out, show=progress.update)
     except sw.SlackwaterError as problem:
         console.print(f"demo: {problem}", style="red", markup=False)
         return 1
@@ -56,6 +56,8 @@ def main() -> int:
     for found in report.sinks:
         print(f"\n{found.name}: p99 latency over stimulus time  {sparkline(found.series)}")
     print(f"\nresults, report.json and latency.png are in {out}")
+    if interrupt is not None:
+        return 130
     return 0 if report.ledger.is_balanced else 1
 
 
