@@ -13,14 +13,15 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from slackwater.ingest.json_door import NO_OBJECT, TOO_DEEP, is_too_deep
 from slackwater.ingest.json_values import written_type
 from slackwater.ingest.misfits import cast_misfits
 from slackwater.ingest.numerals import inexact_as, is_same
 from slackwater.ingest.records import Piece, piece_of
 from slackwater.ingest.times import is_time
-from slackwater.runtime.shown import shown
+from slackwater.runtime.shown import MOST_SHOWN, cut, shown
 
-__all__ = ["WrittenFloat", "as_written", "objects_kept", "reasons_of"]
+__all__ = ["WrittenFloat", "as_written", "no_object", "objects_kept", "reasons_of"]
 
 
 class WrittenFloat(float):
@@ -106,18 +107,29 @@ def _is_unclear(text: bytes) -> bool:
     return False
 
 
+def no_object(text: bytes) -> str | None:
+    """Return why a line is not one object; None if it is one or unclear."""
+    try:
+        fields = _object(text.decode(errors="replace"))
+    except _Unclear:
+        return None
+    return fields if isinstance(fields, str) else None
+
+
 def _object(text: str) -> dict[str, Any] | str:
     """Return the object of a line, or why there is no such object."""
+    if is_too_deep(text.encode()):
+        return TOO_DEEP
     try:
         fields, end = _DECODER.raw_decode(text.lstrip())
     except json.JSONDecodeError as problem:
         if _INFINITE in text:
             raise _Unclear from problem
         return f"no JSON: {problem.msg} at character {problem.pos + 1}"
-    except (RecursionError, ValueError) as problem:
+    except ValueError as problem:
         raise _Unclear from problem
     if not isinstance(fields, dict):
-        return f"no JSON object: {shown(fields)}"
+        return f"{NO_OBJECT}: {cut(text.strip(), MOST_SHOWN)}"
     if text.lstrip()[end:].strip():
         return "something follows its object"
     if "\\u" in text and not _is_text(fields):

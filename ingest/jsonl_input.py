@@ -13,12 +13,18 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.json as arrow_json
 
 from slackwater.ingest.dialect import Form
 from slackwater.ingest.inputs import Good, Part
+from slackwater.ingest.json_door import is_blank, read_objects
 from slackwater.ingest.json_values import is_long, read_back, written_type
-from slackwater.ingest.jsonl_bad import WrittenFloat, as_written, objects_kept, reasons_of
+from slackwater.ingest.jsonl_bad import (
+    WrittenFloat,
+    as_written,
+    no_object,
+    objects_kept,
+    reasons_of,
+)
 from slackwater.ingest.numerals import Misfit, inexact_as, is_same
 from slackwater.ingest.records import BadText, Piece, piece_of, pieces
 from slackwater.ingest.salvage import by_halves
@@ -49,7 +55,7 @@ class JsonLinesInput(TextInput):
         super().__post_init__()
         for name, kind in self.types:
             try:
-                _parse(b"{}", _written(pa.schema([(name, kind)])), "ignore")
+                read_objects(b"{}", _written(pa.schema([(name, kind)])), "ignore")
             except pa.ArrowNotImplementedError:
                 raise SettingError(
                     f"jsonl: types: {name!r} has type {kind}, which is not read from JSON; "
@@ -105,9 +111,10 @@ class JsonLinesInput(TextInput):
                     way_out="write it so, jq -c '.[]' it.json > it.jsonl, or load it yourself: "
                     "sw.table(pa.Table.from_pylist(json.load(file)))",
                 )
-            is_first = is_first and not piece.data.strip()
-            if piece.data.strip() or piece.bad:
-                yield piece if piece.data.strip() else replace(piece, data=b"")
+            has_none = is_blank(piece.data)
+            is_first = is_first and has_none
+            if not has_none or piece.bad:
+                yield replace(piece, data=b"") if has_none else piece
 
     def _is_array(self, piece: Piece) -> bool:
         """Return whether a file is one JSON array; a record may be one, too."""
@@ -116,6 +123,8 @@ class JsonLinesInput(TextInput):
             return begin[:1] == b"["
         try:
             json.loads(begin.splitlines()[0])
+        except RecursionError:
+            return False
         except ValueError:
             return True
         return False
@@ -170,7 +179,7 @@ class JsonLinesInput(TextInput):
             table = _read(piece, known, behavior, explains=explains)
         else:  # columns of other types may hold anything, but no new ones may appear
             try:
-                table = _parse(piece.data, known, "infer")
+                table = read_objects(piece.data, known, "infer")
             except pa.ArrowInvalid:
                 table = _read(piece, known, "ignore", explains=explains)
                 names = _names_of(piece)
@@ -181,8 +190,6 @@ class JsonLinesInput(TextInput):
                 raise BadText(
                     f"field {more[0]!r} is new", line=_line_with(piece, more[0]), way_out=_NEW_FIELD
                 )
-        if len(table) != _count_lines(piece):
-            _refuse_split(piece)
         return table
 
 
@@ -226,7 +233,7 @@ def _readable(piece: Piece, said: Mapping[str, pa.DataType]) -> Piece:
     kept, known = objects_kept(list(_lines(piece)), types), _written(types)
     kept = _of_most(kept, said)
     try:
-        _parse(kept.data, known, "infer")
+        read_objects(kept.data, known, "infer")
     except pa.ArrowInvalid as problem:
         if _CHANGED.search(str(problem)) is None:  # a record that Python reads, and Arrow does not
             return piece_of([one for one in _lines(kept) if _is_read_by_arrow(one[1], known)])
@@ -264,7 +271,7 @@ def _json_kind(value: Any) -> type:
 
 def _is_read_by_arrow(text: bytes, known: pa.Schema) -> bool:
     try:
-        _parse(text, known, "infer")
+        read_objects(text, known, "infer")
     except pa.ArrowInvalid:
         return False
     return True
@@ -321,7 +328,7 @@ def _inferred(
     while True:
         left = first if not mixed else _without(first, mixed)
         try:
-            return _parse(left.data, known, "infer"), mixed
+            return read_objects(left.data, known, "infer"), mixed
         except pa.ArrowInvalid as problem:
             match = _CHANGED.search(str(problem))
             name = "" if match is None else match[1].split("/")[0]
@@ -365,7 +372,7 @@ def _guess_times(first: Piece, guessed: pa.Schema, said: Collection[str]) -> dic
     text = [f.name for f in guessed if f.name not in said and _is_text(f.type)]
     if not text:
         return {}
-    table = _parse(first.data, pa.schema([(name, pa.string()) for name in text]), "ignore")
+    table = read_objects(first.data, pa.schema([(name, pa.string()) for name in text]), "ignore")
     return {name: guessed_time(table.column(name).combine_chunks()) or pa.string() for name in text}
 
 
@@ -386,7 +393,7 @@ def _exact_type(first: Piece, name: str, column: pa.ChunkedArray) -> pa.DataType
         if any(isinstance(number, float) for number in numbers):
             return column.type
     try:
-        _parse(first.data, pa.schema([(name, pa.uint64())]), "ignore")
+        read_objects(first.data, pa.schema([(name, pa.uint64())]), "ignore")
     except pa.ArrowInvalid:
         return _BEYOND
     return pa.uint64()
@@ -413,16 +420,6 @@ _TINY = (b"e-", b"E-", b"0" * 300)
 """Text of a number that is not zero although its float is."""
 
 
-def _parse(data: bytes, known: pa.Schema, behavior: str) -> pa.Table:
-    return arrow_json.read_json(
-        pa.BufferReader(data),
-        read_options=arrow_json.ReadOptions(use_threads=False, block_size=len(data) + 1),
-        parse_options=arrow_json.ParseOptions(
-            explicit_schema=known, unexpected_field_behavior=behavior
-        ),
-    )
-
-
 def _read(piece: Piece, known: pa.Schema, behavior: str, *, explains: bool = True) -> pa.Table:
     """Parse a piece.
 
@@ -430,20 +427,20 @@ def _read(piece: Piece, known: pa.Schema, behavior: str, *, explains: bool = Tru
         BadText: a value cannot be read; if `explains`, names its line, and the column if known.
     """
     try:
-        return _parse(piece.data, known, behavior)
+        return read_objects(piece.data, known, behavior)
     except pa.ArrowInvalid as problem:
         reason = problem
     if not explains:
         raise BadText(_reason_of(reason), line=None, way_out="correct it")
     for line, text in _lines(piece):
         try:
-            _parse(text, known, behavior)
+            read_objects(text, known, behavior)
         except pa.ArrowInvalid as problem:
             raise _misread(problem, line, text, known) from None
     raise _of_several(reason, piece) from None
 
 
-_ONE_OBJECT = "correct it: each line is one JSON object"
+_ONE_OBJECT = "correct it: each line is one JSON object (jq -c . writes such lines)"
 
 
 def _misread(problem: pa.ArrowInvalid, line: int, text: bytes, known: pa.Schema) -> BadText:
@@ -452,13 +449,15 @@ def _misread(problem: pa.ArrowInvalid, line: int, text: bytes, known: pa.Schema)
     more = set(_names_of(Piece(text, line))) - set(known.names)
     if "unexpected field" in str(problem) and more:
         return BadText(f"field {min(more)!r} is new", line=line, way_out=_NEW_FIELD)
+    if why := no_object(text):
+        return BadText(why, line=line, way_out=_ONE_OBJECT)
     try:
-        _parse(text, pa.schema([]), "ignore")
+        read_objects(text, pa.schema([]), "ignore")
     except pa.ArrowInvalid as of_line:  # no column's fault
         return BadText(_reason_of(of_line), line=line, way_out=_ONE_OBJECT)
     for field in known:
         try:
-            _parse(text, pa.schema([field]), "ignore")
+            read_objects(text, pa.schema([field]), "ignore")
         except pa.ArrowInvalid as of_field:
             if field.name not in _names_of(Piece(text, line)):
                 continue
@@ -504,45 +503,17 @@ def _of_several(problem: pa.ArrowInvalid, piece: Piece) -> BadText:
 def _lines(piece: Piece) -> Iterator[tuple[int, bytes]]:
     numbers = enumerate(piece.data.splitlines(), piece.line)
     if piece.lines is not None:  # of a piece of which some lines were left out
-        yield from zip(piece.lines, (text for _, text in numbers if text.strip()), strict=True)
+        yield from zip(
+            piece.lines, (text for _, text in numbers if not is_blank(text)), strict=True
+        )
         return
     for number, text in numbers:
-        if text.strip():
+        if not is_blank(text):
             yield number, text
 
 
 def _numbers(piece: Piece) -> list[int]:
     return [line for line, _ in _lines(piece)]
-
-
-def _count_lines(piece: Piece) -> int:
-    """Return the number of lines that are not blank."""
-    of_bytes = np.frombuffer(piece.data, np.uint8)
-    ends = np.flatnonzero(of_bytes == _LF)
-    starts = ends[:-1] + 1 if piece.data.endswith(b"\n") else ends + 1
-    may_be_blank = (of_bytes.take(starts) <= _SPACE).any() or of_bytes[0] <= _SPACE
-    has_returns = b"\r" in piece.data and piece.data.count(b"\r") != piece.data.count(b"\r\n")
-    if may_be_blank or has_returns:
-        return sum(1 for _ in _lines(piece))
-    return len(starts) + 1
-
-
-_LF, _SPACE = b"\n "
-
-
-def _refuse_split(piece: Piece) -> None:
-    """Check that each line is one object, so that rows are lines."""
-    for line, text in _lines(piece):
-        try:
-            json.loads(text)
-        except ValueError as problem:
-            is_longer = "Extra data" in str(problem)
-            fact = "something follows its object" if is_longer else "an object goes on in the next"
-            raise BadText(
-                fact if is_longer else f"{fact} line",
-                line=line,
-                way_out="write one JSON object a line (jq -c . does)",
-            ) from None
 
 
 def _objects(piece: Piece) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -551,14 +522,8 @@ def _objects(piece: Piece) -> Iterator[tuple[int, dict[str, Any]]]:
         while at < len(written):
             try:
                 fields, at = _DECODER.raw_decode(written, at)
-            except ValueError:
+            except (ValueError, RecursionError):
                 break
-            except RecursionError:
-                raise BadText(
-                    "lists or objects stand in each other too deep",
-                    line=line,
-                    way_out="write it flatter",
-                ) from None
             if isinstance(fields, dict):
                 yield line, fields
             at += len(written[at:]) - len(written[at:].lstrip(" \t,"))

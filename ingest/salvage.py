@@ -16,8 +16,6 @@ from slackwater.ingest.records import Piece, piece_of
 
 __all__ = ["Salvaged", "by_halves"]
 
-"""Characters of a bad value in its reason."""
-
 
 class Salvaged(NamedTuple):
     """A piece without its bad records.
