@@ -11,6 +11,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from slackwater.runtime.errors import SchemaError
+from slackwater.runtime.model.copies import copied_block, copied_table
 from slackwater.runtime.model.schema import with_parts
 from slackwater.runtime.shown import text_of
 
@@ -34,13 +35,13 @@ class ArrowArray(Protocol):
 
 
 def arrow_table(data: Any) -> pa.Table:
-    """Return the rows of an object; a reader is read to its end.
+    """Return copies of the rows of an object; a reader is read to its end.
 
     Raises:
         SchemaError: the object offers no rows, or rows that Arrow cannot take.
     """
     if isinstance(data, pa.Table):
-        return data
+        return copied_table(data)
     kind = type(data).__qualname__
     if not (hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__")):
         raise SchemaError(
@@ -56,7 +57,11 @@ def arrow_table(data: Any) -> pa.Table:
             f"drop it: frame.drop({objects[0]!r})"
         )
     try:
-        return pa.table(data)
+        if not hasattr(data, "__arrow_c_stream__"):
+            return copied_table(pa.table(data))
+        with pa.RecordBatchReader.from_stream(data) as reader:
+            # It may fill the same memory again for its next block.
+            return pa.Table.from_batches(map(copied_block, reader), reader.schema)
     except (pa.ArrowException, TypeError, ValueError) as problem:
         raise SchemaError(
             f"table: Arrow cannot take the rows of a {kind}: {text_of(problem)}; pass a frame with "

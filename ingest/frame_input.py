@@ -41,6 +41,7 @@ class FrameInput:
 
     ends_with_driver: ClassVar[bool] = True
     reads_inline: ClassVar[bool] = True
+    blocks_stay: ClassVar[bool] = True
     is_history: ClassVar[bool] = True
     refs: tuple[ray.ObjectRef[pa.Table], ...] = field(repr=False)
     columns: pa.Schema

@@ -97,6 +97,7 @@ class FileInput(ABC):
     planned_files: tuple[str, ...] | None = None
 
     reads_inline: ClassVar[bool] = True
+    blocks_stay: ClassVar[bool] = True
     is_history: ClassVar[bool] = True
     kind: ClassVar[str]
     suffixes: ClassVar[tuple[str, ...]]

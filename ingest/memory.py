@@ -14,6 +14,8 @@ from slackwater.ingest.capsules import ArrowArray, ArrowStream, arrow_table, wit
 from slackwater.runtime.calls import checked_call
 from slackwater.runtime.errors import SchemaError, SettingError
 from slackwater.runtime.model.arrow_functions import arrow_functions
+from slackwater.runtime.model.copies import copied_block, copied_table
+from slackwater.runtime.model.unset import with_nulls
 from slackwater.runtime.shown import shown, text_of
 from slackwater.runtime.sources.spec import END_OF_INPUT, EndOfInput
 
@@ -23,6 +25,8 @@ def table(
     data: Mapping[str, Any] | ArrowStream | ArrowArray, *, batch_rows: int = 65_536
 ) -> BlocksInput:
     """Return the rows of a table, a frame, or {column: values} as an input.
+
+    The rows are copied: arrays that change later do not change the input.
 
     Args:
         data: an Arrow table, a frame of Polars, pandas or DuckDB, or any other object of Arrow's
@@ -39,7 +43,7 @@ def table(
     try:
         # A frame of pandas has columns as a dict has, and NaN is null there.
         has_columns = hasattr(type(data), "items")
-        rows = pa.table(_columns(data)) if has_columns else arrow_table(data)
+        rows = copied_table(pa.table(_columns(data))) if has_columns else arrow_table(data)
     except (pa.ArrowInvalid, pa.ArrowTypeError) as problem:
         raise SchemaError(
             f"table: {text_of(problem)}; every column needs as many values as the others, of one "
@@ -82,6 +86,10 @@ def _array(values: Any) -> Any:
         return values
     if isinstance(values, str | bytes):  # which Arrow takes for a list of letters
         raise TypeError(f"{shown(values, 60)} is one value")
+    if isinstance(values, list | tuple):
+        some = next((one for one in values if one is not None), None)
+        if isinstance(some, list | tuple | Mapping | np.ma.MaskedArray):
+            values = list(map(with_nulls, values))
     try:
         return pa.array(values)
     except OverflowError:
@@ -89,7 +97,7 @@ def _array(values: Any) -> Any:
 
 
 def blocks(parts: Sequence[pa.RecordBatch], *, schema: pa.Schema | None = None) -> BlocksInput:
-    """Return Arrow blocks as an input that hands them over uncut.
+    """Return copies of Arrow blocks as an input that hands them over uncut.
 
     Args:
         parts: the blocks, of one schema.
@@ -108,7 +116,7 @@ def blocks(parts: Sequence[pa.RecordBatch], *, schema: pa.Schema | None = None) 
                 f"blocks: block {position} has the columns {part.schema.names} with types "
                 f"{[str(kind) for kind in part.schema.types]}, unlike the first; cast it"
             )
-    return BlocksInput(tuple(parts), schema)
+    return BlocksInput(tuple(map(copied_block, parts)), schema)
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,6 +128,7 @@ class BlocksInput:
     columns: pa.Schema
 
     reads_inline: ClassVar[bool] = True
+    blocks_stay: ClassVar[bool] = True
 
     def describe(self) -> str:
         """Return the number of rows."""

@@ -23,6 +23,7 @@ from slackwater.actors.jobs.carrier import JobCarrier
 from slackwater.actors.jobs.ray_errors import unwrapped_ray_error
 from slackwater.actors.jobs.slot_actors import end_actors
 from slackwater.actors.nodes.cluster_monitor import ClusterMonitor
+from slackwater.actors.nodes.in_band import InBand
 from slackwater.actors.nodes.placement import NodeInfo
 from slackwater.actors.slot.channel_ends import is_drained
 from slackwater.actors.slot.handover import Given, Taken
@@ -160,7 +161,7 @@ class _Move:
     def hold(self) -> set[str]:
         """Let the slots concerned hold still; return those that have ended meanwhile."""
         new, slots = self._relocation.new, self._relocation.slots
-        parts = {slot: (slot_plan(new, slot),) for slot in slots}
+        parts = {slot: (InBand(slot_plan(new, slot)),) for slot in slots}
         again = [slot for slot in self._relocation.new_slots if slot not in self._new]
         try:
             self._ask("join", dict.fromkeys(again, ()))  # without stages they end

@@ -18,6 +18,7 @@ from slackwater.actors.jobs.end_on_record import end_on_record
 from slackwater.actors.jobs.picklable import check_picklable
 from slackwater.actors.jobs.ray_errors import unwrapped_ray_error
 from slackwater.actors.nodes.cluster_monitor import ClusterMonitor
+from slackwater.actors.nodes.in_band import InBand
 from slackwater.actors.nodes.placement import NodeInfo
 from slackwater.actors.nodes.time_limits import attempt
 from slackwater.actors.slot.actor import SlotActor
@@ -55,7 +56,7 @@ def make_actors(
                 max_concurrency=8,  # `join`, `news` and `said` wait, one call each
                 scheduling_strategy=NodeAffinitySchedulingStrategy(nodes[name].node_id, soft=False),
             ).remote(
-                slot_plan(plan, name),
+                InBand(slot_plan(plan, name)),
                 host=nodes[name].ip,
                 clock_shift=shifts.get(nodes[name].name, 0),
                 end_on_record=end_on_record,

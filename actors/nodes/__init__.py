@@ -11,6 +11,7 @@
 | `host_monitor.py` | checks through their kernels that hosts answer |
 | `cluster_monitor.py` | checks that the head and our own raylet answer |
 | `gateway.py` | questions that only a process inside the cluster can answer |
+| `in_band.py` | users' objects as bytes, for actors |
 | `time_limits.py` | calls to Ray's head, each within a time limit |
 | `host_facts.py` | facts of a host, for `slackwater doctor` |
 

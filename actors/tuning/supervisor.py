@@ -19,6 +19,7 @@ import ray
 from ray.exceptions import RayError
 
 from slackwater.actors.kernel.process_identity import PidFile
+from slackwater.actors.nodes.in_band import InBand
 from slackwater.actors.tuning.back_off import BackOff
 from slackwater.actors.tuning.process import TunerProcess
 from slackwater.actors.tuning.sample_history import most_samples
@@ -241,7 +242,7 @@ class TunerSupervisor:
 
     def _make(self, before: TunerState | None) -> TunerProcess:
         self._made_s, self._is_begun = time.monotonic(), False
-        graph, tuning, turn = self._graph, self._tuning, self._restarts
+        graph, tuning, turn = self._graph, InBand(self._tuning), self._restarts
         own = {"expected": self._expected, "before": before, "turn": turn}
         actor: Any = ray.remote(Tuner)
 

@@ -31,6 +31,7 @@ class StreamInput:
 
     ends_with_driver: ClassVar[bool] = True
     reads_inline: ClassVar[bool] = True
+    blocks_stay: ClassVar[bool] = True
     feeder: str
     keys: Keys = field(repr=False)
     peer: bytes = field(repr=False)

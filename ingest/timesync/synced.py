@@ -22,7 +22,7 @@ from slackwater.ingest.timesync.client import TimeSync
 from slackwater.runtime.errors import SchemaError, SettingError
 from slackwater.runtime.model import Duration, duration_ns
 from slackwater.runtime.shown import shown
-from slackwater.runtime.sources.spec import BadRows, EndOfInput, Input, SourceReader
+from slackwater.runtime.sources.spec import BadRows, EndOfInput, Input, SourceReader, traits_of
 
 OFFSET, BOUND = "clock_offset_ns", "clock_bound_ns"
 
@@ -80,6 +80,11 @@ class SyncedInput:
     def ends_with_driver(self) -> bool:
         """Whether it ends with the process that made it, as some inputs do."""
         return bool(getattr(self.input, "ends_with_driver", False))
+
+    @property
+    def blocks_stay(self) -> bool:
+        """Whether the input never fills a block again."""
+        return traits_of(self.input).blocks_stay
 
     def describe(self) -> str:
         """Return the input, and the server of its clock."""

@@ -6,7 +6,6 @@ or masked. Times are whole nanoseconds, or datetimes.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
@@ -30,6 +29,7 @@ from slackwater.runtime.model.schema import (
     read_type,
     time_unit,
 )
+from slackwater.runtime.model.unset import is_unset, times_with_nulls, with_nulls
 
 __all__ = ["NOT_FITTING", "as_column", "described"]
 
@@ -83,8 +83,9 @@ def described(values: Any) -> str:
 
 def _as_arrow(values: list[Any], to: pa.DataType) -> pa.Array:
     """Return Python's values as Arrow, without its silent cuts (1.9 to 1, 1e40 to infinity)."""
-    values = [None if _is_unset(value) else value for value in values]
+    values = [None if is_unset(value) else value for value in values]
     if is_nested(to):
+        values = list(map(with_nulls, values))
         _check_parts(values, to)
     if pa.types.is_integer(to) or is_time(to):
         for place, value in enumerate(values):
@@ -100,16 +101,6 @@ def _as_arrow(values: list[Any], to: pa.DataType) -> pa.Array:
     if to == pa.float32():
         _refuse_infinite(np.array(values, np.float64), array.to_numpy(zero_copy_only=False))
     return array
-
-
-def _is_unset(value: Any) -> bool:
-    """Return whether a value is null in NumPy or pandas; NaN is none."""
-    if value is None or isinstance(value, str | int | float):
-        return False
-    pandas = sys.modules.get("pandas")  # who returns its values has imported it
-    return value is np.ma.masked or (
-        pandas is not None and (value is pandas.NaT or value is pandas.NA)
-    )
 
 
 def _check_parts(values: list[Any], to: pa.DataType) -> None:
@@ -199,7 +190,7 @@ def _of_masked(values: Any, to: pa.DataType, *, name: str, who: str) -> Column:
         numbers = _as_numbers(np.where(valid, values.data, values.dtype.type(0)), to)
         return without_mask(Nullable(numbers, valid))
     if values.dtype.kind in "mM":
-        return _as_times(values.filled("NaT"), to)
+        return _as_times(times_with_nulls(values), to)
     return column_from_arrow(name, _as_arrow(values.tolist(), to), to, who=who)
 
 

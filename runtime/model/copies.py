@@ -21,7 +21,14 @@ from uuid import UUID
 import numpy as np
 import pyarrow as pa
 
-__all__ = ["copied_array", "copied_block", "copied_column", "copied_value", "copied_values"]
+__all__ = [
+    "copied_array",
+    "copied_block",
+    "copied_column",
+    "copied_table",
+    "copied_value",
+    "copied_values",
+]
 
 _NEVER_CHANGE = frozenset(
     {type(None), bool, int, float, str, bytes, Decimal, date, datetime, time, timedelta, UUID}
@@ -71,15 +78,25 @@ def copied_column(values: Any) -> Any:
 
 
 def copied_block(block: pa.RecordBatch) -> pa.RecordBatch:
-    """Return a record batch in its own memory, as much as its rows need."""
+    """Return a record batch in its own memory, as much as its rows need.
+
+    One that points outside its memory is returned as it is: its reader refuses it.
+    """
     columns = [copied_array(column) for column in block.columns]
-    if not columns:
+    if not columns or not _is_within(block):
         return block
     return pa.RecordBatch.from_arrays(columns, schema=block.schema)
 
 
+def copied_table(table: pa.Table) -> pa.Table:
+    """Return a table in its own memory."""
+    return pa.Table.from_batches(list(map(copied_block, table.to_batches())), table.schema)
+
+
 def copied_array(values: pa.Array) -> pa.Array:
-    """Return an Arrow array in its own memory, as much as its values need."""
+    """Return an Arrow array in its own memory; see `copied_block`."""
+    if not _is_within(values):
+        return values
     if not _has_shared_parts(values.type):
         return pa.concat_arrays([values])
     block = pa.record_batch([values], ["values"])
@@ -88,6 +105,15 @@ def copied_array(values: pa.Array) -> pa.Array:
         writer.write_batch(block)
     with pa.ipc.open_stream(stream.getvalue()) as reader:
         return reader.read_next_batch().column(0)
+
+
+def _is_within(values: pa.Array | pa.RecordBatch) -> bool:
+    """Whether values lie in their memory, by its ends: enough to copy them."""
+    try:
+        values.validate()
+    except pa.ArrowInvalid:
+        return False
+    return True
 
 
 @lru_cache(maxsize=256)

@@ -222,6 +222,8 @@ def _with_input(stage: Stage, change: Any) -> Stage:
 class _Stands:
     """In for the input of a stage's source, and says of itself what that says."""
 
+    blocks_stay = True  # they are copies, or made of bytes
+
     def __init__(self, stage: Stage) -> None:
         assert isinstance(stage.step, SourceStep), "others read nothing"
         self.source, self.inner = stage.name, stage.step.source.input

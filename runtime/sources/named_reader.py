@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from slackwater.runtime.errors import IngestError, SchemaError, SlackwaterError
+from slackwater.runtime.model.copies import copied_block
 from slackwater.runtime.model.schema import NullError
 from slackwater.runtime.model.whose_code import RUNNING, let_ctrl_c_pass, where_raised
 from slackwater.runtime.shown import MOST_SHOWN, in_words
@@ -70,16 +71,22 @@ class NamedReader:
 
     def __init__(self, source: str, input: Input) -> None:  # noqa: A002 - as in SourceSpec
         self._source = source
+        self._copies = not traits_of(input).blocks_stay
         self._reader: SourceReader = called_by_name(source, input, "open")
 
     def poll(self) -> pa.RecordBatch | BadRows | EndOfInput | None:
-        """Return what the reader returns.
+        """Return what the reader returns, rows in memory that it cannot fill again.
 
         Raises:
             IngestError: as when it was opened.
             SchemaError: it returned no record batch.
         """
         polled: Any = called_by_name(self._source, self._reader, "poll")
+        if self._copies:
+            if isinstance(polled, pa.RecordBatch):
+                return copied_block(polled)
+            if isinstance(polled, BadRows):
+                return BadRows(copied_block(polled.rows))
         if polled is None or isinstance(polled, _POLLED):
             return polled
         raise SchemaError(

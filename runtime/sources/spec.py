@@ -93,12 +93,15 @@ class InputTraits:
         reads_inline: it never waits, so the slot reads it, and no thread ahead of it.
         wakes: it ends the sleep of its slot when it has something.
         is_named: its errors name its source already.
+        blocks_stay: it never writes again where a block lies that it has returned. Blocks of other
+            inputs are copied.
     """
 
     is_history: bool = False
     reads_inline: bool = False
     wakes: bool = False
     is_named: bool = False
+    blocks_stay: bool = False
 
 
 def traits_of(given: Input) -> InputTraits:

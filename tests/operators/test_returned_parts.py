@@ -11,6 +11,7 @@ import pandas
 import pyarrow as pa
 import pytest
 
+import slackwater as sw
 from slackwater.runtime.expressions.fit import NOT_FITTING, as_column
 
 FRACTION = datetime.datetime(2024, 1, 1, 5, 0, 0, 5, tzinfo=datetime.UTC)
@@ -85,3 +86,44 @@ def test_parts_that_fit_are_taken_as_they_are() -> None:
 def test_the_nulls_of_numpy_and_pandas_are_null(null: Any, kind: pa.DataType) -> None:
     column = as_column([null, null], kind, name="x", who="test")
     assert pa.array(column.tolist()).null_count == 2
+
+
+MASKED = np.ma.array([1, 2, 3], mask=[False, True, False])
+
+
+@pytest.mark.parametrize(
+    ("value", "kind", "expected"),
+    [
+        (MASKED, pa.list_(pa.int64()), [1, None, 3]),
+        ([1, np.ma.masked, pandas.NA], pa.list_(pa.int64()), [1, None, None]),
+        (np.ma.array([1.5, 2.5], mask=True), pa.list_(pa.float64()), [None, None]),
+        ({"a": np.ma.masked, "b": MASKED}, None, {"a": None, "b": [1, None, 3]}),
+        ({"a": np.ma.array(7, mask=True), "b": (pandas.NaT,)}, None, {"a": None, "b": [None]}),
+        (np.ma.array([[1, 2]], mask=[[True, False]]), pa.list_(pa.list_(pa.int8())), [[None, 2]]),
+        ([MASKED], pa.list_(pa.list_(pa.int64()), 1), [[1, None, 3]]),
+        ({"k": MASKED}, pa.map_(pa.string(), pa.list_(pa.int64())), [("k", [1, None, 3])]),
+    ],
+)
+def test_what_is_masked_in_a_part_is_null(value: Any, kind: Any, expected: Any) -> None:
+    kind = kind or pa.struct([("a", pa.int64()), ("b", pa.list_(pa.int64()))])
+    assert made([value, None], kind) == [expected, None]
+
+
+def test_a_masked_time_in_a_list_is_null_in_every_unit() -> None:
+    for unit in ("ns", "s"):
+        days = np.array(["2024-01-01", "2024-01-02"], f"M8[{unit}]")
+        times = np.ma.array(days, mask=[True, False])
+        alone = made(times, pa.timestamp(unit))
+        assert [one is None for one in alone] == [True, False]
+        said = made([times], pa.list_(pa.timestamp(unit)))
+        assert [None if one is None else str(one)[:10] for one in said[0]] == [None, "2024-01-02"]
+
+
+def test_what_is_masked_in_a_table_is_null() -> None:
+    source = sw.table({"t": [1, 2], "m": MASKED[:2], "l": [MASKED, None], "d": [{"a": MASKED}] * 2})
+    (block,) = source.parts
+    whole = [1, None, 3]
+    assert block.drop_columns("t").to_pylist() == [
+        {"m": 1, "l": whole, "d": {"a": whole}},
+        {"m": None, "l": None, "d": {"a": whole}},
+    ]

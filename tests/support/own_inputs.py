@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from slackwater.runtime.sources.spec import END_OF_INPUT, EndOfInput
@@ -46,6 +47,35 @@ class FeedReader:
 
     def close(self) -> None:
         self._feed.closed.append(1)
+
+
+@dataclass
+class Refilling:
+    """Fills the same two arrays for each of four blocks, with 0 to 11."""
+
+    t: Any = field(default_factory=lambda: np.zeros(3, np.int64))
+    x: Any = field(default_factory=lambda: np.zeros(3))
+    block: int = 0
+
+    def describe(self) -> str:
+        return "one buffer"
+
+    def schema(self) -> pa.Schema:
+        return pa.schema([("t", pa.int64()), ("x", pa.float64())])
+
+    def open(self) -> Refilling:
+        return Refilling()
+
+    def poll(self) -> Any:
+        if self.block == 4:
+            return END_OF_INPUT
+        self.t[:] = np.arange(len(self.t)) + len(self.t) * self.block
+        self.x[:] = self.t
+        self.block += 1
+        return pa.record_batch({"t": pa.array(self.t), "x": pa.array(self.x)})
+
+    def close(self) -> None:
+        pass
 
 
 def stuck() -> Iterator[pa.RecordBatch]:

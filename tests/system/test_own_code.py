@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -12,7 +14,7 @@ import slackwater as sw
 from examples import own_output
 from slackwater.runtime.errors import SinkError
 from slackwater.runtime.measure import imbalances
-from tests.support.own_inputs import Feed, stuck, talking
+from tests.support.own_inputs import Feed, Refilling, stuck, talking
 from tests.support.own_outputs import Prints
 
 pytestmark = pytest.mark.ray
@@ -82,3 +84,18 @@ def test_an_output_of_ones_own_writes_on_its_node_and_its_error_comes_home(
     lines = capfd.readouterr().err.splitlines()
     assert "[mine] opened for mine ['t']" in lines
     assert sum("[mine] aborted: sink 'mine': PrintsWriter.write" in line for line in lines) == 1
+
+
+def test_buffers_of_users_are_theirs_to_write_to_and_no_row_is_lost(cluster: sw.Cluster) -> None:
+    totals = np.zeros(100)
+
+    def total(columns: dict[str, Any]) -> dict[str, Any]:
+        totals[columns["t"]] += 1
+        return {"t": columns["t"], "times": totals[columns["t"]]}
+
+    flow = sw.Dataflow("own-buffers")
+    rows = flow.source("rows", Refilling(), event_time="t", time_unit="s")
+    rows.map_batches(total, {"t": "int64", "times": "float64"}).sink("out", sw.collect_sink())
+    job = cluster.submit(flow, placement={"*": "node-1"})
+    job.wait(timeout=60.0)
+    assert job.result("out").to_pylist() == [{"t": t, "times": 1.0} for t in range(12)]

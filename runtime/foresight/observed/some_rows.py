@@ -16,6 +16,7 @@ import pyarrow as pa
 from slackwater.runtime.foresight.observed.stretches import Rows
 from slackwater.runtime.foresight.query_graph import FloatArray
 from slackwater.runtime.model import NS_PER_SECOND
+from slackwater.runtime.model.copies import copied_block
 from slackwater.runtime.model.schema import UNIT_NS, inside_schema, is_time
 from slackwater.runtime.sources.computed_time import ComputedTime, computed_time_of
 from slackwater.runtime.sources.spec import (
@@ -25,6 +26,7 @@ from slackwater.runtime.sources.spec import (
     Input,
     SourceReader,
     SourceSpec,
+    traits_of,
 )
 
 __all__ = ["BLOCKS", "SeenTimes", "SomeRows"]
@@ -41,6 +43,7 @@ class SomeRows:
     input: Input
     rows: Rows
     seen: SeenTimes
+    blocks_stay = True  # its reader has copied them
     reads_inline = True  # and no history, so that its slices are as long as those of the run
 
     def describe(self) -> str:
@@ -53,11 +56,13 @@ class SomeRows:
 
     def open(self) -> SourceReader:
         """Return a reader from the start."""
-        return _PartReader(self.input.open(), self.rows, self.seen)
+        copies = not traits_of(self.input).blocks_stay
+        return _PartReader(self.input.open(), self.rows, self.seen, copies=copies)
 
 
 class _PartReader:
-    def __init__(self, reader: SourceReader, rows: Rows, seen: SeenTimes) -> None:
+    def __init__(self, reader: SourceReader, rows: Rows, seen: SeenTimes, *, copies: bool) -> None:
+        self._copies = copies
         self._reader, self._seen = reader, seen
         self._rows = deque(each for each in rows if each[1] > each[0])
         self._read = 0  # rows of the input so far
@@ -71,6 +76,8 @@ class _PartReader:
             read = self._reader.poll()
             if not isinstance(read, pa.RecordBatch):
                 return read
+            if self._copies:
+                read = copied_block(read)
             parts = list(self._wanted(read))
             for part in parts:
                 self._seen.note(part)

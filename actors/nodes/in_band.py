@@ -1,0 +1,71 @@
+"""Objects of users as bytes, so that they arrive through Ray as they left.
+
+Ray lays large arrays into its store, and gives a worker read-only views of them. An array that a
+user's function writes to, as it may in a simulation, would raise there.
+
+```
+plan ─▶ InBand ─▶ bytes, with arrays of NumPy within          ─▶ plan, its arrays writable
+                  beside them Arrow's rows, objects of Ray    ─▶ as Ray sends them
+```
+"""
+
+from __future__ import annotations
+
+import io
+import pickle
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar
+
+import pyarrow as pa
+import ray
+from ray import cloudpickle
+from ray.actor import ActorHandle
+
+__all__ = ["InBand"]
+
+_T = TypeVar("_T")
+_BY_RAY = (pa.RecordBatch, pa.Table, pa.Array, pa.ChunkedArray, ray.ObjectRef, ActorHandle)
+
+
+class InBand(Generic[_T]):
+    """Wraps an argument of an actor, which receives the argument itself.
+
+    Args:
+        argument: any object.
+    """
+
+    def __init__(self, argument: _T) -> None:
+        self._argument = argument
+
+    def __reduce__(self) -> tuple[Callable[[bytes, list[Any]], _T], tuple[bytes, list[Any]]]:
+        stream = io.BytesIO()
+        pickler = _Pickler(stream)
+        pickler.dump(self._argument)  # type: ignore[no-untyped-call]
+        return _unpacked, (stream.getvalue(), pickler.beside)
+
+
+class _Pickler(cloudpickle.CloudPickler):
+    """Pickles all but objects that Ray sends better, which it collects."""
+
+    def __init__(self, stream: io.BytesIO) -> None:
+        super().__init__(stream, protocol=5)  # type: ignore[no-untyped-call]
+        self.beside: list[Any] = []
+
+    def persistent_id(self, held: Any) -> int | None:
+        if not isinstance(held, _BY_RAY):
+            return None
+        self.beside.append(held)
+        return len(self.beside) - 1
+
+
+class _Unpickler(pickle.Unpickler):
+    def __init__(self, data: bytes, beside: list[Any]) -> None:
+        super().__init__(io.BytesIO(data))
+        self._beside = beside
+
+    def persistent_load(self, number: int) -> Any:
+        return self._beside[number]
+
+
+def _unpacked(data: bytes, beside: list[Any]) -> Any:
+    return _Unpickler(data, beside).load()
