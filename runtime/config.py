@@ -67,6 +67,11 @@ class Limits:
     """Time without a row or promise after which a stage stands still, and the job reports what it
     waits for. It covers two polls of a feed at 12 s, and a busy machine's pauses."""
 
+    lost_ns: int = 30_000_000_000
+    """Silence of a worker's process after which it is lost, and the job fails; a fifth more passes
+    until it is noticed. It covers a snapshot of a virtual machine and a process that is stopped or
+    swapped out. A process that ends, and a host that does not answer, are noticed within 5 s."""
+
     log: int = 0
     """Number of each slot's last stimuli that are kept whole, to replay them
     (`runtime/schedule/stimulus_log.py`) and find a fault: they have every row that came to the

@@ -138,8 +138,8 @@ class WorkerDied(SlackwaterError):
     def at_other_end(cls, slot: str, channel: str) -> WorkerDied:
         """Return the error of a slot that has lost the other end of a channel."""
         return cls(
-            f"slot {slot!r} lost the other end of channel {channel!r}: its worker has gone; see "
-            "the error of that worker, then submit again"
+            f"slot {slot!r} lost the other end of channel {channel!r}: the process there has "
+            "ended, or gave no sign of life for longer than Limits(lost_ns=…); submit again"
         )
 
 

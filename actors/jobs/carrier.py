@@ -19,6 +19,7 @@ import time
 import traceback
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import ray
@@ -29,7 +30,9 @@ from slackwater.actors.jobs.latest_reports import LatestReports
 from slackwater.actors.jobs.results import Results
 from slackwater.actors.jobs.slot_actors import end_actors, final_reports
 from slackwater.actors.jobs.user_output_relay import UserOutputRelay
+from slackwater.actors.kernel.process_identity import state_of
 from slackwater.actors.nodes.cluster_monitor import ClusterMonitor
+from slackwater.actors.nodes.gateway import on_node
 from slackwater.actors.nodes.host_monitor import HostMonitor
 from slackwater.actors.nodes.placement import NodeInfo, dead_nodes
 from slackwater.actors.nodes.time_limits import attempt
@@ -71,6 +74,8 @@ LOOK_S = 0.25
 """Time between two looks at the hosts. The end of a slot, or a stop, ends the rest."""
 REPORT_TIMEOUT_S = 3.0
 """A slot publishes its report within 2 s; a slot that is silent longer keeps its last one."""
+STATE_S = 3.0
+"""Time for a host to tell the state of a process."""
 LEAVE_S = 2.0
 """Time for the thread to leave Ray alone when the process exits with the job still open."""
 
@@ -129,6 +134,7 @@ class JobCarrier:
         self._relay = UserOutputRelay(plan, actors) if relays_output else None
         self._silent: set[str] = set()  # ids of nodes that the machine knows to be silent
         self._joins: dict[Any, str] = {}
+        self._pids: Mapping[str, int] = {}
         self._start_ns, self._began_s = 0, time.monotonic()  # of the sources, by two clocks
         self._is_unwanted, self._woken = threading.Event(), threading.Event()
         self._is_left = False  # the process exits
@@ -137,13 +143,15 @@ class JobCarrier:
             target=self._see_it_through, name=f"job {plan.flow}", daemon=True
         )
 
-    def begin(self, *, start_ns: int, began_s: float) -> None:
+    def begin(self, *, start_ns: int, began_s: float, pids: Mapping[str, int]) -> None:
         """Look after the job from now on; its slots have been told to start.
 
         Args:
             start_ns: start of its sources, by the reference's clock.
             began_s: the same by this process's monotonic clock.
+            pids: {slot: process id of its worker}, kept up to date by the caller.
         """
+        self._pids = pids
         self._start_ns, self._began_s = start_ns, began_s
         self.life.begin(round(began_s * 1e9))
         self._heard.look()
@@ -338,8 +346,9 @@ class JobCarrier:
                 case CheckCluster():
                     gone = self._cluster_monitor.check()
                     return [ClusterThere() if gone is None else ClusterGone(gone)]
-                case AskForDead(node_ids, within_s):
-                    return [DeadNodes(_known_dead(node_ids, within_s))]
+                case AskForDead(node_ids, within_s, slots):
+                    dead = _known_dead(node_ids, within_s)
+                    return [DeadNodes(dead, self._states_of(slots))]
                 case StopSlots(slots, failure):
                     for name in slots:
                         self._actors[name].call.remote("stop", failure)
@@ -356,6 +365,23 @@ class JobCarrier:
         except OSError as problem:
             return [ClusterGone(self._cluster_monitor.broke(problem))]
         return []
+
+    def _states_of(self, slots: Iterable[str]) -> dict[str, str]:
+        """Return {slot: state of its process}, of those whose host answers."""
+        here: Any = ray.util.get_node_ip_address()  # type: ignore[no-untyped-call]
+        states: dict[str, str] = {}
+        for slot in slots:
+            home, pid = self._homes[slot], self._pids.get(slot)
+            if pid is None:
+                continue
+            if home.ip == here:
+                states[slot] = state_of(pid)
+                continue
+            with suppress(RayError):  # its host is gone, or has no core for us
+                states[slot] = ray.get(
+                    on_node(state_of, pid, node_id=home.node_id), timeout=STATE_S
+                )
+        return states
 
     def _error(self, cause: Cause) -> SlackwaterError:
         reports = [self.reports[slot] for slot in cause.slots[:1] if slot in self.reports]

@@ -126,7 +126,7 @@ class RayJob:
         began_s = time.monotonic() + LEAD_NS / 1e9
         self._on_all("start", start_ns)
         self.tuner.start(self._actors)
-        self._carrier.begin(start_ns=start_ns, began_s=began_s)
+        self._carrier.begin(start_ns=start_ns, began_s=began_s, pids=self.pids)
         self._replacing = Replacing(
             RunningJob(
                 self._plan,

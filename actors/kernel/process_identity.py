@@ -25,9 +25,18 @@ from typing import Any
 from slackwater.actors.kernel.boot import boot_id
 from slackwater.actors.kernel.plain_files import read_plain
 
-__all__ = ["PidFile", "ProcessIdentity", "start_of", "take_pid_file"]
+__all__ = ["PidFile", "ProcessIdentity", "start_of", "state_of", "take_pid_file"]
 
 _MOST_BYTES = 4_096
+_STATES = {
+    "T": "is stopped (SIGSTOP, a debugger); `kill -CONT` lets it go on",
+    "t": "is stopped by a debugger",
+    "Z": "has ended",
+    "X": "has ended",
+    "D": "waits for a disk, or for memory that is swapped out",
+    "R": "runs now, so it stood still before (a snapshot of its machine, swap), or the link is cut",
+}
+"""States of Linux, by letter; other letters count as R."""
 _KILLED_S = 2.0
 """How long the system may take to end a killed process: it frees the process's memory."""
 
@@ -163,6 +172,16 @@ def start_of(pid: int) -> int | None:
         return None
     fields = text.rpartition(")")[2].split()  # after the name, which may have spaces
     return None if fields[0] in ("Z", "X") else int(fields[19])
+
+
+def state_of(pid: int) -> str:
+    """Return the state of a process on this host in words."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace")
+    except OSError:
+        return f"its process {pid} is gone"
+    letter = text.rpartition(")")[2].split()[0]
+    return f"its process {pid} {_STATES.get(letter, _STATES['R'])}"
 
 
 def _is_over(descriptor: int, within_s: float) -> bool:

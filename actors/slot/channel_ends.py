@@ -21,9 +21,10 @@ from slackwater.actors.slot.peers import codec_of
 from slackwater.actors.wire.channel import ChannelKeys, ChannelPoller, Receiver, Sender, Waker
 from slackwater.actors.wire.frames import MAX_BYTES, FrameTooLongError
 from slackwater.actors.wire.local_sockets import host_identity
+from slackwater.runtime.config import Limits
 from slackwater.runtime.errors import FrameError
 from slackwater.runtime.measure.report import ChannelReport
-from slackwater.runtime.model import Message
+from slackwater.runtime.model import NS_PER_SECOND, Message
 from slackwater.runtime.plan.plan import Channel, Stage
 from slackwater.runtime.schedule import Slot
 from slackwater.runtime.shown import shown
@@ -46,6 +47,7 @@ class ChannelEnds:
         context: of the process.
         host: address of this node.
         waker: ends a wait for the ends.
+        lost_ns: silence after which the other end is lost; see `Limits.lost_ns`.
 
     Attributes:
         receivers, senders: {channel: its end here}.
@@ -53,8 +55,15 @@ class ChannelEnds:
     """
 
     def __init__(
-        self, *, keys: ChannelKeys, context: zmq.Context[zmq.Socket[bytes]], host: str, waker: Waker
+        self,
+        *,
+        keys: ChannelKeys,
+        context: zmq.Context[zmq.Socket[bytes]],
+        host: str,
+        waker: Waker,
+        lost_ns: int = Limits.lost_ns,
     ) -> None:
+        self._lost_s = lost_ns / NS_PER_SECOND
         self._keys, self._context, self._host, self._waker = keys, context, host, waker
         self.receivers: dict[str, Receiver] = {}
         self.senders: dict[str, Sender] = {}
@@ -91,6 +100,7 @@ class ChannelEnds:
                 context=self._context,
                 bind_host=self._host,
                 is_local=here is not None and hosts[channel.source] == here,
+                heartbeat_timeout_s=self._lost_s,
             )
             bound[channel.name] = receiver.endpoint
         return bound
@@ -104,6 +114,7 @@ class ChannelEnds:
                     keys=self._keys,
                     codec=codec_of(channel),
                     context=self._context,
+                    heartbeat_timeout_s=self._lost_s,
                 )
         for end in self._retired:  # by now no slot polls the other ends
             end.close(linger_s=0)

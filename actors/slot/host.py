@@ -109,7 +109,13 @@ class SlotHost(MovingStages):
         self._slot: Slot | None = None
         self._start_ns = 0
         self._waker = Waker()
-        self._ends = ChannelEnds(keys=keys, context=self._context, host=host, waker=self._waker)
+        self._ends = ChannelEnds(
+            keys=keys,
+            context=self._context,
+            host=host,
+            waker=self._waker,
+            lost_ns=plan.limits.lost_ns,
+        )
         self._receivers, self._senders = self._ends.receivers, self._ends.senders
         self._mailbox = Mailbox(self._waker.wake)
         self._is_stopping = False

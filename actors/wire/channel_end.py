@@ -14,9 +14,9 @@ from slackwater.runtime.errors import FrameError
 Context = zmq.Context[zmq.Socket[bytes]]
 
 HEARTBEAT_TIMEOUT_S = 4.0
-"""A peer that is silent for longer, and a fifth more between two heartbeats, is lost. libzmq's own
-thread answers heartbeats, however busy the process is. Only a dead host, a cut link or a frozen
-process is silent for longer."""
+"""A peer that is silent for longer, and a fifth more between two heartbeats, is lost, unless its
+end is given another limit. libzmq's own thread answers heartbeats, however busy the process is.
+Only a dead host, a cut link or a process that stands still is silent for longer."""
 LINGER_S = 5.0
 """How long a terminated context waits to flush the frames of a closed end."""
 PIECE_BYTES = 2**19

@@ -25,10 +25,17 @@ class CheckCluster:
 
 @dataclass(frozen=True, slots=True)
 class AskForDead:
-    """Ask which of these nodes are known to be gone; answer `DeadNodes`, perhaps empty."""
+    """Ask which of these nodes are known to be gone; answer `DeadNodes`, perhaps empty.
+
+    Attributes:
+        node_ids: ids of the nodes.
+        within_s: how long to wait for an answer about them.
+        slots: silent slots; the answer tells the states of their processes.
+    """
 
     node_ids: tuple[str, ...]
     within_s: float
+    slots: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from slackwater.runtime import errors
 from slackwater.runtime.errors import SlackwaterError
 from slackwater.runtime.life.stimuli import SlotEnded
+from slackwater.runtime.model import format_ns
 from slackwater.runtime.plan.plan import Plan
 
 __all__ = [
@@ -16,11 +17,17 @@ __all__ = [
     "HomeNode",
     "failure_report",
     "lost_cluster",
+    "parted_report",
     "silent_peers",
+    "stalled_report",
 ]
 
 DEATH = "WorkerDied"
 """Kind of error by which a slot reports that another is gone: never the cause by itself."""
+_LONGER = (
+    "The job was stopped; sinks hold whole batches only. Mend that, or allow longer pauses with "
+    "Limits(lost_ns=…), and submit the flow again"
+)
 _WITH_HISTORY = {
     *("ClusterError", "FrameError", "JobStopped", "LedgerError", "SlackwaterError", "WorkerDied")
 }
@@ -81,8 +88,8 @@ def silent_peers(
 ) -> dict[str, str]:
     """Return {slot: why it must be gone}, of slots that others lost.
 
-    A slot that lost a peer reports it; the peer that reports nothing is gone, even when the
-    cluster does not know it yet.
+    A slot that lost a peer reports it; the peer that reports nothing is gone or stands still,
+    even when the cluster does not know it yet.
 
     Args:
         plan: of the job.
@@ -99,9 +106,61 @@ def silent_peers(
                 silent.setdefault(
                     slot,
                     f"slot {end.slot!r} on host {homes[end.slot].ip} hears nothing from it "
-                    f"any more (channel {name!r}), and it does not answer",
+                    f"any more (channel {name!r})",
                 )
     return silent
+
+
+def stalled_report(
+    plan: Plan, silent: Mapping[str, str], states: Mapping[str, str], homes: Mapping[str, HomeNode]
+) -> str:
+    """Return the message to the user about slots whose processes are there, and silent.
+
+    Args:
+        plan: of the job.
+        silent: {slot: who hears nothing from it}.
+        states: {slot: state of its process}, of each.
+        homes: {slot: its node}.
+    """
+    lines = [
+        f"the worker of {_place_of(plan, slot, homes)} gave no sign of life for "
+        f"{format_ns(plan.limits.lost_ns)}: {reason}; {states[slot]}"
+        for slot, reason in silent.items()
+    ]
+    return f"{'; '.join(lines)}. {_LONGER}"
+
+
+def parted_report(
+    plan: Plan, failed: Iterable[SlotEnded], homes: Mapping[str, HomeNode]
+) -> str | None:
+    """Return the message about two slots that lost each other, and both live.
+
+    None if no two slots say so.
+
+    Args:
+        plan: of the job.
+        failed: ends of slots that failed because a peer was lost, the first first.
+        homes: {slot: its node}.
+    """
+    losers = {end.slot: end for end in failed}
+    sides = {c.name: {plan.slots[c.source], plan.slots[c.target]} for c in plan.channels}
+    for end in losers.values():
+        for name in end.lost:
+            for other in sides[name] - {end.slot}:
+                if name in getattr(losers.get(other), "lost", ()):
+                    return (
+                        f"{_place_of(plan, end.slot, homes)} heard nothing from "
+                        f"{_place_of(plan, other, homes)} for {format_ns(plan.limits.lost_ns)} "
+                        f"(channel {name!r}), and that one is there: its process stood still "
+                        "(SIGSTOP, a snapshot of its machine, swap), or the link between them was "
+                        f"cut. {_LONGER}"
+                    )
+    return None
+
+
+def _place_of(plan: Plan, slot: str, homes: Mapping[str, HomeNode]) -> str:
+    stages = ", ".join(stage.name for stage in plan.stages_of(slot))
+    return f"slot {slot!r} (stages: {stages}) on node {homes[slot].name} (host {homes[slot].ip})"
 
 
 def failure_report(

@@ -35,7 +35,9 @@ from slackwater.runtime.life.cause import (
     HomeNode,
     failure_report,
     lost_cluster,
+    parted_report,
     silent_peers,
+    stalled_report,
 )
 from slackwater.runtime.life.stimuli import (
     ClusterGone,
@@ -104,6 +106,7 @@ class JobLife:
         self._ended: dict[str, SlotEnded] = {}
         self._deaths: dict[str, str] = {}  # {slot: why}
         self._own_deaths: set[str] = set()  # of these, ended by code inside them
+        self._states: dict[str, str] = {}  # {silent slot: state of its process}
         self._lost: set[str] = set()  # ids of nodes that do not answer
         self._gone: str | None = None  # the cluster, and why
         self._is_unwanted = self._is_answered = False
@@ -199,8 +202,9 @@ class JobLife:
                         self._own_deaths.add(slot)
             case HostSilent(node_id, reason):
                 self._record_death({node_id: reason})
-            case DeadNodes(reasons):
+            case DeadNodes(reasons, states):
                 self._record_death(reasons)
+                self._states.update(states)
             case ClusterGone(what):
                 self._gone = self._gone or what
             case StopAsked():
@@ -260,7 +264,7 @@ class JobLife:
             return self._stop(now_ns)
         self._enter(_Phase.ASKS, now_ns, self._time_limits.dead_s)
         node_ids = dict.fromkeys(home.node_id for home in self._homes.values())
-        return [AskForDead(tuple(node_ids), self._time_limits.dead_s)]
+        return [AskForDead(tuple(node_ids), self._time_limits.dead_s, tuple(self._silent))]
 
     def _stop(self, now_ns: int) -> list[Action]:
         self._name_cause()
@@ -317,20 +321,35 @@ class JobLife:
         return bool(self._deaths) or self._own_failure is not None
 
     def _name_cause(self) -> None:
-        """Name the cause once: a slot's own error, else dead slots, else a lost peer."""
+        """Name the cause once: own error, dead slots, silent slots, lost peer."""
         if self.cause is not None or not self._is_troubled:
             return
         if (own := self._own_failure) is not None:
             self.cause = own
             return
-        silent = silent_peers(self._plan, self._failed, self.living, self._homes)
-        self._record_death({self._homes[slot].node_id: reason for slot, reason in silent.items()})
+        silent = self._silent
+        self._record_death(
+            {
+                self._homes[slot].node_id: f"{reason}, and it does not answer"
+                for slot, reason in silent.items()
+                if slot not in self._states
+            }
+        )
+        stalled = {slot: reason for slot, reason in silent.items() if slot in self._states}
         if self._deaths:
             said = failure_report(
                 self._plan, self._deaths, self._homes, lost=self._lost, own=self._own_deaths
             )
             self.cause = Cause(DEATH, said, tuple(self._deaths))
+        elif stalled:
+            said = stalled_report(self._plan, stalled, self._states, self._homes)
+            self.cause = Cause(DEATH, said, tuple(stalled))
         else:
             first = self._failed[0]
             assert first.error is not None, "it has failed"
-            self.cause = Cause(DEATH, first.error, (first.slot,))
+            said = parted_report(self._plan, self._failed, self._homes) or first.error
+            self.cause = Cause(DEATH, said, (first.slot,))
+
+    @property
+    def _silent(self) -> dict[str, str]:
+        return silent_peers(self._plan, self._failed, self.living, self._homes)

@@ -86,13 +86,20 @@ class HostSilent:
 
 @dataclass(frozen=True)
 class DeadNodes:
-    """Answer to `AskForDead`: {id of a dead node: why}; may be empty."""
+    """Answer to `AskForDead`.
+
+    Attributes:
+        reasons: {id of a dead node: why}; may be empty.
+        states: {silent slot: state of its process}, of those whose host answers.
+    """
 
     reasons: Mapping[str, str] = field(default_factory=dict)
+    states: Mapping[str, str] = field(default_factory=dict)
 
     def __str__(self) -> str:
         said = "; ".join(f"{node_id:.12}: {_short(why)}" for node_id, why in self.reasons.items())
-        return f"nodes known to be gone: {said or 'none'}"
+        states = "".join(f"; slot {slot!r}: {_short(how)}" for slot, how in self.states.items())
+        return f"nodes known to be gone: {said or 'none'}{states}"
 
 
 @dataclass(frozen=True, slots=True)

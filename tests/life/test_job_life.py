@@ -102,10 +102,30 @@ def test_the_one_that_all_others_miss_and_that_says_nothing_is_named(
     assert told.hears(ResultsFetched()) == [End("failed", told.life.cause)]
 
 
-def test_two_that_miss_each_other_are_told_in_their_own_words(told: Told) -> None:
+def test_two_that_miss_each_other_are_both_named_with_the_limit(told: Told) -> None:
     told.hears(misses("node-1", "numbers→gate"), misses("node-2", "numbers→gate"), done("node-3"))
     told.hears(ClusterThere(), DeadNodes())
-    assert told.said() == "slot 'node-1' lost the other end of channel ('numbers→gate',)"
+    assert told.said().startswith(
+        "slot 'node-1' (stages: numbers) on node node-1 (host 10.0.0.1) heard nothing from slot "
+        "'node-2' (stages: gate) on node node-2 (host 10.0.0.2) for 30.0 s (channel "
+        "'numbers→gate'), and that one is there: its process stood still"
+    )
+    assert "Limits(lost_ns=…)" in told.said()
+
+
+def test_a_silent_worker_whose_process_is_there_is_not_called_dead(told: Told) -> None:
+    told.hears(misses("node-1", "numbers→gate"), misses("node-3", "gate→out"))
+    told.hears(TimePassed(), after_s=TIME_LIMITS.settle_s)
+    (ask,) = told.hears(ClusterThere())
+    assert ask == AskForDead(NODE_IDS, TIME_LIMITS.dead_s, ("node-2",))
+    told.hears(DeadNodes({}, {"node-2": "its process 7 is stopped"}))
+    assert told.said().startswith(
+        "the worker of slot 'node-2' (stages: gate) on node node-2 (host 10.0.0.2) gave no sign of "
+        "life for 30.0 s: slot 'node-1' on host 10.0.0.1 hears nothing from it any more (channel "
+        "'numbers→gate'); its process 7 is stopped. The job was stopped"
+    )
+    assert "died" not in told.said()
+    assert told.ends(stopped("node-2")).status == "failed"
 
 
 def test_a_silent_host_is_named_and_asked_for_nothing(told: Told) -> None:

@@ -300,3 +300,21 @@ def test_a_running_job_never_seems_to_lose_rows(cluster: sw.Cluster) -> None:
     job.stop()
     assert job.report().ledger.is_balanced
     assert os.getpid() not in job.workers().values()
+
+
+def test_a_worker_that_stands_still_for_six_seconds_loses_no_row_and_no_job(
+    cluster: sw.Cluster,
+) -> None:
+    flow = sw.Dataflow("paused")
+    numbers = flow.source("numbers", sw.table(at([*range(0, 8_000, 10)])), event_time="ts", speed=1)
+    numbers.merge(name="gate").sink("out", sw.collect_sink())
+    job = cluster.submit(flow, placement={"numbers": "node-1", "*": "node-2"})
+    until(lambda: sink_rows(job, "out") > 0, within_s=SOON_S, what="rows")
+    worker = psutil.Process(job.workers()["node-2"])
+    worker.suspend()
+    try:
+        threading.Event().wait(6)  # longer than the heartbeats that ended it before
+    finally:
+        worker.resume()
+    assert job.wait(timeout=LIMIT_S).state == "done"
+    assert job.result("out")["n"].to_pylist() == list(range(800))

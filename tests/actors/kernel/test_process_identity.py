@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -13,7 +14,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from slackwater.actors.kernel.process_identity import ProcessIdentity, take_pid_file
+from slackwater.actors.kernel.process_identity import ProcessIdentity, state_of, take_pid_file
 
 LIMIT_S = 60.0
 
@@ -156,3 +157,13 @@ def test_a_tuner_that_comes_up_has_left_its_note_when_it_is_ended_or_ends_by_its
             assert process.end(grace_s=0)
         assert tuner.wait(LIMIT_S) == (-9 if is_up else 0)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_state_of_a_process_is_told_in_words() -> None:
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as other:
+        assert "runs now" in state_of(other.pid)
+        other.send_signal(signal.SIGSTOP)
+        os.waitid(os.P_PID, other.pid, os.WSTOPPED | os.WNOWAIT)
+        assert "is stopped (SIGSTOP" in state_of(other.pid)
+        other.kill()
+    assert state_of(other.pid) == f"its process {other.pid} is gone"
