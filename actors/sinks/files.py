@@ -1,7 +1,7 @@
 """Write results to files that are always whole: parts, published one after the other.
 
 ```
-write ──▶ part in the making (hidden) ──▶ full, or due ──▶ synced ──▶ manifest ──▶ final name
+write ──▶ part in the making (hidden) ──▶ full, or due ──▶ synced ──▶ final name ──▶ manifest
                   │                                          └── an overwrite waits for all
                   └─ killed, or failed: stays hidden, the next run removes it
 ```
@@ -11,9 +11,8 @@ write ──▶ part in the making (hidden) ──▶ full, or due ──▶ syn
 from __future__ import annotations
 
 import os
-import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -27,13 +26,15 @@ from slackwater.actors.sinks.lock import Lock, here_as
 from slackwater.actors.sinks.output_path import OutputPath, make_folder
 from slackwater.actors.sinks.parts import LinesPart, ParquetPart, PartFile
 from slackwater.actors.sinks.sink import SinkProgress
-from slackwater.runtime import errors
 from slackwater.runtime.errors import SinkError
 from slackwater.runtime.model import Int64Array
+from slackwater.runtime.shown import text_of
 from slackwater.runtime.sinks import HasEnded, SinkRun
 from slackwater.runtime.sinks.manifest import Manifest, Part, RunRecord
 from slackwater.runtime.sinks.open_decision import OpenDecision, open_decision
+from slackwater.runtime.sinks.remedies import PathFacts, free_there, remedy
 from slackwater.runtime.sinks.rolling import PART_ROWS, RollingPolicy
+from slackwater.runtime.sinks.way_on import missing_parts, way_on
 
 __all__ = ["FileSink"]
 
@@ -84,11 +85,11 @@ class FileSink:
         self._infinite = 0  # values without a number in the format
         self._has_begun = self._is_over = False
         self.progress = SinkProgress()
-        with self._telling(way_out=CHOOSE_ANOTHER):
+        with self._telling(is_opening=True):
             make_folder(self._place.folder)
             note = self._lock.take()
         try:
-            with self._telling(way_out=CHOOSE_ANOTHER):
+            with self._telling(is_opening=True):
                 existing = self._place.look()
                 opening = open_decision(
                     existing,
@@ -129,7 +130,7 @@ class FileSink:
         self._is_behind_done = (
             bool(opening.parts) and known is not None and known.run.state == "done"
         )
-        self.progress.parts = len(opening.parts)
+        self.progress.parts = self._earlier_parts = len(opening.parts)
         if opening.parts and known is not None:
             self.progress.notes.append(
                 f"goes on after {opening.rows:,} rows that job {known.run.job!r} had committed"
@@ -206,6 +207,7 @@ class FileSink:
                 self._lock.check()
                 self._place.write_manifest(ended)
         self._is_over = True
+        self._tell_missing()
         self._tell_infinite()
         self._lock.release()
 
@@ -239,18 +241,26 @@ class FileSink:
         if self._has_begun:
             with suppress(OSError, SinkError):
                 self._forget(state, error)
+            self._tell_missing()
         self._lock.release()
 
     def _forget(self, state: str, error: str | None) -> None:
         """Record how the run ended; remove what it has not committed.
 
-        A failure during a commit may have come before or after its decisive step, the renaming of
-        the manifest: the manifest on disk tells.
+        A failure during a commit may have come before or after its decisive step: the manifest on
+        disk tells which parts were pending, and their files which of them are whole.
         """
         self._lock.check()
-        on_disk = self._place.read_manifest()
+        existing = self._place.look()
+        on_disk = existing.manifest
         is_ours = on_disk is not None and on_disk.run.token == self._place.token
         committed = [part.name for part in on_disk.parts] if on_disk is not None and is_ours else []
+        if on_disk is not None and is_ours:
+            pending = tuple(part for part in on_disk.parts if part.name in existing.hidden)
+            seen = tuple(part for part in on_disk.parts if part.name not in existing.hidden)
+            on_disk = replace(on_disk, parts=seen, pending=pending)
+            self._count(seen[len(self._manifest.parts) :])
+            self._manifest = on_disk
         for part in self._staged:
             if part.name not in committed:  # else the next run renames it
                 with suppress(OSError):
@@ -318,41 +328,66 @@ class FileSink:
         self._place.commit(replace(manifest, parts=parts, removing=removing), new)
         self._manifest = replace(manifest, parts=parts)
         self._staged, self._removing = [], ()
+        self._count(new)
+
+    def _count(self, new: Sequence[Part]) -> None:
         rows = sum(part.rows for part in new)
-        self.progress.parts = len(parts)
+        self.progress.parts += len(new)
         self.progress.published += rows
         self.progress.waiting -= rows
 
     @contextmanager
-    def _telling(self, *, way_out: str | None = None) -> Iterator[None]:
+    def _telling(self, *, is_opening: bool = False) -> Iterator[None]:
         """Turn the system's refusals into errors with a hint; no partial file stays."""
         try:
             yield
         except OSError as problem:
-            error = SinkError(self._refusal(problem, way_out))
-            if way_out is None:
-                self.abort(str(error))
-            raise error from problem
+            facts = self._place.facts()
+            fact = self._refusal(problem, facts)
+            if is_opening:
+                way_out = remedy(problem.errno, facts, otherwise=CHOOSE_ANOTHER)
+            else:
+                self.abort(fact)
+                way_out = self._way_on(remedy(problem.errno, facts))
+            raise SinkError(f"{fact}; {way_out}") from problem
         except SinkError as problem:
-            if way_out is None:
+            if not is_opening:
                 self.abort(str(problem))
             raise
 
-    def _refusal(self, problem: OSError, way_out: str | None) -> str:
-        path = self._place.path
-        free = "its folder cannot be read"
+    def _refusal(self, problem: OSError, facts: PathFacts) -> str:
+        reason = os.strerror(problem.errno) if problem.errno else text_of(problem)
+        free = free_there(problem.errno, facts)
+        return f"sink {self._name!r} could not write {self._place.path}: {reason}{free}"
+
+    def _way_on(self, hint: str) -> str:
+        existing = None
         with suppress(OSError):
-            usage = shutil.disk_usage(path if path.exists() else path.parent)
-            free = f"{usage.free / 2**20:.1f} MiB free there"
-        reason = os.strerror(problem.errno) if problem.errno else str(problem)
-        if way_out is not None:
-            way_out = errors.way_out(problem, way_out)
-        else:
-            remedy = errors.way_out(problem, "make room or choose another path")
-            progress = self.progress
-            way_out = (
-                f"{progress.parts} part(s) with {self._manifest.rows:,} rows are published and "
-                f"safe, {progress.waiting:,} rows after them are not visible; {remedy}, and submit "
-                "again (resume=True goes on after the published rows)"
-            )
-        return f"sink {self._name!r} could not write {path}: {reason} ({free}); {way_out}"
+            try:
+                existing = self._place.look()
+            except (OSError, SinkError):  # a manifest that cannot be read is none to go on from
+                existing = self._place.look(reads_manifest=False)
+        return way_on(
+            existing,
+            self._run,
+            schema=self._columns,
+            kind=self._settings.format,
+            is_file=self._settings.is_file,
+            parts=self._manifest.parts,
+            waiting=self.progress.waiting,
+            remedy=hint,
+        )
+
+    def _tell_missing(self) -> None:
+        """Note published parts that another program has removed or changed."""
+        try:
+            shown = self._place.look(reads_manifest=False).shown
+        except OSError as problem:
+            self.progress.notes.append(f"its parts cannot be looked at ({text_of(problem)})")
+            return
+        note, lost = missing_parts(self._manifest.parts, shown)
+        if note:
+            ours = self._manifest.parts[self._earlier_parts :]
+            self.progress.notes.append(note)
+            self.progress.parts -= len(lost)
+            self.progress.published -= sum(part.rows for part in ours if part.name in lost)

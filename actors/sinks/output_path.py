@@ -16,6 +16,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import stat
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -26,13 +27,18 @@ from slackwater.runtime.errors import SinkError
 from slackwater.runtime.shown import in_words
 from slackwater.runtime.sinks.manifest import Manifest, Part
 from slackwater.runtime.sinks.open_decision import ExistingOutput
+from slackwater.runtime.sinks.remedies import PathFacts
 
-__all__ = ["OutputPath", "make_folder", "sync"]
+__all__ = ["OutputPath", "PartChanged", "make_folder", "sync"]
 
 NAME = "slackwater"
 _LEFTOVER = re.compile(r"\.(?P<shown>.+)\.(?P<token>[0-9a-f]{16})\.incomplete")
 _PART = re.compile(r"part-\d+\.(parquet|jsonl|csv)")
 _MOST_BYTES = 1 << 30
+
+
+class PartChanged(OSError):
+    """Another program removed or changed a part while it was written."""
 
 
 class OutputPath:
@@ -62,21 +68,22 @@ class OutputPath:
         """Return the hidden path of a part in the making."""
         return self.folder / f".{name}.{token or self.token}.incomplete"
 
-    def look(self) -> ExistingOutput:
+    def look(self, *, reads_manifest: bool = True) -> ExistingOutput:
         """Return the output that exists at the path.
+
+        Args:
+            reads_manifest: whether to read the manifest; else it counts as missing.
 
         Raises:
             SinkError: the manifest is not valid.
-            OSError: the manifest cannot be read.
+            OSError: the manifest cannot be read, or a file cannot be looked at.
         """
-        manifest = self.read_manifest()
-        shown = {path.name: path.lstat().st_size for path in self._shown()}
+        manifest = self.read_manifest() if reads_manifest else None
+        shown = {path.name: size for path in self._shown() if (size := _size(path)) is not None}
         hidden = {}
         if manifest is not None:
-            for part in manifest.parts:
-                path = self.hidden(part.name, token=manifest.run.token)
-                if path.exists():
-                    hidden[part.name] = path.stat().st_size
+            hidden = self._hidden_sizes(manifest)
+            manifest = manifest.settled(shown=shown, hidden=hidden)
         return ExistingOutput(
             sink=self._sink,
             path=str(self.path),
@@ -84,6 +91,35 @@ class OutputPath:
             shown=shown,
             hidden=hidden,
         )
+
+    def facts(self) -> PathFacts:
+        """Return facts of the path for a hint; unknown facts are omitted."""
+        free_bytes, has_inodes = None, True
+        has_folder, odd_manifest = True, None
+        with suppress(OSError):
+            has_folder = _size(self.folder) is not None
+        with suppress(OSError):
+            manifest = os.lstat(self.manifest_path)
+            is_odd = not stat.S_ISREG(manifest.st_mode)
+            odd_manifest = str(self.manifest_path) if is_odd else None
+        with suppress(OSError):
+            room = os.statvfs(self.folder)
+            free_bytes = room.f_bavail * room.f_frsize
+            has_inodes = room.f_favail > 0 or room.f_files == 0  # 0 of 0: they are not counted
+        return PathFacts(
+            is_file=self._is_file,
+            has_folder=has_folder,
+            odd_manifest=odd_manifest,
+            free_bytes=free_bytes,
+            has_inodes=has_inodes,
+        )
+
+    def _hidden_sizes(self, manifest: Manifest) -> dict[str, int]:
+        sizes = {
+            part.name: _size(self.hidden(part.name, token=manifest.run.token))
+            for part in (*manifest.parts, *manifest.pending)
+        }
+        return {name: size for name, size in sizes.items() if size is not None}
 
     def read_manifest(self) -> Manifest | None:
         """Return the manifest on disk; None if there is no file.
@@ -117,12 +153,12 @@ class OutputPath:
                 if self.hidden(part.name, token=known.run.token).exists()
             ]
             if named or known.removing:
+                known = replace(known, pending=())
                 self._show(named, known.removing, known.parts, token=known.run.token)
                 notes.append(
                     f"published {len(named)} part(s) that job {known.run.job!r} had committed"
                 )
-                if known.removing:
-                    self.write_manifest(replace(known, removing=()))
+                self.write_manifest(replace(known, removing=()))
         left = list(self._leftovers())
         for path in left:
             path.unlink(missing_ok=True)
@@ -131,23 +167,38 @@ class OutputPath:
         return notes
 
     def commit(self, manifest: Manifest, new: Sequence[Part]) -> None:
-        """Add synced parts to the manifest, and publish them.
+        """Publish synced parts, the last of a manifest, then write the manifest.
 
         Raises:
             SinkError: another program's file has the name.
-            OSError: the commit failed; parts in the manifest on disk are committed.
+            OSError: the commit failed, or another program changed a part (`PartChanged`);
+                the parts that are visible, and whole, are committed.
         """
+        before = manifest.parts[: len(manifest.parts) - len(new)]
+        run = replace(manifest.run, state="writing", ended_ns=None)
         for part in new:
+            self._check(self.hidden(part.name), part)
             if part.name not in manifest.removing and os.path.lexists(self.folder / part.name):
                 raise SinkError(
                     f"sink {self._sink!r}: {self.folder / part.name} has appeared meanwhile; no "
                     "manifest of ours names it, and nothing touches it; move it away, or "
                     "choose another path, and submit again"
                 )
-        self.write_manifest(manifest)
+        self.write_manifest(replace(manifest, run=run, parts=before, pending=tuple(new)))
         self._show(new, manifest.removing, manifest.parts, token=self.token)
-        if manifest.removing:
-            self.write_manifest(replace(manifest, removing=()))
+        for part in new:  # another program may have changed it between the look and the renaming
+            self._check(self.folder / part.name, part)
+        self.write_manifest(replace(manifest, removing=()))
+
+    def _check(self, path: Path, part: Part) -> None:
+        size = _size(path)
+        if size is None:
+            raise PartChanged(f"{part.name} was removed by another program while it was written")
+        if size != part.bytes:
+            raise PartChanged(
+                f"{part.name} was changed by another program: it has {size:,} bytes and had "
+                f"{part.bytes:,}"
+            )
 
     def write_manifest(self, manifest: Manifest) -> None:
         """Replace the manifest by a new one, atomically."""
@@ -184,11 +235,13 @@ class OutputPath:
 
     def _shown(self) -> Iterator[Path]:
         if self._is_file:
-            if os.path.lexists(self.path):
-                yield self.path
+            yield self.path
             return
-        for path in self.folder.glob(f"*.{self._kind}"):
-            if not path.name.startswith((".", "_")):
+        names: list[str] = []
+        with suppress(FileNotFoundError):  # unlike glob, it raises where it may not look
+            names = os.listdir(self.folder)
+        for path in map(self.folder.joinpath, names):
+            if path.suffix == f".{self._kind}" and not path.name.startswith((".", "_")):
                 yield path
 
     def _leftovers(self) -> Iterator[Path]:
@@ -202,6 +255,18 @@ class OutputPath:
             ours = (self.manifest_path.name, self.lock_path.name)
             if stem in ours and re.fullmatch(r"[0-9a-f]{16}", token) and token != self.token:
                 yield path
+
+
+def _size(path: Path) -> int | None:
+    """Return the bytes of a file; None if it is not there.
+
+    Raises:
+        OSError: it may be there, and cannot be looked at.
+    """
+    try:
+        return os.lstat(path).st_size
+    except (FileNotFoundError, NotADirectoryError):
+        return None
 
 
 def make_folder(path: Path) -> None:

@@ -1,13 +1,13 @@
 """Manifest of a folder of results: its whole parts in order, and their run.
 
-The manifest is the commit. A part belongs to the output as soon as a manifest that names it lies in
-the folder. Then the part is renamed to its final name; if the writer dies between the two, the next
-writer renames it.
+A part belongs to the output once a reader can see it, whole. The manifest says before that it is
+pending, so that a writer that dies between two of these steps leaves no unknown file.
 
 ```
-.part-00000003.parquet.4f1c….incomplete   written, synced
-.slackwater.json                          names part 3: from now on it belongs to the output
-part-00000003.parquet                     renamed: readers of *.parquet see it
+.part-00000003.parquet.4f1c….incomplete   written, synced, of the right size
+.slackwater.json                          part 3 is pending: the next writer may rename it
+part-00000003.parquet                     renamed, of the right size: readers of *.parquet see it
+.slackwater.json                          part 3 is one of the parts
 ```
 """
 
@@ -72,7 +72,8 @@ class Manifest:
         schema: (column, type) of all rows.
         run: the run that wrote the parts; the last one, if runs continued each other.
         parts: in the order of the output: its rows are those of part 1, then part 2, …
-        removing: older parts that `parts` replace; removed once this manifest is written.
+        pending: parts that are being renamed; see `settled`.
+        removing: older parts that these replace; removed once this manifest is written.
         fingerprint: that a run must share to continue this one; None if no run can.
         why_not: reason why no run can.
         failed: a run that was to replace this one, and failed or was stopped before it did.
@@ -84,6 +85,7 @@ class Manifest:
     schema: tuple[tuple[str, str], ...]
     run: RunRecord
     parts: tuple[Part, ...] = ()
+    pending: tuple[Part, ...] = ()
     removing: tuple[str, ...] = ()
     fingerprint: Fingerprint | None = None
     why_not: str = ""
@@ -101,6 +103,20 @@ class Manifest:
         run = replace(self.run, state=state, ended_ns=at_ns, error=error)
         return replace(self, run=run)
 
+    def settled(self, *, shown: Mapping[str, int], hidden: Mapping[str, int]) -> Manifest:
+        """Return the manifest with pending parts among the parts, as far as they are whole.
+
+        Args:
+            shown: {name: bytes} of files that readers see.
+            hidden: {name of the part: bytes} of files that are not renamed yet.
+        """
+        is_whole = [
+            hidden.get(part.name, shown.get(part.name)) == part.bytes for part in self.pending
+        ]
+        # A later part that is there keeps an earlier one named, as gone: they are one sequence.
+        last = max((place for place, whole in enumerate(is_whole, 1) if whole), default=0)
+        return replace(self, parts=(*self.parts, *self.pending[:last]), pending=())
+
     def to_json(self) -> dict[str, Any]:
         """Return the manifest as plain JSON values; parts as lists, as there may be many."""
         return {
@@ -109,9 +125,8 @@ class Manifest:
             "schema": [list(column) for column in self.schema],
             "run": asdict(self.run),
             "rows": self.rows,
-            "parts": [
-                [part.name, part.rows, part.bytes, part.last_event_time_ns] for part in self.parts
-            ],
+            "parts": [_plain(part) for part in self.parts],
+            "pending": [_plain(part) for part in self.pending],
             "removing": list(self.removing),
             "fingerprint": None if self.fingerprint is None else asdict(self.fingerprint),
             "why_not": self.why_not,
@@ -135,6 +150,7 @@ class Manifest:
             schema=tuple((_text(name), _text(kind)) for name, kind in plain["schema"]),
             run=_run(plain["run"]),
             parts=tuple(_part(one) for one in plain["parts"]),
+            pending=tuple(_part(one) for one in plain.get("pending", ())),
             removing=tuple(_file_name(name) for name in plain["removing"]),
             fingerprint=None if marks is None else Fingerprint.from_json(marks),
             why_not=_text(plain["why_not"]),
@@ -145,6 +161,10 @@ class Manifest:
         if made.rows != plain["rows"]:
             raise ValueError(f"its parts have {made.rows} rows, and it says {plain['rows']}")
         return made
+
+
+def _plain(part: Part) -> list[Any]:
+    return [part.name, part.rows, part.bytes, part.last_event_time_ns]
 
 
 def _part(plain: Any) -> Part:

@@ -9,7 +9,13 @@ from slackwater.runtime.errors import SinkError
 from slackwater.runtime.sinks.fingerprint import SinkRun, differing
 from slackwater.runtime.sinks.manifest import Manifest, Part
 
-__all__ = ["ExistingOutput", "OpenDecision", "open_decision"]
+__all__ = [
+    "ExistingOutput",
+    "OpenDecision",
+    "open_decision",
+    "overwrite_refusal",
+    "resume_refusal",
+]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -18,7 +24,7 @@ class ExistingOutput:
 
     Attributes:
         sink, path: for the errors.
-        manifest: of the folder; None if it has no manifest.
+        manifest: of the folder, settled; None if it has no manifest.
         shown: {name: bytes} of the files that readers see.
         hidden: {name of the part: bytes} of files of the manifest's run that are not renamed yet.
     """
@@ -60,7 +66,7 @@ def open_decision(
     """
     manifest = existing.manifest
     who = f"sink {existing.sink!r}: {existing.path}"
-    if manifest is None or not manifest.parts:
+    if manifest is None or not (manifest.parts or manifest.removing):
         if existing.shown and (manifest is None or not overwrite):
             first = min(existing.shown)
             raise SinkError(
@@ -71,7 +77,7 @@ def open_decision(
         return OpenDecision()
     if overwrite:
         names = {part.name for part in manifest.parts} | set(manifest.removing)
-        changed = _changed(manifest, existing, must_be_there=False)
+        changed = overwrite_refusal(existing)
         if changed is not None:
             raise SinkError(
                 f"{who}: {changed}, so another program wrote there, and overwrite=True touches "
@@ -79,28 +85,56 @@ def open_decision(
             )
         return OpenDecision(replaces=tuple(sorted(names)))
     wrote = f"{manifest.rows:,} rows of job {manifest.run.job!r} ({manifest.run.state})"
+    reason = resume_refusal(existing, run, schema=schema, kind=kind, is_file=is_file)
     if not resume:
+        ways = ["choose another path", "remove it"]
+        if overwrite_refusal(existing) is None:
+            ways.append("pass overwrite=True to replace what its manifest names")
+        if reason is None:
+            ways.append("pass resume=True to continue it")
         raise SinkError(
-            f"{who} is there already, with {wrote}, and two runs must not mix; choose another "
-            "path, remove it, pass overwrite=True to replace what its manifest names, or "
-            "resume=True to continue it"
+            f"{who} is there already, with {wrote}, and two runs must not mix; "
+            f"{', '.join(ways[:-1])}, or {ways[-1]}"
         )
-    rule = f"{who} has {wrote}, and resume=True cannot continue them"
-    way_out = "choose another path, or pass overwrite=True"
+    if reason is not None:
+        is_changed = _changed(manifest, existing, must_be_there=True) == reason
+        put_back = "put it back as it was, or " if is_changed else ""
+        way_out = "choose another path"
+        if overwrite_refusal(existing) is None:
+            way_out = f"{way_out}, or pass overwrite=True"
+        raise SinkError(
+            f"{who} has {wrote}, and resume=True cannot continue them: {reason}; {put_back}"
+            f"{way_out}"
+        )
+    return OpenDecision(parts=manifest.parts)
+
+
+def resume_refusal(
+    existing: ExistingOutput,
+    run: SinkRun,
+    *,
+    schema: tuple[tuple[str, str], ...],
+    kind: str,
+    is_file: bool,
+) -> str | None:
+    """Return why a run cannot continue the output of a manifest; None if it can."""
+    manifest = existing.manifest
+    assert manifest is not None, "an output without a manifest is begun, not continued"
     if manifest.fingerprint is None or run.fingerprint is None:
         reason = manifest.why_not if manifest.fingerprint is None else run.why_not
-        raise SinkError(f"{rule}: {reason or 'they have no fingerprint'}; {way_out}")
+        return reason or "they have no fingerprint"
     if manifest.kind != kind or manifest.schema != schema:
-        raise SinkError(f"{rule}: they have other columns; {way_out}")
+        return "they have other columns"
     if is_file and manifest.run.state != "done":
-        raise SinkError(f"{rule}: a file that is published is never changed; {way_out}")
+        return "a file that is published is never changed"
     other = differing(manifest.fingerprint, run.fingerprint)
-    if other is not None:
-        raise SinkError(f"{rule}: {other}; {way_out}")
-    changed = _changed(manifest, existing, must_be_there=True)
-    if changed is not None:
-        raise SinkError(f"{rule}: {changed}; put it back as it was, or {way_out}")
-    return OpenDecision(parts=manifest.parts)
+    return other if other is not None else _changed(manifest, existing, must_be_there=True)
+
+
+def overwrite_refusal(existing: ExistingOutput) -> str | None:
+    """Return the part that another program changed, which no overwrite touches; None without."""
+    assert existing.manifest is not None, "an overwrite replaces what a manifest names"
+    return _changed(existing.manifest, existing, must_be_there=False)
 
 
 def _changed(manifest: Manifest, existing: ExistingOutput, *, must_be_there: bool) -> str | None:

@@ -118,6 +118,6 @@ def test_a_full_disk_at_the_sink_is_an_error_and_what_was_written_is_whole(
         job.wait(timeout=SOON_S)
     said = str(caught.value)
     assert said.startswith(f"sink 'out' could not write {path}: No space left on device (")
-    assert "make room or choose another path" in said
+    assert "make room, or choose another path" in said
     assert "0 rows are published and safe" in said
     assert [one.name for one in small_disk.iterdir() if not one.name.startswith(".")] == []

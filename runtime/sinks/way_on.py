@@ -1,0 +1,93 @@
+"""Advice after a sink has failed: visible rows, and the way to go on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from slackwater.runtime.sinks.fingerprint import SinkRun
+from slackwater.runtime.sinks.manifest import Part
+from slackwater.runtime.sinks.open_decision import (
+    ExistingOutput,
+    overwrite_refusal,
+    resume_refusal,
+)
+
+__all__ = ["missing_parts", "way_on"]
+
+_MOST_NAMED = 3
+
+
+def way_on(
+    existing: ExistingOutput | None,
+    run: SinkRun,
+    *,
+    schema: tuple[tuple[str, str], ...],
+    kind: str,
+    is_file: bool,
+    parts: tuple[Part, ...],
+    waiting: int,
+    remedy: str,
+) -> str:
+    """Return what is visible and what to do; advises `resume=True` only where it works.
+
+    Args:
+        existing: files at the path, after the sink has ended; None: they cannot be read.
+        run: the run that failed.
+        schema: of the sink.
+        kind: of the sink, such as "csv".
+        is_file: whether its path is one file.
+        parts: of the run, as far as it had published.
+        waiting: rows that no reader sees.
+        remedy: hint that removes the cause.
+    """
+    hidden = f"{waiting:,} rows after them are not visible"
+    if existing is None:
+        return (
+            "the parts published there cannot be looked at now, "
+            f"{hidden}; {remedy}, and look at them before you submit again"
+        )
+    manifest = existing.manifest
+    if manifest is not None and manifest.failed is not None and not parts:
+        return (
+            f"the output of job {manifest.run.job!r} stays, {waiting:,} rows of this one are not "
+            f"visible; {remedy}, and submit again"
+        )
+    visible = [part for part in parts if existing.shown.get(part.name) == part.bytes]
+    rows = sum(part.rows for part in visible)
+    said = f"{len(visible)} part(s) with {rows:,} rows are published and safe, {hidden}"
+    away = f"choose another path, or move {existing.path} away"
+    if manifest is None or not (manifest.parts or manifest.removing):
+        return f"{said}; {away if existing.shown else remedy}, and submit again"
+    reason = resume_refusal(existing, run, schema=schema, kind=kind, is_file=is_file)
+    if reason is None:
+        return f"{said}; {remedy}, and submit again (resume=True goes on after the published rows)"
+    if overwrite_refusal(existing) is None:
+        return (
+            f"{said}; {remedy}, and submit again with overwrite=True, since resume=True cannot go "
+            f"on: {reason}"
+        )
+    return f"{said}; {away}, and submit again, since nothing can go on there: {reason}"
+
+
+def missing_parts(parts: Sequence[Part], shown: Mapping[str, int]) -> tuple[str, frozenset[str]]:
+    """Return a note on published parts that are gone or changed, and their names.
+
+    Args:
+        parts: that were published.
+        shown: {name: bytes} of the files that readers see.
+    """
+    lost = [part for part in parts if shown.get(part.name) != part.bytes]
+    if not lost:
+        return "", frozenset()
+    said = [
+        f"{part.name} with {part.rows:,} rows is gone"
+        if (size := shown.get(part.name)) is None
+        else f"{part.name} with {part.rows:,} rows has {size:,} bytes and had {part.bytes:,}"
+        for part in lost[:_MOST_NAMED]
+    ]
+    more = f", and {len(lost) - _MOST_NAMED:,} more" if len(lost) > _MOST_NAMED else ""
+    note = (
+        f"not all that was published is there: {'; '.join(said)}{more}; another program changed "
+        "it, and readers miss these rows; write the output again to another path, or put it back"
+    )
+    return note, frozenset(part.name for part in lost)
