@@ -21,6 +21,7 @@ from slackwater.runtime.calls import checked_call
 from slackwater.runtime.errors import IngestError, SettingError
 from slackwater.runtime.local_path import NoLocalPath, local_path
 from slackwater.runtime.model.diverted import OnBad
+from slackwater.runtime.model.schema import with_usual_decimals
 from slackwater.runtime.model.type_names import arrow_type
 from slackwater.runtime.shown import shown
 
@@ -198,5 +199,5 @@ def _typed(types: Types | None) -> tuple[tuple[str, pa.DataType], ...]:
                 f"types: {name!r} has type {shown(given)}, which is no Arrow type; use for example "
                 "'int64', 'float64', 'string', 'bool', 'timestamp[ms]' or 'timestamp[ms, tz=UTC]'"
             )
-        typed.append((name, kind))
+        typed.append((name, with_usual_decimals(kind)))
     return tuple(typed)

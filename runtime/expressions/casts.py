@@ -28,6 +28,7 @@ from slackwater.runtime.expressions.whole import refused
 from slackwater.runtime.model import Column
 from slackwater.runtime.model.arrow_functions import arrow_functions
 from slackwater.runtime.model.exact_casts import cast_of_decimals
+from slackwater.runtime.model.nullable import valid_bits
 from slackwater.runtime.model.schema import (
     TIME_UNIT_NS,
     column_of_arrow,
@@ -135,12 +136,20 @@ def _of_numbers(values: Any, target: pa.DataType) -> Column:
 
 def _of_arrow(values: pa.Array, target: pa.DataType) -> Column:
     if pa.types.is_decimal(values.type) and pa.types.is_integer(target):  # cut, as floats are
-        values = arrow_functions().trunc(values)
+        values = _cut(values)
     if is_text(target) and is_binary(values.type):
         values = values.cast(pa.binary())  # of fixed size, or large
     if is_text(values.type) and pa.types.is_integer(target):
         return _whole_in_text(values, target)
     return column_of_arrow(cast_of_decimals(values, target))
+
+
+def _cut(decimals: pa.Array) -> pa.Array:
+    """Return decimals cut to whole numbers."""
+    if decimals.type.scale < decimals.type.precision:
+        return arrow_functions().trunc(decimals)
+    nothing = np.zeros(len(decimals), np.int64)  # all are below 1, which Arrow refuses to cut
+    return pa.array(nothing, mask=~valid_bits(decimals))
 
 
 def _whole_in_text(text: pa.Array, target: pa.DataType) -> Column:

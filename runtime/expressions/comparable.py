@@ -7,12 +7,9 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from slackwater.runtime.errors import TypeMismatch
-from slackwater.runtime.expressions.decimals import (
-    MOST_WIDE_DIGITS,
-    decimal_of,
-    digits_of_both,
-)
+from slackwater.runtime.expressions.decimals import decimal_of
 from slackwater.runtime.expressions.literals import Value
+from slackwater.runtime.model.decimal_types import MOST_WIDE_DIGITS, digits_of_both
 from slackwater.runtime.model.schema import (
     is_binary,
     is_nested,

@@ -15,6 +15,12 @@ import pyarrow as pa
 from slackwater.runtime.expressions.literals import Value
 from slackwater.runtime.expressions.whole import refused
 from slackwater.runtime.model.arrow_functions import arrow_functions
+from slackwater.runtime.model.decimal_types import (
+    MOST_DIGITS,
+    MOST_WIDE_DIGITS,
+    decimal_of_digits,
+    digits_of_both,
+)
 from slackwater.runtime.model.exact_casts import cast_of_decimals, floats_of, last_digits
 from slackwater.runtime.model.nullable import bitmap_of
 from slackwater.runtime.model.schema import values_of
@@ -23,12 +29,8 @@ OF_ARROW = (pa.Array, str, bytes, Decimal)
 """Classes of operands that Arrow computes: columns and literals."""
 DECIMAL_FUNCTIONS = {"+": "add", "-": "subtract", "*": "multiply"}
 """Operations that are exact over decimals: {operation: its name in Arrow}."""
-MOST_DIGITS, MOST_WIDE_DIGITS = 38, 76
-"""Digits of decimal128 and decimal256."""
 __all__ = [
     "DECIMAL_FUNCTIONS",
-    "MOST_DIGITS",
-    "MOST_WIDE_DIGITS",
     "OF_ARROW",
     "arithmetic",
     "as_decimal",
@@ -36,7 +38,6 @@ __all__ = [
     "beside_arrow",
     "decimal_of",
     "decimals_of",
-    "digits_of_both",
     "is_float",
     "literal_of",
     "whole_of",
@@ -101,48 +102,93 @@ def beside_arrow(left: Any, right: Any) -> tuple[Any, Any]:
     digits, scale = digits_of_both(left.type, right.type)
     if digits <= MOST_DIGITS:
         return left, right
-    kind = pa.decimal256(digits, scale)
+    kind = decimal_of_digits(digits, scale)
     return left.cast(kind), right.cast(kind)
-
-
-def digits_of_both(one: pa.DataType, other: pa.DataType) -> tuple[int, int]:
-    """Return (precision, scale) of the decimals that hold the values of two types."""
-    scale = max(one.scale, other.scale)
-    return max(one.precision - one.scale, other.precision - other.scale) + scale, scale
 
 
 def arithmetic(op: str, left: Any, right: Any) -> Any:
     """Return `+`, `-` or `*` of Arrow's decimals, exactly.
 
-    A result has as many digits as it may need, or 38 if that is more.
+    A result has as many digits as it may need, and 38 if those are more. It has 76 beside
+    decimal256, where it may need more than 76, and with 38 or more after the point.
 
     Raises:
-        OperatorError: a result has more than 38 digits; with its place.
-        ArrowInvalid: one decimal256 has not enough digits either.
+        OperatorError: a result has more digits; with its place.
+        ArrowInvalid: results have more than 76 digits after the point.
     """
-    function = getattr(arrow_functions(), DECIMAL_FUNCTIONS[op])
     try:
-        return function(left, right)
-    except pa.ArrowInvalid:
-        if pa.types.is_decimal256(left.type) or pa.types.is_decimal256(right.type):
-            raise
-    wide = function(_widened(left), _widened(right))
-    kind, of_arrow = pa.decimal128(MOST_DIGITS, wide.type.scale), arrow_functions()
-    most = pa.scalar(Decimal((0, (9,) * MOST_DIGITS, -kind.scale))).cast(wide.type)
-    is_beyond = values_of(of_arrow.greater(of_arrow.abs(wide), most))
+        return getattr(arrow_functions(), DECIMAL_FUNCTIONS[op])(left, right)
+    except pa.ArrowInvalid:  # its type has too many digits, or none is wide enough
+        kind = _type_beyond(op, left.type, right.type)
+    rows = max(len(one) for one in (left, right) if isinstance(one, pa.Array))
+    sides = [one if isinstance(one, pa.Array) else pa.repeat(one, rows) for one in (left, right)]
+    wide, is_beyond = _in_256_bits(op, kind.scale, *sides)
+    most = pa.scalar(Decimal((0, (9,) * kind.precision, -kind.scale)), wide.type)
+    of_arrow = arrow_functions()
+    is_beyond = is_beyond | values_of(of_arrow.greater(of_arrow.abs(wide), most))
     if is_beyond.any():
         place = int(is_beyond.argmax())
-        shown = [one[place] if isinstance(one, pa.Array) else one for one in (left, right)]
         raise refused(
-            f"{shown[0]} {op} {shown[1]} has more than {MOST_DIGITS} digits; cast one to "
-            "'float64', or to a decimal of fewer digits",
+            f"{sides[0][place]} {op} {sides[1][place]} has more than {kind.precision} digits; cast "
+            "one to 'float64', or to a decimal of fewer digits",
             place,
         )
-    return wide.cast(kind)
+    return _retyped(wide, kind.precision).cast(kind)
 
 
-def _widened(decimals: Any) -> Any:
-    return decimals.cast(pa.decimal256(decimals.type.precision, decimals.type.scale))
+def _type_beyond(op: str, left: pa.DataType, right: pa.DataType) -> pa.DataType:
+    """Return the type of results that may have more digits than Arrow computes."""
+    digits, scale = digits_of_both(left, right)
+    if op == "*":
+        digits, scale = left.precision + right.precision, left.scale + right.scale
+    is_wide = any(map(pa.types.is_decimal256, (left, right)))
+    if is_wide or digits >= MOST_WIDE_DIGITS or scale >= MOST_DIGITS:
+        if scale > MOST_WIDE_DIGITS:
+            raise pa.ArrowInvalid(f"{scale} digits after the point, and {MOST_WIDE_DIGITS} at most")
+        return pa.decimal256(MOST_WIDE_DIGITS, scale)
+    return pa.decimal128(MOST_DIGITS, scale)
+
+
+def _in_256_bits(
+    op: str, scale: int, left: pa.Array, right: pa.Array
+) -> tuple[pa.Array, npt.NDArray[np.bool_]]:
+    """Return results of one scale as decimal256, and which operands are beyond that: null there.
+
+    Arrow asks for types that hold each result. Narrower ones are declared here, since 256 bits
+    hold five times 10**76.
+    """
+    if op == "*":
+        size = np.abs(floats_of(left)) * np.abs(floats_of(right))
+        is_beyond = size >= 2 * 10.0 ** (MOST_WIDE_DIGITS - scale)
+        scales, declared = [left.type.scale, right.type.scale], [MOST_DIGITS - 1, MOST_DIGITS]
+    else:
+        whole = MOST_WIDE_DIGITS - scale
+        is_beyond = _has_more_whole(left, whole) | _has_more_whole(right, whole)
+        scales, declared = [scale] * 2, [MOST_WIDE_DIGITS - 1] * 2
+    of_arrow, there = arrow_functions(), pa.array(~is_beyond)
+    own = [
+        _retyped(
+            of_arrow.if_else(there, one, None).cast(pa.decimal256(MOST_WIDE_DIGITS, own_scale)),
+            digits,
+        )
+        for one, own_scale, digits in zip((left, right), scales, declared, strict=True)
+    ]
+    results = getattr(of_arrow, DECIMAL_FUNCTIONS[op])(*own)
+    return _retyped(results, MOST_WIDE_DIGITS), is_beyond
+
+
+def _has_more_whole(decimals: pa.Array, digits: int) -> npt.NDArray[np.bool_]:
+    """Return which decimals have more digits than these before the point."""
+    if decimals.type.precision - decimals.type.scale <= digits:
+        return np.zeros(len(decimals), np.bool_)
+    of_arrow, least = arrow_functions(), pa.scalar(Decimal(10) ** digits).cast(decimals.type)
+    return values_of(of_arrow.greater_equal(of_arrow.abs(decimals), least)).astype(np.bool_)
+
+
+def _retyped(wide: pa.Array, digits: int) -> pa.Array:
+    """Return decimal256 as ones of so many digits, unchecked."""
+    kind = pa.decimal256(digits, wide.type.scale)
+    return pa.Array.from_buffers(kind, len(wide), wide.buffers(), offset=wide.offset)
 
 
 def whole_of(decimals: pa.Array, name: str) -> npt.NDArray[np.int64]:

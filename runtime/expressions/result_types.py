@@ -16,17 +16,15 @@ from slackwater.runtime.errors import SchemaError, TypeMismatch
 from slackwater.runtime.expressions.comparable import Operand, check_comparable, family
 from slackwater.runtime.expressions.decimals import (
     DECIMAL_FUNCTIONS,
-    MOST_DIGITS,
-    MOST_WIDE_DIGITS,
     arithmetic,
     decimal_of,
-    digits_of_both,
     literal_of,
 )
 from slackwater.runtime.expressions.functions import MAP_ELEMENTS, OfFunction
 from slackwater.runtime.expressions.nested_methods import NESTED
 from slackwater.runtime.expressions.text_methods import TEXT
 from slackwater.runtime.expressions.time_methods import TIMES, OfType
+from slackwater.runtime.model.decimal_types import decimal_holding, usual_decimal
 from slackwater.runtime.model.schema import (
     GUESSED,
     OF_SOURCE,
@@ -70,7 +68,9 @@ def type_named(name: str) -> pa.DataType:
         raise TypeMismatch(f"{name!r} is no type; write one of: {', '.join(TYPES)}")
     if name not in TYPES:
         known = arrow_type(name)
-        if known is not None and (pa.types.is_decimal(known) or is_time(known)):
+        if known is not None and pa.types.is_decimal(known):
+            return usual_decimal(known)
+        if known is not None and is_time(known):
             return known
         way_out = choices(name, TYPES)
         if name in _UNCLEAR:
@@ -439,12 +439,8 @@ def cast_of_both(left: Operand, right: Operand) -> str:
     elif families <= {"number", "decimal"}:
         kind = pa.float64()
         if not any(pa.types.is_floating(each.type) for each in (left, right)):
-            digits, scale = digits_of_both(
-                *[decimal_of(each.type, each.value) for each in (left, right)]
-            )
-            if digits <= MOST_WIDE_DIGITS:
-                wide = pa.decimal128 if digits <= MOST_DIGITS else pa.decimal256
-                kind = wide(digits, scale)
+            both = [decimal_of(each.type, each.value) for each in (left, right)]
+            kind = decimal_holding(*both) or kind
     return f"write .cast('{kind}') on both"
 
 

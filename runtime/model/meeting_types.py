@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from slackwater.runtime.model.decimal_types import decimal_holding, usual_decimal
+
 __all__ = ["meeting_type"]
 
 _UNITS = ("s", "ms", "us", "ns")
@@ -35,7 +37,7 @@ def meeting_type(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:  #
         unit = _finer(one, other)
         return pa.time32(unit) if unit in ("s", "ms") else pa.time64(unit)
     if pa.types.is_decimal(one) and pa.types.is_decimal(other):
-        return _decimal(one, other)
+        return decimal_holding(usual_decimal(one), usual_decimal(other))
     return None
 
 
@@ -60,12 +62,3 @@ def _whole(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
         if kind.bit_width >= signed.bit_width and kind.bit_width > unsigned.bit_width:
             return kind
     return None
-
-
-def _decimal(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
-    scale = max(one.scale, other.scale)
-    digits = max(one.precision - one.scale, other.precision - other.scale) + scale
-    is_wide = digits > 38 or any(pa.types.is_decimal256(kind) for kind in (one, other))
-    if is_wide:
-        return pa.decimal256(digits, scale) if digits <= 76 else None
-    return pa.decimal128(digits, scale)

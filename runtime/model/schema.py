@@ -11,7 +11,8 @@ A schema has the types as they came; a column is kept by its type:
 | decimal, binary, list, struct, map | Arrow array of the type |
 | uuid, JSON (extensions of Arrow) | text |
 
-When they are read, at any depth, float16 becomes float32, decimal32 and decimal64 decimal128.
+When they are read, at any depth, float16 becomes float32, decimal32 and decimal64 decimal128, and
+decimals of negative scale those of scale 0.
 Dictionaries of other values than text, or within lists, structs and maps, become these values.
 """
 
@@ -27,6 +28,7 @@ import pyarrow as pa
 
 from slackwater.runtime.errors import SchemaError
 from slackwater.runtime.model.batch import Batch, Column
+from slackwater.runtime.model.decimal_types import usual_decimal
 from slackwater.runtime.model.exact_casts import cast_exactly, is_text_extension
 from slackwater.runtime.model.made_ahead import FEW_ROWS, RowsMadeAhead
 from slackwater.runtime.model.nullable import Nullable, Numbers, in_own_memory, valid_bits
@@ -95,9 +97,16 @@ def _usual(kind: pa.DataType) -> pa.DataType:
     """Return the usual form of a lesser one; frames have no dictionaries of parts."""
     if pa.types.is_dictionary(kind):
         return _usual(kind.value_type)
-    if pa.types.is_decimal(kind) and kind.bit_width < 128:
-        return pa.decimal128(kind.precision, kind.scale)
+    if pa.types.is_decimal(kind):
+        return usual_decimal(kind)
     return pa.float32() if pa.types.is_float16(kind) else with_parts(kind, _usual)
+
+
+def with_usual_decimals(kind: pa.DataType) -> pa.DataType:
+    """Return a type whose decimals, at any depth, are those that are carried."""
+    return (
+        usual_decimal(kind) if pa.types.is_decimal(kind) else with_parts(kind, with_usual_decimals)
+    )
 
 
 def inside_type(name: str, outside: pa.DataType) -> pa.DataType:

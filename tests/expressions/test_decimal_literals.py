@@ -102,8 +102,3 @@ def test_a_decimal_beyond_38_digits_is_refused_by_its_row() -> None:
     x = pa.array([Decimal(1), None, Decimal(10**38 - 1)], pa.decimal128(38, 0))
     with pytest.raises(OperatorError, match=r"(?s)9 \+ 1 has more than 38 digits.*=2000"):
         computed(sw.col("x") + 1, x=x)
-
-
-def test_a_decimal_with_a_negative_scale_is_refused_where_it_is_added() -> None:
-    with pytest.raises(TypeMismatch, match="no decimal that holds each result"):
-        stream(pa.decimal128(5, -2)).with_columns(b=sw.col("a") + 1)

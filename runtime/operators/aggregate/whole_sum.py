@@ -115,11 +115,10 @@ def mean_of(sums: Sums, counts: Int64Array, *, scale: int = 0) -> npt.NDArray[np
     about = high * float(1 << _HALF) + low  # exact, if less than 2**53
     divisors = counts * 10.0**scale
     means = _quotients(about, divisors)
-    is_exact = (np.abs(about) < _EXACT) & (divisors < _EXACT) & (scale >= 0)
-    up, down = 10 ** max(-scale, 0), 10 ** max(scale, 0)
+    is_exact = (np.abs(about) < _EXACT) & (divisors < _EXACT)
     for place in (~is_exact & (counts > 0)).nonzero()[0].tolist():
         total = (high.item(place) << _HALF) + low.item(place)  # Python's quotient is exact
-        means[place] = total * up / (counts.item(place) * down)
+        means[place] = total / (counts.item(place) * 10**scale)
     return means
 
 
