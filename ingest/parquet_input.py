@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from slackwater.ingest.inputs import FileInput, Good
+from slackwater.ingest.int96 import Block, blocks_of, cast_in_both, in_both, opened
 from slackwater.ingest.numerals import Misfit, cast_all
 from slackwater.ingest.record_walk import BadText
 from slackwater.runtime.model.exact_casts import cast_exactly
@@ -26,9 +27,8 @@ class ParquetInput(FileInput):
     untold = "write one with a schema"
 
     def _shown(self, path: str) -> pa.Schema:
-        from pyarrow.parquet import read_schema  # noqa: PLC0415 (slow to import)
-
-        return read_schema(path).remove_metadata()
+        with opened(path) as file:
+            return file.schema_arrow.remove_metadata()
 
     def _is_settled(self, whole: pa.Schema) -> bool:
         del whole
@@ -40,28 +40,29 @@ class ParquetInput(FileInput):
         return self._united(whole, shown, path)
 
     def _parts(self, path: str, schema: pa.Schema) -> Iterator[Good]:
-        from pyarrow.parquet import ParquetFile  # noqa: PLC0415
-
-        with ParquetFile(path) as file:
+        with opened(path) as file:
             shown = file.schema_arrow
             self._check_names(path, shown, schema)
             row = 0
             names = [f.name for f in schema if travels(f.type) and f.name in shown.names]
             names = names or shown.names[:1]  # for the number of rows
-            for block in file.iter_batches(batch_size=self.batch_rows, columns=names):
+            for block in blocks_of(file, path, names, self.batch_rows):
                 columns = [_cast(block, field, row=row) for field in schema]
-                row += len(block)
+                row += len(block.rows)
                 yield Good(pa.record_batch(columns, schema=schema))
 
 
-def _cast(block: pa.RecordBatch, field: pa.Field, *, row: int) -> pa.Array:
+def _cast(block: Block, field: pa.Field, *, row: int) -> pa.Array:
     """Return a column of a block in the type of all files."""
-    at = block.schema.get_field_index(field.name)
+    at = block.rows.schema.get_field_index(field.name)
     if at < 0 or not travels(field.type):  # the file lacks it, or no step reads it
-        return pa.nulls(len(block), field.type)
-    column = block.column(at)
+        return pa.nulls(len(block.rows), field.type)
+    column = block.rows.column(at)
     try:
-        cast = cast_all(column, field.type, cast_exactly)
+        if field.name in block.in_ns:
+            cast = cast_all(in_both(block, field.name), field.type, cast_in_both)
+        else:
+            cast = cast_all(column, field.type, cast_exactly)
     except pa.ArrowNotImplementedError as problem:
         cast = Misfit(0, f"is no {field.type}: {text_of(problem)}")
     if isinstance(cast, Misfit):

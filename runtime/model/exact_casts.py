@@ -18,6 +18,7 @@ __all__ = [
     "floats_of",
     "is_text_extension",
     "last_digits",
+    "parts_of",
     "zero_for_null",
 ]
 
@@ -48,14 +49,14 @@ def cast_exactly(values: pa.Array, to: pa.DataType) -> pa.Array:
 
 def _refuse_changed(values: pa.Array, made: pa.Array) -> None:
     if pa.types.is_nested(values.type) and pa.types.is_nested(made.type):
-        of_values = _parts(values)
-        for name, part in _parts(made).items():
+        of_values = parts_of(values)
+        for name, part in parts_of(made).items():
             _refuse_changed(of_values.get(name, part), part)
     elif values.type != made.type:
         _refuse_changed_flat(values, made)
 
 
-def _parts(values: pa.Array) -> dict[str, pa.Array]:
+def parts_of(values: pa.Array) -> dict[str, pa.Array]:
     """Return the parts of structs, maps or lists by name."""
     if pa.types.is_struct(values.type):
         return dict(zip(values.type.names, values.flatten(), strict=True))

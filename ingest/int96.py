@@ -1,0 +1,112 @@
+"""INT96 timestamps of parquet: Spark's default, which hold any year and nanoseconds.
+
+```
+file    9999-12-31   2020-01-01 00:00:00.123456789
+in us   9999-12-31   2020-01-01 00:00:00.123456      the type of the column
+in ns   1816-03-30   2020-01-01 00:00:00.123456789   the same modulo 2**64
+```
+
+They are read in both units: the second shows the digits that the first has lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from slackwater.runtime.model.exact_casts import cast_exactly, parts_of
+from slackwater.runtime.model.schema import is_nested, values_of
+
+if TYPE_CHECKING:
+    from pyarrow.parquet import ParquetFile
+
+__all__ = ["Block", "blocks_of", "cast_in_both", "in_both", "opened"]
+
+
+class Block(NamedTuple):
+    """Rows of a file.
+
+    Attributes:
+        rows: INT96 timestamps in microseconds.
+        in_ns: {column that has INT96 timestamps: the same in nanoseconds, modulo 2**64}.
+    """
+
+    rows: pa.RecordBatch
+    in_ns: dict[str, pa.Array]
+
+
+def opened(path: str, unit: str = "us") -> ParquetFile:
+    """Open a parquet file whose INT96 timestamps are read in a unit."""
+    from pyarrow.parquet import ParquetFile  # noqa: PLC0415 (slow to import)
+
+    return ParquetFile(path, coerce_int96_timestamp_unit=unit)
+
+
+def blocks_of(file: ParquetFile, path: str, names: list[str], rows: int) -> Iterator[Block]:
+    """Yield a file's columns in blocks.
+
+    Args:
+        file: as `opened`.
+        path: of the file.
+        names: of the columns.
+        rows: most in a block.
+    """
+    blocks = file.iter_batches(batch_size=rows, columns=names)
+    wide = [name for name in _int96_columns(file, path) if name in names]
+    if not wide:
+        yield from (Block(block, {}) for block in blocks)
+        return
+    with opened(path, "ns") as finer:
+        others = finer.iter_batches(batch_size=rows, columns=wide)
+        for block, other in zip(blocks, others, strict=True):
+            yield Block(block, dict(zip(other.schema.names, other.columns, strict=True)))
+
+
+def _int96_columns(file: ParquetFile, path: str) -> list[str]:
+    """Return the columns that have INT96 timestamps, at any depth."""
+    leaves = file.schema
+    if all(leaves.column(at).physical_type != "INT96" for at in range(len(leaves))):
+        return []
+    with opened(path, "ns") as finer:
+        pairs = zip(file.schema_arrow, finer.schema_arrow, strict=True)
+        return [one.name for one, other in pairs if one.type != other.type]
+
+
+def in_both(block: Block, name: str) -> pa.StructArray:
+    """Return an INT96 column in both units, as `cast_in_both` takes it."""
+    return pa.StructArray.from_arrays(
+        [block.rows.column(name), block.in_ns[name]], names=["in_us", "in_ns"]
+    )
+
+
+def cast_in_both(both: pa.StructArray, to: pa.DataType) -> pa.Array:
+    """Cast INT96 timestamps if none changes.
+
+    Args:
+        both: as `in_both` returns them.
+        to: the type; of nanoseconds for those that have them.
+
+    Raises:
+        ArrowInvalid, ArrowNotImplementedError: a value would change, or there is no such cast.
+    """
+    in_us, in_ns = both.flatten()
+    made = cast_exactly(in_us, to)
+    if not _has_nanoseconds(in_us, in_ns):
+        return made
+    if to != in_ns.type and not (pa.types.is_timestamp(to) and to.unit == "ns"):
+        raise pa.ArrowInvalid("it has nanoseconds, and the type has none; say 'timestamp[ns]'")
+    return cast_exactly(in_ns, to)
+
+
+def _has_nanoseconds(in_us: pa.Array, in_ns: pa.Array) -> bool:
+    """Return whether times, at any depth, have digits after those of microseconds."""
+    if is_nested(in_us.type):
+        of_ns = parts_of(in_ns)
+        return any(_has_nanoseconds(part, of_ns[name]) for name, part in parts_of(in_us).items())
+    if in_us.type == in_ns.type:
+        return False
+    whole, finer = (values_of(one.view(pa.int64())) for one in (in_us, in_ns))
+    return bool((finer - whole * np.int64(1_000)).any())  # modulo 2**64, as the finer are
