@@ -1,4 +1,4 @@
-"""Parse the columns of CSV records: numbers by our rules, others as Arrow reads them."""
+"""Parse the columns of CSV records: numbers and durations by our rules, others as Arrow does."""
 
 from __future__ import annotations
 
@@ -137,7 +137,8 @@ def dotted(text: pa.StringArray, kind: pa.DataType, dialect: Dialect) -> pa.Stri
 def is_ours(place: Place) -> bool:
     """Return whether our rules parse a column; as a guess, booleans are Arrow's."""
     kind = place.field.type
-    return _is_number(kind) or (pa.types.is_boolean(kind) and not place.is_guess)
+    is_said = pa.types.is_boolean(kind) and not place.is_guess
+    return is_said or _is_number(kind) or pa.types.is_duration(kind)
 
 
 def _is_number(kind: pa.DataType) -> bool:

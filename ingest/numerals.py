@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from slackwater.ingest.durations import durations_in
 from slackwater.runtime.model.arrow_functions import arrow_functions
 from slackwater.runtime.model.exact_casts import cast_of_decimals
 
@@ -96,17 +97,17 @@ def guessed_type(
 def numbers_of(
     text: pa.StringArray, to: pa.DataType, *, is_guess: bool, nulls: tuple[str, ...] = NULLS
 ) -> pa.Array | Misfit:
-    """Return text as numbers, or its first misfit.
+    """Return text as numbers or durations, or its first misfit.
 
     Args:
         text: text of the file.
-        to: a type of numbers.
+        to: a type of these.
         is_guess: whether the type is a guess, not given by the user: then no value is rounded.
         nulls: texts of a missing number.
     """
     trimmed = text
     try:
-        numbers = cast_of_decimals(text, to)
+        numbers = text_as(text, to)
         if pa.types.is_floating(to) and _has_nan(numbers):  # some words of which may be null
             trimmed = arrow_functions().utf8_trim_whitespace(text)
     except pa.ArrowInvalid:
@@ -117,7 +118,7 @@ def numbers_of(
     if trimmed is not text:
         is_null = arrow_functions().is_in(trimmed, value_set=pa.array(nulls, pa.string()))
         try:
-            numbers = cast_of_decimals(arrow_functions().if_else(is_null, None, trimmed), to)
+            numbers = text_as(arrow_functions().if_else(is_null, None, trimmed), to)
         except pa.ArrowInvalid:
             row = _first_refused(arrow_functions().if_else(is_null, None, trimmed), to, text_as)
             return Misfit(row, f"is no {to}")
@@ -146,11 +147,13 @@ def cast_text(text: pa.StringArray, to: pa.DataType) -> pa.Array | Misfit:
 
 
 def text_as(text: pa.StringArray, to: pa.DataType) -> pa.Array:
-    """Cast text by Arrow, which has no cast to a time of day.
+    """Cast text by Arrow, which has no cast to a time of day, nor to a duration.
 
     Raises:
         ArrowInvalid: a text is no such value.
     """
+    if pa.types.is_duration(to):
+        return durations_in(text, to)
     if not pa.types.is_time(to):
         return cast_of_decimals(text, to)
     of_first_day = arrow_functions().binary_join_element_wise("1970-01-01T", text, "")
