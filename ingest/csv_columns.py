@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -91,8 +91,31 @@ def columns_of(
         BadText: as `parsed`.
     """
     places = list(places)
+    try:
+        return _read(piece, names, places, dialect, is_ours)
+    except BadText:
+        if not any(map(_may_be_in_seconds, places)):
+            raise
+    return _read(
+        piece, names, places, dialect, lambda place: is_ours(place) or _may_be_in_seconds(place)
+    )
+
+
+def _may_be_in_seconds(place: Place) -> bool:
+    """Return whether times may have offsets with seconds, which Arrow does not read."""
+    kind = place.field.type
+    return bool(pa.types.is_timestamp(kind) and kind.tz is not None)
+
+
+def _read(
+    piece: Piece,
+    names: list[str],
+    places: list[Place],
+    dialect: Dialect,
+    is_read_as_text: Callable[[Place], bool],
+) -> list[pa.Array]:
     types = {
-        place.at: pa.string() if is_ours(place) else place.field.type
+        place.at: pa.string() if is_read_as_text(place) else place.field.type
         for place in places
         if place.at is not None and travels(place.field.type)
     }
@@ -104,7 +127,7 @@ def columns_of(
             columns.append(pa.nulls(len(table), place.field.type))
             continue
         column = table[str(place.at)].combine_chunks()
-        if is_ours(place):
+        if is_read_as_text(place):
             numbers = numbers_in(column, place, dialect)
             if isinstance(numbers, Misfit):
                 raise BadText(

@@ -19,6 +19,7 @@ import pyarrow as pa
 from slackwater.ingest.durations import durations_in
 from slackwater.runtime.model.arrow_functions import arrow_functions
 from slackwater.runtime.model.exact_casts import cast_of_decimals
+from slackwater.runtime.model.zones import instants_in
 
 __all__ = [
     "Misfit",
@@ -154,6 +155,8 @@ def text_as(text: pa.StringArray, to: pa.DataType) -> pa.Array:
     """
     if pa.types.is_duration(to):
         return durations_in(text, to)
+    if pa.types.is_timestamp(to) and to.tz is not None:
+        return instants_in(text, to)
     if not pa.types.is_time(to):
         return cast_of_decimals(text, to)
     of_first_day = arrow_functions().binary_join_element_wise("1970-01-01T", text, "")

@@ -40,15 +40,16 @@ from slackwater.runtime.model.schema import (
     time_unit,
     values_of,
 )
+from slackwater.runtime.model.zones import instants_in, zoned_text
 from slackwater.runtime.shown import MOST_SHOWN, shown, text_of
 from slackwater.runtime.shown_rows import cell_shown
 
 __all__ = ["cast", "try_cast"]
 
-_FRACTION = r"(\.[0-9]*?)0+(Z|[+-][0-9]{4}|)$"
+_FRACTION = r"(\.[0-9]*?)0+(Z|[+-][0-9:]{4,8}|)$"
 _PLUS = r"^\+([0-9]+)$"
-_ZONE = r":[0-9]{2}.*(Z|[+-][0-9]{2}(:?[0-9]{2})?)$"
-_NO_FRACTION = r"\.(Z|[+-][0-9]{4}|)$"
+_ZONE = r":[0-9]{2}.*(Z|[+-][0-9]{2}(:?[0-9]{2}){0,2})$"
+_NO_FRACTION = r"\.(Z|[+-][0-9:]{4,8}|)$"
 
 
 def cast(option: OfType, values: Column) -> Column:
@@ -176,7 +177,7 @@ def _time_in_text(text: pa.Array, target: pa.DataType) -> Column:
     # A text without a zone is UTC, as all times without one are.
     of_arrow = arrow_functions()
     has_zone = of_arrow.match_substring_regex(text, _ZONE)
-    with_zone = of_arrow.if_else(has_zone, text, None).cast(target)
+    with_zone = instants_in(of_arrow.if_else(has_zone, text, None), target)
     without = of_arrow.if_else(has_zone, None, text).cast(pa.timestamp(target.unit))
     return column_of_arrow(of_arrow.coalesce(with_zone, without.view(target)))
 
@@ -213,5 +214,6 @@ def _as_text(kind: pa.DataType, values: Any) -> pa.Array:
     if pa.types.is_date(kind):
         return times.cast(pa.date32()).cast(pa.string())
     of_arrow = arrow_functions()
-    text = of_arrow.replace_substring_regex(times.cast(pa.string()), _FRACTION, r"\1\2")
+    shown = zoned_text(times) if pa.types.is_timestamp(kind) else times.cast(pa.string())
+    text = of_arrow.replace_substring_regex(shown, _FRACTION, r"\1\2")
     return of_arrow.replace_substring_regex(text, _NO_FRACTION, r"\1")

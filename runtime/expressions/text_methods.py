@@ -157,9 +157,9 @@ class TextMethods(SaysOurName, Generic[_E]):
                 f"str.to_time: ambiguous={shown(ambiguous)} must be 'raise', 'earliest' or 'latest'"
             )
         check_codes(form)
-        parsed_time((form, zone, ambiguous), pa.array([], pa.string()))
         if zone is not None:
             _check_zone(zone)
+        parsed_time((form, zone, ambiguous), pa.array([], pa.string()))
         more = [] if zone is None else [f"zone={zone!r}"]
         more += [] if ambiguous == "raise" else [f"ambiguous={ambiguous!r}"]
         written = ", ".join([repr(form), *more])

@@ -15,7 +15,16 @@ from slackwater.runtime.expressions.whole import Kernel, refused
 from slackwater.runtime.model import Column
 from slackwater.runtime.model.arrow_functions import arrow_functions
 from slackwater.runtime.model.nullable import valid_bits
-from slackwater.runtime.model.schema import nanoseconds_type, values_of
+from slackwater.runtime.model.schema import TIME_UNIT_NS, nanoseconds_type, values_of
+from slackwater.runtime.model.times import NS_PER_SECOND
+from slackwater.runtime.model.zones import (
+    Ambiguous,
+    NoTime,
+    instants_of,
+    names_at,
+    offset_text,
+    offsets_at,
+)
 from slackwater.runtime.other_names import TIME_NAMES, SaysOurName
 from slackwater.runtime.shown import MOST_SHOWN, shown, text_of
 
@@ -228,11 +237,11 @@ def clock_of(kind: pa.DataType, values: npt.NDArray[np.int64]) -> npt.NDArray[np
     """
     if not pa.types.is_timestamp(kind) or kind.tz is None:
         return values
-    times = pa.array(values, pa.int64()).view(kind)
-    shown: npt.NDArray[np.int64] = values_of(
-        arrow_functions().local_timestamp(times).view(pa.int64())
-    )
-    wraps = (shown > values) != (shown - values > 0)  # the offset is right modulo 2**64
+    ticks = np.int64(NS_PER_SECOND // TIME_UNIT_NS[kind.unit])
+    offsets = offsets_at(kind.tz, values // ticks) * ticks
+    shown: npt.NDArray[np.int64] = values + offsets
+    wraps = (shown > values) != (offsets > 0)
+    wraps &= offsets != 0
     if wraps.any():
         place = int(wraps.argmax())
         time = np.datetime64(int(values[place]), kind.unit)
@@ -288,22 +297,17 @@ def _begins(option: OfType, local: npt.NDArray[np.int64]) -> npt.NDArray[np.int6
 
 def _truncate(option: OfType, values: Any) -> Column:
     multiple, unit = option.argument
-    of_arrow, kind = arrow_functions(), nanoseconds_type(option.kind or pa.timestamp("ns"))
+    kind = nanoseconds_type(option.kind or pa.timestamp("ns"))
     local = clock_of(kind, values)
     begin = _begins(option, local)
     if kind.tz is None:
         return begin
     # A begin that a zone has twice is its first, and one that it leaves out the next time it has.
-    local_begin = pa.array(begin).view(pa.timestamp("ns"))
-    begins = of_arrow.assume_timezone(
-        local_begin, timezone=kind.tz, ambiguous="earliest", nonexistent="latest"
-    )
+    utc = _in_utc(kind.tz, begin, ambiguous="earliest", skips=True)
     if multiple * _FIXED_NS.get(unit, _HOUR_NS + 1) <= _HOUR_NS:
         # An hour that a zone has twice is two: each begins by its own offset.
-        own = pa.array(values - (local - begin)).view(kind)
-        is_begin = of_arrow.equal(of_arrow.local_timestamp(own), local_begin)
-        begins = of_arrow.if_else(is_begin, own, begins)
-    utc: npt.NDArray[np.int64] = values_of(begins.view(pa.int64()))
+        own = values - (local - begin)
+        utc = np.where(clock_of(kind, own) == begin, own, utc)
     if (utc > values).any():
         raise _too_early(option, values, int((utc > values).argmax()))
     return utc
@@ -318,27 +322,59 @@ def _too_early(option: OfType, times: npt.NDArray[np.int64], place: int) -> Oper
 def _format(option: OfType, values: Any) -> Column:
     """Return times as text; `%S` has whole seconds, `%f` six digits of their fraction."""
     kind = nanoseconds_type(option.kind or pa.timestamp("ns"))
-    seconds = values // np.int64(10**9)  # Arrow's %S has all digits of the unit
+    zone = kind.tz or "UTC" if pa.types.is_timestamp(kind) else None
+    ns = np.int64(10**9)  # Arrow's %S has all digits of the unit
     if pa.types.is_timestamp(kind):
-        times = pa.array(seconds).view(pa.timestamp("s", kind.tz))
+        clock_s = clock_of(pa.timestamp("s", kind.tz), values // ns)
+        shown = pa.array(clock_s).view(pa.timestamp("s"))
     else:
-        times = pa.array(seconds.astype(np.int32)).view(pa.time32("s"))
-    runs = [""]  # between two %f
-    for code in _CODES.findall(option.argument):
-        if code == "%f":
-            runs.append("")
-        else:
-            runs[-1] += code
+        shown = pa.array((values // ns).astype(np.int32)).view(pa.time32("s"))
     of_arrow = arrow_functions()
-    texts = [of_arrow.strftime(times, format=run) for run in runs]
-    if len(texts) == 1:
-        return texts[0]
-    fraction = pa.array([f"{one:06}" for one in (values // 1_000 % 10**6).tolist()], pa.string())
-    parts = [part for text in texts for part in (text, fraction)][:-1]
-    return of_arrow.binary_join_element_wise(*parts, "")
+    parts, run = list[pa.Array](), ""
+    for code in [*_CODES.findall(option.argument), ""]:
+        own = code == "%f" or (code in ("%z", "%Z") and zone is not None)
+        if run and (own or not code):
+            parts.append(of_arrow.strftime(shown, format=run))
+        run = "" if own else run + code
+        if own:
+            parts.append(pa.array(_own_texts(code, zone or "", values), pa.string()))
+    return parts[0] if len(parts) == 1 else of_arrow.binary_join_element_wise(*parts, "")
 
 
-def parsed_time(option: tuple[str, str | None, str], text: pa.Array) -> Column:
+def _own_texts(code: str, zone: str, values: npt.NDArray[np.int64]) -> list[str]:
+    """Return the texts of a code that Arrow has not, or not for all times."""
+    if code == "%f":
+        return [f"{one:06}" for one in (values // 1_000 % 10**6).tolist()]
+    seconds = values // np.int64(10**9)
+    if code == "%Z":
+        return names_at(zone, seconds)
+    return [offset_text(one).replace(":", "") for one in offsets_at(zone, seconds).tolist()]
+
+
+def _in_utc(
+    zone: str, clock_ns: npt.NDArray[np.int64], *, ambiguous: Ambiguous, skips: bool
+) -> npt.NDArray[np.int64]:
+    """Return the times at which a zone's clock shows these, all in nanoseconds.
+
+    Raises:
+        NoTime: as `instants_of`.
+        OperatorError: one is beyond 64 bits; with its place.
+    """
+    ns = np.int64(10**9)
+    clock_s = clock_ns // ns
+    seconds = instants_of(zone, clock_s, ambiguous=ambiguous, skips=skips)
+    utc = clock_ns + (seconds - clock_s) * ns
+    wraps = np.abs(utc // ns - seconds) > 1
+    if wraps.any():
+        place = int(wraps.argmax())
+        raise refused(f"{_time(clock_ns[place])} in {zone} {_BEYOND}", place)
+    if not skips:
+        return utc
+    is_left_out = seconds + offsets_at(zone, seconds) != clock_s  # a change has no fraction
+    return np.where(is_left_out, seconds * ns, utc)
+
+
+def parsed_time(option: tuple[str, str | None, Ambiguous], text: pa.Array) -> Column:
     """Return times out of text, in nanoseconds.
 
     Args:
@@ -364,9 +400,8 @@ def parsed_time(option: tuple[str, str | None, str], text: pa.Array) -> Column:
         for place in (~is_sure_or_null).nonzero()[0].tolist():
             numbers[place] = _time_in(text[place].as_py(), form, place)
         times = pa.array(numbers, mask=~valid_bits(text)).view(pa.timestamp("ns"))
-    if zone is not None:
-        times = _in_zone(times, text, zone, ambiguous)
-    return values_of(times.view(pa.int64()))
+    numbers = values_of(times.view(pa.int64()))
+    return numbers if zone is None else _in_zone(numbers, text, zone, ambiguous)
 
 
 def _time_in(text: str, form: str, place: int) -> int:
@@ -393,26 +428,22 @@ def _too_far(text: str) -> str:
     )
 
 
-def _in_zone(times: pa.Array, text: pa.Array, zone: str, ambiguous: str) -> pa.Array:
-    def assumed(some: pa.Array) -> pa.Array:
-        return arrow_functions().assume_timezone(
-            some, timezone=zone, ambiguous=ambiguous, nonexistent="raise"
-        )
-
+def _in_zone(
+    times: npt.NDArray[np.int64], text: pa.Array, zone: str, ambiguous: Ambiguous
+) -> npt.NDArray[np.int64]:
+    valid = valid_bits(text)
+    utc = np.zeros(len(times), np.int64)
+    rows = valid.nonzero()[0]
     try:
-        return assumed(times)
-    except pa.ArrowInvalid as problem:
-        for place in range(len(times)):
-            try:
-                assumed(times[place : place + 1])
-            except pa.ArrowInvalid:
-                break
-        is_twice = "ambiguous" in str(problem)
+        utc[rows] = _in_utc(zone, times[rows], ambiguous=ambiguous, skips=False)
+    except NoTime as problem:
+        place, is_twice = int(rows[problem.place]), problem.is_twice
         fact = f"comes twice in {zone}" if is_twice else f"is left out by the clocks of {zone}"
         way_out = "say ambiguous='earliest', or " if is_twice else ""
         raise refused(
             f"{shown(text[place])} {fact}; {way_out}filter out such rows first", place
         ) from None
+    return utc
 
 
 TIMES: dict[str, Function] = {

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from slackwater.runtime.model.arrow_functions import arrow_functions
 from slackwater.runtime.model.schema import is_nested
+from slackwater.runtime.model.zones import zoned_text
 
 __all__ = ["as_json", "infinite_values", "plain", "rows_as_json", "values_as_json"]
 
@@ -57,7 +58,7 @@ def plain(column: pa.Array) -> pa.Array:
     if is_nested(kind):
         return _plain_nested(column)
     if pa.types.is_timestamp(kind):
-        return arrow_functions().replace_substring(column.cast(pa.string()), " ", "T")
+        return arrow_functions().replace_substring(zoned_text(column), " ", "T")
     if pa.types.is_floating(kind):
         of_arrow = arrow_functions()
         if pa.types.is_float16(kind):
