@@ -1,4 +1,4 @@
-"""Parse the columns of CSV records: numbers and durations by our rules, others as Arrow does."""
+"""Parse columns of CSV records: numbers and durations by our rules, others by Arrow's."""
 
 from __future__ import annotations
 

@@ -148,7 +148,7 @@ def cast_text(text: pa.StringArray, to: pa.DataType) -> pa.Array | Misfit:
 
 
 def text_as(text: pa.StringArray, to: pa.DataType) -> pa.Array:
-    """Cast text by Arrow, which has no cast to a time of day, nor to a duration.
+    """Cast text by Arrow, but times of day, durations and zoned times by our rules.
 
     Raises:
         ArrowInvalid: a text is no such value.

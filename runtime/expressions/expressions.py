@@ -37,7 +37,7 @@ from slackwater.runtime.expressions.result_types import (
 from slackwater.runtime.expressions.time_methods import OfType
 from slackwater.runtime.expressions.times import in_nanoseconds, literal_in
 from slackwater.runtime.model import Batch, Column, Duration, duration_ns
-from slackwater.runtime.model.schema import coarse_unit, is_time, time_unit
+from slackwater.runtime.model.schema import coarse_unit, is_time, nulls_of, time_unit
 from slackwater.runtime.nearest import no_column
 from slackwater.runtime.other_names import EXPRESSION_NAMES, SaysOurName
 from slackwater.runtime.shown import shown, text_of
@@ -214,18 +214,23 @@ class Expr(WithLists, SaysOurName, ABC):
         """Return an operation over the expression alone."""
         return Operation(op, self, option=option, shown=shown)
 
-    def is_in(self, values: Iterable[Writable]) -> Expr:
-        """Return whether the expression equals one of the values."""
+    def is_in(self, values: Iterable[Writable | None]) -> Expr:
+        """Return whether the expression equals one of the values.
+
+        If one of these is None, the result is true or null, as in SQL.
+        """
         if isinstance(values, str):
             raise TypeMismatch(
                 f"is_in({shown(values)}) takes a list of values: is_in([{shown(values)}])"
             )
         if isinstance(values, Expr):
             raise TypeMismatch(f"is_in({values}) takes values; of a list column: .list.contains(x)")
-        literals = [_literal(value) for value in values]
+        given = list(values)
+        literals = [_literal(value) for value in given if value is not None]
         written = f"[{', '.join(map(str, literals))}]"
         operands = tuple(Operand(each.type, each.value) for each in literals)
-        return Operation("is_in", self, option=operands, shown=written)
+        found = Operation("is_in", self, option=operands, shown=written)
+        return found | lit(None, "bool") if len(literals) < len(given) else found
 
     def between(self, low: Expr | Writable, high: Expr | Writable) -> Expr:
         """Return whether the expression is in [low, high]."""
@@ -235,7 +240,7 @@ class Expr(WithLists, SaysOurName, ABC):
         """Return whether the expression is null; NaN is a value."""
         return Operation("is_null", self)
 
-    def fill_null(self, value: Expr | Writable) -> Expr:
+    def fill_null(self, value: Expr | Writable | None) -> Expr:
         """Return the expression with `value` in place of nulls."""
         return Operation("fill_null", self, value)
 
@@ -469,6 +474,62 @@ class Literal(Expr):
         return self._text
 
 
+class NullLiteral(Expr):
+    """Expression that is null in each row.
+
+    Args:
+        type: of its column; None: that of the operand beside it.
+        text: as the user wrote it.
+    """
+
+    def __init__(self, type: pa.DataType | None, text: str) -> None:  # noqa: A002 - its Arrow type
+        self.type, self._text = type, text
+
+    def of_type(self, kind: pa.DataType) -> NullLiteral:
+        """Return the null in a type, unless it has one."""
+        return self if self.type is not None else NullLiteral(kind, self._text)
+
+    def columns(self) -> frozenset[str]:
+        """Return the empty set: a null reads no column."""
+        return frozenset()
+
+    def type_in(self, schema: pa.Schema, *, step: str) -> pa.DataType:  # noqa: ARG002 - the same everywhere
+        """Return the type that was given.
+
+        Raises:
+            TypeMismatch: none was.
+        """
+        if self.type is None:
+            raise TypeMismatch(
+                f"step {step!r}: {self} has no type, and nothing beside it has one; say it, such "
+                "as sw.lit(None, 'int64')"
+            )
+        return self.type
+
+    def as_operand(self, schema: pa.Schema, *, step: str) -> Operand:
+        """Return the type in which it is computed."""
+        return Operand(computed_type(self.type_in(schema, step=step)))
+
+    def cast(self, to: str) -> Expr:
+        """Return the null in another type."""
+        return NullLiteral(type_named(to), f"{self}.cast({quoted(to)})")
+
+    try_cast = cast
+
+    def evaluate(self, batch: Batch) -> Column:
+        """Return nulls of the type."""
+        return nulls_of(self.type, len(batch))
+
+    def operand(self, batch: Batch) -> Column:
+        """Return nulls; of times in nanoseconds."""
+        return nulls_of(computed_type(self.type), len(batch))
+
+    computed = operand
+
+    def __str__(self) -> str:
+        return self._text
+
+
 class EventTime(Expr):
     """Expression of each row's event time."""
 
@@ -509,7 +570,11 @@ class Operation(Expr):
         unit: str | None = None,
     ) -> None:
         self.op = op
-        self.operands = tuple(_as_expr(operand) for operand in operands)
+        values = _values_among(op, len(operands))
+        self.operands = tuple(
+            NullLiteral(None, "None") if operand is None and place in values else _as_expr(operand)
+            for place, operand in enumerate(operands)
+        )
         self.binds = binding(op)
         self.option, self.unit = option, unit
         self._shown = shown
@@ -528,14 +593,15 @@ class Operation(Expr):
 
     def bound(self, schema: pa.Schema) -> Operation:
         """Return the same operation over bound operands."""
-        operands = tuple(each.bound(schema) for each in self.operands)
+        typed = self._typed(schema, step=self.op)
+        operands = tuple(each.bound(schema) for each in typed)
         option = self.option
         if isinstance(option, OfType):
-            option = option._replace(kind=self.operands[0].type_in(schema, step=self.op))
+            option = option._replace(kind=typed[0].type_in(schema, step=self.op))
         if self.op in ("cast", "try_cast"):
             operands = (operands[0].in_own_unit(),)
         elif self.op in _COMPARING:
-            unit = self._common_unit(schema)
+            unit = self._common_unit(typed, schema)
             if unit != "ns":
                 operands = tuple(each.in_own_unit() for each in operands)
             operands = tuple(
@@ -550,9 +616,36 @@ class Operation(Expr):
         """Return the operation, whose results stay in their unit."""
         return _rebuild(self.op, self.operands, self.option, self._shown, None)
 
-    def _common_unit(self, schema: pa.Schema) -> str:
+    def _typed(self, schema: pa.Schema, *, step: str) -> tuple[Expr, ...]:
+        """Return the operands, nulls in the type of the first that has one.
+
+        Raises:
+            TypeMismatch: none has.
+        """
+        if not any(isinstance(each, NullLiteral) and each.type is None for each in self.operands):
+            return self.operands
+        values = _values_among(self.op, len(self.operands))
+        kinds = [
+            each.type_in(schema, step=step)
+            for place, each in enumerate(self.operands)
+            if (place in values or not values)
+            and not (isinstance(each, NullLiteral) and each.type is None)
+        ]
+        if not kinds:
+            raise TypeMismatch(
+                f"step {step!r}: {self} has only nulls without a type; say one, such as "
+                "sw.lit(None, 'int64')"
+            )
+        return tuple(
+            each.of_type(kinds[0] if place in values or not values else pa.bool_())
+            if isinstance(each, NullLiteral)
+            else each
+            for place, each in enumerate(self.operands)
+        )
+
+    def _common_unit(self, typed: Iterable[Expr], schema: pa.Schema) -> str:
         """Return the unit in which times are compared: of all columns, or nanoseconds."""
-        columns = [each for each in self.operands if not isinstance(each, Literal)]
+        columns = [each for each in typed if not isinstance(each, Literal)]
         kinds = [each.type_in(schema, step=self.op) for each in columns]
         units = {
             time_unit(kind) if is_time(kind) and not pa.types.is_duration(kind) else "ns"
@@ -567,10 +660,11 @@ class Operation(Expr):
 
     def type_in(self, schema: pa.Schema, *, step: str) -> pa.DataType:
         """Return the result's type, after checking the operands."""
-        operands = [each.as_operand(schema, step=step) for each in self.operands]
+        typed = self._typed(schema, step=step)
+        operands = [each.as_operand(schema, step=step) for each in typed]
         option = self.option
         if isinstance(option, OfType):
-            option = option._replace(kind=self.operands[0].type_in(schema, step=step))
+            option = option._replace(kind=typed[0].type_in(schema, step=step))
         try:
             return result_type(self.op, operands, option)
         except TypeMismatch as problem:
@@ -615,10 +709,22 @@ def col(name: str) -> Expr:
     return ColumnRef(name)
 
 
-def lit(value: Writable) -> Expr:
-    """Return a value for every row; a datetime without a zone is UTC."""
+def lit(value: Writable | None, to: str | None = None) -> Expr:
+    """Return a value for every row; a datetime without a zone is UTC.
+
+    Args:
+        value: None is a null, of the type of the operand beside it.
+        to: a type, as of `cast`; a null that stands alone needs it.
+
+    Raises:
+        TypeMismatch: `value` cannot be a literal, or `to` is no type.
+    """
+    if value is None:
+        kind = None if to is None else type_named(to)
+        return NullLiteral(kind, "lit(None)" if to is None else f"lit(None, {quoted(to)})")
     literal = _literal(value)
-    return Literal(literal.value, literal.type, f"lit({literal})")
+    made = Literal(literal.value, literal.type, f"lit({literal})")
+    return made if to is None else made.cast(to)
 
 
 @checked_call
@@ -639,12 +745,12 @@ def event_time() -> Expr:
     return EventTime()
 
 
-def where(condition: Expr | bool, yes: Expr | Writable, no: Expr | Writable) -> Expr:
-    """Return `yes` where the condition is true, else `no`."""
+def where(condition: Expr | bool, yes: Expr | Writable | None, no: Expr | Writable | None) -> Expr:
+    """Return `yes` where the condition is true, else `no`; None is a null."""
     return Operation("where", condition, yes, no)
 
 
-def coalesce(first: Expr | Writable, *others: Expr | Writable) -> Expr:
+def coalesce(first: Expr | Writable | None, *others: Expr | Writable | None) -> Expr:
     """Return the first of these that is not null, in each row."""
     return Operation("coalesce", first, *others)
 
@@ -663,8 +769,8 @@ class When:
     def __repr__(self) -> str:
         return f"when({self._condition})"
 
-    def then(self, value: Expr | Writable) -> Then:
-        """Give this value where the condition is the first that is true."""
+    def then(self, value: Expr | Writable | None) -> Then:
+        """Give this value, or None, where the condition is the first that is true."""
         return Then((*self._before, (self._condition, value)))
 
 
@@ -681,8 +787,8 @@ class Then:
         """Go on with another condition."""
         return When(condition, self._branches)
 
-    def otherwise(self, value: Expr | Writable) -> Expr:
-        """Return the expression, with this value where no condition is true."""
+    def otherwise(self, value: Expr | Writable | None) -> Expr:
+        """Return the expression, with this value, or None, where no condition is true."""
         return Operation("when", *itertools.chain(*self._branches), value)
 
 
@@ -695,6 +801,13 @@ def _rebuild(
     op: str, operands: tuple[Expr, ...], option: Any, shown: str, unit: str | None
 ) -> Operation:
     return Operation(op, *operands, option=option, shown=shown, unit=unit)
+
+
+def _values_among(op: str, operands: int) -> range | frozenset[int]:
+    """Return the places of operands where None is a null."""
+    if op in ("where", "when"):
+        return frozenset((*range(1, operands, 2), operands - 1))
+    return range(operands) if op in ("fill_null", "coalesce") else range(0)
 
 
 def _as_expr(value: Any) -> Expr:

@@ -12,6 +12,7 @@ from slackwater.runtime.expressions.expressions import (
     EventTime,
     Expr,
     Literal,
+    NullLiteral,
     Operation,
 )
 from slackwater.runtime.expressions.functions import OfFunction
@@ -95,7 +96,7 @@ def never_fails(expression: Expr, schema: pa.Schema) -> bool:
 def _is_sure(part: Expr, schema: pa.Schema) -> bool:
     if isinstance(part, ColumnRef):
         return part.unit is None  # a time of another unit may be too far for nanoseconds
-    if isinstance(part, Literal | EventTime):
+    if isinstance(part, Literal | NullLiteral | EventTime):
         return True
     if not isinstance(part, Operation):
         return False
@@ -121,4 +122,6 @@ def alike(one: Expr, other: Expr) -> bool:
     if isinstance(one, Literal) and isinstance(other, Literal):
         same = one.type == other.type and type(one.value) is type(other.value)
         return bool(same and repr(one.value) == repr(other.value))  # 0.0 is not −0.0
+    if isinstance(one, NullLiteral) and isinstance(other, NullLiteral):
+        return bool(one.type == other.type)
     return isinstance(one, EventTime)

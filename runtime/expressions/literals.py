@@ -60,7 +60,9 @@ def read_literal(value: Any) -> tuple[Value, pa.DataType, str]:  # noqa: PLR0911
         case str():
             _check_utf8(value)
             return value, pa.string(), text
-    way_out = "; to ask whether it is null, write .is_null()" if value is None else ""
+    way_out = ""
+    if value is None:
+        way_out = "; to ask whether it is null, write .is_null(); a null is sw.lit(None, 'int64')"
     if isinstance(value, list | tuple | set | frozenset):
         way_out = "; to ask whether it is one of several, write .is_in([...])"
     raise TypeMismatch(

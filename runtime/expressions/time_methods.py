@@ -361,7 +361,7 @@ def _in_utc(
         OperatorError: one is beyond 64 bits; with its place.
     """
     ns = np.int64(10**9)
-    clock_s = clock_ns // ns
+    clock_s: npt.NDArray[np.int64] = clock_ns // ns
     seconds = instants_of(zone, clock_s, ambiguous=ambiguous, skips=skips)
     utc = clock_ns + (seconds - clock_s) * ns
     wraps = np.abs(utc // ns - seconds) > 1
@@ -371,7 +371,8 @@ def _in_utc(
     if not skips:
         return utc
     is_left_out = seconds + offsets_at(zone, seconds) != clock_s  # a change has no fraction
-    return np.where(is_left_out, seconds * ns, utc)
+    utc[is_left_out] = seconds[is_left_out] * ns
+    return utc
 
 
 def parsed_time(option: tuple[str, str | None, Ambiguous], text: pa.Array) -> Column:

@@ -22,9 +22,10 @@ MOST_DIGITS, MOST_WIDE_DIGITS = 38, 76
 
 
 def usual_decimal(kind: pa.DataType) -> pa.DataType:
-    """Return the type that carries decimals of a type: of 128 bits or more, and of scale >= 0.
+    """Return the type that carries decimals of a type.
 
-    Beyond 76 digits a type of 76 is returned; values that do not fit it are refused by their row.
+    It has 128 bits or more, and a scale >= 0. Beyond 76 digits, it has 76: other values are refused
+    by their row.
     """
     digits, scale = kind.precision - min(kind.scale, 0), max(kind.scale, 0)
     if pa.types.is_decimal256(kind):

@@ -197,6 +197,15 @@ def number_dtype(kind: pa.DataType) -> np.dtype[Any] | None:
     return None
 
 
+def nulls_of(kind: pa.DataType, rows: int) -> Column:
+    """Return a column of a type that is null in each row."""
+    dtype = number_dtype(kind)
+    if dtype is None:
+        return pa.nulls(rows, read_type(kind))
+    none = np.zeros(rows, np.bool_)
+    return Nullable(np.zeros(rows, dtype), none) if rows else np.zeros(0, dtype)
+
+
 def counted(numbers: npt.NDArray[Any], kind: pa.DataType) -> npt.NDArray[Any]:
     """Return whole numbers in a time's unit as its memory has them.
 

@@ -1,4 +1,6 @@
-"""Offsets of time zones, by Python's rules of zones: Arrow's end in 2037 and have whole minutes.
+"""Offsets of time zones, which Python's rules have for all years.
+
+Arrow's end in 2037, and have whole minutes.
 
 ```
 Berlin, UTC   … 2040-03-25 01:00 ─ +2 h ─▶ 2040-10-28 01:00 ─ +1 h ─▶ …   segments, searched
@@ -55,7 +57,7 @@ _OFFSET = r"(?P<sign>[+-])(?P<h>[0-9]{2}):?(?P<m>[0-9]{2}):?(?P<s>[0-9]{2})$"
 
 
 class NoTime(ValueError):
-    """A time of the clock that a zone leaves out, or has twice; `place` is its row."""
+    """A zone's clock never shows a time, or twice; `place` is its row."""
 
     def __init__(self, place: int, *, is_twice: bool) -> None:
         super().__init__(f"row {place}")
@@ -83,7 +85,7 @@ class _Zone:
         self._segments: _Segments | None = None
 
     def segments_at(self, utc_s: Seconds) -> tuple[Seconds, Seconds]:
-        """Return the offsets of the clock from UTC, and how long ago each began, in seconds."""
+        """Return offsets from UTC, and the time since each began, in seconds."""
         if not len(utc_s):
             return utc_s, utc_s
         near = np.maximum(utc_s, _FIRST)
@@ -111,7 +113,7 @@ class _Zone:
         return _Segments(first, last, np.array(starts), np.array(offsets))
 
     def _add_changes(self, starts: list[int], offsets: list[int], until: int) -> None:
-        """Add the changes since the last segment's offset was seen, of which one decides."""
+        """Add the changes since the last look."""
         offset = self._offset(until)
         while offset != offsets[-1]:
             before, after = max(starts[-1], until - _STEP), until
@@ -147,7 +149,7 @@ def _zone(name: str) -> _Zone:
 
 
 def offsets_at(zone: str, utc_s: Seconds) -> Seconds:
-    """Return the offsets of a zone's clock from UTC in seconds, at seconds since 1970.
+    """Return the seconds by which a zone's clock is before UTC, at seconds since 1970.
 
     Raises:
         ArrowInvalid: there is no such zone.
@@ -156,7 +158,7 @@ def offsets_at(zone: str, utc_s: Seconds) -> Seconds:
 
 
 def names_at(zone: str, utc_s: Seconds) -> list[str]:
-    """Return the short names of a zone's time, such as CET and CEST, at seconds since 1970."""
+    """Return short names of a zone's time at seconds since 1970: CET, CEST."""
     known = _zone(zone).zone
     return [datetime.fromtimestamp(one, known).tzname() or "" for one in utc_s.tolist()]
 
@@ -171,7 +173,7 @@ def instants_of(zone: str, clock_s: Seconds, *, ambiguous: Ambiguous, skips: boo
         skips: whether a time that the clock leaves out is the one after the gap.
 
     Raises:
-        NoTime: there is none, or there are two.
+        NoTime: the clock never shows a time, or twice.
     """
     known = _zone(zone)
     before, _ = known.segments_at(clock_s - _MOST_AWAY)
@@ -189,7 +191,7 @@ def instants_of(zone: str, clock_s: Seconds, *, ambiguous: Ambiguous, skips: boo
 
 
 def zoned_text(times: pa.Array) -> pa.Array:
-    """Return timestamps as text by the clock of their zone, such as 2040-07-01 12:00:00+0200.
+    """Return timestamps as text by the clock of their zone: 2040-07-01 12:00:00+0200.
 
     An offset with seconds is +HH:MM:SS; UTC is Z.
     """
@@ -219,7 +221,7 @@ def offset_text(offset_s: int) -> str:
 
 
 def instants_in(text: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Return texts of times, with offsets, as timestamps of a zone; offsets may have seconds.
+    """Return texts of times with offsets, perhaps with seconds, as zoned timestamps.
 
     Raises:
         ArrowInvalid: a text is no time, or has no offset.
